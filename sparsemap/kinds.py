@@ -1,0 +1,448 @@
+"""The contract class of every kind of piece, with array shapes and units.
+
+A *piece* is a frozen attrs object of one kind, built from a TOML spec. A plugin derives a class from a contract here, gives
+it a `type_name`, and returns it from the hook of its kind; the class's attrs fields are the keys that a spec may set.
+
+Axes used throughout: `B` batch of designs, `G` genes, `L` mapping levels, `D` dimensions, `T` tensors, `R` format slots,
+`S` storage levels (outermost first), `A` skip/gate places. Inside decode and evaluation the batch is the last axis, so
+that every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+import numpy as np
+
+if TYPE_CHECKING:
+    from .designs import Designs
+    from .evaluation import Evaluation
+    from .problem import Level, Place, Problem
+    from .result import Result
+    from .search import Budget
+    from .space import Space
+
+Array = np.ndarray
+
+
+@attrs.frozen(kw_only=True)
+class Piece:
+    """What every piece has: the keys `name`, `description` and `source` of its spec."""
+
+    kind: ClassVar[str] = ""
+    """The kind that this class belongs to; set by the contract, not by the plugin."""
+    type_name: ClassVar[str] = ""
+    """The name by which a spec's `type` key selects this class."""
+    default_type: ClassVar[str] = ""
+    """The `type_name` used when a spec of this kind has no `type` key."""
+
+    name: str = ""
+    description: str = ""
+    source: str = ""
+
+
+# --------------------------------------------------------------------------------------------------- workloads, densities
+
+
+@attrs.frozen
+class Tensor:
+    """One tensor of an einsum. Rank r is indexed by the sum of coefficient * dimension over `ranks[r]`."""
+
+    name: str
+    ranks: tuple[tuple[tuple[str, int], ...], ...]
+    density: DensityModel
+    output: bool = False
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions that move this tensor (its relevant dimensions)."""
+        return tuple(dict.fromkeys(dim for rank in self.ranks for dim, _ in rank))
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Words per rank of the box that covers `sizes` of every dimension; halos and stride holes are counted."""
+        return tuple(1 + sum(c * (sizes[dim] - 1) for dim, c in rank) for rank in self.ranks)
+
+
+@attrs.frozen
+class Loops:
+    """What a workload means: dimensions with sizes, and tensors (operands first, then the output)."""
+
+    sizes: Mapping[str, int]
+    tensors: tuple[Tensor, ...]
+
+
+class Occupancy:
+    """The occupancy of the tiles of one tensor. `tile` is a tuple of words per rank; k counts nonzeros.
+
+    The tables of a cost model call this once per distinct tile, never once per design.
+    """
+
+    density: float
+    """Nonzeros per word of the whole tensor."""
+    by_shape: bool = False
+    """Whether tiles of the same volume but of different shape differ (banded, actual data)."""
+
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+        """Occupancies k, ascending, shape (K,), and their probabilities, shape (K,); zero probabilities left out."""
+        raise NotImplementedError
+
+    def empty(self, tile: tuple[int, ...]) -> float:
+        """Probability that the tile holds no nonzero."""
+        raise NotImplementedError
+
+    def empty_within(
+        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
+    ) -> Array:
+        """Probability, shape of `k`, that a sub-tile is empty given that its tile holds k nonzeros."""
+        raise NotImplementedError
+
+    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
+        """The smallest possible occupancy; `quirks` may ask for what the reference evaluator takes it to be."""
+        return float(self.distribution(tile)[0][0])
+
+    def largest(self, tile: tuple[int, ...]) -> float:
+        """The largest possible occupancy of the tile, what a buffer must be able to hold."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """One random tensor of this distribution as a boolean array (True = nonzero) of the tensor's shape."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class DensityModel(Piece):
+    """How the nonzeros of a tensor are distributed."""
+
+    kind: ClassVar[str] = "density"
+    default_type: ClassVar[str] = "uniform"
+
+    def occupancy(self, shape: tuple[int, ...]) -> Occupancy:
+        """The occupancies of a tensor of this shape (words per rank)."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class Workload(Piece):
+    """A workload kind turns its spec into loops."""
+
+    kind: ClassVar[str] = "workload"
+    default_type: ClassVar[str] = "einsum"
+
+    def loops(self, registry: Any) -> Loops:
+        """Dimensions, tensors and index projections; `registry` resolves the names of density models."""
+        raise NotImplementedError
+
+
+# ------------------------------------------------------------------------------------------------------------ the hardware
+
+
+@attrs.frozen(kw_only=True)
+class MemoryLevel(Piece):
+    """A type of memory; its fields are the keys of one storage level of a hardware spec, for one instance of it.
+
+    `sparsemap.problem.Level` is the same level with units resolved.
+    """
+
+    kind: ClassVar[str] = "memory-level"
+    default_type: ClassVar[str] = "sram"
+
+    capacity: str | int | None = None
+    """Data capacity, such as "128 KB" or "4096 words"; absent: unlimited."""
+    bandwidth: str | float | None = None
+    """Reads and writes together, such as "32 GB/s" or "4 words/cycle"; absent: unlimited."""
+    read_bandwidth: str | float | None = None
+    write_bandwidth: str | float | None = None
+    fanout: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Instances of the next inner level (or of the compute unit) below one instance. Absent: one, and no spatial loops."""
+    gate_skip: bool = False
+    """Whether this level can skip or gate: it then gets a skip/gate gene."""
+    word_bits: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    metadata_capacity: str | int | None = None
+    """A separate memory for metadata; absent: metadata shares `capacity`; "unlimited": separate and never full."""
+    metadata_width: int = attrs.field(default=32, validator=attrs.validators.ge(1))
+    """Bits of one metadata access."""
+    bypass: tuple[str, ...] = ()
+    """Tensors (by role P, Q, Z or by name) that this level does not store."""
+    energy: Mapping[str, float] = attrs.field(factory=dict)
+    """Energies in pJ by action that replace the technology's."""
+
+    def usable_bits(self, capacity_bits: float | None) -> float | None:
+        """Bits that may be resident at once; None: unlimited. A double-buffered memory returns half of its capacity."""
+        return capacity_bits
+
+
+@attrs.frozen(kw_only=True)
+class Technology(Piece):
+    """Energy per action."""
+
+    kind: ClassVar[str] = "technology"
+    default_type: ClassVar[str] = "table"
+
+    def energy_pj(self, level: Level, action: str) -> float:
+        """pJ of one access. `action`: read, write (one word), metadata_read, metadata_write (one metadata access), and
+        gated_/skipped_ with read, fill, update, metadata_read, metadata_fill, metadata_update."""
+        raise NotImplementedError
+
+    def mac_pj(self, bits: int, action: str) -> float:
+        """pJ of one multiply-accumulate; `action`: compute, gated or skipped."""
+        raise NotImplementedError
+
+
+# --------------------------------------------------------------------------------------------------- formats and mechanisms
+
+
+@attrs.frozen
+class Fiber:
+    """Ranks of tiles as formats see them: 1-D arrays of equal length N, one entry per (rank, occupancy) to be encoded."""
+
+    fibers: Array
+    """Non-empty fibers of the rank in the tile (expected number, given the tile's occupancy)."""
+    length: Array
+    """Positions per fiber."""
+    occupied: Array
+    """Expected non-empty positions of one fiber."""
+    coord_bits: Array
+    """Bits that name a position of the fiber, rounded up to a power of two."""
+    offset_bits: Array
+    """Bits of an offset into the tile below, rounded up to a power of two."""
+    slots: Array
+    """Fibers of the rank, empty ones included."""
+
+
+@attrs.frozen
+class Units:
+    """Metadata of a rank: counts and the bits of one unit. Payloads link a rank to the next; the innermost has none."""
+
+    metadata: Array
+    metadata_bits: Array | float
+    payload: Array | float = 0.0
+    payload_bits: Array | float = 0.0
+
+
+@attrs.frozen(kw_only=True)
+class Format(Piece):
+    """A one-dimensional compression format, chosen per tensor rank. Either method below is enough."""
+
+    kind: ClassVar[str] = "format"
+    default_type: ClassVar[str] = "expression"
+
+    compressed: bool = False
+    """Whether empty positions are left out, so that the data below shrinks with the density."""
+    needs_inner: bool = False
+    """Whether the format only makes sense above a compressed rank (offset pairs)."""
+
+    def metadata_bits(self, fiber: Fiber) -> Array:
+        """Metadata bits of the rank, shape (N,)."""
+        raise NotImplementedError
+
+    def units(self, fiber: Fiber) -> Units:
+        """Metadata and payload units, shape (N,). Widths may depend on the shape of the fiber, not on its occupancy."""
+        return Units(metadata=self.metadata_bits(fiber), metadata_bits=1.0)
+
+
+@attrs.frozen
+class Filter:
+    """Accesses of `target` are filtered where the words of every leader are empty. Roles: P, Q (operands), Z (output)."""
+
+    target: str
+    leaders: tuple[str, ...]
+    action: str
+    """"gate": the cycle is spent, the energy is not. "skip": neither is."""
+
+
+@attrs.frozen(kw_only=True)
+class Mechanism(Piece):
+    """A skip/gate mechanism at one place (a storage level or the compute unit)."""
+
+    kind: ClassVar[str] = "mechanism"
+    default_type: ClassVar[str] = "filters"
+
+    def filters(self, place: Place) -> Sequence[Filter]:
+        """What is filtered at this place; at the compute unit only the action counts."""
+        raise NotImplementedError
+
+    def needs_metadata(self, place: Place) -> bool:
+        """Whether each leader must have metadata here (a skipping unit must find the next nonzero)."""
+        return False
+
+    def eliminated(self, place: Place, filter: Filter, empty: Array) -> Array:
+        """Share of the target's accesses removed, shape (B,), given the probability that the leaders' words are empty.
+
+        A mechanism with limited look-ahead returns less than `empty`.
+        """
+        return empty
+
+
+# ------------------------------------------------------------------------------------------------------ genome and evaluation
+
+
+@attrs.frozen
+class Genes:
+    """The genes of a segment: names, and inclusive bounds (g,) int64."""
+
+    names: tuple[str, ...]
+    low: Array
+    high: Array
+    ordered: bool = True
+    """Whether neighbouring values are similar designs."""
+
+
+@attrs.frozen(kw_only=True)
+class Segment(Piece):
+    """A run of genes with its decoder. Per-problem tables belong in `problem.remember(key, make)`."""
+
+    kind: ClassVar[str] = "segment"
+    provides: ClassVar[tuple[str, ...]] = ()
+    """The columns of `Designs` that decode returns."""
+
+    def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """Dimension sizes that this encoding can represent, at least as large as the given ones."""
+        return {}
+
+    def candidates(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+        """Pieces that genes of this segment choose from, by kind, in gene order."""
+        return {}
+
+    def genes(self, problem: Problem) -> Genes:
+        raise NotImplementedError
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        """(g, B) int64 -> columns with the batch last."""
+        raise NotImplementedError
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        """The inverse, (g, B) int64; `DesignError` if a design cannot be written in this encoding."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class CostModel(Piece):
+    """Energy, cycles and reasons of a batch of designs."""
+
+    kind: ClassVar[str] = "cost-model"
+    default_type: ClassVar[str] = "analytic"
+    needs: ClassVar[tuple[str, ...]] = ()
+    """The columns of `Designs` that evaluate reads."""
+
+    def reasons(self, problem: Problem) -> tuple[str, ...]:
+        """Names of the reasons for which a design can be invalid; bit i of `Evaluation.reasons` is reason i. At most 64."""
+        raise NotImplementedError
+
+    def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
+        """Evaluates all designs; `detail` asks for traffic, metadata and energies by level and tensor."""
+        raise NotImplementedError
+
+    def lower_bound(self, problem: Problem) -> Evaluation | None:
+        """An evaluation (B = 1) that no design of the problem can beat in energy or in cycles; None: not known."""
+        return None
+
+
+@attrs.frozen(kw_only=True)
+class Objective(Piece):
+    kind: ClassVar[str] = "objective"
+    default_type: ClassVar[str] = "expression"
+
+    def score(self, evaluation: Evaluation) -> Array:
+        """(B,) float64, lower is better. Invalid designs are set to infinity by the caller."""
+        raise NotImplementedError
+
+
+# ------------------------------------------------------------------------------------------------------ searching
+
+
+@attrs.frozen
+class Scored:
+    """Genomes (n, G) int64 with their scores (n,), lower is better, invalid = infinity."""
+
+    genomes: Array
+    scores: Array
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def take(self, rows: Any) -> Scored:
+        return Scored(self.genomes[rows], self.scores[rows])
+
+    def best(self, count: int) -> Scored:
+        """The best `count`, sorted; ties keep their order, so that a run can be repeated."""
+        return self.take(np.argsort(self.scores, kind="stable")[:count])
+
+    @staticmethod
+    def join(parts: Sequence[Scored]) -> Scored:
+        return Scored(np.concatenate([p.genomes for p in parts]), np.concatenate([p.scores for p in parts]))
+
+
+Proposals = Generator[Array, Scored, Any]
+"""Yields genomes (n, G), receives them scored. The driver counts every row; it may cut the last batch short."""
+
+
+@attrs.frozen
+class Context:
+    """What operators may know: the gene space, sensitivity (G,) or None, progress g/G of the paper in 0..1, the rng."""
+
+    space: Space
+    rng: np.random.Generator
+    progress: float = 0.0
+    sensitivity: Array | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Init(Piece):
+    kind: ClassVar[str] = "init"
+    default_type: ClassVar[str] = "uniform"
+
+    def fill(self, space: Space, size: int, calibration: Any, rng: np.random.Generator) -> Proposals:
+        """A generator that proposes designs and returns the first population as `Scored`."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class Selection(Piece):
+    kind: ClassVar[str] = "selection"
+
+    def pick(self, parents: Scored, count: int, context: Context) -> Array:
+        """Mating pairs, shape (count, 2, G)."""
+        raise NotImplementedError
+
+    def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
+        """The next population."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class Crossover(Piece):
+    kind: ClassVar[str] = "crossover"
+
+    def cross(self, pairs: Array, context: Context) -> Array:
+        """(n, 2, G) -> (n, G)."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class Mutation(Piece):
+    kind: ClassVar[str] = "mutation"
+
+    def mutate(self, genomes: Array, context: Context) -> Array:
+        """(n, G) -> (n, G), within the bounds of the space; the input is not changed."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class Searcher(Piece):
+    kind: ClassVar[str] = "searcher"
+
+    def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
+        """Straight-line code that yields genomes and receives them scored, until the driver closes it."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class Exporter(Piece):
+    kind: ClassVar[str] = "exporter"
+
+    def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
+        """Writes the best design of a result below `path` and yields the files written."""
+        raise NotImplementedError

@@ -1,0 +1,157 @@
+"""The genome: segments in order, their genes with bounds, and decode and encode between genomes and designs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from .designs import Designs
+from .errors import EvaluationError, SpecError, unknown
+from .errors import Problem as Trouble
+from .kinds import Array, Genes, Piece, Segment
+from .specs import SpaceSpec
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+
+@attrs.define(eq=False, slots=False)
+class Space:
+    """The gene space of one problem. Searchers and operators see genes through it, never hardware or designs."""
+
+    problem: Problem
+    spec: SpaceSpec
+
+    @cached_property
+    def segments(self) -> dict[str, Segment]:
+        """Segment pieces by the name they have in the spec, in genome order."""
+        file = self.problem.files.get("space", "space")
+        built: dict[str, Any] = {}
+        troubles = []
+        for name in self.spec.tables:
+            if name not in self.spec.segments:
+                troubles.append(Trouble(file, name, unknown("segment", name, list(self.spec.segments))))
+        if troubles:
+            raise SpecError(troubles)
+        for name in self.spec.segments:
+            table = {"type": name, **self.spec.tables.get(name, {})}
+            built[name] = self.problem.registry.build("segment", table, file, name)
+        self._check_needs(built, file)
+        return built
+
+    def _check_needs(self, segments: Mapping[str, Segment], file: str) -> None:
+        model = self.problem.cost_model
+        providers: dict[str, list[str]] = {}
+        for name, segment in segments.items():
+            for column in segment.provides:
+                providers.setdefault(column, []).append(name)
+        troubles = [
+            Trouble(
+                file,
+                "segments",
+                f"cost model '{model.name}' needs column '{column}'; no segment of space '{self.spec.name}' provides it",
+            )
+            for column in model.needs
+            if column not in providers
+        ]
+        troubles += [
+            Trouble(file, "segments", f"column '{column}' is provided twice, by {' and '.join(names)}")
+            for column, names in providers.items()
+            if len(names) > 1
+        ]
+        if troubles:
+            raise SpecError(troubles)
+
+    @cached_property
+    def padding(self) -> dict[str, int]:
+        """Padded sizes by dimension, the largest that any segment asks for."""
+        sizes: dict[str, int] = {}
+        for segment in self.segments.values():
+            for dim, size in segment.padded_sizes(self.problem.loops.sizes).items():
+                sizes[dim] = max(size, sizes.get(dim, 0))
+        return sizes
+
+    @cached_property
+    def candidates(self) -> dict[str, tuple[Piece, ...]]:
+        found: dict[str, tuple[Piece, ...]] = {}
+        for segment in self.segments.values():
+            found.update(segment.candidates(self.problem))
+        return found
+
+    @cached_property
+    def segment_genes(self) -> dict[str, Genes]:
+        return {name: segment.genes(self.problem) for name, segment in self.segments.items()}
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Where each segment lies in the genome."""
+        slices, start = {}, 0
+        for name, genes in self.segment_genes.items():
+            slices[name] = slice(start, start + len(genes.names))
+            start += len(genes.names)
+        return slices
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for genes in self.segment_genes.values() for name in genes.names)
+
+    @cached_property
+    def low(self) -> Array:
+        """(G,) int64, smallest value of each gene."""
+        parts = [np.asarray(genes.low, dtype=np.int64) for genes in self.segment_genes.values()]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    @cached_property
+    def high(self) -> Array:
+        """(G,) int64, largest value of each gene, inclusive."""
+        parts = [np.asarray(genes.high, dtype=np.int64) for genes in self.segment_genes.values()]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        """Number of genes G."""
+        return len(self.low)
+
+    @cached_property
+    def log10_size(self) -> float:
+        """Decimal logarithm of the number of genomes."""
+        return float(np.log10((self.high - self.low + 1).astype(np.float64)).sum())
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """Uniform random genomes, (count, G) int64."""
+        return rng.integers(self.low, self.high, size=(count, len(self)), endpoint=True, dtype=np.int64)
+
+    def check(self, genomes: Array) -> Array:
+        """Genomes as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong."""
+        genomes = np.asarray(genomes)
+        if genomes.ndim == 1:
+            genomes = genomes[None, :]
+        if genomes.ndim != 2 or genomes.shape[1] != len(self):
+            raise EvaluationError(f"genomes have shape {genomes.shape}, expected (B, {len(self)})")
+        if genomes.dtype.kind not in "iu":
+            raise EvaluationError(f"genomes have type {genomes.dtype}, expected integers")
+        genomes = genomes.astype(np.int64, copy=False)
+        outside = (genomes < self.low) | (genomes > self.high)
+        if outside.any():
+            row, gene = (int(i) for i in np.argwhere(outside)[0])
+            raise EvaluationError(
+                f"genome {row}: gene '{self.names[gene]}' is {int(genomes[row, gene])}, "
+                f"expected {int(self.low[gene])}..{int(self.high[gene])}"
+            )
+        return genomes
+
+    def decode(self, genomes: Array) -> Designs:
+        """(B, G) genomes within bounds -> designs."""
+        by_gene = np.ascontiguousarray(genomes.T)
+        columns: dict[str, Array] = {}
+        for name, segment in self.segments.items():
+            columns.update(segment.decode(by_gene[self.slices[name]], self.problem))
+        return Designs(columns)
+
+    def encode(self, designs: Designs) -> Array:
+        """Designs -> (B, G) genomes that decode to them; `DesignError` where an encoding cannot express a design."""
+        parts = [segment.encode(designs, self.problem) for segment in self.segments.values()]
+        return np.ascontiguousarray(np.concatenate(parts, axis=0).T)
