@@ -1,0 +1,92 @@
+"""One family of exceptions, and the wording that their messages share.
+
+Every problem a user can cause is reported as file, path in the file, and what to do about it; all problems of a file
+are reported together. An invalid *design* is never an exception: it is data with a named reason.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import attrs
+
+
+@attrs.frozen
+class Problem:
+    """One thing that is wrong: the file, the path of the wrong value in it such as `levels[1].fanout`, and why.
+
+    `file` and `path` may be empty where there is none, for instance for a table that was built in Python.
+    """
+
+    file: str
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.path, self.message) if part)
+
+
+class SparseMapError(Exception):
+    """Whatever SparseMap reports to its user; the command line prints it without a traceback."""
+
+
+class _Problems(SparseMapError):
+    """An error that may hold several problems; its text has one line per problem."""
+
+    problems: tuple[Problem, ...]
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)  # the arguments that unpickling in a worker process needs
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+class SpecError(_Problems):
+    """A spec file or table is wrong."""
+
+    @classmethod
+    def at(cls, file: object, path: str, message: str) -> SpecError:
+        """The error for a single problem."""
+        return cls([Problem(str(file), path, message)])
+
+
+class PluginError(_Problems):
+    """A plugin cannot be used as it is. A problem's `path` names the plugin and, where there is one, the class."""
+
+
+class DesignError(SparseMapError):
+    """A design cannot be read, or cannot be written in the encoding that was asked for."""
+
+
+class SearchError(SparseMapError):
+    """A search cannot start or go on, such as a cost model that needs a column which no segment provides."""
+
+
+class EvaluationError(SparseMapError):
+    """A cost model or an objective returned something that its contract does not allow."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The known name that `name` was most likely meant to be, or None if none is close."""
+    by_lower = {known.lower(): known for known in names}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else None
+
+
+def unknown(what: str, name: str, names: Iterable[str]) -> str:
+    """Text for a name that is not known: `no workload 'mm33'; did you mean 'mm3'?`, or else the known names."""
+    known = sorted(names)
+    guess = nearest(name, known)
+    if guess is not None:
+        return f"no {what} {name!r}; did you mean {guess!r}?"
+    return f"no {what} {name!r}; " + (f"known: {listed(known)}" if known else "none is known")
+
+
+def listed(names: Iterable[str], limit: int = 12) -> str:
+    """The names with commas between them; a long list is cut, and says by how much."""
+    names = list(names)
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest

@@ -1,0 +1,52 @@
+"""Errors: one family, one line per problem, and the nearest known name."""
+
+import pickle
+
+import pytest
+
+from sparsemap import errors
+from sparsemap.errors import PluginError, Problem, SparseMapError, SpecError, listed, nearest, unknown
+
+
+def test_a_problem_reads_as_file_path_and_message():
+    problem = Problem("edge.toml", "levels[1].fanoot", "unknown key; did you mean 'fanout'?")
+    assert str(problem) == "edge.toml: levels[1].fanoot: unknown key; did you mean 'fanout'?"
+
+
+def test_a_problem_without_file_or_path_leaves_no_stray_colon():
+    assert str(Problem("", "clock", "missing")) == "clock: missing"
+    assert str(Problem("edge.toml", "", "not found")) == "edge.toml: not found"
+
+
+def test_a_spec_error_has_one_line_per_problem():
+    error = SpecError([Problem("a.toml", "x", "missing"), Problem("b.toml", "y", "unknown key")])
+    assert str(error) == "a.toml: x: missing\nb.toml: y: unknown key"
+    assert [problem.path for problem in error.problems] == ["x", "y"]
+
+
+@pytest.mark.parametrize("name", ["SpecError", "PluginError", "DesignError", "SearchError", "EvaluationError"])
+def test_every_error_belongs_to_one_family(name):
+    assert issubclass(getattr(errors, name), SparseMapError)
+
+
+@pytest.mark.parametrize("cls", [SpecError, PluginError])
+def test_errors_survive_the_way_back_from_a_worker_process(cls):
+    error = cls([Problem("a.toml", "x", "missing")])
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error) and copy.problems == error.problems
+
+
+def test_nearest_finds_a_typo_and_a_wrong_case_but_does_not_guess_wildly():
+    assert nearest("fanoot", ["capacity", "fanout"]) == "fanout"
+    assert nearest("GLB", ["glb", "dram"]) == "glb"
+    assert nearest("mesh", ["capacity", "fanout"]) is None
+
+
+def test_unknown_suggests_a_name_or_lists_those_that_exist():
+    assert unknown("workload", "mm33", ["mm3", "conv1"]) == "no workload 'mm33'; did you mean 'mm3'?"
+    assert unknown("workload", "zzz", ["mm3", "conv1"]) == "no workload 'zzz'; known: conv1, mm3"
+    assert unknown("workload", "zzz", []) == "no workload 'zzz'; none is known"
+
+
+def test_a_long_list_of_names_is_cut():
+    assert listed(["a", "b", "c", "d"], limit=2) == "a, b and 2 more"
