@@ -1,0 +1,182 @@
+"""Technologies as tables: published energies by capacity, DRAM standard and word width, scaled to one process node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from sparsemap.errors import SpecError
+from sparsemap.kinds import Technology
+
+if TYPE_CHECKING:
+    from sparsemap.problem import Level
+
+KIB_BITS = 8 * 1024
+WRITES = ("write", "fill", "update")
+positive: Any = attrs.validators.gt(0)
+share: Any = attrs.validators.and_(attrs.validators.ge(0), attrs.validators.le(1))
+
+
+def _on_line(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
+    """The value at x of the line through the points (xs ascending); its end pieces go on beyond the ends."""
+    if len(xs) == 1:
+        return ys[0]
+    right = next((i for i in range(1, len(xs) - 1) if x < xs[i]), len(xs) - 1)
+    slope = (ys[right] - ys[right - 1]) / (xs[right] - xs[right - 1])
+    return ys[right - 1] + slope * (x - xs[right - 1])
+
+
+def _columns(reference: str, *others: str) -> Callable[[Any, Any, Any], None]:
+    """A validator: an ascending, positive column, with the other columns positive and of the same length."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        rows = getattr(instance, reference)
+        if not rows or any(b <= a for a, b in pairwise(rows)):
+            raise ValueError(f"'{reference}' must be ascending and not empty")
+        for name in (reference, *others):
+            column = getattr(instance, name)
+            if len(column) != len(rows):
+                raise ValueError(f"'{name}' has {len(column)} values, '{reference}' has {len(rows)}")
+            if any(entry <= 0 for entry in column):
+                raise ValueError(f"'{name}' must be positive")
+
+    return check
+
+
+@attrs.frozen(kw_only=True)
+class ScalingRow:
+    """Energy at a node is proportional to a V^2 + b V + c, with V the supply voltage in volts."""
+
+    node_nm: float = attrs.field(validator=positive)
+    a: float
+    b: float
+    c: float
+
+
+@attrs.frozen(kw_only=True)
+class MemoryTable:
+    """Dynamic energy of one access of `access_bits`, by capacity, as published for one node."""
+
+    source: str = ""
+    node_nm: float = attrs.field(validator=positive)
+    voltage: float = attrs.field(validator=positive)
+    access_bits: int = attrs.field(validator=positive)
+    extrapolate_down: bool = False
+    """Whether memories smaller than the first row continue the first two rows; else they cost the first row."""
+    capacity_kib: tuple[float, ...]
+    read_pj: tuple[float, ...]
+    write_pj: tuple[float, ...] = attrs.field(validator=_columns("capacity_kib", "read_pj", "write_pj"))
+
+    def pj_per_bit(self, capacity_bits: float | None, write: bool) -> float:
+        """At the node of the table, interpolated log-log; above the table, and for None (unlimited), the last row.
+
+        The cheapest of all rows from a capacity on is what that capacity costs: where a larger array needs less, a
+        smaller memory can be built as that array.
+        """
+        rows = self.write_pj if write else self.read_pj
+        log_pj = [math.log(min(rows[i:])) for i in range(len(rows))]
+        log_kib = [math.log(kib) for kib in self.capacity_kib]
+        wanted = log_kib[-1] if capacity_bits is None else math.log(max(capacity_bits, 1) / KIB_BITS)
+        wanted = min(wanted, log_kib[-1])
+        if not self.extrapolate_down:
+            wanted = max(wanted, log_kib[0])
+        return math.exp(_on_line(wanted, log_kib, log_pj)) / self.access_bits
+
+
+@attrs.frozen(kw_only=True)
+class MacTable:
+    """Integer multiplication and addition by word width, as published for one node."""
+
+    source: str = ""
+    node_nm: float = attrs.field(validator=positive)
+    voltage: float = attrs.field(validator=positive)
+    bits: tuple[float, ...]
+    multiply_pj: tuple[float, ...]
+    add_pj: tuple[float, ...] = attrs.field(validator=_columns("bits", "multiply_pj", "add_pj"))
+
+    def pj(self, bits: int) -> float:
+        """One multiplication (linear in the square of the width) and one addition (linear in the width)."""
+        squares = [width**2 for width in self.bits]
+        return _on_line(bits**2, squares, self.multiply_pj) + _on_line(bits, self.bits, self.add_pj)
+
+
+@attrs.frozen(kw_only=True)
+class TableTechnology(Technology):
+    """Energies from published tables, each scaled from the node and voltage of its source to the technology's."""
+
+    type_name: ClassVar[str] = "table"
+
+    node_nm: float = attrs.field(validator=positive)
+    voltage: float = attrs.field(validator=positive)
+    scaling: tuple[ScalingRow, ...] = attrs.field(validator=attrs.validators.min_len(1))
+    """Scaling equations by node (Stillmaker & Baas, Integration 58, 2017)."""
+    memories: Mapping[str, MemoryTable] = attrs.field(factory=dict)
+    """On-chip energies by memory class, such as `sram`."""
+    off_chip_pj_per_bit: Mapping[str, float] = attrs.field(factory=dict)
+    """Energies by the `standard` of an off-chip level, such as `lpddr4`; not scaled with the node."""
+    mac: MacTable
+    gated_fraction: float = attrs.field(default=0.0, validator=share)
+    """What a gated access or MAC still costs, as a share of a full one."""
+    skipped_fraction: float = attrs.field(default=0.0, validator=share)
+
+    def scale(self, from_nm: float, from_voltage: float) -> float:
+        """What energies given for another node and voltage are multiplied by."""
+        return self._relative_energy(self.node_nm, self.voltage) / self._relative_energy(from_nm, from_voltage)
+
+    def energy_pj(self, level: Level, action: str) -> float:
+        state, base = self._split(action)
+        metadata = base.startswith("metadata_")
+        write = base.removeprefix("metadata_") in WRITES
+        bits = level.metadata_width if metadata else level.word_bits
+        capacity = level.capacity_bits
+        if metadata and not level.shared_capacity and level.metadata_capacity_bits is not None:
+            capacity = level.metadata_capacity_bits
+        return state * bits * self._pj_per_bit(level, capacity, write)
+
+    def mac_pj(self, bits: int, action: str) -> float:
+        shares = {"compute": 1.0, "gated": self.gated_fraction, "skipped": self.skipped_fraction}
+        if action not in shares:
+            raise ValueError(f"'{action}' is no action of a compute unit; expected one of {', '.join(shares)}")
+        return shares[action] * self.mac.pj(bits) * self.scale(self.mac.node_nm, self.mac.voltage)
+
+    def _relative_energy(self, nm: float, voltage: float) -> float:
+        rows = sorted(self.scaling, key=lambda row: row.node_nm)
+        if not rows[0].node_nm <= nm <= rows[-1].node_nm:
+            span = f"{rows[0].node_nm:g} to {rows[-1].node_nm:g} nm"
+            raise SpecError.at(f"technology '{self.name}'", "scaling", f"spans {span}, which leaves out {nm:g} nm")
+        at_node = [row.a * voltage**2 + row.b * voltage + row.c for row in rows]
+        return _on_line(nm, [row.node_nm for row in rows], at_node)
+
+    def _split(self, action: str) -> tuple[float, str]:
+        """The share of a full access that an action costs, and the access: read, write or a metadata_ one."""
+        state, base = 1.0, action
+        for prefix, fraction in (("gated_", self.gated_fraction), ("skipped_", self.skipped_fraction)):
+            if action.startswith(prefix):
+                state, base = fraction, action.removeprefix(prefix)
+        if base.removeprefix("metadata_") not in ("read", *WRITES):
+            raise ValueError(f"'{action}' is no action of a memory level")
+        return state, base
+
+    def _pj_per_bit(self, level: Level, capacity_bits: float | None, write: bool) -> float:
+        standard = getattr(level.memory, "standard", None)
+        if standard is not None:
+            known = self.off_chip_pj_per_bit
+            if standard in known:
+                return known[standard]
+            raise SpecError.at(
+                f"technology '{self.name}'",
+                f"off_chip_pj_per_bit.{standard}",
+                f"not given, but level '{level.name}' is of this standard; there is {', '.join(known) or 'none'}",
+            )
+        table = self.memories.get(level.memory_class)
+        if table is None:
+            raise SpecError.at(
+                f"technology '{self.name}'",
+                f"memories.{level.memory_class}",
+                f"not given, but level '{level.name}' is of this class; there is {', '.join(self.memories) or 'none'}",
+            )
+        return table.pj_per_bit(capacity_bits, write) * self.scale(table.node_nm, table.voltage)

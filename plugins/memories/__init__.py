@@ -1,0 +1,40 @@
+"""Memory levels: off-chip DRAM, on-chip SRAM and register files.
+
+The three differ in the energy table that a technology looks up for them (`Level.memory_class`).
+"""
+
+from typing import ClassVar
+
+import attrs
+
+from sparsemap import hookimpl
+from sparsemap.kinds import MemoryLevel
+
+
+@attrs.frozen(kw_only=True)
+class Dram(MemoryLevel):
+    """Off-chip memory; usually unlimited in capacity and limited in bandwidth."""
+
+    type_name: ClassVar[str] = "dram"
+
+    standard: str = "lpddr4"
+    """Which off-chip energy of the technology applies, such as "lpddr4" or "hbm2"."""
+
+
+@attrs.frozen(kw_only=True)
+class Sram(MemoryLevel):
+    """On-chip static RAM."""
+
+    type_name: ClassVar[str] = "sram"
+
+
+@attrs.frozen(kw_only=True)
+class RegisterFile(MemoryLevel):
+    """Registers or a scratchpad of a few words next to the compute units."""
+
+    type_name: ClassVar[str] = "regfile"
+
+
+@hookimpl
+def register_memory_levels():
+    return [Dram, Sram, RegisterFile]

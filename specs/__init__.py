@@ -1,0 +1,1 @@
+"""The built-in specs (`sparsemap_specs`): TOML data only, one folder per kind."""
