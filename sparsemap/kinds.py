@@ -296,14 +296,14 @@ class Segment(Piece):
 
     kind: ClassVar[str] = "segment"
     provides: ClassVar[tuple[str, ...]] = ()
-    """The columns of `Designs` that decode returns."""
+    """The columns of `Designs` that decode returns. A property where they depend on the spec."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         """Dimension sizes that this encoding can represent, at least as large as the given ones."""
         return {}
 
-    def candidates(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
-        """Pieces that genes of this segment choose from, by kind, in gene order."""
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+        """Pieces that genes of this segment choose from, by kind, in gene order (`candidates` names them in specs)."""
         return {}
 
     def genes(self, problem: Problem) -> Genes:

@@ -79,7 +79,7 @@ class Space:
     def candidates(self) -> dict[str, tuple[Piece, ...]]:
         found: dict[str, tuple[Piece, ...]] = {}
         for segment in self.segments.values():
-            found.update(segment.candidates(self.problem))
+            found.update(segment.choices(self.problem))
         return found
 
     @cached_property
