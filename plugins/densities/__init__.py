@@ -1,0 +1,11 @@
+"""Density models: how the nonzeros of a tensor are distributed (section 5 of the Sparseloop model)."""
+
+from sparsemap import hookimpl
+
+from .structured import NOfM, Structured
+from .uniform import Uniform
+
+
+@hookimpl
+def register_density_models():
+    return [Uniform, Structured, NOfM]

@@ -1,0 +1,119 @@
+"""Structured density, N:M, and dense tensors (section 5.2 of the Sparseloop model)."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import DensityModel, Occupancy
+
+from .hypergeometric import Array
+from .uniform import volume, volumes
+
+
+@attrs.frozen
+class StructuredOccupancy(Occupancy):
+    """Every tile of n words has x = n*d nonzeros, a fractional x being split. Only volumes matter.
+
+    d = numerator / denominator. With denominator 1, as for a `density` in the spec, x is formed as the evaluator does;
+    n-of-m keeps both, so that x is exact whenever it is an integer.
+    """
+
+    shape: tuple[int, ...]
+    numerator: float
+    denominator: int = 1
+    group: int = 1
+    """Words along the last rank over which a drawn tensor keeps the density."""
+
+    @property
+    def density(self) -> float:
+        return self.numerator / self.denominator
+
+    def _expected(self, tile: tuple[int, ...]) -> float:
+        return volume(tile) * self.numerator / self.denominator
+
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+        """P(floor x) = 1 - (x - floor x), P(ceil x) = x - floor x."""
+        x = self._expected(tile)
+        low = math.floor(x)
+        if x == low:
+            return np.array([low]), np.ones(1)
+        return np.array([low, low + 1]), np.array([1 - (x - low), x - low])
+
+    def empty(self, tile: tuple[int, ...]) -> float:
+        return max(1 - self._expected(tile), 0.0)
+
+    def empty_many(self, tiles) -> Array:
+        """`empty` of many tiles (or volumes), float64."""
+        return np.maximum(1 - volumes(tiles) * float(self.numerator) / self.denominator, 0.0)
+
+    def empty_within(
+        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
+    ) -> Array:
+        """P(0) of x = n' * (k/n)."""
+        return np.maximum(1 - volume(sub_tile) * (np.asarray(k) / volume(tile)), 0.0)
+
+    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
+        """floor(x); with "Q3" floor((floor(x)/n)*n), which rounding makes smaller by one for some n."""
+        low, words = math.floor(self._expected(tile)), volume(tile)
+        return float(math.floor(low / words * words)) if "Q3" in quirks else float(low)
+
+    def largest(self, tile: tuple[int, ...]) -> float:
+        return float(math.ceil(self._expected(tile)))
+
+    def largest_many(self, tiles) -> Array:
+        """`largest` of many tiles (or volumes), float64."""
+        return np.ceil(volumes(tiles) * float(self.numerator) / self.denominator)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Every aligned group along the last rank gets its share, at random positions."""
+        length = self.shape[-1]
+        rows = math.prod(self.shape[:-1])
+        drawn = np.zeros((rows, length), bool)
+        for words, start, stop in self._groups(length):
+            x = words * self.numerator / self.denominator
+            many = (rows, (stop - start) // words)
+            count = math.floor(x) + (rng.random(many) < x - math.floor(x))
+            ranks = rng.random((*many, words)).argsort(axis=-1).argsort(axis=-1)
+            drawn[:, start:stop] = (ranks < count[..., None]).reshape(rows, stop - start)
+        return drawn.reshape(self.shape)
+
+    def _groups(self, length: int) -> list[tuple[int, int, int]]:
+        """(words per group, start, stop): the whole groups and the rest of the last rank."""
+        whole = length // self.group * self.group
+        parts = [(self.group, 0, whole), (length - whole, whole, length)]
+        return [part for part in parts if part[2] > part[1]]
+
+
+@attrs.frozen(kw_only=True)
+class Structured(DensityModel):
+    """Every tile has the same density; 1.0 is dense."""
+
+    type_name: ClassVar[str] = "structured"
+
+    density: float = attrs.field(default=1.0, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+
+    def occupancy(self, shape: tuple[int, ...]) -> StructuredOccupancy:
+        group = Fraction(self.density).limit_denominator(256).denominator
+        return StructuredOccupancy(tuple(shape), float(self.density), group=group)
+
+
+@attrs.frozen(kw_only=True)
+class NOfM(DensityModel):
+    """`n` nonzeros in every aligned group of `m` words: structured density n/m."""
+
+    type_name: ClassVar[str] = "n-of-m"
+
+    n: int = attrs.field(validator=attrs.validators.ge(0))
+    m: int = attrs.field(validator=attrs.validators.ge(1))
+
+    def __attrs_post_init__(self) -> None:
+        if self.n > self.m:
+            raise ValueError(f"n-of-m: n = {self.n} is more than m = {self.m}")
+
+    def occupancy(self, shape: tuple[int, ...]) -> StructuredOccupancy:
+        return StructuredOccupancy(tuple(shape), self.n, self.m, group=self.m)
