@@ -43,6 +43,10 @@ class Piece:
     description: str = ""
     source: str = ""
 
+    def resolve(self, registry: Any) -> Piece:
+        """The piece with the pieces that its fields name in their place; the registry calls it once, after building."""
+        return self
+
 
 # --------------------------------------------------------------------------------------------------- workloads, densities
 
@@ -387,6 +391,8 @@ class Context:
     rng: np.random.Generator
     progress: float = 0.0
     sensitivity: Array | None = None
+    high: Array | None = None
+    """(G,) bool, the high-sensitivity genes (Eq. 4); None: not calibrated."""
 
 
 @attrs.frozen(kw_only=True)
