@@ -1,7 +1,7 @@
 """Every extension point, on one page.
 
 A plugin is a module with functions of these names, each marked `@hookimpl`. A `register_*` hook runs once, at loading,
-and returns a list of classes derived from the contract of its kind in `sparsemap.kinds`. None runs inside an evaluation.
+and returns a list of classes derived from the contract of its kind in `sparsemap.kinds`. None runs in an evaluation.
 """
 
 from __future__ import annotations
