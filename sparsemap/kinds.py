@@ -43,10 +43,6 @@ class Piece:
     description: str = ""
     source: str = ""
 
-    def resolve(self, registry: Any) -> Piece:
-        """The piece with the pieces that its fields name in their place; the registry calls it once, after building."""
-        return self
-
 
 # --------------------------------------------------------------------------------------------------- workloads, densities
 
