@@ -1,0 +1,20 @@
+"""Encodings: segments of the genome with their decoders (Sections IV-B, IV-C, IV-F, and what those are compared with).
+
+`cantor` and `random-order` provide the loop orders, `prime-factors` and `direct-tiling` the loop bounds, `rank-formats`
+the formats, `gate-skip` the mechanisms; `fixed` provides any of them as constants.
+"""
+
+from sparsemap import hookimpl
+
+from .direct_tiling import DirectTiling
+from .fixed import Fixed
+from .gate_skip import GateSkip
+from .orders import Cantor
+from .prime_factors import PrimeFactors
+from .random_order import RandomOrder
+from .rank_formats import RankFormats
+
+
+@hookimpl
+def register_segments():
+    return [Cantor, RandomOrder, PrimeFactors, DirectTiling, RankFormats, GateSkip, Fixed]

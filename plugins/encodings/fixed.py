@@ -1,0 +1,110 @@
+"""Constants instead of genes: a fixed mapping or fixed formats, as in the baselines of Sections V-D and V-E.
+
+```toml
+[mapping]                       # a segment named `mapping` of a space spec; two storage levels, one with a fan-out
+type = "fixed"
+order = { L1_T = ["m", "k", "n"] }
+bounds = { L1_T = { m = 4, k = 8 }, L2_T = { n = 4 }, L2_S = { m = 8 } }
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import DesignError, SpecError
+from sparsemap.errors import Problem as Trouble
+from sparsemap.kinds import Array, Genes, Piece, Segment
+
+from .choices import build_candidates
+from .constants import bound_column, format_column, mechanism_column, order_column
+
+if TYPE_CHECKING:
+    from sparsemap.designs import Designs
+    from sparsemap.problem import Problem
+
+
+@attrs.frozen(kw_only=True)
+class Fixed(Segment):
+    """No genes; provides the columns that its keys give, the same for every design."""
+
+    type_name: ClassVar[str] = "fixed"
+
+    order: Mapping[str, tuple[str, ...]] | None = None
+    """Dimensions from outer to inner, by mapping level. Dimensions left out follow in workload order."""
+    bounds: Mapping[str, Mapping[str, int]] | None = None
+    """Loop bounds by mapping level and dimension; what is left out is 1. They must multiply up to the sizes."""
+    formats: Mapping[str, tuple[str, ...]] | None = None
+    """Formats from outer to inner by tensor (name or role P, Q, Z): one per rank slot, the same number for each."""
+    mechanisms: Mapping[str, str] | None = None
+    """Mechanism by place: a storage level with `gate_skip`, or the compute unit."""
+
+    @property
+    def provides(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(name for name in ("order", "bounds", "formats", "mechanisms") if getattr(self, name) is not None)
+
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+        found = {}
+        if self.formats is not None:
+            found["format"] = build_candidates(problem, "format", self._formats, self._path("formats"))
+        if self.mechanisms is not None:
+            found["mechanism"] = build_candidates(problem, "mechanism", self._mechanisms, self._path("mechanisms"))
+        return found
+
+    def genes(self, problem: Problem) -> Genes:
+        self._constants(problem)  # so that wrong names are told before the search
+        return Genes((), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        count = genes.shape[1]
+        return {name: np.repeat(value[..., None], count, axis=-1) for name, value in self._constants(problem).items()}
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        for name, value in self._constants(problem).items():
+            wrong = (designs.columns[name] != value[..., None]).reshape(-1, len(designs)).any(axis=0)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise DesignError(f"design {row}: '{name}' differs from what segment '{self._path()}' fixes")
+        return np.zeros((0, len(designs)), dtype=np.int64)
+
+    # -- names to indices
+
+    @property
+    def _formats(self) -> tuple[str, ...]:
+        """Format names without repetition; their positions are the values of column `formats`."""
+        return tuple(dict.fromkeys(name for slots in (self.formats or {}).values() for name in slots))
+
+    @property
+    def _mechanisms(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.mechanisms or {}).values()))
+
+    def _path(self, key: str = "") -> str:
+        return ".".join(part for part in (self.name or self.type_name, key) if part)
+
+    def _constants(self, problem: Problem) -> dict[str, Array]:
+        """The columns without their batch axis."""
+        return problem.remember((self.type_name, id(self)), lambda: self._read(problem))
+
+    def _read(self, problem: Problem) -> dict[str, Array]:
+        troubles: list[Trouble] = []
+        file = problem.files.get("space", "")
+
+        def say(path: str, text: str) -> None:
+            troubles.append(Trouble(file, self._path(path), text))
+
+        columns = {}
+        if self.order is not None:
+            columns["order"] = order_column(self.order, problem, say)
+        if self.bounds is not None:
+            columns["bounds"] = bound_column(self.bounds, problem, say)
+        if self.formats is not None:
+            columns["formats"] = format_column(self.formats, self._formats, problem, say)
+        if self.mechanisms is not None:
+            columns["mechanisms"] = mechanism_column(self.mechanisms, self._mechanisms, problem, say)
+        if troubles:
+            raise SpecError(troubles)
+        return columns

@@ -1,0 +1,95 @@
+"""Loop orders as Cantor codes (Section IV-C, Eq. 1): nearby codes share their outer loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import permutations
+from math import factorial
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import DesignError, SpecError
+from sparsemap.kinds import Array, Genes, Segment
+
+if TYPE_CHECKING:
+    from sparsemap.designs import Designs
+    from sparsemap.problem import Problem
+
+TABLE_DIMS = 8
+"""Up to 8! = 40,320 orders are looked up in a table; beyond, they are computed."""
+MAX_DIMS = 20
+"""20! is the largest factorial that an int64 gene can hold."""
+
+
+def order_table(dims: int) -> Array:
+    """All orders by Cantor code minus one, shape (D, D!) int8: row 0 is the outermost loop."""
+    return np.ascontiguousarray(np.array(list(permutations(range(dims))), dtype=np.int8).T)
+
+
+def decode_order(codes: Array, dims: int) -> Array:
+    """Cantor codes, shape (L, B), 1..D!, to orders (L, D, B) int8, with factorial-base arithmetic."""
+    rest = codes - 1
+    order = np.empty((codes.shape[0], dims, codes.shape[1]), dtype=np.int8)
+    for place in range(dims):
+        digit, rest = np.divmod(rest, factorial(dims - 1 - place))
+        order[:, place] = digit
+    for place in range(dims - 2, -1, -1):  # ranks among the unused dimensions become the dimensions themselves
+        later = order[:, place + 1 :]
+        later += later >= order[:, place, None]
+    return order
+
+
+def encode_order(order: Array) -> Array:
+    """Orders (L, D, B) to Cantor codes (L, B) int64: Eq. 1, `sum (a_i - 1) * (D - i)! + 1`."""
+    dims = order.shape[1]
+    codes = np.ones((order.shape[0], order.shape[2]), dtype=np.int64)
+    for place in range(dims - 1):
+        smaller = np.count_nonzero(order[:, place + 1 :] < order[:, place, None], axis=1)
+        codes += smaller * factorial(dims - 1 - place)
+    return codes
+
+
+@attrs.frozen(kw_only=True)
+class Cantor(Segment):
+    """One gene per mapping level, 1..D!: the loop order of that level. Code 1 is the order of the workload (MKN).
+
+    Provides `order` (L, D, B) int8, dimension indices from the outermost to the innermost loop.
+    """
+
+    type_name: ClassVar[str] = "cantor"
+    provides: ClassVar[tuple[str, ...]] = ("order",)
+    max_dims: ClassVar[int] = MAX_DIMS
+
+    def genes(self, problem: Problem) -> Genes:
+        dims, levels = len(problem.dims), problem.mapping_levels
+        if dims > self.max_dims:
+            text = f"'{self.type_name}' encodes orders of up to {self.max_dims} dimensions, the workload has {dims}"
+            raise SpecError.at(problem.files.get("space", ""), self.name or self.type_name, text)
+        names = tuple(f"order.{level.name}" for level in levels)
+        high = np.full(len(levels), factorial(dims), dtype=np.int64)
+        return Genes(names, np.ones(len(levels), dtype=np.int64), high)
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        dims = len(problem.dims)
+        if dims > TABLE_DIMS:
+            return {"order": decode_order(genes, dims)}
+        table = problem.remember(("order-table", dims), lambda: order_table(dims))
+        order = np.empty((genes.shape[0], dims, genes.shape[1]), dtype=np.int8)
+        codes = genes - 1
+        for level in range(genes.shape[0]):
+            for place in range(dims):
+                table[place].take(codes[level], out=order[level, place], mode="clip")
+        return {"order": order}
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        order = designs.columns["order"]
+        expected = np.arange(len(problem.dims))
+        wrong = (np.sort(order, axis=1) != expected[:, None]).any(axis=1)
+        if wrong.any():
+            level, row = (int(i) for i in np.argwhere(wrong)[0])
+            name, found = problem.mapping_levels[level].name, order[level, :, row].tolist()
+            text = f"the loop order of {name} is {found}, expected each of {expected.tolist()} once"
+            raise DesignError(f"design {row}: {text}")
+        return encode_order(order)

@@ -1,0 +1,137 @@
+"""Tiling as the mapping level of every prime factor (Section IV-B, Fig. 9): every genome multiplies up to the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import DesignError
+from sparsemap.kinds import Array, Genes, Segment
+
+from .factors import next_composite, next_smooth, prime_factors
+
+if TYPE_CHECKING:
+    from sparsemap.designs import Designs
+    from sparsemap.problem import Problem
+
+
+@attrs.frozen
+class Group:
+    """The equal prime factors of one dimension: genes `first` to `last`, the latter not included."""
+
+    dim: int
+    prime: int
+    first: int
+    last: int
+
+    @property
+    def powers(self) -> Array:
+        """prime ** 0, 1, .. number of factors, float64."""
+        return float(self.prime) ** np.arange(self.last - self.first + 1)
+
+
+@attrs.frozen(kw_only=True)
+class PrimeFactors(Segment):
+    """One gene per prime factor, 1..L: the mapping level that the factor belongs to.
+
+    All factors of the first dimension come first, each dimension's in ascending order. Provides `bounds` (L, D, B)
+    float64. Equal factors of a dimension may swap levels, so a design has several genomes; `encode` gives the one whose
+    equal factors have ascending levels.
+    """
+
+    type_name: ClassVar[str] = "prime-factors"
+    provides: ClassVar[tuple[str, ...]] = ("bounds",)
+
+    padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none")))
+    """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
+    above `largest_factor` goes to the next size without (730 = 2*5*73 -> 735 = 3*5*7*7). `none`: sizes stay."""
+    prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
+    """`prime` leaves primes up to this one alone: filters of 3, 5 or 7 are prime and small enough for one loop."""
+    largest_factor: int = attrs.field(default=7, validator=attrs.validators.ge(2))
+    """Largest prime factor that `smooth` keeps. With 7, sizes grow by 0.6 % on average and by 9 % at most (22 -> 24)."""
+
+    def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        if self.padding == "none":
+            return {}
+        if self.padding == "prime":
+            return {dim: next_composite(size, self.prime_threshold) for dim, size in sizes.items()}
+        return {dim: next_smooth(size, self.largest_factor) for dim, size in sizes.items()}
+
+    def genes(self, problem: Problem) -> Genes:
+        names = [f"{dim}.{i + 1}" for dim, size in problem.sizes.items() for i in range(len(prime_factors(size)))]
+        high = np.full(len(names), len(problem.mapping_levels), dtype=np.int64)
+        return Genes(tuple(f"tile.{name}" for name in names), np.ones(len(names), dtype=np.int64), high)
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        """For every level: how many of a group's factors it holds, and that power of the prime."""
+        levels = len(problem.mapping_levels)
+        bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
+        small = genes.astype(np.int8 if levels < 128 else np.int16)
+        started = [False] * len(problem.dims)
+        for group, powers in self._groups(problem):
+            mine = small[group.first : group.last]
+            for level in range(levels):
+                here = mine == level + 1
+                out = bounds[level, group.dim]
+                if len(mine) == 1:
+                    factor = np.where(here[0], powers[1], 1.0)
+                else:
+                    count = np.add.reduce(here.view(np.uint8), axis=0, dtype=np.uint8)
+                    factor = powers.take(count, mode="clip")
+                if started[group.dim]:
+                    out *= factor
+                else:
+                    out[:] = factor
+            started[group.dim] = True
+        for dim, any_factor in enumerate(started):
+            if not any_factor:
+                bounds[:, dim] = 1.0
+        return {"bounds": bounds}
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        bounds = designs.columns["bounds"]
+        self._check(bounds, problem)
+        groups = self._groups(problem)
+        genes = np.ones((groups[-1][0].last if groups else 0, bounds.shape[-1]), dtype=np.int64)
+        for group, powers in groups:
+            held = np.zeros(bounds.shape[-1], dtype=np.int64)
+            place = np.arange(group.last - group.first)[:, None]
+            for level in range(bounds.shape[0] - 1):
+                held += sum((bounds[level, group.dim] % power == 0).astype(np.int64) for power in powers[1:])
+                genes[group.first : group.last] += held <= place
+        return genes
+
+    def _groups(self, problem: Problem) -> list[tuple[Group, Array]]:
+        return problem.remember((self.type_name, "groups"), lambda: _grouped(problem.sizes))
+
+    def _check(self, bounds: Array, problem: Problem) -> None:
+        """`DesignError` unless the bounds are whole numbers that multiply up to the sizes."""
+        sizes = np.array(list(problem.sizes.values()), dtype=np.float64)
+        products = bounds.prod(axis=0)
+        whole = ((bounds >= 1) & (bounds == np.floor(bounds))).all(axis=0)
+        wrong = ~whole | (products != sizes[:, None])
+        if not wrong.any():
+            return
+        dim, row = (int(i) for i in np.argwhere(wrong)[0])
+        name, size = problem.dims[dim], int(sizes[dim])
+        given = int(problem.loops.sizes[name])
+        padded = f" (padded from {given})" if given != size else ""
+        found = " * ".join(f"{bound:g}" for bound in bounds[:, dim, row])
+        raise DesignError(
+            f"design {row}: bounds of dimension '{name}' are {found} = {products[dim, row]:g}, "
+            f"expected whole numbers that multiply up to {size}{padded}"
+        )
+
+
+def _grouped(sizes: Mapping[str, int]) -> list[tuple[Group, Array]]:
+    groups, start = [], 0
+    for dim, size in enumerate(sizes.values()):
+        factors = prime_factors(size)
+        for prime in dict.fromkeys(factors):
+            group = Group(dim, prime, start, start + factors.count(prime))
+            groups.append((group, group.powers))
+            start = group.last
+    return groups
