@@ -2,9 +2,27 @@
 
 from sparsemap import hookimpl
 
+from .formats import ExpressionFormat
+from .mechanisms import FilterMechanism
+from .objectives import ExpressionObjective
 from .technologies import TableTechnology
 
 
 @hookimpl
 def register_technologies():
     return [TableTechnology]
+
+
+@hookimpl
+def register_formats():
+    return [ExpressionFormat]
+
+
+@hookimpl
+def register_mechanisms():
+    return [FilterMechanism]
+
+
+@hookimpl
+def register_objectives():
+    return [ExpressionObjective]

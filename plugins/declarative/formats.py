@@ -1,0 +1,96 @@
+"""Formats as expressions: the paper's five, and whatever else arithmetic can say (section 6.2 of the Sparseloop model).
+
+```toml
+kind = "format"                                  # a bitmap of blocks of eight positions
+name = "blocked-bitmask"
+compressed = true
+params = { block = 8 }
+bits = "fibers * ceil(length / block)"
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import ClassVar
+
+import attrs
+
+from sparsemap.expressions import Expression
+from sparsemap.kinds import Array, Fiber, Format, Units
+
+COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots"})
+"""What a number of bits or units may depend on: the arrays of `Fiber`."""
+WIDTH_NAMES = COUNT_NAMES - {"fibers", "occupied"}
+"""What the width of a unit may depend on: the shape of the fiber, not its occupancy."""
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, names: frozenset[str], params: tuple[tuple[str, float], ...]) -> Expression:
+    return Expression.parse(text, names, dict(params))
+
+
+def _expression(names: frozenset[str]):
+    """A validator: the text is an expression of these quantities and the spec's `params`."""
+
+    def check(instance: ExpressionFormat, attribute: attrs.Attribute, value: str) -> None:
+        if value:
+            instance._parse(value, names)
+
+    return check
+
+
+@attrs.frozen(kw_only=True)
+class ExpressionFormat(Format):
+    """Metadata of a rank: either `bits`, all of it at once, or units of metadata and payload with their widths.
+
+    Quantities: `fibers` (non-empty fibers of the rank in a tile), `length` (positions per fiber), `occupied` (expected
+    non-empty positions per fiber), `slots` (fibers, empty ones included), `coord_bits` and `offset_bits` (bits to name
+    a position of the fiber, and a place in the tile below). The payload of a rank links it to the rank below; the cost
+    model drops it on the innermost rank.
+    """
+
+    type_name: ClassVar[str] = "expression"
+
+    params: Mapping[str, float] = attrs.field(factory=dict)
+    """Numbers that the expressions may use by name."""
+    bits: str = attrs.field(default="", validator=_expression(COUNT_NAMES))
+    """Bits of metadata."""
+    metadata: str = attrs.field(default="", validator=_expression(COUNT_NAMES))
+    """Units of metadata."""
+    unit_bits: str = attrs.field(default="0", alias="metadata_bits", validator=_expression(WIDTH_NAMES))
+    """Key `metadata_bits`: bits of one unit of metadata."""
+    payload: str = attrs.field(default="0", validator=_expression(COUNT_NAMES))
+    """Units of payload."""
+    payload_bits: str = attrs.field(default="0", validator=_expression(WIDTH_NAMES))
+    """Bits of one unit of payload."""
+
+    def __attrs_post_init__(self) -> None:
+        if bool(self.bits) == bool(self.metadata):
+            found = "both" if self.bits else "neither"
+            raise ValueError(f"expected either 'bits' or 'metadata' (with 'metadata_bits'), found {found}")
+        if self.bits and (self.unit_bits, self.payload, self.payload_bits) != ("0", "0", "0"):
+            raise ValueError("'bits' is all of the metadata; 'metadata_bits' and 'payload' go with 'metadata'")
+
+    def metadata_bits(self, fiber: Fiber) -> Array:
+        if self.bits:
+            return self._value(self.bits, COUNT_NAMES, fiber)
+        units = self.units(fiber)
+        return units.metadata * units.metadata_bits + units.payload * units.payload_bits
+
+    def units(self, fiber: Fiber) -> Units:
+        if self.bits:
+            return Units(metadata=self._value(self.bits, COUNT_NAMES, fiber), metadata_bits=1.0)
+        return Units(
+            metadata=self._value(self.metadata, COUNT_NAMES, fiber),
+            metadata_bits=self._value(self.unit_bits, WIDTH_NAMES, fiber),
+            payload=self._value(self.payload, COUNT_NAMES, fiber),
+            payload_bits=self._value(self.payload_bits, WIDTH_NAMES, fiber),
+        )
+
+    def _parse(self, text: str, names: frozenset[str]) -> Expression:
+        return _parsed(text, names, tuple(self.params.items()))
+
+    def _value(self, text: str, names: frozenset[str], fiber: Fiber) -> Array:
+        return self._parse(text, names)({name: getattr(fiber, name) for name in names})

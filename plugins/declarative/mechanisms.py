@@ -1,0 +1,76 @@
+"""Mechanisms as lists of filters: the paper's seven S/G choices (Fig. 13), and others with limited look-ahead.
+
+```toml
+kind = "mechanism"
+name = "skip-q-by-p"
+action = "skip"
+filters = [{ target = "Q", leader = "P" }]
+needs_leader_metadata = true
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from sparsemap.kinds import Array, Filter, Mechanism
+
+if TYPE_CHECKING:
+    from sparsemap.problem import Place
+
+ACTIONS = ("none", "gate", "skip")
+in_unit_interval = attrs.validators.and_(attrs.validators.ge(0.0), attrs.validators.le(1.0))
+
+
+def _leaders(value: Any) -> tuple[str, ...]:
+    """One leader or a list of them."""
+    leaders = (value,) if isinstance(value, str) else value
+    if not isinstance(leaders, list | tuple) or not leaders or not all(isinstance(name, str) for name in leaders):
+        raise ValueError(f"expected the name of a tensor or a list of names, found {value!r}")
+    return tuple(leaders)
+
+
+@attrs.frozen(kw_only=True)
+class FilterRow:
+    """Accesses of `target` are filtered where every leader is empty; tensors by role (P, Q, Z) or by name."""
+
+    target: str
+    leader: tuple[str, ...] = attrs.field(converter=_leaders)
+
+    @leader.validator
+    def _not_itself(self, attribute: attrs.Attribute, value: tuple[str, ...]) -> None:
+        if self.target in value:
+            raise ValueError(f"'{self.target}' cannot lead itself")
+
+
+@attrs.frozen(kw_only=True)
+class FilterMechanism(Mechanism):
+    """Gates or skips accesses of targets where their leaders are empty, at whatever place it is put."""
+
+    type_name: ClassVar[str] = "filters"
+
+    action: str = attrs.field(validator=attrs.validators.in_(ACTIONS))
+    """`gate`: the cycle is spent, the energy is not. `skip`: neither is. `none`: every access takes place."""
+    rows: tuple[FilterRow, ...] = attrs.field(default=(), alias="filters")
+    """Key `filters`: tables with `target` and `leader`."""
+    needs_leader_metadata: bool = False
+    """Whether each leader must have metadata at the place: a skipping unit has to find the next nonzero."""
+    effectiveness: float = attrs.field(default=1.0, validator=in_unit_interval)
+    """Share of the empty accesses that are caught; below 1 for a unit that looks ahead a few words only."""
+
+    def __attrs_post_init__(self) -> None:
+        if (self.action == "none") == bool(self.rows):
+            expected = "no filters" if self.action == "none" else "at least one filter"
+            raise ValueError(f"expected {expected} with action '{self.action}', found {len(self.rows)}")
+
+    def filters(self, place: Place) -> Sequence[Filter]:
+        return tuple(Filter(row.target, row.leader, self.action) for row in self.rows)
+
+    def needs_metadata(self, place: Place) -> bool:
+        return self.needs_leader_metadata
+
+    def eliminated(self, place: Place, filter: Filter, empty: Array) -> Array:
+        return empty if self.effectiveness == 1.0 else empty * self.effectiveness
