@@ -1,0 +1,124 @@
+"""Workloads as einsums of two sparse operands: matrix products, convolutions and the like (cost model, section 1).
+
+```toml
+kind = "workload"
+name = "strided-convolution"
+einsum = "Z[k, p, q] = P[c, 2*p + r, 2*q + s] * Q[k, c, r, s]"
+dims = { k = 64, c = 32, p = 28, q = 28, r = 3, s = 3 }
+density = { P = 0.4, Q = { type = "structured", density = 0.5 } }
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+
+from sparsemap.errors import Problem, SpecError, nearest, unknown
+from sparsemap.kinds import DensityModel, Loops, Tensor, Workload
+
+from .notation import Access, Einsum
+
+LIMIT = 2**63
+"""Products of sizes are counted in int64."""
+DENSE = 1 - 1e-9
+"""From this density on an output counts as dense."""
+
+
+def _notation(instance: Any, attribute: attrs.Attribute, value: str) -> None:
+    Einsum.parse(value)
+
+
+@attrs.frozen(kw_only=True)
+class EinsumWorkload(Workload):
+    """One einsum over two operands; the genome takes the dimensions in the order of `dims`."""
+
+    type_name: ClassVar[str] = "einsum"
+
+    einsum: str = attrs.field(validator=_notation)
+    """The output, `=` (or `+=`), and the product of two operands; an index may be a sum such as `2*p + r`."""
+    dims: Mapping[str, int] = attrs.field(validator=attrs.validators.min_len(1))
+    """Size of every dimension."""
+    density: Mapping[str, Any]
+    """By tensor: the share of nonzeros, spread uniformly, or the table of a density model. Without an entry for the
+    output, the density expected of a sum of products of independent operands."""
+
+    def __attrs_post_init__(self) -> None:
+        troubles = [*self._wrong_dims(), *self._wrong_tensors()]
+        if not troubles:
+            troubles = list(self._overflows())
+        if troubles:
+            raise SpecError([Problem("", path, text) for path, text in troubles])
+
+    @property
+    def parsed(self) -> Einsum:
+        return Einsum.parse(self.einsum)
+
+    def loops(self, registry: Any) -> Loops:
+        """Operands first, then the output."""
+        einsum = self.parsed
+        models = {name: self._model(registry, name) for name in self.density}
+        if einsum.output.name not in models:
+            models[einsum.output.name] = self._output_model(registry, einsum, models)
+        tensors = tuple(
+            Tensor(access.name, access.ranks, models[access.name], output=access is einsum.output)
+            for access in einsum.accesses
+        )
+        return Loops(dict(self.dims), tensors)
+
+    # -- density
+
+    def _model(self, registry: Any, name: str) -> DensityModel:
+        value = self.density[name]
+        table = spread(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+        return registry.build("density", table, "", f"density.{name}")
+
+    def _output_model(self, registry: Any, einsum: Einsum, models: Mapping[str, DensityModel]) -> DensityModel:
+        """1 - (1 - dP dQ) ** (products summed into one output word), as uniform; dense if that reaches 1."""
+        both = math.prod(models[access.name].occupancy(self._shape(access)).density for access in einsum.operands)
+        products = math.prod(size for dim, size in self.dims.items() if dim not in einsum.output.dims)
+        density = 1.0 if both >= 1 else -math.expm1(products * math.log1p(-both))
+        table = spread(1.0 if density > DENSE else density)
+        return registry.build("density", table, "", f"density.{einsum.output.name}")
+
+    def _shape(self, access: Access) -> tuple[int, ...]:
+        return tuple(1 + sum(c * (self.dims[dim] - 1) for dim, c in rank) for rank in access.ranks)
+
+    # -- checks
+
+    def _wrong_dims(self):
+        used = self.parsed.dims
+        for dim, size in self.dims.items():
+            if size < 1:
+                yield f"dims.{dim}", f"is {size}, expected at least 1"
+            if dim not in used:
+                guess = nearest(dim, [name for name in used if name not in self.dims])
+                hint = f"; did you mean '{guess}'?" if guess else f"; it has {', '.join(used)}"
+                yield f"dims.{dim}", f"the einsum '{self.einsum}' has no such dimension{hint}"
+        for dim in used:
+            if dim not in self.dims:
+                yield "dims", f"has no size for dimension '{dim}' of the einsum '{self.einsum}'"
+
+    def _wrong_tensors(self):
+        names = [access.name for access in self.parsed.accesses]
+        for name in self.density:
+            if name not in names:
+                yield f"density.{name}", unknown("tensor", name, names)
+        for access in self.parsed.operands:
+            if access.name not in self.density:
+                yield "density", f"has no entry for operand '{access.name}'; give 1.0 if it is dense"
+
+    def _overflows(self):
+        if math.prod(self.dims.values()) >= LIMIT:
+            yield "dims", "multiply up to 2^63 or more, which is too large to be counted"
+        for access in self.parsed.accesses:
+            if math.prod(self._shape(access)) >= LIMIT:
+                yield "dims", f"make tensor '{access.name}' 2^63 words or larger, which is too large to be counted"
+
+
+def spread(density: float) -> dict[str, Any]:
+    """The table of a density model for a plain number: uniform, or structured if every word is nonzero."""
+    return {"type": "structured" if density == 1 else "uniform", "density": float(density)}

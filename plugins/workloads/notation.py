@@ -1,0 +1,158 @@
+"""Reads `Z[k, p, q] = P[c, 2*p + r, q + s] * Q[k, c, r, s]`. Every ValueError says what was found and expected."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+Rank = tuple[tuple[str, int], ...]
+"""The terms of one index: dimension and coefficient."""
+
+_TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<number>\d+)|(?P<sign>\+=|[][=*+,]))")
+_NOTATION = "expected a form such as 'Z[m, n] = P[m, k] * Q[k, n]'"
+
+
+@attrs.frozen
+class Access:
+    """One tensor of an einsum, with its indices."""
+
+    name: str
+    ranks: tuple[Rank, ...]
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(dim for rank in self.ranks for dim, _ in rank))
+
+
+@attrs.frozen
+class Einsum:
+    """A product of two operands, summed over the dimensions that the output does not have."""
+
+    output: Access
+    operands: tuple[Access, Access]
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """Operands first, then the output."""
+        return (*self.operands, self.output)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(dim for access in self.accesses for dim in access.dims))
+
+    @classmethod
+    def parse(cls, text: str) -> Einsum:
+        reader = _Reader(text)
+        output = reader.access()
+        reader.take("=", "+=")
+        operands = [reader.access()]
+        while reader.next == "*":
+            reader.take("*")
+            operands.append(reader.access())
+        reader.end()
+        if len(operands) != 2:
+            raise ValueError(f"has {len(operands)} operands right of '=', expected two: {_NOTATION}")
+        names = [access.name for access in (*operands, output)]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"'{name}' stands for two tensors; give each a name of its own")
+        inputs = {dim for access in operands for dim in access.dims}
+        for dim in output.dims:
+            if dim not in inputs:
+                raise ValueError(f"'{dim}' indexes the output '{output.name}' but no operand")
+        return cls(output, (operands[0], operands[1]))
+
+
+class _Reader:
+    """Takes one token after the other."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.tokens, self.place = text, _tokens(text), 0
+
+    @property
+    def next(self) -> str:
+        return self.tokens[self.place][0] if self.place < len(self.tokens) else ""
+
+    def take(self, *expected: str) -> str:
+        token = self.next
+        if token not in expected:
+            self.fail(" or ".join(f"'{sign}'" for sign in expected))
+        self.place += 1
+        return token
+
+    def end(self) -> None:
+        if self.next:
+            self.fail("the end, '*' or an operand")
+
+    def fail(self, expected: str) -> None:
+        found = f"'{self.next}' at character {self.tokens[self.place][1] + 1}" if self.next else "the end"
+        raise ValueError(f"'{self.text}' has {found} where {expected} should stand; {_NOTATION}")
+
+    def name(self, what: str) -> str:
+        token = self.next
+        if not re.match(r"[A-Za-z_]", token):
+            self.fail(what)
+        self.place += 1
+        return token
+
+    def access(self) -> Access:
+        """A tensor with its indices; `Z[]` is a single value."""
+        name = self.name("the name of a tensor")
+        self.take("[")
+        ranks: list[Rank] = []
+        if self.next != "]":
+            ranks.append(self.rank())
+            while self.next == ",":
+                self.take(",")
+                ranks.append(self.rank())
+        self.take("]")
+        dims = [dim for rank in ranks for dim, _ in rank]
+        for dim in dims:
+            if dims.count(dim) > 1:
+                raise ValueError(f"'{dim}' indexes '{name}' twice; diagonals are not supported")
+        return Access(name, tuple(ranks))
+
+    def rank(self) -> Rank:
+        """A sum of terms, such as `2*p + r`."""
+        terms = [self.term()]
+        while self.next == "+":
+            self.take("+")
+            terms.append(self.term())
+        return tuple(terms)
+
+    def term(self) -> tuple[str, int]:
+        """A dimension, or its product with a whole number on either side."""
+        coefficient = 1
+        if self.next.isdigit():
+            coefficient = self.number()
+            if self.next != "*":
+                self.fail(f"'*' and a dimension after {coefficient} (constant offsets belong to the size)")
+            self.take("*")
+        dim = self.name("a dimension")
+        if self.next == "*":
+            self.take("*")
+            coefficient *= self.number()
+        if coefficient < 1:
+            raise ValueError(f"the coefficient of '{dim}' is {coefficient}, expected at least 1")
+        return dim, coefficient
+
+    def number(self) -> int:
+        if not self.next.isdigit():
+            self.fail("a whole number")
+        self.place += 1
+        return int(self.tokens[self.place - 1][0])
+
+
+def _tokens(text: str) -> list[tuple[str, int]]:
+    """Names, numbers and signs, each with its place in the text."""
+    tokens, place = [], 0
+    while text[place:].strip():
+        match = _TOKEN.match(text, place)
+        if match is None:
+            place += len(text[place:]) - len(text[place:].lstrip())
+            hint = "; an index is a sum, differences are not supported" if text[place] == "-" else ""
+            raise ValueError(f"'{text}' has '{text[place]}' at character {place + 1}, which is not understood{hint}")
+        tokens.append((match[match.lastgroup], match.start(match.lastgroup)))
+        place = match.end()
+    return tokens
