@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 
 from .kinds import Piece
+from .tables import fields, structure_hook
 
 Table = Mapping[str, Any]
 
@@ -41,6 +42,22 @@ class SpaceSpec(Piece):
 
     segments: tuple[str, ...]
     tables: Mapping[str, Table] = attrs.field(factory=dict)
+    """Table per segment; in a spec they stand beside `segments`, under the segments' names."""
+
+
+def _fold_tables(spec: Any, cls: type[SpaceSpec]) -> SpaceSpec:
+    """Collects the tables of segments into `tables`."""
+    if not isinstance(spec, Mapping):
+        return fields(cls, spec)
+    known = attrs.fields_dict(cls)
+    tables = {key: value for key, value in spec.items() if key not in known and isinstance(value, Mapping)}
+    if not tables:
+        return fields(cls, spec)
+    rest = {key: value for key, value in spec.items() if key not in tables}
+    return fields(cls, {**rest, "tables": {**rest.get("tables", {}), **tables}})
+
+
+structure_hook(SpaceSpec, _fold_tables)
 
 
 @attrs.frozen(kw_only=True)
