@@ -1,0 +1,225 @@
+"""What a search found: the best design with its numbers, the convergence, and the files that hold them."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import tempfile
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from .designs import Designs
+from .errors import SearchError
+from .history import Archive, Row
+
+if TYPE_CHECKING:
+    from .problem import Problem
+    from .registry import Registry
+
+Array = np.ndarray
+
+DESIGN_FILE = "design.toml"
+HISTORY_FILE = "history.csv"
+RESULT_FILE = "result.json"
+
+
+@attrs.frozen(eq=False, slots=False)
+class Best:
+    """The best design of a search, with the problem it solves."""
+
+    problem: Problem
+    genome: Array
+    """(G,) int64."""
+    energy_pj: float
+    cycles: float
+    score: float
+
+    @property
+    def edp(self) -> float:
+        """Energy-delay product, pJ * cycles."""
+        return self.energy_pj * self.cycles
+
+    @cached_property
+    def design(self) -> Designs:
+        """The decoded design, B = 1."""
+        return self.problem.space.decode(self.genome[None, :])
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles, "score": self.score}
+
+    def loop_nest(self, exporter: str = "loop-nest") -> str:
+        """The design as loops with formats and skip/gate mechanisms, by the exporter of this name."""
+        piece: Any = self.problem.registry.build("exporter", exporter, "", "exporter")
+        with tempfile.TemporaryDirectory() as folder:
+            texts = [path.read_text("utf-8") for path in piece.write(result_around(self), self.problem, Path(folder))]
+        return "\n".join(texts)
+
+
+@attrs.frozen
+class Shortfall:
+    """Why the rejected design nearest to being valid is not."""
+
+    reason: str
+    """Such as "capacity:GLB"."""
+    needed: float = math.nan
+    available: float = math.nan
+
+    def __str__(self) -> str:
+        if math.isnan(self.needed):
+            return self.reason
+        return f"{self.reason}  (needs {self.needed:,.0f}, has {self.available:,.0f})"
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Result:
+    """The outcome of one search. Two runs with one seed differ in `seconds` only."""
+
+    best: Best | None
+    """None: no valid design was found; `shortfalls` then says what the nearest one lacks."""
+    shortfalls: tuple[Shortfall, ...] = ()
+    history: tuple[Row, ...] = ()
+    evaluations: int
+    budget: int
+    valid_fraction: float
+    rejects: Mapping[str, int]
+    """Designs rejected by reason, most frequent first; a design may count for several."""
+    seed: int
+    seconds: float
+    workload: str
+    hardware: str
+    searcher: str
+    objective: str
+    versions: Mapping[str, Any]
+    interrupted: bool = False
+    padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
+    """Dimensions that the encoding padded: name -> (given size, searched size)."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; infinity and NaN become None."""
+        numbers = self.best.numbers if self.best else dict.fromkeys(("edp", "energy_pj", "cycles", "score"))
+        return {
+            **{key: _plain(value) for key, value in numbers.items()},
+            "evaluations": self.evaluations,
+            "budget": self.budget,
+            "valid_fraction": self.valid_fraction,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "workload": self.workload,
+            "hardware": self.hardware,
+            "searcher": self.searcher,
+            "objective": self.objective,
+            "interrupted": self.interrupted,
+            "padded": {dim: list(sizes) for dim, sizes in self.padded.items()},
+            "rejects": dict(self.rejects),
+            "shortfalls": [{key: _plain(v) for key, v in attrs.asdict(s).items()} for s in self.shortfalls],
+            "genome": [int(gene) for gene in self.best.genome] if self.best else None,
+            "versions": dict(self.versions),
+        }
+
+    def write(self, folder: Path | str) -> list[Path]:
+        """Writes `design.toml` (if a valid design was found), `history.csv` and `result.json`; each file atomically."""
+        from . import design_file, toml_io
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        if self.best is not None:
+            table = design_file.dump(self.best.problem, self.best.design, self.best.numbers)
+            toml_io.write(folder / DESIGN_FILE, table)
+            paths.append(folder / DESIGN_FILE)
+        else:
+            (folder / DESIGN_FILE).unlink(missing_ok=True)
+        texts = {HISTORY_FILE: self.history_csv(), RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n"}
+        for name, text in texts.items():
+            toml_io.write_text_atomic(folder / name, text)
+            paths.append(folder / name)
+        return paths
+
+    def history_csv(self) -> str:
+        """One line per batch (merged ones in very long searches); floats as Python's repr, empty where there is none."""
+        lines = ["evaluations,best_score,valid,mean_score"]
+        for row in self.history:
+            best, mean = (repr(x) if math.isfinite(x) else "" for x in (row.best_score, row.mean_score))
+            lines.append(f"{row.evaluations},{best},{row.valid},{mean}")
+        return "\n".join(lines) + "\n"
+
+
+def best_of(problem: Problem, archive: Archive) -> Best | None:
+    """The best design of an archive. Scores told without an evaluation are completed by evaluating the design."""
+    if archive.genome is None:
+        return None
+    energy_pj, cycles = archive.energy_pj, archive.cycles
+    if math.isnan(energy_pj):
+        evaluation = problem.evaluator.evaluate(archive.genome[None, :])
+        energy_pj, cycles = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
+    return Best(problem, archive.genome, energy_pj, cycles, archive.score)
+
+
+def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
+    """What the rejected design nearest to being valid lacks: fewest reasons, then the smallest needed/available."""
+    if archive.genome is not None or archive.closest is None:
+        return ()
+    evaluation = problem.evaluator.evaluate_designs(problem.space.decode(archive.closest), detail=True)
+    needed = (evaluation.detail or {}).get("needed", ())
+    found = []
+    for row in range(len(evaluation)):
+        lacks = [Shortfall(str(n), float(x), float(y)) for n, x, y in (needed[row] if row < len(needed) else ())]
+        known = {lack.reason for lack in lacks}
+        lacks += [Shortfall(name) for name in evaluation.reasons_of(row) if name not in known]
+        worst = max((lack.needed / max(lack.available, 1e-9) for lack in lacks if lack.needed == lack.needed), default=0)
+        found.append((worst, row, tuple(lacks)))
+    return min(found)[2]
+
+
+def result_around(best: Best) -> Result:
+    """A result that holds nothing but a design, for exporters of a design that no search found."""
+    problem = best.problem
+    return Result(
+        best=best,
+        evaluations=1,
+        budget=1,
+        valid_fraction=1.0,
+        rejects={},
+        seed=0,
+        seconds=0.0,
+        workload=problem.workload.name,
+        hardware=problem.hardware.name,
+        searcher="",
+        objective=problem.objective.name or problem.objective.type_name,
+        versions=versions_of(problem.registry),
+        padded=dict(problem.padded),
+    )
+
+
+def versions_of(registry: Registry) -> dict[str, Any]:
+    """Versions that a result depends on: sparsemap, numpy, python, and the plugins that the registry has loaded."""
+    from . import __version__
+
+    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
+    return {
+        "sparsemap": __version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "plugins": dict(sorted(plugins.items())),
+    }
+
+
+def read_result(path: Path | str) -> dict[str, Any]:
+    """The table of a `result.json`, given the file or its folder."""
+    path = Path(path)
+    path = path / RESULT_FILE if path.is_dir() else path
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SearchError(f"{path}: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,111 @@
+"""A problem small and fast enough for tests of searches: genes are the design, and the best design is known."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.evaluation import Evaluation
+from sparsemap.kinds import CostModel, Genes, Objective, Segment, Workload
+from sparsemap.problem import Problem
+from sparsemap.registry import Origin, Registry
+from sparsemap.specs import Hardware, SpaceSpec
+
+WEIGHTS = np.array([1000.0, 100.0, 1.0, 1.0, 1.0, 0.1, 0.1, 0.1])
+HIGH = np.array([6, 6, 5, 5, 5, 7, 7, 1])
+
+
+@attrs.frozen(kw_only=True)
+class ToyGenes(Segment):
+    """Eight genes 1..high; the last has a single value."""
+
+    type_name: ClassVar[str] = "toy-genes"
+    provides: ClassVar[tuple[str, ...]] = ("values",)
+
+    def genes(self, problem: Problem) -> Genes:
+        names = ("order.a", "order.b", "m.1", "m.2", "k.1", "P.1", "P.2", "Q.1")
+        return Genes(names, np.ones(8, np.int64), HIGH.astype(np.int64))
+
+    def decode(self, genes: np.ndarray, problem: Problem) -> Mapping[str, np.ndarray]:
+        return {"values": genes.astype(np.float64)}
+
+    def encode(self, designs, problem: Problem) -> np.ndarray:
+        return designs.columns["values"].astype(np.int64)
+
+
+@attrs.frozen(kw_only=True)
+class ToyModel(CostModel):
+    """energy = 1 + weights . (gene - 1), cycles = 10; valid if the first genes sum up to no more than `limit`."""
+
+    type_name: ClassVar[str] = "toy-model"
+    needs: ClassVar[tuple[str, ...]] = ("values",)
+
+    limit: float = 9.0
+
+    def reasons(self, problem: Problem) -> tuple[str, ...]:
+        return ("capacity:GLB", "fanout:L2")
+
+    def evaluate(self, designs, problem: Problem, detail: bool = False) -> Evaluation:
+        values = designs.columns["values"]
+        used = values[:2].sum(axis=0)
+        reasons = (used > self.limit).astype(np.uint64) | ((used > self.limit + 2).astype(np.uint64) << np.uint64(1))
+        energy = 1.0 + WEIGHTS @ (values - 1)
+        bad = reasons != 0
+        found = None
+        if detail:
+            rows = [[("capacity:GLB", float(u), self.limit)] if u > self.limit else [] for u in used]
+            found = {"needed": rows}
+        return Evaluation(
+            np.where(bad, np.inf, energy), np.where(bad, np.inf, 10.0), reasons, self.reasons(problem), found
+        )
+
+
+@attrs.frozen(kw_only=True)
+class ToyObjective(Objective):
+    type_name: ClassVar[str] = "toy-edp"
+
+    def score(self, evaluation: Evaluation) -> np.ndarray:
+        return evaluation.energy_pj * evaluation.cycles
+
+
+@attrs.frozen(kw_only=True)
+class ToyWorkload(Workload):
+    type_name: ClassVar[str] = "toy-workload"
+
+    def loops(self, registry):
+        from sparsemap.kinds import Loops
+
+        return Loops({"m": 4}, ())
+
+
+def toy_registry() -> Registry:
+    """The toy pieces, and the operators and searchers of the built-in plugins with their specs."""
+    import tomllib
+    from pathlib import Path
+
+    import sparsemap_plugins.baselines
+    import sparsemap_plugins.evolution
+    import sparsemap_specs
+
+    registry = Registry()
+    evolution, baselines = sparsemap_plugins.evolution, sparsemap_plugins.baselines
+    types = [*evolution.register_operators(), *evolution.register_searchers(), *baselines.register_searchers()]
+    for cls in [ToyGenes, ToyModel, ToyObjective, ToyWorkload, *types]:
+        registry.add_type(cls, Origin("toy"))
+    for path in sorted((Path(next(iter(sparsemap_specs.__path__))) / "searchers").glob("*.toml")):
+        table = tomllib.loads(path.read_text("utf-8"))
+        if table.get("type", "evolution") in registry.types("searcher"):
+            registry.add_spec(table, Origin("toy", str(path)))
+    return registry
+
+
+def toy_problem(limit: float = 9.0) -> Problem:
+    return Problem(
+        workload=ToyWorkload(name="toy"),
+        hardware=Hardware(name="toy-hardware", levels=({"name": "GLB"},)),
+        space_spec=SpaceSpec(name="toy", segments=("toy-genes",)),
+        cost_model=ToyModel(name="toy-model", limit=limit),
+        objective=ToyObjective(name="toy-edp"),
+        registry=toy_registry(),
+    )
