@@ -38,7 +38,7 @@ class Space:
         if troubles:
             raise SpecError(troubles)
         for name in self.spec.segments:
-            table = {"type": name, **self.spec.tables.get(name, {})}
+            table = {"type": name, "name": name, **self.spec.tables.get(name, {})}
             built[name] = self.problem.registry.build("segment", table, file, name)
         self._check_needs(built, file)
         return built
