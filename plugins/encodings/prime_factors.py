@@ -51,7 +51,7 @@ class PrimeFactors(Segment):
     prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
     """`prime` leaves primes up to this one alone: filters of 3, 5 or 7 are prime and small enough for one loop."""
     largest_factor: int = attrs.field(default=7, validator=attrs.validators.ge(2))
-    """Largest prime factor that `smooth` keeps. With 7, sizes grow by 0.6 % on average and by 9 % at most (22 -> 24)."""
+    """Largest prime factor that `smooth` keeps. With 7, sizes grow by 0.6 % on average, by 9 % at most (22 -> 24)."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         if self.padding == "none":
