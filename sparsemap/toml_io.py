@@ -18,7 +18,8 @@ from typing import Any
 import toml
 
 from .errors import SpecError, nearest
-from .tables import converter, fields, join, plain, reference_hook, structure, structure_hook, unstructure
+from .field_types import converter, join, placed
+from .tables import fields, plain, reference_hook, structure, structure_hook, unstructure
 
 __all__ = [
     "converter",
@@ -26,6 +27,7 @@ __all__ = [
     "fields",
     "join",
     "merge",
+    "placed",
     "read",
     "reference_hook",
     "shown",
