@@ -143,7 +143,7 @@ class Result:
         return paths
 
     def history_csv(self) -> str:
-        """One line per batch (merged ones in very long searches); floats as Python's repr, empty where there is none."""
+        """One line per batch (merged ones in very long searches); floats as repr, empty where there is none."""
         lines = ["evaluations,best_score,valid,mean_score"]
         for row in self.history:
             best, mean = (repr(x) if math.isfinite(x) else "" for x in (row.best_score, row.mean_score))
@@ -173,7 +173,8 @@ def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
         lacks = [Shortfall(str(n), float(x), float(y)) for n, x, y in (needed[row] if row < len(needed) else ())]
         known = {lack.reason for lack in lacks}
         lacks += [Shortfall(name) for name in evaluation.reasons_of(row) if name not in known]
-        worst = max((lack.needed / max(lack.available, 1e-9) for lack in lacks if lack.needed == lack.needed), default=0)
+        ratios = [lack.needed / max(lack.available, 1e-9) for lack in lacks if not math.isnan(lack.needed)]
+        worst = max(ratios, default=0.0)
         found.append((worst, row, tuple(lacks)))
     return min(found)[2]
 

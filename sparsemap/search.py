@@ -227,8 +227,8 @@ def search(
     """Searches a problem and returns the best design with its history.
 
     `budget` counts designs, those of calibration and initialisation included. `progress` hears a `Snapshot` after every
-    batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. If a plugin raises, the error's
-    `result` attribute holds what was found until then.
+    batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. If a plugin raises, the
+    `result` of the error holds what was found until then.
     """
     run = Search(problem, searcher, budget, seed)
     hook = problem.registry.hook

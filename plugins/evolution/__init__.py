@@ -1,7 +1,7 @@
 """The paper's evolution strategy (Sections IV-D, IV-E, IV-H), each part an operator that can be used alone.
 
-Calibration finds the genes that matter (Eq. 2-5); hypercube initialisation spreads over them; crossover keeps them together;
-mutation turns from them to the rest as the budget is spent (Eq. 6-7). Plain operators for comparison are here too.
+Calibration finds the genes that matter (Eq. 2-5); hypercube initialisation spreads over them; crossover keeps them
+together; mutation turns from them to the rest as the budget is spent (Eq. 6-7). Plain operators are here too.
 """
 
 from sparsemap.hookspecs import hookimpl

@@ -1,7 +1,8 @@
 """High-sensitivity gene calibration by Monte Carlo (Section IV-D, Eq. 2-5).
 
-A trial fixes a whole genome and varies one gene at a time. The relative change of the score per step of the gene, averaged
-over pairs of valid values and over trials, is the gene's sensitivity; genes above three quarters of the range are high.
+A trial fixes a whole genome and varies one gene at a time. The relative change of the score per step of the gene,
+averaged over pairs of valid values and over trials, is the gene's sensitivity; genes above three quarters of the range
+of sensitivities are high.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ class Calibrated:
 class Calibration:
     """Its cost counts against the budget and shrinks with it: trials are dropped first, then values per gene.
 
-    The paper leaves open which combination is fixed. Here it is a valid random design, another one for every trial as far
-    as there are some: around an invalid one most values are invalid too, and say nothing. Random probes come first.
+    The paper leaves open which combination is fixed. Here it is a valid random design, another one for every trial as
+    far as there are some: around an invalid one most values are invalid too, and say nothing. So random probes come
+    first.
     """
 
     trials: int = attrs.field(default=8, validator=attrs.validators.ge(1))
@@ -57,9 +59,7 @@ class Calibration:
     probes: float = attrs.field(default=0.25, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     """Part of that share that is spent on random designs before the first trial."""
 
-    def measure(
-        self, space: Space, budget: Budget, rng: np.random.Generator
-    ) -> Generator[Array, Scored, Calibrated]:
+    def measure(self, space: Space, budget: Budget, rng: np.random.Generator) -> Generator[Array, Scored, Calibrated]:
         """Yields probes and trials, returns what they say. A trial holds all genes and is one batch."""
         allowance = int(self.share * budget.total)
         trials, values = self._fit(space, allowance)

@@ -24,12 +24,12 @@ PAPER_LOG10_SIZE = 41.0
 
 @attrs.frozen(kw_only=True)
 class Hypercube(Init):
-    """One valid design per hypercube, all hypercubes of a try in one batch. Larger spaces get more hypercubes and tries."""
+    """One valid design per hypercube, all hypercubes of a try in one batch. Larger spaces get more of both."""
 
     type_name: ClassVar[str] = "hypercube"
 
     cubes: int = attrs.field(default=100, validator=attrs.validators.ge(1))
-    """Hypercubes for a space of the paper's size (10^41); the number grows in proportion to the logarithm of the size."""
+    """Hypercubes for a space of the paper's size (10^41); the number grows with the logarithm of the size."""
     tries: int = attrs.field(default=20, validator=attrs.validators.ge(1))
     """Random designs per hypercube, at most; grows likewise."""
     fresh: float = attrs.field(default=0.0, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
