@@ -42,10 +42,15 @@ class Fixed(Segment):
     """Formats from outer to inner by tensor (name or role P, Q, Z): one per rank slot, the same number for each."""
     mechanisms: Mapping[str, str] | None = None
     """Mechanism by place: a storage level with `gate_skip`, or the compute unit."""
+    sizes: Mapping[str, int] = attrs.field(factory=dict)
+    """Dimensions to pad, with the sizes that their bounds multiply up to."""
 
     @property
     def provides(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(name for name in ("order", "bounds", "formats", "mechanisms") if getattr(self, name) is not None)
+
+    def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        return {dim: size for dim, size in self.sizes.items() if dim in sizes}
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         found = {}
