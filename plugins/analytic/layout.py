@@ -1,0 +1,124 @@
+"""What the model needs to know of a problem before it sees a design: plain tuples and small arrays, made once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import SpecError
+from sparsemap.problem import Problem
+
+Array = np.ndarray
+
+
+@attrs.define(eq=False, slots=False)
+class Layout:
+    """Axes: dimensions D, tensors T, storage levels S (0 outermost), mapping groups L as in `Problem.mapping_levels`."""
+
+    problem: Problem
+
+    def __attrs_post_init__(self) -> None:
+        problem = self.problem
+        self.dims = problem.dims
+        self.sizes = np.array([problem.sizes[d] for d in self.dims], dtype=np.float64)
+        self.tensors = problem.tensors
+        self.levels = problem.levels
+        self.D, self.T, self.S = len(self.dims), len(self.tensors), len(self.levels)
+        index = {dim: i for i, dim in enumerate(self.dims)}
+        self.ranks: list[list[list[tuple[int, int]]]] = [
+            [[(index[dim], c) for dim, c in rank] for rank in tensor.ranks] for tensor in self.tensors
+        ]
+        """Per tensor, per rank: (dimension, coefficient) terms."""
+        self.relevant = np.array([[dim in tensor.dims for dim in self.dims] for tensor in self.tensors], dtype=bool)
+        self.windowed = [any(len(rank) > 1 for rank in ranks) for ranks in self.ranks]
+        """Tensors with sliding windows: a rank that two dimensions move."""
+        self.holes = [any(c > 1 for rank in ranks for _, c in rank) for ranks in self.ranks]
+        self.output = next(i for i, tensor in enumerate(self.tensors) if tensor.output)
+        self.operands = [i for i in range(self.T) if i != self.output]
+        self.temporal = [0] * self.S
+        self.spatial: list[int | None] = [None] * self.S
+        for group, mapping_level in enumerate(problem.mapping_levels):
+            if mapping_level.spatial:
+                self.spatial[mapping_level.storage] = group
+            else:
+                self.temporal[mapping_level.storage] = group
+        self.block = [m.storage for m in problem.mapping_levels]
+        """Storage level by mapping group."""
+        self._check()
+
+    def _check(self) -> None:
+        for tensor, ranks in zip(self.tensors, self.ranks, strict=True):
+            dims = [dim for rank in ranks for dim, _ in rank]
+            if any(len(rank) > 2 for rank in ranks) or len(set(dims)) < len(dims):
+                raise SpecError.at(
+                    self.problem.workload.name or "workload",
+                    "einsum",
+                    f"tensor '{tensor.name}': the analytic model takes ranks of at most two dimensions, "
+                    "each dimension once per tensor",
+                )
+
+    @cached_property
+    def stored(self) -> Array:
+        """(T, S) bool: whether the level keeps the tensor."""
+        kept = np.array([[self.problem.stores(t, s) for s in range(self.S)] for t in range(self.T)], dtype=bool)
+        for t in range(self.T):
+            if not kept[t, 0]:
+                raise SpecError.at(
+                    self.problem.files.get("hardware", "hardware"),
+                    "levels[0].bypass",
+                    f"the outermost level must store every tensor; '{self.tensors[t].name}' is bypassed",
+                )
+        return kept
+
+    def parent(self, t: int, s: int) -> int | None:
+        """The next outer level that stores the tensor."""
+        return next((i for i in range(s - 1, -1, -1) if self.stored[t, i]), None)
+
+    def child(self, t: int, s: int) -> int | None:
+        """The next inner level that stores the tensor; None: the compute unit."""
+        return next((i for i in range(s + 1, self.S) if self.stored[t, i]), None)
+
+    def innermost(self, t: int) -> int:
+        return max(s for s in range(self.S) if self.stored[t, s])
+
+    @cached_property
+    def occupancies(self) -> list[Any]:
+        """Per tensor, the occupancy of its tiles."""
+        return [t.density.occupancy(t.shape(self.problem.sizes)) for t in self.tensors]
+
+    @cached_property
+    def by_shape(self) -> list[bool]:
+        """Per tensor, whether tiles of one volume but different shape differ."""
+        return [occupancy.by_shape for occupancy in self.occupancies]
+
+    @cached_property
+    def instances(self) -> Array:
+        """(S + 1,) instances per storage level, then of the compute unit."""
+        return np.array([level.instances for level in self.levels] + [self.problem.compute_instances], dtype=np.float64)
+
+    @cached_property
+    def energies(self) -> list[dict[str, float]]:
+        """Per level, pJ per action of the model: reads, fills and updates, each actual, gated or skipped."""
+        problem, table = self.problem, []
+        for s in range(self.S):
+            row = {
+                "read": problem.energy_pj(s, "read"),
+                "fill": problem.energy_pj(s, "write"),
+                "update": problem.energy_pj(s, "write"),
+                "metadata_read": problem.energy_pj(s, "metadata_read"),
+                "metadata_fill": problem.energy_pj(s, "metadata_write"),
+                "metadata_update": problem.energy_pj(s, "metadata_write"),
+            }
+            for kind in ("gated", "skipped"):
+                for action in ("read", "fill", "update", "metadata_read", "metadata_fill", "metadata_update"):
+                    row[f"{kind}_{action}"] = problem.energy_pj(s, f"{kind}_{action}")
+            table.append(row)
+        return table
+
+    @cached_property
+    def mac(self) -> tuple[float, float, float]:
+        """pJ of an actual, gated and skipped compute."""
+        return tuple(self.problem.mac_pj(action) for action in ("compute", "gated", "skipped"))  # type: ignore[return-value]

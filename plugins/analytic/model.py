@@ -1,0 +1,225 @@
+"""The analytical cost model: designs in, energy, cycles and reasons out, with the whole batch in every operation.
+
+Order of computation: cheap validity on all designs; then, on the designs that are left, dense traffic, occupancies and
+formats, skipping and gating, cycles and energy. `detail` runs the same code and keeps the intermediate arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import SpecError
+from sparsemap.evaluation import Evaluation
+from sparsemap.kinds import CostModel
+from sparsemap.designs import Designs
+from sparsemap.problem import Problem
+
+from .actions import NONE, PlaceTables, removals
+from .costs import LevelCost, compute_energy, level_cycles
+from .layout import Layout
+from .nest import Nest
+from .ranks import FormatTables, LevelMetadata, level_metadata, list_ranks, rank_counts
+from .sparse import compute_counts, storage_counts
+from .tables import TensorTables
+from .traffic import dense_traffic
+from .validity import Reasons
+
+Array = np.ndarray
+
+QUIRKS = {
+    "Q3": "the smallest possible occupancy counts as the empty tile",
+    "Q4": "banded tensors: offsets of sub-tiles are added twice",
+    "Q7": "an outer action leaves the metadata traffic of inner levels",
+    "Q8": "a level that acts below another acting level loses its metadata reads",
+    "Q9": "rounding lets a density exceed one",
+    "Q11": "two levels acting on one tensor can leave a negative share",
+}
+"""Defects of the reference evaluator that are fixed by default; `quirks` brings them back."""
+QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS)}
+
+
+def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    names = QUIRK_SETS.get(value, None) if isinstance(value, str) else frozenset(value)
+    if names is None:
+        names = frozenset([value])
+    wrong = sorted(set(names) - set(QUIRKS))
+    if wrong:
+        known = ", ".join([*QUIRK_SETS, *QUIRKS])
+        raise ValueError(f"unknown quirk '{wrong[0]}'; known: {known}")
+    return tuple(sorted(names))
+
+
+@attrs.frozen(kw_only=True)
+class AnalyticModel(CostModel):
+    """Agrees with TimeloopV2 (Sparseloop) number for number where that is sound; `quirks = "timeloop-v3"` everywhere."""
+
+    type_name: ClassVar[str] = "analytic"
+    needs: ClassVar[tuple[str, ...]] = ("bounds", "order", "formats", "mechanisms")
+
+    quirks: str | tuple[str, ...] = attrs.field(default="none")
+    """"none", "timeloop-v3", or a list of quirk names."""
+
+    @quirks.validator
+    def _known(self, _: Any, value: Any) -> None:
+        _quirk_set(value)
+
+    def reasons(self, problem: Problem) -> tuple[str, ...]:
+        return self._bound(problem).reasons.names
+
+    def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
+        return self._bound(problem).evaluate(designs, detail)
+
+    def _bound(self, problem: Problem) -> _Bound:
+        return problem.remember((AnalyticModel, self.quirks), lambda: _Bound(problem, frozenset(_quirk_set(self.quirks))))
+
+
+class _Bound:
+    """The model with the tables of one problem."""
+
+    def __init__(self, problem: Problem, quirks: frozenset[str]) -> None:
+        self.layout = Layout(problem)
+        self.quirks = quirks
+        self.formats = FormatTables.of(problem)
+        self.places = PlaceTables.of(problem)
+        self.reasons = Reasons.of(self.layout)
+        lay = self.layout
+        self.tables = [TensorTables(lay, t, quirks, self.formats.formats) for t in range(lay.T)]
+        if lay.T != 3:
+            raise SpecError.at(problem.workload.name, "einsum", f"{lay.T} tensors; the analytic model takes 3")
+
+    def evaluate(self, designs: Designs, detail: bool) -> Evaluation:
+        columns = designs.columns
+        bounds, order = columns["bounds"], columns["order"]
+        slots, genes = columns["formats"], columns["mechanisms"]
+        batch = bounds.shape[-1]
+        found = np.zeros(batch, dtype=np.uint64)
+        products = bounds.prod(axis=1)
+        self.reasons.factors(bounds, found)
+        self.reasons.fanout(products, found)
+        counts = rank_counts(self.layout, bounds)
+        packed = self.reasons.formats(slots, counts, genes, self.formats, self.places, found)
+        energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
+        extra: dict[str, Any] | None = {} if detail else None
+        rows = np.arange(batch) if detail else np.flatnonzero(found == 0)
+        if rows.size:
+            if rows.size < batch:
+                bounds, order, slots, genes, packed = (x[..., rows] for x in (bounds, order, slots, genes, packed))
+            left = found[rows]
+            nest = Nest(self.layout, bounds, order)
+            words = self._data_words(nest, packed)
+            self.reasons.data(words.sum(axis=0), left)
+            found[rows] = left
+            fitting = np.arange(rows.size) if detail else np.flatnonzero(left == 0)
+            if fitting.size:
+                if fitting.size < rows.size:
+                    bounds, order, slots, genes, packed = (x[..., fitting] for x in (bounds, order, slots, genes, packed))
+                    nest = Nest(self.layout, bounds, order)
+                    rows, words = rows[fitting], words[..., fitting]
+                values = self._costs(nest, slots, genes, packed, words, found[rows], extra)
+                energy[rows], cycles[rows], found[rows] = values
+        valid = found == 0
+        energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
+        return Evaluation(energy, cycles, found, self.reasons.names, extra)
+
+    def _data_words(self, nest: Nest, packed: Array) -> Array:
+        """(T, S, B) words of data that the tile of one instance may hold: what the capacity check adds up."""
+        lay = self.layout
+        words = np.zeros((lay.T, lay.S, nest.batch))
+        for t in range(lay.T):
+            for s in range(lay.S):
+                if lay.stored[t, s]:
+                    words[t, s] = nest.tile_words[t, s]
+            rows = np.flatnonzero(packed[t])
+            if not rows.size:
+                continue
+            for s in range(lay.S):
+                if lay.stored[t, s]:
+                    table = self.tables[t]
+                    parts = table.key([w[rows] for w in nest.boxes[t][s]], nest.tile_words[t, s, rows])
+                    words[t, s, rows] = table.tiles.values[table.LARGEST, table.tile_rows(parts)]
+        return words
+
+    def _costs(
+        self, nest: Nest, slots: Array, genes: Array, packed: Array, words: Array, found: Array, extra: dict[str, Any] | None
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        lay, batch = self.layout, nest.batch
+        traffic = dense_traffic(nest)
+        used = nest.instances_used
+        removal = removals(nest, genes, self.places, self.tables)
+        active = np.zeros((lay.T, lay.S, batch))
+        metadata_bits = np.zeros((lay.S, batch))
+        all_counts = []
+        for t in range(lay.T):
+            table = self.tables[t]
+            rows = np.flatnonzero(packed[t])
+            ranks = list_ranks(nest, t, rows, slots[t], self.formats, table.by_shape) if rows.size else None
+            emptiness = np.zeros((lay.S, batch))
+            metadata: list[LevelMetadata | None] = [None] * lay.S
+            for s in range(lay.S):
+                if not lay.stored[t, s]:
+                    continue
+                active[t, s] = used[s]
+                if ranks is None:
+                    continue
+                drop_empty = lay.parent(t, s) is not None
+                parts = table.key([w[rows] for w in nest.boxes[t][s]], nest.tile_words[t, s, rows])
+                values = table.tiles.values[:, table.tile_rows(parts)]
+                occupied = values[table.OCCUPIED] if drop_empty else values[table.EMPTY_SENT]
+                density = values[table.DENSITY] if drop_empty else values[table.DENSITY_SENT]
+                active[t, s, rows] = used[s, rows] * occupied
+                emptiness[s, rows] = 1.0 - density
+                dense = (traffic.reads[t, s], traffic.fills[t, s], traffic.updates[t, s])
+                here = level_metadata(nest, ranks, table, t, s, drop_empty, dense, extra is not None)
+                metadata[s] = here
+                metadata_bits[s] += np.ceil(here.bits([here.largest[0], here.largest[1]], batch))
+            rank_count = ranks.counts if ranks is not None else np.zeros((lay.S, batch), dtype=np.int64)
+            # a compressed tile of one word has one rank without width
+            rank_count = np.where(packed[t], np.maximum(rank_count, 1), 0)
+            all_counts.append(
+                storage_counts(lay, t, traffic, emptiness, metadata, rank_count, removal, self.quirks)
+            )
+        self.reasons.metadata(words.sum(axis=0), metadata_bits, found)
+        computes = used[lay.S] * nest.steps[-1]
+        densities = [occupancy.density for occupancy in lay.occupancies]
+        if self.places.compute is None:
+            unit = np.full(batch, NONE, dtype=np.int8)
+        else:
+            gene, kinds = self.places.compute
+            unit = kinds[genes[gene]]
+        compute = compute_counts(lay, computes, densities, packed, removal, unit, self.quirks)
+        compute_cycles = np.ceil((compute.actual + compute.gated) / used[lay.S])
+        energy = compute_energy(lay, compute)
+        cycles = compute_cycles
+        level_detail = []
+        for s in range(lay.S):
+            costs = []
+            for t in range(lay.T):
+                counts = all_counts[t][s]
+                if counts is not None:
+                    costs.append((t, LevelCost(lay, s, counts, batch)))
+                    energy = energy + costs[-1][1].energy_pj * active[t, s]
+            here_cycles, slowdown = level_cycles(lay, s, costs, used[s], active[:, s], compute_cycles)
+            cycles = np.maximum(cycles, here_cycles)
+            level_detail.append((here_cycles, slowdown, costs))
+        if extra is not None:
+            extra.update(
+                needed=self.reasons.needed(words.sum(axis=0), metadata_bits, nest.group_products),
+                data_words_max=words, tile_words=nest.tile_words[:, : lay.S], instances_used=used, instances_active=active,
+                metadata_bits_max=metadata_bits, traffic=traffic, counts=all_counts, compute=compute,
+                compute_cycles=compute_cycles, compute_energy_pj=compute_energy(lay, compute),
+                level_cycles=np.stack([row[0] for row in level_detail]),
+                slowdown=np.stack([row[1] for row in level_detail]),
+                level_costs=[{t: cost for t, cost in row[2]} for row in level_detail],
+                energy_pj=np.stack([
+                    np.stack([
+                        dict(level_detail[s][2])[t].energy_pj * active[t, s] if lay.stored[t, s] else np.zeros(batch)
+                        for s in range(lay.S)
+                    ])
+                    for t in range(lay.T)
+                ]),
+                packed=packed, removal=removal,
+            )  # fmt: skip
+        return energy, cycles, found

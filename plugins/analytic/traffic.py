@@ -1,0 +1,161 @@
+"""Dense traffic: words delivered, multicast, partial sums (section 4 of the model). Everything is per instance."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from .layout import Layout
+from .nest import Nest
+
+Array = np.ndarray
+
+
+@attrs.frozen(eq=False)
+class Traffic:
+    """Algorithmic counts of one instance, each (T, S, B); zero where a level does not store the tensor."""
+
+    reads: Array
+    fills: Array
+    updates: Array
+
+
+def dense_traffic(nest: Nest) -> Traffic:
+    lay = nest.layout
+    shape = (lay.T, lay.S, nest.batch)
+    reads, fills, updates = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for t in range(lay.T):
+        delivered = delivered_words(nest, t)
+        accesses = [delivered[s] * distinct_children(nest, t, s) for s in range(lay.S)]
+        _bypass(lay, t, accesses, delivered)
+        part = _partition(nest, t) if t == lay.output else None
+        for s in range(lay.S):
+            if not lay.stored[t, s]:
+                continue
+            outermost = lay.parent(t, s) is None
+            if part is None:
+                reads[t, s] = np.floor(accesses[s] + 0.5)
+                if not outermost:
+                    fills[t, s] = np.trunc(delivered[s - 1])
+            else:
+                updates[t, s] = np.floor(accesses[s] + 0.5)
+                reads[t, s] = np.floor(accesses[s] - part[s] + 0.5)
+                if not outermost:
+                    fills[t, s] = np.floor(delivered[s - 1] - part[s] + 0.5)
+    return Traffic(reads, fills, updates)
+
+
+def delivered_words(nest: Nest, t: int) -> list[Array]:
+    """Per level, the words that one child instance receives over the whole run (4.1)."""
+    lay = nest.layout
+    if lay.windowed[t]:
+        return [*(_window_delivered(nest, t, s) for s in range(lay.S - 1)), nest.steps[-1]]
+    delivered: list[Array] = []
+    relevant = lay.relevant[t]
+    reuse_outside = np.ones(nest.batch)
+    for s in range(lay.S - 1):
+        # temporal reuse: the run of irrelevant loops that lies innermost above the tile, looking through levels
+        group = lay.temporal[s]
+        moves = relevant[nest.order[group]]
+        loop_bounds = nest.loop_bounds[group]
+        run = np.ones(nest.batch)
+        still = np.ones(nest.batch, dtype=bool)
+        for position in range(lay.D - 1, -1, -1):
+            bound = loop_bounds[position]
+            still &= ~(moves[position] & (bound > 1.0))
+            run = np.where(still, run * bound, run)
+        reuse_outside = np.where(still, run * reuse_outside, run)
+        delivered.append(nest.tile_words[t, s + 1] * (nest.steps[s] / reuse_outside))
+    delivered.append(nest.steps[-1])
+    return delivered
+
+
+def _window_delivered(nest: Nest, t: int, s: int) -> Array:
+    """4.1 with sliding windows: overlap is kept along the innermost moving loop, and while the step stays the same."""
+    lay = nest.layout
+    widths = nest.boxes[t][s + 1]
+    words = nest.tile_words[t, s + 1]
+    ranks = range(len(widths))
+    total = words.copy()
+    outside = nest.steps[s].copy()
+    moved = [np.zeros(nest.batch) for _ in ranks]
+    first_step = [np.zeros(nest.batch) for _ in ranks]
+    first_delta = words
+    seen = np.zeros(nest.batch, dtype=bool)
+    for block in range(s, -1, -1):
+        group = lay.temporal[block]
+        # one step of the loop over d moves the tile by c * (extent of d inside the loop)
+        steps = np.zeros((len(widths), lay.D, nest.batch))
+        for r, rank in enumerate(lay.ranks[t]):
+            for dim, c in rank:
+                steps[r, dim] = c * nest.below_spatial[block][dim]
+        for position in range(lay.D - 1, -1, -1):
+            bound = nest.loop_bounds[group, position]
+            active = bound > 1.0
+            if not active.any():
+                continue
+            index = nest.order[group, position][None, None, :].astype(np.intp)
+            step = np.take_along_axis(steps, index, axis=1)[:, 0]
+            outside = outside / bound
+            starts = active & ~seen
+            vector = [step[r] - moved[r] for r in ranks]
+            overlap = np.ones(nest.batch)
+            same = seen.copy()
+            for r in ranks:
+                first_step[r] = np.where(starts, vector[r], first_step[r])
+                same &= vector[r] == first_step[r]
+                overlap = overlap * np.maximum(0.0, widths[r] - np.abs(vector[r]))
+            first_delta = np.where(starts, words - overlap, first_delta)
+            delta = np.where(starts | same, first_delta, words)
+            total += (bound - 1.0) * outside * delta
+            moved = [np.where(active, moved[r] + step[r], moved[r]) for r in ranks]
+            seen |= active
+    return total
+
+
+def distinct_children(nest: Nest, t: int, s: int) -> Array:
+    """Distinct tiles among the children of one instance: the rest is multicast or spatial reduction (4.2)."""
+    lay = nest.layout
+    spatial = nest.spatial_bounds(s)
+    distinct = np.ones(nest.batch)
+    if spatial is None:
+        return distinct
+    inner = nest.extents[s + 1]
+    for rank in lay.ranks[t]:
+        if len(rank) == 1:
+            distinct = distinct * spatial[rank[0][0]]
+            continue
+        (first, c1), (second, c2) = rank
+        n1, n2 = spatial[first], spatial[second]
+        count = n1 * n2
+        rows = np.flatnonzero((n1 > 1.0) & (n2 > 1.0))
+        if rows.size:
+            # sums i * a + j * b, i < n1, j < n2: (i, j) and (i + b', j - a') coincide, with a', b' free of common factors
+            a = (c1 * inner[first][rows]).astype(np.int64)
+            b = (c2 * inner[second][rows]).astype(np.int64)
+            g = np.gcd(a, b)
+            lost = np.maximum(0.0, n1[rows] - b // g) * np.maximum(0.0, n2[rows] - a // g)
+            count = count.copy()
+            count[rows] -= lost
+        distinct = distinct * count
+    return distinct
+
+
+def _partition(nest: Nest, t: int) -> list[Array]:
+    """Words of the output that one instance ever sees (4.3)."""
+    lay = nest.layout
+    part = [nest.tile_words[t, 0]]
+    for s in range(1, lay.S):
+        spread = nest.volume(t, nest.below_spatial[s - 1])
+        if lay.windowed[t] or lay.holes[t]:
+            part.append(np.floor(part[-1] * nest.tile_words[t, s] / spread))
+        else:
+            part.append(np.floor(part[-1] / (spread / nest.tile_words[t, s])))
+    return part
+
+
+def _bypass(lay: Layout, t: int, accesses: list[Array], delivered: list[Array]) -> None:
+    """A bypassed level hands its accesses to the next outer one (4.5), from the inside out."""
+    for s in range(lay.S - 1, 0, -1):
+        if not lay.stored[t, s]:
+            accesses[s - 1] = accesses[s - 1] * accesses[s] / delivered[s - 1]

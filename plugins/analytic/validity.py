@@ -1,0 +1,128 @@
+"""Which designs a hardware cannot run, with reasons that name the level or tensor (section 10 of the model).
+
+Cheap checks come first, and designs that fail them skip everything dearer: bounds and fan-out, order of the formats,
+metadata for skipping, data capacity, and last the capacity for metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .actions import PlaceTables
+from .layout import Layout
+from .ranks import FormatTables
+
+Array = np.ndarray
+
+
+@attrs.define(eq=False)
+class Reasons:
+    """Bits of the reasons by name, and the checks that need nothing but a layout."""
+
+    layout: Layout
+    names: tuple[str, ...] = ()
+    bit: Mapping[str, np.uint64] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, layout: Layout) -> Reasons:
+        problem = layout.problem
+        names = [f"factors:{dim}" for dim in layout.dims]
+        names += [f"fanout:{layout.levels[m.storage].name}" for m in problem.mapping_levels if m.spatial]
+        names += [f"format-order:{tensor.name}" for tensor in layout.tensors]
+        names += [f"mechanism:{place.name}" for place in problem.places]
+        for level in layout.levels:
+            if level.capacity_bits is not None:
+                names.append(f"capacity:{level.name}")
+            if not level.shared_capacity and level.metadata_capacity_bits is not None:
+                names.append(f"metadata-capacity:{level.name}")
+        names.append("no-occupancy")
+        if len(names) > 62:
+            dims = ", ".join(layout.dims)
+            raise ValueError(f"{len(names)} reasons for invalid designs, at most 62 fit (dimensions {dims})")
+        return cls(layout, tuple(names), {name: np.uint64(1) << np.uint64(i) for i, name in enumerate(names)})
+
+    def mark(self, found: Array, name: str, failed: Array) -> None:
+        """Adds a reason to the designs that failed."""
+        found |= np.where(failed, self.bit[name], np.uint64(0))
+
+    def factors(self, bounds: Array, found: Array) -> None:
+        """10.1: the bounds of a dimension multiply to its size; spatial loops fit the fan-out."""
+        lay = self.layout
+        products = bounds.prod(axis=0)
+        wrong = products != lay.sizes[:, None]
+        if wrong.any():
+            for d, dim in enumerate(lay.dims):
+                self.mark(found, f"factors:{dim}", wrong[d])
+
+    def fanout(self, group_products: Array, found: Array) -> None:
+        for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
+            if mapping_level.spatial:
+                name = f"fanout:{self.layout.levels[mapping_level.storage].name}"
+                self.mark(found, name, group_products[group] > mapping_level.limit)
+
+    def formats(
+        self, slots: Array, counts: Array, mechanisms: Array, formats: FormatTables, places: PlaceTables, found: Array
+    ) -> Array:
+        """Order of the formats, and leaders with metadata where the mechanism needs it; returns packed (T, B) bool."""
+        lay = self.layout
+        packed = np.zeros((lay.T, found.shape[0]), dtype=bool)
+        for t, tensor in enumerate(lay.tensors):
+            packed[t], broken = formats.check(slots[t], counts[t])
+            self.mark(found, f"format-order:{tensor.name}", broken)
+        for gene, t, needs in places.needs:
+            lacking = needs[mechanisms[gene]] & ~packed[t]
+            self.mark(found, f"mechanism:{lay.problem.places[gene].name}", lacking)
+        return packed
+
+    def data_words(self, level: int) -> float | None:
+        """Words of data that one instance holds; None: unlimited."""
+        spec = self.layout.levels[level]
+        return None if spec.capacity_bits is None else float(np.floor(spec.capacity_bits / spec.word_bits))
+
+    def data(self, words: Array, found: Array) -> None:
+        """Data words of all tensors, (S, B), against the capacity of each level."""
+        for s, level in enumerate(self.layout.levels):
+            limit = self.data_words(s)
+            if limit is not None:
+                self.mark(found, f"capacity:{level.name}", words[s] > limit)
+
+    def metadata(self, words: Array, bits: Array, found: Array) -> None:
+        """Metadata bits of all tensors, (S, B): in a memory of their own, or beside the data."""
+        for s, level in enumerate(self.layout.levels):
+            if level.shared_capacity:
+                if level.capacity_bits is not None:
+                    needed = words[s] * level.word_bits + bits[s]
+                    self.mark(found, f"capacity:{level.name}", needed > level.capacity_bits)
+            elif level.metadata_capacity_bits is not None:
+                self.mark(found, f"metadata-capacity:{level.name}", bits[s] > np.floor(level.metadata_capacity_bits))
+
+    def needed(self, words: Array, bits: Array, group_products: Array) -> list[dict[str, Any]]:
+        """For messages: per resource, needed (B,) and available."""
+        rows: list[dict[str, Any]] = []
+        for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
+            if mapping_level.spatial:
+                name = f"fanout:{self.layout.levels[mapping_level.storage].name}"
+                rows.append({"reason": name, "needed": group_products[group], "available": float(mapping_level.limit)})
+        for s, level in enumerate(self.layout.levels):
+            limit = self.data_words(s)
+            if limit is not None:
+                row: dict[str, Any] = {"reason": f"capacity:{level.name}", "needed": words[s], "available": limit}
+                if level.shared_capacity:
+                    row |= {
+                        "needed_bits": words[s] * level.word_bits + bits[s],
+                        "available_bits": level.capacity_bits,
+                    }
+                rows.append(row)
+            if not level.shared_capacity and level.metadata_capacity_bits is not None:
+                rows.append(
+                    {
+                        "reason": f"metadata-capacity:{level.name}",
+                        "needed": bits[s],
+                        "available": float(np.floor(level.metadata_capacity_bits)),
+                    }
+                )
+        return rows
