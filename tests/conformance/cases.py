@@ -243,7 +243,7 @@ def _triples(metadata: Any, parts: list[list[np.ndarray]], ranks: int) -> list[l
         rows: list[list[float | int]] = [[0, 0] for _ in range(ranks)]
         if part:
             for i, place in enumerate(metadata.place):
-                rows[int(place)] = [_number(part[0][i]), _number(part[1][i])]
+                rows[ranks - 1 - int(place)] = [_number(part[0][i]), _number(part[1][i])]
         out.append(rows)
     return out
 
