@@ -69,6 +69,10 @@ class Registry:
 
     # -- adding
 
+    def add_kind(self, contract: type[Piece]) -> None:
+        """Makes the kind of a contract known, so that its specs are welcome even if no class of it is there."""
+        self._types.setdefault(contract.kind, {})
+
     def add_type(self, cls: type[Piece], origin: Origin) -> None:
         """Adds a class under its `kind` and `type_name`.
 
@@ -125,7 +129,7 @@ class Registry:
     # -- looking
 
     def kinds(self) -> tuple[str, ...]:
-        """All kinds that have a type, sorted."""
+        """All kinds, sorted."""
         return tuple(sorted(self._types))
 
     def types(self, kind: str) -> dict[str, type[Piece]]:
