@@ -87,12 +87,8 @@ class Search:
             if budget < 1:
                 raise SearchError(f"the budget is {budget} designs, expected at least 1")
             budget = Budget(budget)
-        if isinstance(searcher, str):
-            searcher = problem.registry.resolve("searcher", searcher)
-        elif not isinstance(searcher, Searcher):
-            searcher = problem.registry.build("searcher", searcher)
         self.problem = problem
-        self.searcher = searcher
+        self.searcher: Searcher = _searcher(problem, searcher)
         self.budget = budget
         self.seed = seed
         self.archive = Archive()
@@ -101,7 +97,7 @@ class Search:
         self._pending: Array | None = None
         self._scored: Scored | None = None
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-        self._proposals: Proposals | None = searcher.search(problem.space, budget, rng)
+        self._proposals: Proposals | None = self.searcher.search(problem.space, budget, rng)
 
     @property
     def finished(self) -> bool:
@@ -250,6 +246,13 @@ def search(
     if hook is not None:
         hook.study_finished(result=result, problem=problem)
     return result
+
+
+def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any]) -> Searcher:
+    if isinstance(searcher, Searcher):
+        return searcher
+    registry = problem.registry
+    return registry.resolve("searcher", searcher) if isinstance(searcher, str) else registry.build("searcher", searcher)
 
 
 def _evaluated(problem: Problem, genomes: Array) -> Evaluation:

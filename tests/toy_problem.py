@@ -50,7 +50,7 @@ class ToyModel(CostModel):
         values = designs.columns["values"]
         used = values[:2].sum(axis=0)
         reasons = (used > self.limit).astype(np.uint64) | ((used > self.limit + 2).astype(np.uint64) << np.uint64(1))
-        energy = 1.0 + WEIGHTS @ (values - 1)
+        energy = 1.0 + sum(weight * (row - 1) for weight, row in zip(WEIGHTS, values, strict=True))
         bad = reasons != 0
         found = None
         if detail:
