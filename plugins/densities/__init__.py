@@ -2,10 +2,13 @@
 
 from sparsemap import hookimpl
 
+from .banded import Banded
+from .block import Block
+from .data import ActualData
 from .structured import NOfM, Structured
 from .uniform import Uniform
 
 
 @hookimpl
 def register_density_models():
-    return [Uniform, Structured, NOfM]
+    return [Uniform, Structured, NOfM, Banded, Block, ActualData]

@@ -1,0 +1,235 @@
+"""Nonzeros in a band around the diagonal of a square matrix (section 5.3 of the Sparseloop model).
+
+What a tile holds depends only on its distance from the diagonal, delta = first column - first row, because aligned
+tiles lie inside the matrix. Tiles are counted per delta in closed form, so that the cost is that of the band's width
+and not that of the number of tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import DensityModel, Occupancy
+from sparsemap.errors import SpecError
+
+from .hypergeometric import Array
+
+
+def ramp(m: Array, width: int) -> Array:
+    """sum over y <= m of clip(y, 0, width)."""
+    inside = np.clip(m, 0, width)
+    return inside * (inside + 1) // 2 + np.maximum(m - width, 0) * width
+
+
+def band_cells(delta: Array, height: int, width: int, half_width: int) -> Array:
+    """Cells with |row - column| <= half_width in a rectangle whose first column minus first row is delta."""
+
+    def up_to(x: Array) -> Array:  # cells of the rectangle with column - row <= x, rows and columns counted inside it
+        return ramp(x + height, width) - ramp(x, width)
+
+    return up_to(half_width - delta) - up_to(-half_width - 1 - delta)
+
+
+@attrs.frozen
+class Grid:
+    """Rectangles (height x width) laid edge to edge: `rows` x `columns` of them, from delta = 0 on."""
+
+    height: int
+    width: int
+    rows: int
+    columns: int
+
+    def at(self, delta: Array) -> tuple[Array, Array, Array]:
+        """Number of rectangles at delta, and row and column of the first of them.
+
+        Solves column * width - row * height = delta: column = c0 + a t, row = g0 + b t, a and b without common factor.
+        """
+        common = math.gcd(self.height, self.width)
+        a, b = self.height // common, self.width // common
+        reduced = delta // common
+        column = reduced % a * pow(b, -1, a) % a if a > 1 else np.zeros_like(reduced)
+        row = (column * b - reduced) // a
+        first = np.maximum(0, -(row // b))
+        last = np.minimum((self.columns - 1 - column) // a, (self.rows - 1 - row) // b)
+        count = np.where(reduced * common == delta, np.maximum(last - first + 1, 0), 0)
+        return count, row + b * first, column + a * first
+
+    def deltas(self, least: int, most: int) -> Array:
+        """The values from least to most at which there can be rectangles."""
+        common = math.gcd(self.height, self.width)
+        least = max(least, -(self.rows - 1) * self.height)
+        most = min(most, (self.columns - 1) * self.width)
+        return np.arange(-(-least // common), most // common + 1) * common
+
+
+@attrs.frozen
+class Table:
+    """Tiles by occupancy k, ascending."""
+
+    k: Array
+    weight: Array
+    """Share of the tiles."""
+    row: Array
+    """Offset of the first tile with k nonzeros."""
+    column: Array
+
+
+@attrs.frozen
+class BandedOccupancy(Occupancy):
+    """Every tile's content is known; its probability is its share among the aligned tiles."""
+
+    by_shape = True
+
+    side: int
+    half_width: int
+    every_tile: bool = False
+    _tables: dict[tuple[int, ...], Table] = attrs.field(factory=dict, init=False, repr=False, eq=False)
+    _prefixes: dict[tuple[int, ...], tuple[Array, int]] = attrs.field(factory=dict, init=False, repr=False, eq=False)
+
+    @property
+    def density(self) -> float:
+        h = min(self.half_width, self.side - 1)
+        return (self.side + h * (2 * self.side - h - 1)) / self.side**2
+
+    def _box(self, tile: tuple[int, ...]) -> tuple[int, int]:
+        return min(int(tile[0]), self.side), min(int(tile[1]), self.side)
+
+    def _table(self, tile: tuple[int, ...]) -> Table:
+        box = self._box(tile)
+        if box not in self._tables:
+            self._tables[box] = self._count(*box)
+        return self._tables[box]
+
+    def _count(self, a: int, b: int) -> Table:
+        rows, columns, h = self.side // a, self.side // b, self.half_width
+        # The tile rows that are looked at: `border` ones, with a weight, and then one for all in the middle.
+        border, weight, middle = rows, 1, 0
+        if not self.every_tile and -(-h // a) < rows:
+            border, weight = -(-h // a), 2
+            middle = max(rows - 2 * border, 0)
+        outer = Grid(a, b, border, columns)
+        seen = Grid(a, b, min(border + 1, rows), columns)
+        delta = seen.deltas(-(h + b - 1), h + a - 1)
+        held = band_cells(delta, a, b, h)
+        count, row, column = seen.at(delta)
+        first_rows = outer.at(delta)[0] if border else np.zeros_like(count)
+        total = first_rows * weight + (count - first_rows) * middle
+        present = count > 0
+        held, total, row, column = held[present], total[present], row[present], column[present]
+        k, index = np.unique(held, return_inverse=True)
+        weights = np.bincount(index, total, len(k))
+        order = np.lexsort((column, row, held))  # the first tile in reading order, for every k
+        at = order[np.searchsorted(held[order], k)]
+        rows_k, columns_k = row[at] * a, column[at] * b
+        tiles = rows * columns
+        seen_tiles = (border * weight + (seen.rows - border) * middle) * columns
+        empty = self._first_empty(a, b, seen.rows, columns)
+        if empty is not None:
+            k, rows_k, columns_k = np.append(0, k), np.append(empty[0], rows_k), np.append(empty[1], columns_k)
+            weights = np.append(seen_tiles - weights.sum(), weights)
+        return Table(k, weights / tiles, rows_k, columns_k)
+
+    def _first_empty(self, a: int, b: int, rows: int, columns: int) -> tuple[int, int] | None:
+        """Offset of the first empty tile: right of the band in the first row, or left of it further down."""
+        right = (a - 1 + self.half_width) // b + 1
+        if right < columns:
+            return 0, right * b
+        down = (b - 1 + self.half_width) // a + 1
+        return (down * a, 0) if down < rows else None
+
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+        """P(k) = share of the aligned tiles that hold exactly k nonzeros.
+
+        Only the first w+1 tile rows are looked at, w = ceil(h/a): w of them stand for the last w as well, the other for
+        all between. This is exact if the width of a tile divides its height and 2w does not exceed the number of tile
+        rows; where it does exceed it, the sum may be more than 1. `every_tile` is always exact.
+        """
+        table = self._table(tile)
+        kept = table.weight > 0
+        return table.k[kept], table.weight[kept]
+
+    def empty(self, tile: tuple[int, ...]) -> float:
+        table = self._table(tile)
+        return float(table.weight[0]) if table.k[0] == 0 else 0.0
+
+    def empty_within(
+        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
+    ) -> Array:
+        """Share of empty sub-tiles in the first tile that holds k nonzeros (`every_tile`: in all such tiles).
+
+        With "Q4" the tile's offset is added twice to the first row and column of a sub-tile, as the evaluator does.
+        """
+        k = np.asarray(k).astype(np.int64)
+        (a, b), (sub_a, sub_b) = self._box(tile), self._box(sub_tile)
+        sub_a, sub_b = min(sub_a, a), min(sub_b, b)
+        table = self._table(tile)
+        at = np.searchsorted(table.k, k)
+        at[at == len(table.k)] = 0
+        if not np.array_equal(table.k[at], k):
+            missing = k[table.k[at] != k][0]
+            raise ValueError(f"no {a} x {b} tile of the {self.side} x {self.side} band matrix holds {missing} nonzeros")
+        if self.every_tile:
+            return self._empty_in_all(sub_a, sub_b, a, b, table.k)[at]
+        row, column = table.row[at], table.column[at]
+        if "Q4" not in quirks:
+            return self._empty_share(sub_a, sub_b, a, b, column - row, sub_a, sub_b)
+        height, width = sub_a - row, sub_b - column
+        share = self._empty_share(sub_a, sub_b, a, b, 2 * (column - row), height, width)
+        return np.where((height > 0) & (width > 0), share, 1.0)
+
+    def _empty_share(self, sub_a: int, sub_b: int, a: int, b: int, delta: Array, height, width) -> Array:
+        """Share of empty rectangles (height x width) at the corners of the sub-tiles of tiles at delta."""
+        key = (sub_a, sub_b, a, b)
+        if key not in self._prefixes:
+            grid = Grid(sub_a, sub_b, a // sub_a, b // sub_b)
+            number = grid.at(np.arange(-a, b + 1))[0]
+            self._prefixes[key] = np.concatenate([[0], np.cumsum(number)]), a
+        prefix, origin = self._prefixes[key]
+        above = np.clip(self.half_width + height - delta + origin, 0, len(prefix) - 1)
+        below = np.clip(1 - self.half_width - width - delta + origin, 0, len(prefix) - 1)
+        return (prefix[-1] - prefix[np.maximum(above, below)] + prefix[below]) / prefix[-1]
+
+    def _empty_in_all(self, sub_a: int, sub_b: int, a: int, b: int, k: Array) -> Array:
+        """The same over all tiles with k nonzeros, for every k of the table."""
+        h, grid = self.half_width, Grid(a, b, self.side // a, self.side // b)
+        delta = grid.deltas(-(h + b - 1), h + a - 1)
+        count = grid.at(delta)[0]
+        at = np.searchsorted(k, band_cells(delta, a, b, h)[count > 0])
+        delta, count = delta[count > 0], count[count > 0]
+        share = self._empty_share(sub_a, sub_b, a, b, delta, sub_a, sub_b)
+        tiles = np.bincount(at, count, len(k))
+        return np.where(tiles > 0, np.bincount(at, count * share, len(k)) / np.maximum(tiles, 1), 1.0)
+
+    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
+        """The smallest k there is; with "Q3" 0, as the evaluator has it even where no tile is empty."""
+        return 0.0 if "Q3" in quirks else float(self.distribution(tile)[0][0])
+
+    def largest(self, tile: tuple[int, ...]) -> float:
+        return float(self._table(tile).k[-1])
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """The band; nothing about it is random."""
+        index = np.arange(self.side)
+        return np.abs(index[:, None] - index) <= self.half_width
+
+
+@attrs.frozen(kw_only=True)
+class Banded(DensityModel):
+    """A square matrix with nonzeros where |row - column| <= half_width."""
+
+    type_name: ClassVar[str] = "banded"
+
+    half_width: int = attrs.field(validator=attrs.validators.ge(0))
+    every_tile: bool = False
+    """Count all tiles, instead of judging by the first rows of tiles as the Sparseloop model does."""
+
+    def occupancy(self, shape: tuple[int, ...]) -> BandedOccupancy:
+        if len(shape) != 2 or shape[0] != shape[1]:
+            words = " x ".join(map(str, shape))
+            message = f"type 'banded' is for square matrices, and this tensor is {words}"
+            raise SpecError.at("", f"density {self.name}".strip(), message)
+        return BandedOccupancy(int(shape[0]), self.half_width, self.every_tile)

@@ -1,0 +1,115 @@
+"""Nonzeros in dense blocks that are placed uniformly at random, as block pruning leaves them.
+
+An extension of the uniform model (section 5.1 of the Sparseloop model) from words to blocks. Assumptions:
+
+* the tensor is cut in aligned blocks; `ceil(density * blocks)` of them are full of nonzeros, the others are empty;
+* tiles are aligned. In a rank where a tile is as long as a block or a multiple of it, it holds whole blocks; where it
+  is shorter, it lies within one block. A tile touches prod ceil(tile/block) blocks, all alike;
+* where neither length divides the other, as at a cut-off edge, the touched blocks are taken to share the tile's words
+  equally, and occupancies are rounded to whole words.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import DensityModel, Occupancy
+from sparsemap.errors import SpecError
+
+from .hypergeometric import Array, none, none_many, table
+from .uniform import volume
+
+
+@attrs.frozen
+class BlockOccupancy(Occupancy):
+    """The number j of nonzero blocks in a tile is hypergeometric; a block contributes the same words everywhere."""
+
+    by_shape = True
+
+    shape: tuple[int, ...]
+    block: tuple[int, ...]
+    """Words per rank."""
+    blocks: int
+    nonzero: int
+    """Nonzero blocks."""
+
+    @property
+    def density(self) -> float:
+        return self.nonzero / self.blocks
+
+    def _touched(self, tile: tuple[int, ...]) -> int:
+        """Blocks that a tile touches."""
+        return min(math.prod(-(-int(t) // b) for t, b in zip(tile, self.block, strict=True)), self.blocks)
+
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+        """P(k) = P(j = k / words per block), j hypergeometric for the blocks touched."""
+        touched = self._touched(tile)
+        j, p = table(self.blocks, self.nonzero, touched)
+        return self._words(j, touched, tile), p
+
+    def _words(self, j, touched: int, tile: tuple[int, ...]):
+        words = volume(tile)
+        if words % touched == 0:
+            return j * (words // touched)
+        return np.rint(j * (words / touched)).astype(np.int64)
+
+    def empty(self, tile: tuple[int, ...]) -> float:
+        return float(none(self.blocks, self.nonzero, self._touched(tile)))
+
+    def empty_many(self, tiles) -> Array:
+        """`empty` of many tiles (sequence of tuples or array (T, ranks)), float64."""
+        touched = (-(-np.asarray(tiles, np.int64) // np.array(self.block))).prod(axis=1)
+        return none_many(self.blocks, self.nonzero, np.minimum(touched, self.blocks))
+
+    def empty_within(
+        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
+    ) -> Array:
+        """Of the blocks in the tile, j = k / words per block are nonzero; the sub-tile touches some of them."""
+        touched, inner = self._touched(tile), self._touched(sub_tile)
+        j = np.rint(np.asarray(k) * (touched / volume(tile))).astype(np.int64)
+        return none_many(touched, min(inner, touched), j)
+
+    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
+        touched = self._touched(tile)
+        return float(self._words(max(0, touched + self.nonzero - self.blocks), touched, tile))
+
+    def largest(self, tile: tuple[int, ...]) -> float:
+        touched = self._touched(tile)
+        return float(self._words(min(touched, self.nonzero), touched, tile))
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Exactly the right number of nonzero blocks; those at an edge are cut off."""
+        counts = tuple(-(-s // b) for s, b in zip(self.shape, self.block, strict=True))
+        drawn = np.zeros(self.blocks, bool)
+        drawn[rng.choice(self.blocks, self.nonzero, replace=False, shuffle=False)] = True
+        drawn = drawn.reshape(counts)
+        for rank, words in enumerate(self.block):
+            drawn = drawn.repeat(words, axis=rank).take(range(self.shape[rank]), axis=rank)
+        return drawn
+
+
+@attrs.frozen(kw_only=True)
+class Block(DensityModel):
+    """`ceil(density * blocks)` nonzero blocks of shape `block`, placed uniformly at random."""
+
+    type_name: ClassVar[str] = "block"
+
+    density: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    block: tuple[int, ...] = attrs.field(
+        converter=tuple, validator=[attrs.validators.min_len(1), attrs.validators.deep_iterable(attrs.validators.ge(1))]
+    )
+    """Words per rank of a nonzero block, such as [4, 4]; fewer numbers than ranks: those of the innermost ranks."""
+
+    def occupancy(self, shape: tuple[int, ...]) -> BlockOccupancy:
+        missing = len(shape) - len(self.block)
+        if missing < 0:
+            message = f"block {list(self.block)} has {len(self.block)} ranks, and this tensor has {len(shape)}"
+            raise SpecError.at("", f"density {self.name}".strip(), message)
+        block = tuple(min(b, int(s)) for b, s in zip((1,) * missing + self.block, shape, strict=True))
+        blocks = math.prod(-(-int(s) // b) for s, b in zip(shape, block, strict=True))
+        nonzero = min(math.ceil(self.density * blocks), blocks)
+        return BlockOccupancy(tuple(int(s) for s in shape), block, blocks, nonzero)

@@ -1,0 +1,180 @@
+"""Actual data: files with known structure, and files that are wrong."""
+
+import builtins
+
+import numpy as np
+import pytest
+from sparsemap_plugins.densities import ActualData, Banded, Block
+
+from sparsemap.errors import SpecError
+
+RNG = np.random.default_rng(7)
+
+
+def saved(folder, tensor, name="tensor.npy"):
+    np.save(folder / name, tensor)
+    return ActualData(file=folder / name)
+
+
+def test_agrees_with_banded(tmp_path):
+    band = Banded(half_width=3, every_tile=True).occupancy((24, 24))
+    data = saved(tmp_path, band.draw(RNG)).occupancy((24, 24))
+    assert data.density == band.density and data.by_shape
+    for tile in [(1, 1), (4, 4), (8, 2), (2, 12), (24, 24), (3, 8)]:
+        k, p = band.distribution(tile)
+        assert data.distribution(tile)[0].tolist() == k.tolist() and data.distribution(tile)[1] == pytest.approx(p)
+        assert data.empty(tile) == pytest.approx(band.empty(tile))
+        assert (data.smallest(tile), data.largest(tile)) == (band.smallest(tile), band.largest(tile))
+        for sub in [(1, 1), (tile[0], 1), (1, tile[1])]:
+            expected = band.empty_within(sub, tile, k)
+            assert data.empty_within(sub, tile, k) == pytest.approx(expected, abs=1e-14)
+
+
+def test_tiles_cut_off_at_the_edge(tmp_path):
+    tensor = np.zeros((5, 7))
+    tensor[4, 6] = tensor[0, 0] = 1
+    data = saved(tmp_path, tensor).occupancy((5, 7))
+    k, p = data.distribution((2, 4))  # 3 x 2 tiles
+    assert k.tolist() == [0, 1] and p == pytest.approx([4 / 6, 2 / 6])
+    # the corner tile is 1 x 3 words: 2 sub-tiles, one empty; the first tile has 4, of which 3 are empty
+    assert data.empty_within((1, 2), (2, 4), k) == pytest.approx([1, 4 / 6])
+    assert np.array_equal(data.draw(RNG), tensor != 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_tensor_equals_counting(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(1, 9, rng.integers(1, 4)))
+    tensor = rng.random(shape) < rng.random()
+    tensor.flat[0] = True
+    tile = tuple(int(rng.integers(1, s + 1)) for s in shape)
+    sub = tuple(int(rng.integers(1, t + 1)) for t in tile)
+    data = saved(tmp_path, tensor).occupancy(shape)
+    counts, shares = [], {}
+    for corner in np.ndindex(*(-(-s // t) for s, t in zip(shape, tile, strict=True))):
+        part = tensor[tuple(slice(c * t, (c + 1) * t) for c, t in zip(corner, tile, strict=True))]
+        grid = np.ndindex(*(-(-s // t) for s, t in zip(part.shape, sub, strict=True)))
+        cut = [part[tuple(slice(c * t, (c + 1) * t) for c, t in zip(g, sub, strict=True))] for g in grid]
+        counts.append(int(part.sum()))
+        shares.setdefault(counts[-1], []).extend(not c.any() for c in cut)
+    k, p = data.distribution(tile)
+    found, times = np.unique(counts, return_counts=True)
+    assert k.tolist() == found.tolist() and p == pytest.approx(times / len(counts))
+    assert data.empty_within(sub, tile, k) == pytest.approx([np.mean(shares[x]) for x in found])
+    assert data.empty_within(sub, tile, k) @ (p * 1) >= 0 and data.largest(tile) == max(counts)
+
+
+def test_blocks_and_diagonal(tmp_path):
+    blocks = Block(density=0.25, block=(4, 4)).occupancy((16, 16))
+    data = saved(tmp_path, blocks.draw(RNG)).occupancy((16, 16))
+    assert [x.tolist() for x in data.distribution((4, 4))] == [[0, 16], [0.75, 0.25]]
+    assert data.empty_within((2, 2), (4, 4), np.array([0, 16])).tolist() == [1, 0]
+    diagonal = saved(tmp_path, np.eye(12)).occupancy((12, 12))
+    assert [x.tolist() for x in diagonal.distribution((3, 3))] == [[0, 3], [0.75, 0.25]]
+    assert diagonal.empty_within((1, 3), (3, 3), np.array([3])).tolist() == [0]
+    assert diagonal.empty_within((1, 1), (3, 3), np.array([3])) == pytest.approx([6 / 9])
+
+
+def test_no_nonzeros_and_scalars_of_any_type(tmp_path):
+    data = saved(tmp_path, np.zeros((4, 4), np.int8)).occupancy((4, 4))
+    assert [x.tolist() for x in data.distribution((2, 2))] == [[0], [1.0]]
+    assert data.empty((2, 2)) == 1 and data.density == 0 and data.largest((2, 2)) == 0
+    assert data.empty_within((1, 1), (2, 2), np.array([0])).tolist() == [1]
+
+
+def test_sparse_files(tmp_path):
+    io, sparse = pytest.importorskip("scipy.io"), pytest.importorskip("scipy.sparse")
+    tensor = np.where(RNG.random((30, 20)) < 0.1, 2.5, 0)
+    expected = saved(tmp_path, tensor).occupancy((30, 20))
+    io.mmwrite(tmp_path / "tensor.mtx", sparse.coo_matrix(tensor))
+    sparse.save_npz(tmp_path / "tensor.npz", sparse.csc_matrix(tensor))
+    for name in ("tensor.mtx", "tensor.npz"):
+        data = ActualData(file=tmp_path / name).occupancy((30, 20))
+        assert np.array_equal(data.draw(RNG), expected.draw(RNG)), name
+        assert data.distribution((5, 5))[1].tolist() == expected.distribution((5, 5))[1].tolist()
+    zeros = sparse.coo_matrix(([0.0, 1.0, 2.0, -2.0], ([0, 1, 2, 2], [0, 1, 2, 2])), (3, 3))
+    sparse.save_npz(tmp_path / "zeros.npz", zeros)  # an explicit zero, and two entries that cancel
+    assert ActualData(file=tmp_path / "zeros.npz").occupancy((3, 3)).draw(RNG).sum() == 1
+
+
+def test_symmetric_matrix_market(tmp_path):
+    pytest.importorskip("scipy.io")
+    text = "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n1 1\n3 1\n"
+    (tmp_path / "s.mtx").write_text(text)
+    drawn = ActualData(file=str(tmp_path / "s.mtx")).occupancy((3, 3)).draw(RNG)
+    assert drawn.astype(int).tolist() == [[1, 0, 1], [0, 0, 0], [1, 0, 0]]
+
+
+def test_relative_to_the_working_directory(tmp_path, monkeypatch):
+    saved(tmp_path, np.eye(4))
+    monkeypatch.chdir(tmp_path)
+    assert ActualData(file="tensor.npy").occupancy((4, 4)).density == 0.25
+
+
+def test_padded_tensors(tmp_path):
+    model = saved(tmp_path, np.ones((7, 8)))
+    assert model.occupancy((8, 8)).draw(RNG).sum() == 56
+    for shape in [(6, 8), (8, 11), (14, 8)]:
+        with pytest.raises(SpecError, match=r"7 x 8.*workload"):
+            model.occupancy(shape)
+
+
+def test_wrong_files(tmp_path):
+    def error(name, shape=(4, 4)):
+        with pytest.raises(SpecError) as caught:
+            ActualData(file=tmp_path / name).occupancy(shape)
+        return str(caught.value)
+
+    (tmp_path / "folder.npy").mkdir()
+    (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "noise.npy").write_bytes(b"not an array at all")
+    np.save(tmp_path / "nan.npy", np.array([[1, np.nan]]))
+    np.save(tmp_path / "zero-size.npy", np.zeros((0, 4)))
+    np.save(tmp_path / "text.npy", np.array([["a"]]))
+    np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
+    np.save(tmp_path / "cube.npy", np.ones((2, 2, 2)))
+    assert "no such file" in error("missing.npy")
+    assert ".mtx, .npz, .npy" in error("tensor.csv")
+    assert "folder" in error("folder.npy")
+    assert "cannot be read" in error("empty.npy") and "cannot be read" in error("noise.npy")
+    assert "NaN" in error("nan.npy") and "is empty" in error("zero-size.npy")
+    assert "expected numbers" in error("text.npy") and "cannot be read" in error("objects.npy")
+    assert "3 ranks (2 x 2 x 2)" in error("cube.npy")
+
+
+def test_wrong_sparse_files(tmp_path):
+    pytest.importorskip("scipy.io")
+    (tmp_path / "bad.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n5 5 1.0\n")
+    (tmp_path / "nan.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 nan\n")
+    (tmp_path / "noise.mtx").write_text("hello")
+    (tmp_path / "good.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 3\n")
+    (tmp_path / "noise.npz").write_bytes(b"PK\x03\x04 and then nothing")
+    np.savez(tmp_path / "dense.npz", a=np.eye(2))
+    for name in ("bad.mtx", "noise.mtx", "noise.npz", "dense.npz"):
+        with pytest.raises(SpecError, match="cannot be read"):
+            ActualData(file=tmp_path / name).occupancy((2, 2))
+    with pytest.raises(SpecError, match="NaN"):
+        ActualData(file=tmp_path / "nan.mtx").occupancy((2, 2))
+    with pytest.raises(SpecError, match="2 ranks"):
+        ActualData(file=tmp_path / "good.mtx").occupancy((2, 2, 2))
+
+
+def test_without_scipy(tmp_path, monkeypatch):
+    (tmp_path / "some.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 3\n")
+    real = builtins.__import__
+
+    def refuse(name, *arguments, **named):
+        if name.startswith("scipy"):
+            raise ImportError(name)
+        return real(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(SpecError, match=r'pip install "sparsemap\[data\]"'):
+        ActualData(file=tmp_path / "some.mtx").occupancy((2, 2))
+    assert saved(tmp_path, np.eye(2)).occupancy((2, 2)).density == 0.5
+
+
+def test_unknown_occupancy(tmp_path):
+    data = saved(tmp_path, np.eye(4)).occupancy((4, 4))
+    with pytest.raises(ValueError, match="holds 3 nonzeros"):
+        data.empty_within((1, 1), (2, 2), np.array([3]))
