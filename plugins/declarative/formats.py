@@ -53,6 +53,8 @@ class ExpressionFormat(Format):
 
     type_name: ClassVar[str] = "expression"
 
+    compressed: bool
+    """Whether empty positions are left out, so that the data below shrinks with the density."""
     params: Mapping[str, float] = attrs.field(factory=dict)
     """Numbers that the expressions may use by name."""
     bits: str = attrs.field(default="", validator=_expression(COUNT_NAMES))

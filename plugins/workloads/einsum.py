@@ -57,15 +57,12 @@ class EinsumWorkload(Workload):
     def parsed(self) -> Einsum:
         return Einsum.parse(self.einsum)
 
-    def resolve(self, registry: Any) -> EinsumWorkload:
-        """Builds the density models once, so that a wrong one is reported with the file of the workload."""
-        self._models(registry, self.parsed)
-        return self
-
     def loops(self, registry: Any) -> Loops:
         """Operands first, then the output."""
         einsum = self.parsed
-        models = self._models(registry, einsum)
+        models = {name: self._model(registry, name) for name in self.density}
+        if einsum.output.name not in models:
+            models[einsum.output.name] = self._output_model(registry, einsum, models)
         tensors = tuple(
             Tensor(access.name, access.ranks, models[access.name], output=access is einsum.output)
             for access in einsum.accesses
@@ -73,12 +70,6 @@ class EinsumWorkload(Workload):
         return Loops(dict(self.dims), tensors)
 
     # -- density
-
-    def _models(self, registry: Any, einsum: Einsum) -> dict[str, DensityModel]:
-        models = {name: self._model(registry, name) for name in self.density}
-        if einsum.output.name not in models:
-            models[einsum.output.name] = self._output_model(registry, einsum, models)
-        return models
 
     def _model(self, registry: Any, name: str) -> DensityModel:
         value = self.density[name]
