@@ -167,10 +167,12 @@ class _Loader:
 
     def _import_failed(self, found: _Found, error: BaseException) -> None:
         cause = f"{type(error).__name__}: {error}"
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
-        inside = [frame for frame in frames if str(Path(found.file).resolve().parent) in frame.filename]
-        if inside:
-            cause += f" ({toml_io.shown(inside[-1].filename)}, line {inside[-1].lineno})"
+        ours = ("<", __file__, os.path.dirname(importlib.__file__))
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
+        if frames:  # the innermost line of the plugin itself, not of what it calls
+            folder = os.path.dirname(frames[0].filename)
+            line = [frame for frame in frames if frame.filename.startswith(folder)][-1]
+            cause += f" ({toml_io.shown(line.filename)}, line {line.lineno})"
         advice = f"{DISABLE_VARIABLE}={found.name} goes on without it"
         self.plugin_problems.append(found.problem(f"cannot be imported: {cause}; {advice}"))
 
