@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from . import toml_io
-from .errors import Problem, SpecError, listed, nearest, unknown
+from .errors import PluginError, Problem, SpecError, listed, nearest, unknown
 from .kinds import Piece
 
 RESERVED = ("kind", "type", "extends", "override")
@@ -210,7 +210,7 @@ class Registry:
             for name in self.names(kind):
                 try:
                     self.get(kind, name)
-                except SpecError as error:
+                except (SpecError, PluginError) as error:
                     problems |= dict.fromkeys(error.problems)
         return list(problems)
 
@@ -223,6 +223,9 @@ class Registry:
             return toml_io.structure(cls, values, file)
         except SpecError as error:
             raise SpecError(toml_io.placed(error, path, file)) from error.__cause__
+        except PluginError as error:  # the class itself is wrong, whoever uses it
+            origin = self.type_origin(kind, self._type_name(kind, table))
+            raise PluginError(attrs.evolve(item, file=item.file or origin.file) for item in error.problems) from error
         except ValueError as error:
             raise SpecError.at(file, path, str(error)) from error
         finally:

@@ -5,7 +5,7 @@ from typing import ClassVar
 import attrs
 import pytest
 
-from sparsemap.errors import SpecError
+from sparsemap.errors import PluginError, SpecError
 from sparsemap.kinds import Piece
 from sparsemap.registry import Origin, Registry
 
@@ -267,6 +267,19 @@ def test_everything_wrong_with_the_head_of_a_spec_is_said_at_once(registry):
         "a.toml: override: expected true or false, found 'yes'",
         "a.toml: kind: no kind 'memry'; did you mean 'memory'?",
     ]
+
+
+def test_a_class_whose_field_types_cannot_be_found_is_the_fault_of_its_file(registry):
+    @attrs.frozen(kw_only=True)
+    class Vague(Memory):
+        type_name: ClassVar[str] = "vague"
+        size: "NotImported" = 1  # noqa: F821
+
+    registry.add_type(Vague, Origin("mine", "vague.py"))
+    with pytest.raises(
+        PluginError, match=r"^vague.py: class Vague: name 'NotImported' is not defined; types of fields"
+    ):
+        registry.get("memory", "vague")
 
 
 def test_check_gives_the_problems_of_all_specs_and_nobody_else_is_disturbed(registry):
