@@ -100,7 +100,7 @@ class Block(DensityModel):
 
     density: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     block: tuple[int, ...] = attrs.field(
-        converter=tuple, validator=[attrs.validators.min_len(1), attrs.validators.deep_iterable(attrs.validators.ge(1))]
+        validator=[attrs.validators.min_len(1), attrs.validators.deep_iterable(attrs.validators.ge(1))]
     )
     """Words per rank of a nonzero block, such as [4, 4]; fewer numbers than ranks: those of the innermost ranks."""
 

@@ -84,15 +84,13 @@ class DataOccupancy(Occupancy):
         at = np.searchsorted(tiling.k, k)
         at[at == len(tiling.k)] = 0
         if not np.array_equal(tiling.k[at], k):
-            words = " x ".join(map(str, tile))
-            raise ValueError(f"no {words} tile of {self.label} holds {k[tiling.k[at] != k][0]} nonzeros")
+            raise ValueError(f"no {_by(tile)} tile of {self.label} holds {k[tiling.k[at] != k][0]} nonzeros")
         words = np.array([min(int(t), s) for t, s in zip(tile, self.shape, strict=True)])[:, None]
         sub = np.minimum(np.array([int(t) for t in sub_tile])[:, None], words)
         grid = tuple(int(n) for n in -(-words // sub).ravel())
         within = _number(self.coordinates % words // sub, grid)
-        occupied = np.unique(tiling.owner * math.prod(grid) + within) // math.prod(
-            grid
-        )  # tile of each occupied sub-tile
+        numbers = np.sort(tiling.owner * math.prod(grid) + within)
+        occupied = numbers[np.diff(numbers, prepend=-1) > 0] // math.prod(grid)  # the tile of each occupied sub-tile
         extent = np.minimum(words, np.array(self.shape)[:, None] - tiling.corners * words)
         group = np.searchsorted(tiling.k, tiling.counts)
         full = np.bincount(group[occupied], minlength=len(tiling.k))
@@ -124,7 +122,7 @@ class ActualData(DensityModel):
 
     type_name: ClassVar[str] = "data"
 
-    file: Path = attrs.field(converter=Path)
+    file: Path
     """Relative to the spec that names it, or else to the working directory."""
 
     def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
@@ -188,7 +186,8 @@ def _read_mtx(path: Path) -> Any:
 def _read_npz(path: Path) -> Any:
     import scipy.sparse
 
-    return _coordinates(scipy.sparse.load_npz(path))
+    with path.open("rb") as stream:
+        return _coordinates(scipy.sparse.load_npz(stream))
 
 
 def _coordinates(matrix: Any) -> Any:

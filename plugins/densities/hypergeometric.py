@@ -20,7 +20,9 @@ Long = np.longdouble
 WHOLE = 256
 """Supports up to this many occupancies are tabulated completely."""
 LONGEST = 1 << 16
-"""The most occupancies in a table; wider windows are sampled at equal steps."""
+"""The most occupancies in a table; wider windows are sampled at equal steps .."""
+SAMPLES = 1 << 14
+""".. with this many samples."""
 FACTORS = 512
 """Up to this many factors are multiplied; beyond, the closed form is cheaper and more accurate."""
 EXPONENT = 55.0
@@ -93,7 +95,7 @@ def table(total: int, marked: int, taken: int) -> tuple[Array, Array]:
     Ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) outwards from the mode, normalised. More than 256 possible k:
     only those within t of the mode, exp(-t^2 / (2 (variance + t/3))) = 1e-24 (Bernstein's bound of what is left out). A
     window of more than 65536 k (variance above 1e7) is sampled at equal steps, each k standing for its neighbours; the
-    equal-step sum over so smooth a peak is exact to rounding.
+    equal-step sum over so smooth a peak is exact to rounding, and a single P to about 1e-9.
     """
     least, most = max(0, taken + marked - total), min(taken, marked)
     if least == most:
@@ -104,7 +106,7 @@ def table(total: int, marked: int, taken: int) -> tuple[Array, Array]:
         share = taken / total
         variance = marked * share * (1 - share) * ((total - marked) / max(total - 1, 1))
         reach = math.ceil(EXPONENT / 3 + math.sqrt(EXPONENT**2 / 9 + 2 * EXPONENT * variance)) + 1
-        step = 1 + 2 * reach // LONGEST
+        step = 1 + 2 * reach // SAMPLES if 2 * reach > LONGEST else 1
         least, most = max(least, mode - reach // step * step), min(most, mode + reach // step * step)
     below, above = (mode - least) // step, (most - mode) // step
     k = mode + step * np.arange(-below, above + 1)

@@ -1,6 +1,7 @@
 """Actual data: files with known structure, and files that are wrong."""
 
 import builtins
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,14 +102,20 @@ def test_symmetric_matrix_market(tmp_path):
     pytest.importorskip("scipy.io")
     text = "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n1 1\n3 1\n"
     (tmp_path / "s.mtx").write_text(text)
-    drawn = ActualData(file=str(tmp_path / "s.mtx")).occupancy((3, 3)).draw(RNG)
+    drawn = ActualData(file=tmp_path / "s.mtx").occupancy((3, 3)).draw(RNG)
     assert drawn.astype(int).tolist() == [[1, 0, 1], [0, 0, 0], [1, 0, 0]]
 
 
 def test_relative_to_the_working_directory(tmp_path, monkeypatch):
     saved(tmp_path, np.eye(4))
     monkeypatch.chdir(tmp_path)
-    assert ActualData(file="tensor.npy").occupancy((4, 4)).density == 0.25
+    assert ActualData(file=Path("tensor.npy")).occupancy((4, 4)).density == 0.25
+
+
+def test_relative_to_the_spec():
+    tables = pytest.importorskip("sparsemap.tables")
+    model = tables.structure(ActualData, {"name": "mine", "file": "tensor.npy"}, file="specs/mine.toml")
+    assert model.file == Path("specs/tensor.npy")
 
 
 def test_padded_tensors(tmp_path):
