@@ -13,8 +13,9 @@
     [gate_skip]                                  # by place
     GLB = "skip-q-by-p"
 
-Files written by a search hold the tables of everything that the numbers depend on. A file is read into a problem whose
-space has no genes, so that it is evaluated as in a search.
+`beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions. Files
+written by a search hold the tables of everything that the numbers depend on. A file is read into a problem whose space
+has no genes, so that it is evaluated as in a search.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ KIND = "design"
 SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "formats": "formats", "mechanisms": "gate_skip"}
 """Tables of the file by the column of `Designs` that they give."""
-ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective", "padding")
-KNOWN = (*ABOUT, "mapping", "formats", "gate_skip", "score", "pieces")
+ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
+KNOWN = (*ABOUT, "mapping", "padding", "formats", "beyond_format", "gate_skip", "score", "pieces")
 LOOP = re.compile(r"\s*(.+?)\s*=\s*(\d+)\s*")
 
 
@@ -57,14 +58,7 @@ def dump(problem: Problem, design: Designs, numbers: Mapping[str, float] | None 
     workload = _table(problem.workload)
     hardware = {**_table(problem.hardware), "technology": _table(problem.technology)}
     pieces: dict[str, dict[str, Any]] = {}
-    table: dict[str, Any] = {
-        "kind": KIND,
-        "name": f"{problem.workload.name}-{problem.hardware.name}",
-        "workload": _inlined(workload, problem.registry),
-        "hardware": _inlined(hardware, problem.registry),
-        "cost_model": _table(problem.cost_model),
-        "objective": _table(problem.objective),
-    }
+    table: dict[str, Any] = {"kind": KIND, "name": f"{problem.workload.name}-{problem.hardware.name}"}
     if problem.padded:
         table["padding"] = {dim: size for dim, (_, size) in problem.padded.items()}
     if "bounds" in columns and "order" in columns:
@@ -74,6 +68,8 @@ def dump(problem: Problem, design: Designs, numbers: Mapping[str, float] | None 
         }
     if "formats" in columns:
         formats = problem.candidates("format")
+        beyond = (*problem.candidates("beyond-format"), *formats)[0]
+        table["beyond_format"] = _used(beyond, pieces)
         table["formats"] = {
             tensor.name: [_used(formats[int(choice)], pieces) for choice in columns["formats"][index]]
             for index, tensor in enumerate(problem.tensors)
@@ -86,7 +82,14 @@ def dump(problem: Problem, design: Designs, numbers: Mapping[str, float] | None 
         }
     if numbers:
         table["score"] = {key: float(value) for key, value in numbers.items()}
-    return {**table, "pieces": pieces}
+    return {
+        **table,
+        "workload": _inlined(workload, problem.registry),
+        "hardware": _inlined(hardware, problem.registry),
+        "cost_model": _table(problem.cost_model),
+        "objective": _table(problem.objective),
+        "pieces": pieces,
+    }
 
 
 def load(path: str | os.PathLike[str], registry: Registry) -> tuple[Problem, Designs]:
@@ -100,8 +103,10 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> t
     if troubles:
         raise SpecError(troubles)
     fixed: dict[str, Any] = {"type": "fixed", **_loops(table["mapping"], file)}
-    if table.get("padding"):
+    if "padding" in table:
         fixed["sizes"] = dict(table["padding"])
+    if "beyond_format" in table:
+        fixed["beyond"] = table["beyond_format"]
     for column, key in (("formats", "formats"), ("mechanisms", "gate_skip")):
         if key in table:
             fixed[column] = dict(table[key])

@@ -40,6 +40,8 @@ class Fixed(Segment):
     """Loop bounds by mapping level and dimension; what is left out is 1. They must multiply up to the sizes."""
     formats: Mapping[str, tuple[str, ...]] | None = None
     """Formats from outer to inner by tensor (name or role P, Q, Z): one per rank slot, the same number for each."""
+    beyond: str = ""
+    """The format of ranks further out than the slots; absent: the first format that `formats` names."""
     mechanisms: Mapping[str, str] | None = None
     """Mechanism by place: a storage level with `gate_skip`, or the compute unit."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
@@ -56,6 +58,8 @@ class Fixed(Segment):
         found = {}
         if self.formats is not None:
             found["format"] = build_candidates(problem, "format", self._formats, self._path("formats"))
+            if self.beyond:
+                found["beyond-format"] = build_candidates(problem, "format", (self.beyond,), self._path("beyond"))
         if self.mechanisms is not None:
             found["mechanism"] = build_candidates(problem, "mechanism", self._mechanisms, self._path("mechanisms"))
         return found

@@ -29,13 +29,19 @@ class RankFormats(Segment):
     provides: ClassVar[tuple[str, ...]] = ("formats",)
 
     slots: int = attrs.field(default=5, validator=attrs.validators.ge(1))
-    """Rank slots R of every tensor; ranks further out than the slots get the cost model's default (offset pairs)."""
+    """Rank slots R of every tensor."""
+    beyond: str = ""
+    """The format of ranks further out than the slots; absent: the first candidate."""
     candidates: tuple[str, ...] = attrs.field(validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)])
     """Names of formats; gene value i chooses the i-th, from 0."""
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         path = f"{self.name or self.type_name}.candidates"
-        return {"format": build_candidates(problem, "format", self.candidates, path)}
+        found = {"format": build_candidates(problem, "format", self.candidates, path)}
+        if self.beyond:
+            path = f"{self.name or self.type_name}.beyond"
+            found["beyond-format"] = build_candidates(problem, "format", (self.beyond,), path)
+        return found
 
     def genes(self, problem: Problem) -> Genes:
         return choice_genes(self._names(problem), len(self.candidates))
