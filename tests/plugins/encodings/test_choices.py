@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+from encoding_problems import matmul, problem
+
+from sparsemap.designs import Designs
+from sparsemap.errors import DesignError, SpecError
+
+
+def changed(**tables):
+    return problem(matmul(4, 8, 4), "edge", {"extends": "paper", **tables})
+
+
+def test_candidates_set_the_range_of_the_genes():
+    made = changed(formats={"slots": 2, "candidates": ["bitmask", "coordinate"]})
+    genes = made.space.segment_genes["formats"]
+    assert genes.names == ("P.1", "P.2", "Q.1", "Q.2", "Z.1", "Z.2")
+    assert genes.high.tolist() == [1] * 6 and not genes.ordered
+    designs = made.space.decode(made.space.sample(10, np.random.default_rng(0)))
+    assert designs.formats.shape == (10, 3, 2) and designs.formats.dtype == np.int8
+    assert designs.mechanisms.shape == (10, 3) and designs.mechanisms.dtype == np.int8
+
+
+def test_an_unknown_candidate_is_told_with_its_place_and_the_nearest_name():
+    made = changed(formats={"candidates": ["uncompressed", "bitmaks"]})
+    with pytest.raises(SpecError, match=r"space\.toml: formats\.candidates\[1\]: no format 'bitmaks'; .*'bitmask'"):
+        made.candidates("format")
+
+
+def test_no_candidates():
+    made = problem(matmul(4, 8, 4), "edge", {"extends": "paper", "gate-skip": {"candidates": []}})
+    with pytest.raises(SpecError, match=r"space\.toml: gate-skip\.candidates"):
+        made.space.segments  # noqa: B018
+
+
+def test_an_index_without_candidate_cannot_be_encoded():
+    made = changed()
+    mechanisms = np.array([[0], [7], [0]], np.int8)
+    with pytest.raises(DesignError, match=r"design 0: 'gate-skip\.PEB' is 7, expected 0\.\.6 \(none, gate-p-by-q"):
+        made.space.segments["gate-skip"].encode(Designs({"mechanisms": mechanisms}), made)
+
+
+def test_hardware_without_places_has_no_gate_skip_genes():
+    hardware = {"levels": [{"name": "DRAM", "class": "dram"}, {"name": "PEB", "class": "sram", "capacity": "8 KB"}]}
+    made = problem(matmul(4, 8, 4), hardware)
+    assert made.space.segment_genes["gate-skip"].names == ()
+    designs = made.space.decode(made.space.sample(3, np.random.default_rng(0)))
+    assert designs.mechanisms.shape == (3, 0)
