@@ -54,7 +54,7 @@ def test_every_gene_proposed_is_within_its_bounds(searcher):
 @pytest.mark.parametrize("searcher", SEARCHERS)
 def test_one_seed_gives_one_result_and_another_seed_another(searcher):
     results = [search(toy_problem(), 1200, seed, searcher) for seed in (5, 5, 6)]
-    first, again, other = ({**r.to_dict(), "seconds": 0, "seed": 0} for r in results)
+    first, again, _ = ({**r.to_dict(), "seconds": 0, "seed": 0} for r in results)
     assert first == again
     assert results[0].history_csv() == results[1].history_csv()
     assert results[0].history_csv() != results[2].history_csv()
@@ -184,7 +184,7 @@ def test_wrong_genomes_are_told_with_the_searcher_and_what_was_expected(batch, t
 
 
 def test_a_searcher_that_raises_leaves_the_best_design_so_far():
-    with pytest.raises(SearchFailed, match="searcher 'scripted'.*raised ZeroDivisionError: oops") as caught:
+    with pytest.raises(SearchFailed, match=r"searcher 'scripted'.*raised ZeroDivisionError: oops") as caught:
         search(toy_problem(), 10, searcher=scripted(ones(2), after=ZeroDivisionError("oops")))
     assert caught.value.result.best.score == 10.0
     assert caught.value.result.evaluations == 2
@@ -197,7 +197,7 @@ def test_a_cost_model_that_raises_is_named():
 
     problem = toy_problem()
     problem.cost_model = Broken(name="toy-model")
-    with pytest.raises(SearchFailed, match="cost model 'toy-model'.*ZeroDivisionError"):
+    with pytest.raises(SearchFailed, match=r"cost model 'toy-model'.*ZeroDivisionError"):
         search(problem, 10, searcher="random")
 
 
