@@ -11,7 +11,8 @@ import attrs
 from . import units
 from .errors import Problem as Trouble
 from .errors import SpecError, unknown
-from .kinds import CostModel, MemoryLevel, Objective, Piece, Technology, Tensor, Workload
+from .field_types import placed
+from .kinds import CostModel, Loops, MemoryLevel, Objective, Piece, Technology, Tensor, Workload
 from .specs import Hardware, SpaceSpec
 
 if TYPE_CHECKING:
@@ -108,8 +109,11 @@ class Problem:
     # -- workload
 
     @cached_property
-    def loops(self) -> Any:
-        return self.workload.loops(self.registry)
+    def loops(self) -> Loops:
+        try:
+            return self.workload.loops(self.registry)
+        except SpecError as error:
+            raise SpecError(placed(error, "", self._file("workload"))) from error.__cause__
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -137,6 +141,13 @@ class Problem:
         output = next(i for i, tensor in enumerate(self.tensors) if tensor.output)
         roles = dict(zip(ROLES, [*operands[:2], output], strict=False))
         return {**roles, **{tensor.name: i for i, tensor in enumerate(self.tensors)}}
+
+    def role(self, name: str) -> int:
+        """Tensor index of a role or name; `SpecError` if the workload has no such tensor."""
+        if name not in self.roles:
+            file = self.files.get("workload", self.workload.name or "workload")
+            raise SpecError([Trouble(file, "tensors", unknown("tensor", name, list(self.roles)))])
+        return self.roles[name]
 
     # -- hardware
 
