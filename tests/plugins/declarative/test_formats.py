@@ -1,0 +1,82 @@
+"""The shipped formats against section 6.2 of the model, and expression formats at their edges."""
+
+import numpy as np
+import pytest
+from encoding_problems import registry
+
+from sparsemap.errors import SpecError
+from sparsemap.kinds import Fiber
+from sparsemap.testing import check_format
+
+FORMATS = ("uncompressed", "bitmask", "run-length", "coordinate", "offset-pair")
+
+
+def fiber(**values):
+    return Fiber(**{name: np.array(value, float) for name, value in values.items()})
+
+
+FIBER = fiber(
+    fibers=[3.5, 1.0], length=[8.0, 5.0], occupied=[2.25, 4.0], coord_bits=[4, 4], offset_bits=[8, 2], slots=[6, 1]
+)
+
+
+def build(**table):
+    return registry().build("format", {"compressed": True, **table}, "f.toml")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_contract(name):
+    check_format(registry().get("format", name))
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "metadata_bits", "payload", "payload_bits"),
+    [
+        ("uncompressed", [0, 0], [0, 0], [3.5 * 9, 6], [0, 0]),
+        ("bitmask", [28, 5], [1, 1], [3.5 * 3, 4], [0, 0]),
+        ("run-length", [3.5 * 2.25, 4], [4, 4], [3.5 * 2.25, 4], [0, 0]),
+        ("coordinate", [3.5 * 3, 4], [4, 4], [3.5 * 3, 4], [0, 0]),
+        ("offset-pair", [0, 0], [0, 0], [3.5 * 9, 6], [8, 2]),
+    ],
+)
+def test_units(name, metadata, metadata_bits, payload, payload_bits):
+    units = registry().get("format", name).units(FIBER)
+    assert units.metadata.tolist() == metadata
+    assert units.metadata_bits.tolist() == metadata_bits
+    assert units.payload.tolist() == payload
+    assert units.payload_bits.tolist() == payload_bits
+
+
+def test_which_formats_compress_and_which_need_an_inner_rank():
+    pieces = [registry().get("format", name) for name in FORMATS]
+    assert [piece.compressed for piece in pieces] == [False, True, True, True, False]
+    assert [piece.needs_inner for piece in pieces] == [False, False, False, False, True]
+
+
+def test_bits_of_all_units_together():
+    assert registry().get("format", "coordinate").metadata_bits(FIBER).tolist() == [3.5 * 3 * 4, 16]
+    assert registry().get("format", "offset-pair").metadata_bits(FIBER).tolist() == [3.5 * 9 * 8, 12]
+
+
+def test_a_format_that_gives_its_bits_at_once():
+    piece = build(bits="fibers * ceil(length / block)", params={"block": 4})
+    assert piece.metadata_bits(FIBER).tolist() == [7, 2]
+    assert piece.units(FIBER).metadata.tolist() == [7, 2] and piece.units(FIBER).metadata_bits == 1
+    check_format(piece)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({}, "expected either 'bits' or 'metadata' .* found neither"),
+        ({"bits": "fibers", "metadata": "fibers"}, "found both"),
+        ({"bits": "fibers", "payload": "fibers"}, "'bits' is all of the metadata"),
+        ({"bits": "fibres * length"}, r"f\.toml: bits: no quantity 'fibres'; did you mean 'fibers'\?"),
+        ({"metadata": "fibers", "metadata_bits": "occupied"}, r"f\.toml: metadata_bits: no quantity 'occupied'"),
+        ({"bits": "fibers.real"}, "attributes are not part of expressions"),
+        ({"bits": "fibers", "compresed": True}, "did you mean 'compressed'"),
+    ],
+)
+def test_what_is_wrong_is_told(table, message):
+    with pytest.raises(SpecError, match=message):
+        build(**table)

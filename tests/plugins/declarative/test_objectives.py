@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+from encoding_problems import registry
+
+from sparsemap.errors import SpecError
+from sparsemap.evaluation import Evaluation
+from sparsemap.testing import check_objective
+
+TWO = Evaluation(np.array([3.0, 5.0]), np.array([2.0, 4.0]), np.zeros(2, np.uint64), ())
+
+
+def build(score):
+    return registry().build("objective", {"type": "expression", "score": score}, "o.toml")
+
+
+@pytest.mark.parametrize(("name", "scores"), [("edp", [6, 20]), ("energy", [3, 5]), ("delay", [2, 4])])
+def test_shipped_objectives(name, scores):
+    piece = registry().get("objective", name)
+    assert piece.score(TWO).tolist() == scores
+    check_objective(piece)
+
+
+def test_an_objective_written_on_the_spot():
+    piece = build("energy_pj * cycles**2")
+    assert piece.score(TWO).tolist() == [12, 80]
+    assert build("edp").score(TWO).tolist() == [6, 20]
+    check_objective(piece)
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        ("energy * cycles", "no quantity 'energy'; did you mean 'energy_pj'"),
+        ("3", "'3' is the same for every design"),
+        ("", "the expression is empty"),
+    ],
+)
+def test_what_is_wrong_is_told(score, message):
+    with pytest.raises(SpecError, match=rf"o\.toml: score: .*{message}"):
+        build(score)
