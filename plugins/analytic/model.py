@@ -139,7 +139,7 @@ class _Bound:
                 if lay.stored[t, s]:
                     table = self.tables[t]
                     parts = table.key([w[rows] for w in nest.boxes[t][s]], nest.tile_words[t, s, rows])
-                    words[t, s, rows] = table.tiles.values[table.LARGEST, table.tile_rows(parts)]
+                    words[t, s, rows] = table.tile_values(parts)[table.LARGEST]
         return words
 
     def _costs(
@@ -166,7 +166,7 @@ class _Bound:
                     continue
                 drop_empty = lay.parent(t, s) is not None
                 parts = table.key([w[rows] for w in nest.boxes[t][s]], nest.tile_words[t, s, rows])
-                values = table.tiles.values[:, table.tile_rows(parts)]
+                values = table.tile_values(parts)
                 occupied = values[table.OCCUPIED] if drop_empty else values[table.EMPTY_SENT]
                 density = values[table.DENSITY] if drop_empty else values[table.DENSITY_SENT]
                 active[t, s, rows] = used[s, rows] * occupied
@@ -206,7 +206,7 @@ class _Bound:
             level_detail.append((here_cycles, slowdown, costs))
         if extra is not None:
             extra.update(
-                needed=self.reasons.needed(words.sum(axis=0), metadata_bits, nest.group_products),
+                needed=self.reasons.needed(words.sum(axis=0), metadata_bits, nest.group_products, found),
                 data_words_max=words, tile_words=nest.tile_words[:, : lay.S], instances_used=used, instances_active=active,
                 metadata_bits_max=metadata_bits, traffic=traffic, counts=all_counts, compute=compute,
                 compute_cycles=compute_cycles, compute_energy_pj=compute_energy(lay, compute),

@@ -195,7 +195,7 @@ def level_metadata(
         entries = [_joined(a, b) for a, b in zip(entries, more, strict=True)]
         design = np.concatenate([design, scalar])
         place = np.concatenate([place, np.zeros(scalar.size, dtype=np.int64)])
-    values = tables.ranks.values[:, tables.rank_rows(*entries, np.full(len(design), float(drop_empty)))]
+    values = tables.rank_values(*entries, np.full(len(design), float(drop_empty)))
     if scalar.size:
         values[[tables.METADATA_BITS, tables.PAYLOAD_BITS], end:] = 0.0
     has_payload = place > 0  # the payload of the innermost rank is the data

@@ -47,7 +47,7 @@ class Table:
         return ((keys * MIX) >> self.shift).astype(np.int64)
 
     def find(self, keys: Array, fill: Callable[[Array], Array]) -> Array:
-        """Positions in `values` of all keys (N,). `fill(first)` gets one position in `keys` per missing distinct key,
+        """Values (width, N) of all keys (N,). `fill(first)` gets one position in `keys` per missing distinct key,
         (n,), and returns their values (width, n)."""
         keys = keys | np.uint64(1)
         place, missing = self._probe(keys)
@@ -55,7 +55,7 @@ class Table:
             distinct, first = np.unique(keys[missing], return_index=True)
             self._insert(distinct, fill(missing[first]))
             place, _ = self._probe(keys)
-        return place
+        return self.values[:, place]
 
     def _probe(self, keys: Array) -> tuple[Array, Array]:
         place = self._home(keys)
@@ -129,8 +129,8 @@ class TensorTables:
 
     # -- tiles (5.6)
 
-    def tile_rows(self, parts: list[Array]) -> Array:
-        """Positions in `tiles.values` (OCCUPIED and DENSITY where the parent sends no empty tiles; *_SENT elsewhere)."""
+    def tile_values(self, parts: list[Array]) -> Array:
+        """(5, N): OCCUPIED and DENSITY where the parent sends no empty tiles, *_SENT elsewhere, LARGEST occupancy."""
 
         def fill(rows: Array) -> Array:
             return np.array([self._tile_values(self.shape(parts, row)) for row in rows]).T
@@ -170,15 +170,15 @@ class TensorTables:
         def fill(rows: Array) -> Array:
             return np.array([[self.occupancy.empty(self.shape(parts, row)) for row in rows]])
 
-        return self.emptiness.values[0, self.emptiness.find(fingerprint(parts), fill)]
+        return self.emptiness.find(fingerprint(parts), fill)[0]
 
     # -- ranks (6.2, 6.3)
 
-    def rank_rows(
+    def rank_values(
         self, tile: list[Array], box: list[Array], below: list[Array], length: Array, above: Array, formats: Array,
         offset: Array, drop_empty: Array,
     ) -> Array:  # fmt: skip
-        """Positions in `ranks.values` for entries (N,): expected and largest units and their widths.
+        """(6, N) for entries (N,): expected and largest units of metadata and payload, and their widths.
 
         `box` is the rank's tile, `below` the tile of one position, `above` the number of fibers in the whole tile,
         `offset` the words an offset of this rank must be able to name.

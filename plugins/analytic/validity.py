@@ -7,7 +7,6 @@ metadata for skipping, data capacity, and last the capacity for metadata.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import attrs
 import numpy as np
@@ -17,6 +16,7 @@ from .layout import Layout
 from .ranks import FormatTables
 
 Array = np.ndarray
+Shortfall = tuple[str, float, float]
 
 
 @attrs.define(eq=False)
@@ -100,29 +100,22 @@ class Reasons:
             elif level.metadata_capacity_bits is not None:
                 self.mark(found, f"metadata-capacity:{level.name}", bits[s] > np.floor(level.metadata_capacity_bits))
 
-    def needed(self, words: Array, bits: Array, group_products: Array) -> list[dict[str, Any]]:
-        """For messages: per resource, needed (B,) and available."""
-        rows: list[dict[str, Any]] = []
+    def needed(self, words: Array, bits: Array, group_products: Array, found: Array) -> list[list[Shortfall]]:
+        """For messages, per design: (reason, needed, available) in loops, words or, for separate metadata, bits."""
+        rows: list[tuple[str, Array, float]] = []
         for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
             if mapping_level.spatial:
                 name = f"fanout:{self.layout.levels[mapping_level.storage].name}"
-                rows.append({"reason": name, "needed": group_products[group], "available": float(mapping_level.limit)})
+                rows.append((name, group_products[group], float(mapping_level.limit)))
         for s, level in enumerate(self.layout.levels):
             limit = self.data_words(s)
             if limit is not None:
-                row: dict[str, Any] = {"reason": f"capacity:{level.name}", "needed": words[s], "available": limit}
-                if level.shared_capacity:
-                    row |= {
-                        "needed_bits": words[s] * level.word_bits + bits[s],
-                        "available_bits": level.capacity_bits,
-                    }
-                rows.append(row)
+                room = np.ceil(bits[s] / level.word_bits) if level.shared_capacity else 0.0
+                rows.append((f"capacity:{level.name}", words[s] + room, limit))
             if not level.shared_capacity and level.metadata_capacity_bits is not None:
-                rows.append(
-                    {
-                        "reason": f"metadata-capacity:{level.name}",
-                        "needed": bits[s],
-                        "available": float(np.floor(level.metadata_capacity_bits)),
-                    }
-                )
-        return rows
+                limit = float(np.floor(level.metadata_capacity_bits))
+                rows.append((f"metadata-capacity:{level.name}", np.ceil(bits[s]), limit))
+        return [
+            [(name, float(needed[b]), available) for name, needed, available in rows if found[b] & self.bit[name]]
+            for b in range(len(found))
+        ]

@@ -330,7 +330,7 @@ def _tensor(problem: Problem, detail: Mapping[str, Any], t: int, s: int) -> dict
 def _reject(problem: Problem, evaluation: Any) -> dict[str, Any]:
     """The first reason in the evaluator's order: formats, then fan-out, then levels from the inside out."""
     names = evaluation.reasons_of(0)
-    needed = {row["reason"]: row for row in (evaluation.detail or {}).get("needed", [])}
+    needed = {row[0]: row for row in (evaluation.detail or {}).get("needed", [[]])[0]}
 
     def rank(name: str) -> tuple[int, int, int]:
         reason, _, where = name.partition(":")
@@ -353,7 +353,7 @@ def _reject(problem: Problem, evaluation: Any) -> dict[str, Any]:
         out["needed_available"] = [_number(used[storage + 1]), limit]
     elif row is not None:
         out["level"] = where
-        out["needed_available"] = [_number(np.ceil(row["needed"][0])), _number(row["available"])]
+        out["needed_available"] = [_number(row[1]), _number(row[2])]
     return out
 
 

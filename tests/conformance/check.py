@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import cases
 
-from sparsemap.api import registry as default_registry
+from sparsemap.loading import load
 
 FLOATS = ("energy", "edp", "instances_avg", "slowdown")
 
@@ -111,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="write one result per case to this file")
     parser.add_argument("--examples", type=int, default=3, help="disagreeing cases shown per family")
     options = parser.parse_args(arguments)
-    tallies = run(options.files, options.quirks, options.out, default_registry())
+    tallies = run(options.files, options.quirks, options.out, load())
     print(f"{'family':8}{'cases':>7}{'invalid':>9}{'quantities':>12}{'within':>11}{'whole cases':>13}{'worst':>10}")
     for family, t in sorted(tallies.items()):
         share = 100.0 * t.within / max(1, t.quantities)
