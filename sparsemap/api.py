@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .errors import SpecError
 from .problem import Problem
 from .registry import Registry, is_path
 
@@ -54,7 +56,7 @@ def make_problem(
         hardware=built["hardware"],
         space_spec=built["space"],
         cost_model=piece_of(registry, "cost-model", cost_model, file),
-        objective=piece_of(registry, "objective", objective, file),
+        objective=objective_of(registry, objective, file),
         registry=registry,
         files={kind: _file(registry, kind, value, file) for kind, value in parts.items()},
     )
@@ -65,6 +67,18 @@ def piece_of(registry: Registry, kind: str, value: Any, file: str = "") -> Any:
     if isinstance(value, str | os.PathLike):
         return registry.resolve(kind, value)
     return registry.build(kind, value, file, kind.replace("-", "_"))
+
+
+def objective_of(registry: Registry, value: Any, file: str = "") -> Any:
+    """An objective, as `piece_of` finds it, or as an expression to be minimised: `energy_pj * cycles**2`."""
+    if not isinstance(value, str) or value in registry.names("objective") or value.endswith(".toml"):
+        return piece_of(registry, "objective", value, file)
+    try:
+        return registry.build("objective", {"name": value, "score": value}, file, "objective")
+    except SpecError:
+        if re.fullmatch(r"[\w-]+", value):  # a name with a slip of the pen rather than an expression
+            return registry.get("objective", value)
+        raise
 
 
 def evaluate(problem: Problem, genomes: np.ndarray) -> Evaluation:

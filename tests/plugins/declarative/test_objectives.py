@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from encoding_problems import registry
 
+from sparsemap.api import objective_of
 from sparsemap.errors import SpecError
 from sparsemap.evaluation import Evaluation
 from sparsemap.testing import check_objective
@@ -38,3 +39,14 @@ def test_an_objective_written_on_the_spot():
 def test_what_is_wrong_is_told(score, message):
     with pytest.raises(SpecError, match=rf"o\.toml: score: .*{message}"):
         build(score)
+
+
+def test_a_name_or_an_expression_on_the_command_line():
+    assert objective_of(registry(), "edp") is registry().get("objective", "edp")
+    assert objective_of(registry(), "energy_pj").score(TWO).tolist() == [3, 5]
+    made = objective_of(registry(), "energy_pj * cycles**2")
+    assert made.name == "energy_pj * cycles**2" and made.score(TWO).tolist() == [12, 80]
+    with pytest.raises(SpecError, match="no objective 'edpp'; did you mean 'edp'"):
+        objective_of(registry(), "edpp")
+    with pytest.raises(SpecError, match="no quantity 'enrgy'"):
+        objective_of(registry(), "enrgy * cycles")
