@@ -25,7 +25,6 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from . import toml_io
@@ -56,7 +55,9 @@ def dump(problem: Problem, design: Designs, numbers: Mapping[str, float] | None 
         raise DesignError(f"a design file cannot hold column '{extra[0]}'")
     columns = {name: design.batch_first(name)[0] for name in design.columns}
     workload = _table(problem.workload)
-    hardware = {**_table(problem.hardware), "technology": _table(problem.technology)}
+    hardware = _table(problem.hardware)
+    hardware.pop("technology", None)
+    hardware["technology"] = _table(problem.technology)
     pieces: dict[str, dict[str, Any]] = {}
     table: dict[str, Any] = {"kind": KIND, "name": f"{problem.workload.name}-{problem.hardware.name}"}
     if problem.padded:
@@ -125,6 +126,7 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> t
         text = f"missing; cost model '{problem.cost_model.name}' needs it"
         raise SpecError(Trouble(file, key, text) for key in missing)
     try:
+        _ = problem.space.candidates  # wrong names are told here
         return problem, problem.space.decode(np.zeros((1, len(problem.space)), np.int64))
     except SpecError as error:
         raise SpecError(_in_file(trouble, file) for trouble in error.problems) from error
@@ -174,11 +176,12 @@ def _in_file(trouble: Trouble, file: str) -> Trouble:
     """The problem with the path that the value has in a design file."""
     start, _, rest = trouble.path.partition(".")
     column, dot, rest = rest.partition(".")
+    column = column.partition("[")[0]  # the positions of candidates mean nothing to the reader
     if start != SEGMENT or column not in COLUMNS:
         return trouble
     if column == "bounds":  # L1_T.m -> L1_T
         rest = rest.partition(".")[0]
-    return attrs.evolve(trouble, file=trouble.file or file, path=COLUMNS[column] + dot + rest)
+    return Trouble(trouble.file or file, COLUMNS[column] + dot + rest, trouble.message)
 
 
 def _table(piece: Piece) -> dict[str, Any]:
