@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 
 from sparsemap.evaluation import Evaluation
-from sparsemap.kinds import CostModel, Genes, Objective, Segment, Workload
+from sparsemap.kinds import CostModel, Genes, Objective, Scored, Segment, Workload
 from sparsemap.problem import Problem
 from sparsemap.registry import Origin, Registry
 from sparsemap.specs import Hardware, SpaceSpec
@@ -109,3 +109,19 @@ def toy_problem(limit: float = 9.0) -> Problem:
         objective=ToyObjective(name="toy-edp"),
         registry=toy_registry(),
     )
+
+
+def run(generator, score):
+    """The value that a generator returns when every batch is scored by `score`, and the batches it yielded."""
+    batches = []
+    try:
+        genomes = next(generator)
+        while True:
+            batches.append(genomes)
+            genomes = generator.send(Scored(genomes, score(genomes)))
+    except StopIteration as end:
+        return end.value, batches
+
+
+def toy_scores(problem):
+    return lambda genomes: problem.evaluator.score(problem.evaluator.evaluate(genomes))

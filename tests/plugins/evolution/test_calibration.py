@@ -10,27 +10,11 @@ from sparsemap_plugins.evolution.calibration import (
     trial_genomes,
     trial_sensitivity,
 )
-from toy_problem import HIGH, toy_problem
+from toy_problem import HIGH, run, toy_problem, toy_scores
 
 from sparsemap import Budget, Scored
 
 INF = np.inf
-
-
-def run(generator, score):
-    """The value that a generator returns when every batch is scored by `score`, and the batches it yielded."""
-    batches = []
-    try:
-        genomes = next(generator)
-        while True:
-            batches.append(genomes)
-            genomes = generator.send(Scored(genomes, score(genomes)))
-    except StopIteration as end:
-        return end.value, batches
-
-
-def toy_scores(problem):
-    return lambda genomes: problem.evaluator.score(problem.evaluator.evaluate(genomes))
 
 
 def test_sensitivity_of_a_hand_made_trial():

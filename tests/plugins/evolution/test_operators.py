@@ -11,8 +11,7 @@ from sparsemap_plugins.evolution.genes import part_starts, unique
 from sparsemap_plugins.evolution.hypercube import Hypercube, cubes
 from sparsemap_plugins.evolution.sampling import LatinHypercube, UniformInit
 from sparsemap_plugins.evolution.selection import Ranking
-from test_calibration import run, toy_scores
-from toy_problem import HIGH, toy_problem
+from toy_problem import HIGH, run, toy_problem, toy_scores
 
 from sparsemap import Context, Scored
 
