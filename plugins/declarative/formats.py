@@ -11,9 +11,9 @@ bits = "fibers * ceil(length / block)"
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
@@ -31,10 +31,10 @@ def _parsed(text: str, names: frozenset[str], params: tuple[tuple[str, float], .
     return Expression.parse(text, names, dict(params))
 
 
-def _expression(names: frozenset[str]):
+def _expression(names: frozenset[str]) -> Callable[[Any, attrs.Attribute, str], None]:
     """A validator: the text is an expression of these quantities and the spec's `params`."""
 
-    def check(instance: ExpressionFormat, attribute: attrs.Attribute, value: str) -> None:
+    def check(instance: Any, attribute: attrs.Attribute, value: str) -> None:
         if value:
             instance._parse(value, names)
 

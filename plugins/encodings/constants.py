@@ -73,8 +73,8 @@ def format_column(
             say(f"formats.{tensor}", f"has {len(names)} rank slots, expected {slots or 'at least one'} as others have")
         else:
             formats[problem.roles[tensor]] = [candidates.index(name) for name in names]
-    for tensor in sorted(missing):
-        say("formats", f"has no formats for tensor '{problem.tensors[tensor].name}'")
+    for position in sorted(missing):
+        say("formats", f"has no formats for tensor '{problem.tensors[position].name}'")
     return formats
 
 

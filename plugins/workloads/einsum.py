@@ -12,7 +12,7 @@ density = { P = 0.4, Q = { type = "structured", density = 0.5 } }
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -89,7 +89,7 @@ class EinsumWorkload(Workload):
 
     # -- checks
 
-    def _wrong_dims(self):
+    def _wrong_dims(self) -> Iterator[tuple[str, str]]:
         used = self.parsed.dims
         for dim, size in self.dims.items():
             if size < 1:
@@ -102,7 +102,7 @@ class EinsumWorkload(Workload):
             if dim not in self.dims:
                 yield "dims", f"has no size for dimension '{dim}' of the einsum '{self.einsum}'"
 
-    def _wrong_tensors(self):
+    def _wrong_tensors(self) -> Iterator[tuple[str, str]]:
         names = [access.name for access in self.parsed.accesses]
         for name in self.density:
             if name not in names:
@@ -111,7 +111,7 @@ class EinsumWorkload(Workload):
             if access.name not in self.density:
                 yield "density", f"has no entry for operand '{access.name}'; give 1.0 if it is dense"
 
-    def _overflows(self):
+    def _overflows(self) -> Iterator[tuple[str, str]]:
         if math.prod(self.dims.values()) >= LIMIT:
             yield "dims", "multiply up to 2^63 or more, which is too large to be counted"
         for access in self.parsed.accesses:

@@ -9,7 +9,7 @@ import attrs
 Rank = tuple[tuple[str, int], ...]
 """The terms of one index: dimension and coefficient."""
 
-_TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<number>\d+)|(?P<sign>\+=|[][=*+,]))")
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+|\+=|[][=*+,])")
 _NOTATION = "expected a form such as 'Z[m, n] = P[m, k] * Q[k, n]'"
 
 
@@ -153,6 +153,6 @@ def _tokens(text: str) -> list[tuple[str, int]]:
             place += len(text[place:]) - len(text[place:].lstrip())
             hint = "; an index is a sum, differences are not supported" if text[place] == "-" else ""
             raise ValueError(f"'{text}' has '{text[place]}' at character {place + 1}, which is not understood{hint}")
-        tokens.append((match[match.lastgroup], match.start(match.lastgroup)))
+        tokens.append((match[1], match.start(1)))
         place = match.end()
     return tokens
