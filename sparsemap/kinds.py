@@ -290,6 +290,20 @@ class Genes:
     """Whether neighbouring values are similar designs."""
 
 
+def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
+    """One random gene of every genome set to another value, (g, B) -> (g, B); genes with one value stay."""
+    free = np.flatnonzero(np.asarray(bounds.high) > np.asarray(bounds.low))
+    changed = genes.copy()
+    if not free.size:
+        return changed
+    rows = np.arange(genes.shape[1])
+    which = free[rng.integers(0, len(free), size=len(rows))]
+    low, span = np.asarray(bounds.low)[which], (np.asarray(bounds.high) - np.asarray(bounds.low) + 1)[which]
+    shift = 1 + (rng.random(len(rows)) * (span - 1)).astype(np.int64)
+    changed[which, rows] = low + (genes[which, rows] - low + shift) % span
+    return changed
+
+
 @attrs.frozen(kw_only=True)
 class Segment(Piece):
     """A run of genes with its decoder. Per-problem tables belong in `problem.remember(key, make)`."""
@@ -316,6 +330,23 @@ class Segment(Piece):
     def encode(self, designs: Designs, problem: Problem) -> Array:
         """The inverse, (g, B) int64; `DesignError` if a design cannot be written in this encoding."""
         raise NotImplementedError
+
+    def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
+        """A random neighbour of every genome, (g, B) -> (g, B): by default one gene gets another value.
+
+        A segment that knows which changes keep a design sensible offers those instead, such as two factors that swap
+        their levels. The input is not changed.
+        """
+        return neighbours(genes, self.genes(problem), rng)
+
+    def repair(
+        self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
+    ) -> Array:
+        """Genes changed as little as possible where they are known to make a design invalid, (g, B) -> (g, B).
+
+        `columns` is the decoded genome, batch last; where segments depend on each other, earlier ones are repaired.
+        """
+        return genes
 
 
 @attrs.frozen(kw_only=True)

@@ -155,3 +155,25 @@ class Space:
         """Designs -> (B, G) genomes that decode to them; `DesignError` where an encoding cannot express a design."""
         parts = [segment.encode(designs, self.problem) for segment in self.segments.values()]
         return np.ascontiguousarray(np.concatenate(parts, axis=0).T)
+
+    def vary(self, genomes: Array, segment: str, rng: np.random.Generator) -> Array:
+        """A random neighbour of every genome within one segment, (n, G) -> (n, G)."""
+        changed = genomes.copy()
+        part = self.slices[segment]
+        genes = np.ascontiguousarray(genomes[:, part].T)
+        changed[:, part] = self.segments[segment].vary(genes, self.problem, rng).T
+        return changed
+
+    def repair(self, genomes: Array, rng: np.random.Generator) -> Array:
+        """Genomes (n, G) changed where a segment knows that the design would be invalid; some may stay invalid."""
+        by_gene = np.ascontiguousarray(genomes.T)
+        columns = dict(self.decode(genomes).columns)
+        for name, segment in self.segments.items():
+            if type(segment).repair is Segment.repair:
+                continue
+            part = self.slices[name]
+            repaired = segment.repair(by_gene[part], self.problem, columns, rng)
+            if repaired is not by_gene[part]:
+                by_gene[part] = repaired
+                columns.update(segment.decode(by_gene[part], self.problem))
+        return np.ascontiguousarray(by_gene.T)

@@ -43,5 +43,38 @@ class GateSkip(Segment):
     def encode(self, designs: Designs, problem: Problem) -> Array:
         return encode_choices(designs.columns["mechanisms"], self._names(problem), self.candidates)
 
+    def repair(
+        self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
+    ) -> Array:
+        """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""
+        if "formats" not in columns:
+            return genes
+        flags = np.array([f.compressed for f in problem.candidates("format")], dtype=bool)
+        packed = flags[columns["formats"][:, -1]]  # a tensor is compressed if its innermost rank is
+        needs = problem.remember((self.type_name, "needs"), lambda: self._needs(problem))
+        changed = genes.copy()
+        for place, table in enumerate(needs):
+            lacking = np.flatnonzero((table[genes[place]].T & ~packed).any(axis=0))
+            if not lacking.size:
+                continue
+            possible = ~(table[:, :, None] & ~packed[None, :, lacking]).any(axis=1)
+            keys = np.where(possible, rng.random(possible.shape), -1.0)
+            best = keys.argmax(axis=0)
+            found = keys[best, np.arange(len(lacking))] >= 0.0
+            changed[place, lacking[found]] = best[found]
+        return changed
+
+    def _needs(self, problem: Problem) -> list[Array]:
+        """Per place (M, T) bool: the candidate needs metadata of the tensor."""
+        tables = []
+        for place in problem.places:
+            table = np.zeros((len(self.candidates), len(problem.tensors)), dtype=bool)
+            for m, mechanism in enumerate(self.choices(problem)["mechanism"]):
+                if mechanism.needs_metadata(place):
+                    for rule in mechanism.filters(place):
+                        table[m, [problem.role(name) for name in rule.leaders]] = True
+            tables.append(table)
+        return tables
+
     def _names(self, problem: Problem) -> tuple[str, ...]:
         return tuple(f"gate-skip.{place.name}" for place in problem.places)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap.designs import Designs
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.kinds import Array, Genes, Segment
 
 if TYPE_CHECKING:
-    from sparsemap.designs import Designs
     from sparsemap.problem import Problem
 
 TABLE_DIMS = 8
@@ -82,6 +82,22 @@ class Cantor(Segment):
             for place in range(dims):
                 table[place].take(codes[level], out=order[level, place], mode="clip")
         return {"order": order}
+
+    def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
+        """One level's order changes: two of its loops swap places, or it takes the order of another level."""
+        order = self.decode(genes, problem)["order"]
+        levels, dims, batch = order.shape
+        if dims < 2:
+            return genes.copy()
+        rows = np.arange(batch)
+        level = rng.integers(0, levels, size=batch)
+        first = rng.integers(0, dims, size=batch)
+        second = (first + rng.integers(1, dims, size=batch)) % dims
+        order[level, first, rows], order[level, second, rows] = order[level, second, rows], order[level, first, rows]
+        changed = self.encode(Designs({"order": order}), problem)
+        copied = np.flatnonzero(rng.random(batch) < 0.2)
+        changed[level[copied], copied] = genes[rng.integers(0, levels, size=copied.size), copied]
+        return changed
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
         order = designs.columns["order"]

@@ -12,6 +12,7 @@ from sparsemap.errors import DesignError
 from sparsemap.kinds import Array, Genes, Segment
 
 from .factors import next_composite, next_smooth, prime_factors
+from .tile_moves import repair_tiling, vary_tiling
 
 if TYPE_CHECKING:
     from sparsemap.designs import Designs
@@ -103,6 +104,24 @@ class PrimeFactors(Segment):
                 held += sum((bounds[level, group.dim] % power == 0).astype(np.int64) for power in powers[1:])
                 genes[group.first : group.last] += held <= place
         return genes
+
+    def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
+        return vary_tiling(genes, self._factors(problem)[0], len(problem.mapping_levels), rng)
+
+    def repair(
+        self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
+    ) -> Array:
+        return repair_tiling(genes, problem, columns, *self._factors(problem), rng)
+
+    def _factors(self, problem: Problem) -> tuple[Array, Array]:
+        """(g,) dimension and (g,) prime of every gene."""
+
+        def make() -> tuple[Array, Array]:
+            pairs = [(g.dim, g.prime) for g, _ in self._groups(problem) for _ in range(g.last - g.first)]
+            table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+            return table[:, 0], table[:, 1]
+
+        return problem.remember((self.type_name, "factors"), make)
 
     def _groups(self, problem: Problem) -> list[tuple[Group, Array]]:
         return problem.remember((self.type_name, "groups"), lambda: _grouped(problem.sizes))

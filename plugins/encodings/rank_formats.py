@@ -52,5 +52,39 @@ class RankFormats(Segment):
     def encode(self, designs: Designs, problem: Problem) -> Array:
         return encode_choices(designs.columns["formats"], self._names(problem), self.candidates)
 
+    def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
+        """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""
+        flags = np.array([f.compressed for f in self.choices(problem)["format"]], dtype=bool)
+        tensors, batch = len(problem.tensors), genes.shape[1]
+        slots = genes.reshape(tensors, self.slots, batch)
+        rows = np.arange(batch)
+        kind = rng.random(batch)
+        chosen = rng.integers(0, tensors, size=batch)
+        mine = slots[chosen, :, rows].T  # (slots, B)
+        place, position = np.arange(self.slots)[:, None], rng.integers(0, self.slots, size=batch)
+        value = rng.integers(0, len(flags), size=batch)
+        here, inside = place == position, place >= position
+        fill = np.where(flags[value], inside, ~inside | (position == 0))
+        other = slots[(chosen + rng.integers(1, max(2, tensors), size=batch)) % tensors, :, rows].T
+        mine = np.where(kind < 0.4, np.where(here, value, mine), np.where(fill, value, mine))
+        mine = np.where(kind > 0.9, other, mine)
+        changed = slots.copy()
+        changed[chosen, :, rows] = mine.T
+        return changed.reshape(genes.shape)
+
+    def repair(
+        self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
+    ) -> Array:
+        """An uncompressed format below a compressed one is invalid: the slots above it become its like.
+
+        The innermost slot stays, so that a tensor remains compressed or not.
+        """
+        flags = np.array([f.compressed for f in self.choices(problem)["format"]], dtype=bool)
+        slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
+        for slot in range(self.slots - 2, -1, -1):
+            inner = slots[:, slot + 1]
+            slots[:, slot] = np.where(flags[slots[:, slot]] & ~flags[inner], inner, slots[:, slot])
+        return slots.reshape(genes.shape)
+
     def _names(self, problem: Problem) -> tuple[str, ...]:
         return tuple(f"{tensor.name}.{slot + 1}" for tensor in problem.tensors for slot in range(self.slots))

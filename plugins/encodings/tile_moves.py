@@ -1,0 +1,122 @@
+"""Changes of a tiling that keep it sensible: factors swap or move together, and give way where fan-out or buffers overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sparsemap.kinds import Array
+from sparsemap.problem import Problem
+
+
+def vary_tiling(genes: Array, dims: Array, levels: int, rng: np.random.Generator) -> Array:
+    """A neighbour of every tiling, (g, B): one factor moves, two factors swap levels, or a dimension's loop moves.
+
+    `dims` (g,) is the dimension of every factor.
+    """
+    count, batch = genes.shape
+    changed = genes.copy()
+    if count == 0 or levels < 2:
+        return changed
+    rows = np.arange(batch)
+    kind = rng.random(batch)
+    first = rng.integers(0, count, size=batch)
+    before = genes[first, rows]
+    target = 1 + (before - 1 + rng.integers(1, levels, size=batch)) % levels
+    # a swap partner: the factor with the largest random key among those on another level
+    keys = np.where(genes != before, rng.random(genes.shape), -1.0)
+    second = keys.argmax(axis=0)
+    swap = (kind < 0.45) & (keys[second, rows] >= 0.0)
+    other = genes[second, rows]
+    changed[first, rows] = np.where(swap, other, target)
+    changed[second[swap], rows[swap]] = before[swap]
+    together = np.flatnonzero(kind > 0.85)  # the whole loop of the factor's dimension on its level
+    if together.size:
+        same = (dims[:, None] == dims[first[together]]) & (genes[:, together] == before[together])
+        changed[:, together] = np.where(same, target[together], genes[:, together])
+    return changed
+
+
+def repair_tiling(
+    genes: Array, problem: Problem, columns: Mapping[str, Array], dims: Array, primes: Array, rng: np.random.Generator
+) -> Array:
+    """Factors leave spatial levels that exceed their fan-out, then buffers whose tiles do not fit, in random order."""
+    changed = genes.copy()
+    order = rng.permutation(len(genes))
+    _fit_fanout(changed, problem, dims, primes, order)
+    _fit_buffers(changed, problem, columns, dims, primes, order)
+    return changed
+
+
+def _fit_fanout(genes: Array, problem: Problem, dims: Array, primes: Array, order: Array) -> None:
+    for index, level in enumerate(problem.mapping_levels):
+        if not level.spatial:
+            continue
+        temporal = next(
+            i for i, other in enumerate(problem.mapping_levels) if other.storage == level.storage and not other.spatial
+        )
+        here = genes == index + 1
+        used = np.where(here, primes[:, None].astype(np.float64), 1.0).prod(axis=0)
+        for gene in order:
+            over = np.flatnonzero((used > level.limit) & here[gene])
+            if over.size:
+                genes[gene, over] = temporal + 1
+                used[over] /= primes[gene]
+
+
+def _fit_buffers(
+    genes: Array, problem: Problem, columns: Mapping[str, Array], dims: Array, primes: Array, order: Array
+) -> None:
+    storage = np.array([level.storage for level in problem.mapping_levels])
+    temporal = {
+        level.storage: i for i, level in enumerate(problem.mapping_levels) if not level.spatial
+    }  # the loops to which a factor goes that leaves the tile of the next inner level
+    nonzeros, packed = _packed(problem, columns)
+    for level in reversed(problem.levels[1:]):
+        if level.capacity_bits is None:
+            continue
+        room = np.floor(level.capacity_bits / level.word_bits)
+        inside = storage[genes - 1] >= level.index
+        extent = np.ones((len(problem.dims), genes.shape[1]))
+        for gene in range(len(genes)):
+            extent[dims[gene]] *= np.where(inside[gene], float(primes[gene]), 1.0)
+        needed = _tile_words(problem, level.index, extent, nonzeros, packed)
+        for gene in order:
+            over = np.flatnonzero((needed > room) & inside[gene])
+            if not over.size:
+                continue
+            genes[gene, over] = temporal[level.index - 1] + 1
+            extent[dims[gene], over] /= primes[gene]
+            smaller = None if packed is None else packed[:, over]
+            needed[over] = _tile_words(problem, level.index, extent[:, over], nonzeros, smaller)
+
+
+def _packed(problem: Problem, columns: Mapping[str, Array]) -> tuple[list[float], Array | None]:
+    """Nonzeros per tensor, and which designs compress it (T, B): those whose innermost format does."""
+    nonzeros = problem.remember(
+        "nonzeros", lambda: [t.density.occupancy(t.shape(problem.sizes)).density for t in problem.tensors]
+    )
+    words = [float(np.prod([float(w) for w in t.shape(problem.sizes)])) for t in problem.tensors]
+    counts = [np.ceil(d * w) for d, w in zip(nonzeros, words, strict=True)]
+    if "formats" not in columns:
+        return counts, None
+    flags = np.array([getattr(f, "compressed", False) for f in problem.candidates("format")], dtype=bool)
+    return counts, flags[columns["formats"][:, -1]]
+
+
+def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[float], packed: Array | None) -> Array:
+    """Words of all tensors that a tile may hold at most, (B,)."""
+    index: dict[str, int] = {dim: i for i, dim in enumerate(problem.dims)}
+    total: Any = 0.0
+    for t, tensor in enumerate(problem.tensors):
+        if not problem.stores(t, level):
+            continue
+        words: Any = 1.0
+        for rank in tensor.ranks:
+            words = words * (1.0 + sum(c * (extent[index[dim]] - 1.0) for dim, c in rank))
+        if packed is not None:
+            words = np.where(packed[t], np.minimum(words, nonzeros[t]), words)
+        total = total + words
+    return np.broadcast_to(np.asarray(total, dtype=np.float64), extent.shape[1:]).copy()

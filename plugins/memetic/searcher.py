@@ -1,0 +1,209 @@
+"""A memetic search: a population that evolves by moves the segments offer, and local search around its best designs.
+
+It keeps the paper's encoding and adds what cheap evaluation allows: every proposal is repaired before it is evaluated, moves
+are structured (factors swap levels, a tensor changes its formats together), the share of each kind of move follows its
+success, the single-gene neighbourhood of the best design is swept when progress stops, and a population that has
+converged is restarted around the best.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.kinds import Array, Proposals, Scored, Searcher
+
+if TYPE_CHECKING:
+    from sparsemap.search import Budget
+    from sparsemap.space import Space
+
+
+@attrs.frozen(kw_only=True)
+class Memetic(Searcher):
+    """Evolution with repair, structured moves, coordinate descent and restarts."""
+
+    type_name: ClassVar[str] = "memetic"
+
+    population: int = attrs.field(default=128, validator=attrs.validators.ge(4))
+    """Survivors per generation."""
+    offspring: int = attrs.field(default=256, validator=attrs.validators.ge(1))
+    """Designs proposed per generation."""
+    sample: float = attrs.field(default=0.15, validator=[attrs.validators.gt(0.0), attrs.validators.lt(1.0)])
+    """Share of the budget for the first random sample, at most ten populations."""
+    crossover: float = attrs.field(default=0.3, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    """Share of the children with two parents."""
+    greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
+    """How strongly good parents are preferred: a parent's rank is drawn as u ** greed."""
+    patience: int = attrs.field(default=6, validator=attrs.validators.ge(1))
+    """Generations without a better design before its neighbourhood is swept, and again before a restart."""
+
+    def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
+        size = max(8, min(self.population, budget.total // 20))
+        offspring = max(8, min(self.offspring, budget.total // 10))
+        known = Seen()
+        best: Scored | None = None
+        moves = Moves(space)
+        while True:
+            parents = yield from self._fresh(space, budget, rng, size, known, best)
+            quiet, swept = 0, False
+            top = parents.scores[0]
+            while quiet < 3 * self.patience:
+                if quiet >= self.patience and not swept:
+                    parents = yield from self._descend(space, rng, parents, size, known)
+                    swept = True
+                else:
+                    children, used = self._children(space, parents, offspring, moves, rng)
+                    fresh = known.new(children)
+                    if fresh.size < offspring // 8:
+                        break  # converged: nearly everything within reach has been seen
+                    scored: Scored = yield children[fresh]
+                    moves.learn(used[fresh[: len(scored)]], scored.scores, parents.scores)
+                    parents = survivors(parents, scored, size)
+                if parents.scores[0] < top:
+                    top, quiet, swept = parents.scores[0], 0, False
+                else:
+                    quiet += 1
+            best = parents.best(1) if best is None else Scored.join([best, parents]).best(1)
+
+    def _fresh(
+        self, space: Space, budget: Budget, rng: np.random.Generator, size: int, known: Seen, best: Scored | None
+    ) -> Proposals:
+        """The first population of a (re)start: the best of a repaired random sample, after a restart with the best so far."""
+        if len(space) == 0:
+            yield np.zeros((1, 0), dtype=np.int64)
+            return
+        count = int(min(max(self.sample * budget.total, 4 * size), 10 * size, max(budget.left, 1)))
+        found: Scored | None = None
+        while True:
+            genomes = space.repair(space.sample(count, rng), rng)
+            fresh = known.new(genomes)
+            scored = yield genomes[fresh] if fresh.size else genomes[:1]
+            found = scored.best(size) if found is None else Scored.join([found, scored]).best(size)
+            if np.isfinite(found.scores[0]):
+                break
+        return found if best is None or rng.random() < 0.5 else Scored.join([best, found]).best(size)
+
+    def _children(
+        self, space: Space, parents: Scored, count: int, moves: Moves, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Children (count, G), and the segment of the first move of each (count,)."""
+        alive = max(1, int(np.isfinite(parents.scores).sum()))
+        picks = (alive * rng.random((2, count)) ** self.greed).astype(np.int64)
+        children = parents.genomes[picks[0]].copy()
+        mixed = np.flatnonzero(rng.random(count) < self.crossover)
+        if mixed.size:
+            children[mixed] = cross(space, children[mixed], parents.genomes[picks[1][mixed]], rng)
+        used = moves.draw(count, rng)
+        again = used
+        active = np.arange(count)
+        while active.size:
+            for index, name in enumerate(moves.names):
+                rows = active[again == index]
+                if rows.size:
+                    children[rows] = space.vary(children[rows], name, rng)
+            active = active[rng.random(active.size) < 0.45]
+            again = moves.draw(active.size, rng)
+        return space.repair(children, rng), used
+
+    def _descend(
+        self, space: Space, rng: np.random.Generator, parents: Scored, size: int, known: Seen
+    ) -> Proposals:
+        """Sweeps all single-gene neighbours of the best design until none is better."""
+        while True:
+            around = neighbourhood(space, parents.genomes[0])
+            fresh = known.new(around)
+            if not fresh.size:
+                return parents
+            before = parents.scores[0]
+            scored = yield around[fresh]
+            parents = survivors(parents, scored, size)
+            if not parents.scores[0] < before:
+                return parents
+
+
+class Seen:
+    """Genomes proposed so far, by hash, so that no evaluation is spent twice; forgets all when it grows too large."""
+
+    LIMIT = 2_000_000
+
+    def __init__(self) -> None:
+        self.keys: set[int] = set()
+
+    def new(self, genomes: Array) -> Array:
+        """Rows of genomes that were not proposed before, in order, each distinct genome once."""
+        if len(self.keys) > self.LIMIT:
+            self.keys.clear()
+        rows = []
+        for row, genome in enumerate(np.ascontiguousarray(genomes)):
+            key = hash(genome.tobytes())
+            if key not in self.keys:
+                self.keys.add(key)
+                rows.append(row)
+        return np.array(rows, dtype=np.int64)
+
+
+class Moves:
+    """How often each segment is varied: in proportion to how often that led to survivors, never below a floor."""
+
+    FLOOR = 0.06
+
+    def __init__(self, space: Space) -> None:
+        high, low = space.high, space.low
+        self.names = [name for name, part in space.slices.items() if (high[part] > low[part]).any()]
+        sizes = np.array([max(1, part.stop - part.start) for n, part in space.slices.items() if n in self.names], float)
+        self.prior = np.sqrt(sizes) / np.sqrt(sizes).sum() if len(sizes) else sizes
+        self.tried = 20.0 * self.prior
+        self.worked = 20.0 * self.prior * 0.1
+
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        if not self.names:
+            return np.zeros(count, dtype=np.int64)
+        rates = self.worked / self.tried * np.sqrt(self.prior)
+        shares = self.FLOOR + (1.0 - self.FLOOR * len(rates)) * rates / rates.sum()
+        return rng.choice(len(self.names), size=count, p=shares / shares.sum())
+
+    def learn(self, used: Array, scores: Array, parents: Array) -> None:
+        """A move worked if its design would survive in the better half."""
+        bar = parents[len(parents) // 2]
+        for index in range(len(self.names)):
+            mine = used == index
+            self.tried[index] = 0.9 * self.tried[index] + mine.sum() + 0.1
+            self.worked[index] = 0.9 * self.worked[index] + (scores[mine] < bar).sum() + 0.05
+
+
+def cross(space: Space, first: Array, second: Array, rng: np.random.Generator) -> Array:
+    """Segments come whole from either parent, or gene by gene."""
+    by_segment = np.zeros(first.shape, dtype=bool)
+    for part in space.slices.values():
+        by_segment[:, part] = (rng.random(len(first)) < 0.5)[:, None]
+    by_gene = rng.random(first.shape) < 0.5
+    whole = (rng.random(len(first)) < 0.5)[:, None]
+    return np.where(np.where(whole, by_segment, by_gene), first, second)
+
+
+def neighbourhood(space: Space, genome: Array) -> Array:
+    """All genomes that differ in one gene; genes with many values (orders of many dimensions) are thinned out."""
+    rows = []
+    for gene, (low, high) in enumerate(zip(space.low, space.high, strict=True)):
+        values = np.arange(low, high + 1) if high - low < 64 else np.unique(np.linspace(low, high, 64).astype(np.int64))
+        for value in values:
+            if value != genome[gene]:
+                row = genome.copy()
+                row[gene] = value
+                rows.append(row)
+    return np.array(rows, dtype=np.int64).reshape(-1, len(genome))
+
+
+def survivors(parents: Scored, children: Scored, size: int) -> Scored:
+    """The best, with at most a few of one score: equal scores are nearly always the same design in other genes."""
+    pool = Scored.join([parents, children])
+    order = np.argsort(pool.scores, kind="stable")
+    scores = pool.scores[order]
+    starts = np.concatenate([[True], scores[1:] != scores[:-1]])
+    place = np.arange(len(scores)) - np.maximum.accumulate(np.where(starts, np.arange(len(scores)), 0))
+    kept = order[place < 2]
+    if len(kept) < size:
+        kept = np.concatenate([kept, order[place >= 2][: size - len(kept)]])
+    return pool.take(kept[:size])
