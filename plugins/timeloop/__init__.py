@@ -1,0 +1,28 @@
+"""Timeloop v3.0.3 as export target, and its problem files as workloads.
+
+`architecture`, `energy`, `problem`, `mapping` and `sparse` each make one part of the input as plain tables; `exporter`
+writes them as YAML; `importer` reads a problem file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparsemap import hookimpl
+
+from .exporter import TimeloopExporter
+
+if TYPE_CHECKING:
+    import click
+
+
+@hookimpl
+def register_exporters():
+    return [TimeloopExporter]
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    from .commands import import_problem
+
+    cli.add_command(import_problem)

@@ -1,0 +1,84 @@
+"""The architecture: one flat list of components, from the outermost storage level to the compute units.
+
+Capacities are those that a tile may use (a double-buffered memory counts half), so no buffering factor is given. Data
+and metadata have separate memories in Timeloop; where SparseMap lets them share one, each gets all of it, which is room
+enough for every design that SparseMap calls valid.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sparsemap.problem import Level, Problem
+
+from .names import Names
+
+LIMIT = 2**32 - 1
+"""Timeloop keeps depths, and the bits of a metadata memory, in 32 bits."""
+NO_NETWORK_ENERGY = {
+    "wire-energy": 0.0,
+    "router-energy": 0.0,
+    "energy-per-hop": 0.0,
+    "energy-per-ingress": 0.0,
+    "addr-gen-energy": 0.0,
+}
+"""SparseMap counts neither networks nor address generation."""
+
+
+def architecture(problem: Problem, names: Names) -> dict[str, Any]:
+    """The table of the file `arch.yaml`."""
+    components = [_storage(level, name) for level, name in zip(problem.levels, names.levels, strict=True)]
+    components.append(_compute(problem, names.compute))
+    return {"architecture": {"version": 0.3, "subtree": [{"name": "system", "local": components}]}}
+
+
+def unlimited(level: Level) -> bool:
+    """Whether Timeloop is told of no capacity: only levels of class DRAM may have none."""
+    return level.capacity_bits is None or level.capacity_bits // level.word_bits > LIMIT
+
+
+def _ranged(name: str, instances: int) -> str:
+    return f"{name}[0..{instances - 1}]" if instances > 1 else name
+
+
+def _storage(level: Level, name: str) -> dict[str, Any]:
+    attributes: dict[str, Any] = {
+        "meshX": level.instances,
+        "meshY": 1,
+        "word-bits": level.word_bits,
+        "block-size": 1,
+        "cluster-size": 1,
+        "metadata_storage_width": level.metadata_width,
+    }
+    if level.capacity_bits is not None and not unlimited(level):
+        attributes["depth"] = int(level.capacity_bits // level.word_bits)
+        attributes["metadata_storage_depth"] = _metadata_depth(level)
+    for key, words in (
+        ("read_bandwidth", level.read_bandwidth),
+        ("write_bandwidth", level.write_bandwidth),
+        ("shared_bandwidth", level.bandwidth),
+    ):
+        if words is not None:
+            attributes[key] = float(words)
+    return {
+        "name": _ranged(name, level.instances),
+        "class": "DRAM" if unlimited(level) else "SRAM",
+        "attributes": attributes | NO_NETWORK_ENERGY,
+    }
+
+
+def _metadata_depth(level: Level) -> int:
+    """Accesses' worth of metadata; a started one counts, so that the last bits of a capacity can be used."""
+    most = LIMIT // level.metadata_width
+    bits = level.capacity_bits if level.shared_capacity else level.metadata_capacity_bits
+    return most if bits is None else min(most, math.ceil(bits / level.metadata_width))
+
+
+def _compute(problem: Problem, name: str) -> dict[str, Any]:
+    instances = problem.compute_instances
+    return {
+        "name": _ranged(name, instances),
+        "class": "compute",
+        "attributes": {"meshX": instances, "meshY": 1, "word-bits": problem.hardware.word_bits},
+    }

@@ -1,0 +1,158 @@
+"""The sparse optimisations: rank formats per level and tensor, and what is gated or skipped where.
+
+Only loops with a bound above one are ranks. A level's tile has the ranks of the loops from its own temporal ones
+inwards; a tile of a single word has one rank without width. A tensor that no rank compresses is not mentioned at all.
+Uncompressed ranks above a compressed one are offset pairs without payload, the only way to say it.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from operator import mul
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap.designs import Designs
+from sparsemap.errors import DesignError
+from sparsemap.kinds import Filter, Format, Mechanism
+from sparsemap.problem import Level, Place, Problem
+
+from .formats import bits_of, code_of
+from .names import Names
+
+ACTIONS = {"gate": "gating", "skip": "skipping"}
+
+
+@attrs.frozen
+class Rank:
+    """A loop that is a rank of a tensor."""
+
+    storage: int
+    """Index of the storage level of the loop, 0 being the outermost."""
+    length: float
+    """Positions per fiber: halos and stride holes are counted."""
+    format: Format
+
+
+def sparse_optimizations(problem: Problem, designs: Designs, names: Names) -> dict[str, Any] | None:
+    """The table of the file `sparse-opt.yaml`; None if the design is dense in every respect: then there is no file."""
+    data_spaces: list[list[dict[str, Any]]] = [[] for _ in problem.levels]
+    for t, tensor in enumerate(problem.tensors):
+        for level, ranks in enumerate(rank_lists(problem, designs, t)):
+            if ranks:
+                data_spaces[level].append({"name": tensor.name, "ranks": [_rank_table(*rank) for rank in ranks]})
+    chosen = mechanisms(problem, designs)
+    targets: list[dict[str, Any]] = []
+    for level, name in enumerate(names.levels):
+        target: dict[str, Any] = {"name": name}
+        if data_spaces[level]:
+            target["representation-format"] = {"data-spaces": data_spaces[level]}
+        actions = [_action(problem, rule) for place, rule in chosen if place.storage == level]
+        if actions:
+            target["action-optimization"] = actions
+        if len(target) > 1:
+            targets.append(target)
+    kinds = {rule.action for place, rule in chosen if place.storage is None}
+    if kinds:  # a unit that skips need not gate
+        strongest = "skip" if "skip" in kinds else "gate"
+        targets.append({"name": names.compute, "compute-optimization": [{"type": ACTIONS[strongest]}]})
+    return {"sparse_optimizations": {"targets": targets}} if targets else None
+
+
+# ------------------------------------------------------------------------------------------------------------ formats
+
+
+def rank_lists(problem: Problem, designs: Designs, t: int) -> list[list[tuple[str, int, int]]]:
+    """Per storage level the ranks of tensor t, outer to inner: code, bits of metadata and of payload."""
+    ranks = _ranks(problem, designs, t)
+    if not any(rank.format.compressed for rank in ranks):
+        return [[] for _ in problem.levels]
+    tensor = problem.tensors[t].name
+    codes = [_code(tensor, rank.format) for rank in ranks]
+    inside = list(accumulate((rank.length for rank in reversed(ranks)), mul))[::-1]  # positions, with all ranks inside
+    found: list[list[tuple[str, int, int]]] = []
+    for level, spec in enumerate(problem.levels):
+        own = [i for i, rank in enumerate(ranks) if rank.storage >= level]
+        if not problem.stores(t, level):
+            found.append([])
+        elif not own:
+            found.append([(codes[-1], 0, 0)])
+        else:
+            rows = []
+            for i in own:
+                metadata, payload = bits_of(ranks[i].format, ranks[i].length, inside[i], inside[own[0]] / inside[i])
+                metadata = 0.0 if codes[i] == "UOP" else metadata
+                payload = 0.0 if i == len(ranks) - 1 else payload  # the payload of the innermost rank is the data
+                rows.append((codes[i], _whole(metadata, spec, tensor), _whole(payload, spec, tensor)))
+            found.append(rows)
+    return found
+
+
+def _ranks(problem: Problem, designs: Designs, t: int) -> list[Rank]:
+    """The ranks of a tensor, outer to inner. Slots align with the innermost ranks; further out it is `beyond`."""
+    coefficients = {dim: c for rank in problem.tensors[t].ranks for dim, c in rank}
+    loops: list[tuple[int, float]] = []
+    for group, mapping_level in enumerate(problem.mapping_levels):
+        for d in designs.order[0, group]:
+            dim, bound = problem.dims[int(d)], float(designs.bounds[0, group, int(d)])
+            if bound > 1 and dim in coefficients:
+                loops.append((mapping_level.storage, (bound - 1) * coefficients[dim] + 1))
+    candidates: Any = problem.candidates("format")
+    beyond: Any = (*problem.candidates("beyond-format"), *candidates)[0]
+    slots = [candidates[int(i)] for i in designs.formats[0, t]]
+    used = [beyond] * (len(loops) - len(slots)) + slots[max(0, len(slots) - len(loops)) :]
+    return [Rank(storage, length, chosen) for (storage, length), chosen in zip(loops, used, strict=True)]
+
+
+def _code(tensor: str, chosen: Format) -> str:
+    code = code_of(chosen)
+    if code is None:
+        known = "uncompressed, bitmask, coordinates, run lengths, offset pairs"
+        raise DesignError(f"tensor '{tensor}': format '{chosen.name}' has no counterpart in Timeloop (it has {known})")
+    return code
+
+
+def _whole(bits: float, level: Level, tensor: str) -> int:
+    """A width as Timeloop takes it; another one it would change or refuse."""
+    if bits != int(bits) or (bits > 0 and level.metadata_width % int(bits)):
+        raise DesignError(
+            f"tensor '{tensor}' at {level.name}: metadata of {bits:g} bits does not divide the metadata_width of "
+            f"{level.metadata_width}, as Timeloop requires"
+        )
+    return int(bits)
+
+
+def _rank_table(code: str, metadata_bits: int, payload_bits: int) -> dict[str, Any]:
+    return {"format": code, "metadata-word-bits": metadata_bits, "payload-word-bits": payload_bits}
+
+
+# -------------------------------------------------------------------------------------------------- gating and skipping
+
+
+def mechanisms(problem: Problem, designs: Designs) -> list[tuple[Place, Filter]]:
+    """What the design filters at which place; `DesignError` for mechanisms that catch only some of the empty words."""
+    candidates: Any = problem.candidates("mechanism")
+    found = []
+    for gene, place in enumerate(problem.places):
+        chosen: Mechanism = candidates[int(designs.mechanisms[0, gene])]
+        for rule in chosen.filters(place):
+            if rule.action in ACTIONS:
+                _check_complete(chosen, place, rule)
+                found.append((place, rule))
+            elif rule.action != "none":
+                raise DesignError(f"{place.name}: action '{rule.action}' of '{chosen.name}' is unknown to Timeloop")
+    return found
+
+
+def _check_complete(chosen: Mechanism, place: Place, rule: Filter) -> None:
+    empty = np.linspace(0.0, 1.0, 9)
+    if place.storage is not None and not np.array_equal(chosen.eliminated(place, rule, empty), empty):
+        text = "removes only some of the accesses to empty words, which Timeloop cannot be told"
+        raise DesignError(f"{place.name}: mechanism '{chosen.name}' {text}")
+
+
+def _action(problem: Problem, rule: Filter) -> dict[str, Any]:
+    target, *leaders = (problem.tensors[problem.role(name)].name for name in (rule.target, *rule.leaders))
+    return {"type": ACTIONS[rule.action], "options": [{"target": target, "condition-on": leaders}]}
