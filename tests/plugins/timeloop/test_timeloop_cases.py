@@ -1,0 +1,78 @@
+"""Reference cases exported: the files must say what the case says."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("yaml")
+
+from conformance.cases import Rejected, build
+from sparsemap_plugins.timeloop import yaml_text
+from sparsemap_plugins.timeloop.exporter import tables
+from timeloop_reader import read_case
+
+from sparsemap.loading import load
+
+CONFORMANCE = Path(__file__).parents[2] / "conformance"
+EVERY = 4
+"""Every fourth case of a family."""
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load()
+
+
+def said(case):
+    """What a case says, in one wording: groups without loops and actions without energy may be left out."""
+    hardware, mapping, sparse = case["hw"], case["mapping"], case["sparse"]
+    names = list(hardware["levels"])
+    counts = [*(level["instances"] for level in hardware["levels"].values()), hardware["mac"]["instances"]]
+    spatial = {f"L{i + 1}_S" for i in range(len(names)) if counts[i + 1] > counts[i]}
+    return {
+        "dims": list(case["workload"]["dims"].items()),
+        "tensors": list(case["workload"]["tensors"].items()),
+        "word_bits": hardware["word_bits"],
+        "metadata_width_bits": hardware["metadata_width_bits"],
+        "levels": [
+            {**level, "name": name, "energy": {k: float(v) for k, v in level["energy"].items() if v}}
+            for name, level in hardware["levels"].items()
+        ],
+        "mac": {**hardware["mac"], "energy": {k: float(v) for k, v in hardware["mac"]["energy"].items() if v}},
+        "mapping": {key: loops for key, loops in mapping.items() if key.endswith("_T") or key in spatial},
+        "bypass": {name: sorted(mapping.get("bypass", {}).get(name, [])) for name in names},
+        "ranks": {
+            tensor: {name: rank_list(sparse, tensor, name) for name in names}
+            for tensor in case["workload"]["tensors"]
+        },
+        "actions": {name: sparse.get("actions", {}).get(name, []) for name in names},
+        "compute": sparse.get("compute") or "none",
+    }
+
+
+def rank_list(case_sparse, tensor, level):
+    """Cases write U for what Timeloop is given as UOP without payload."""
+    ranks = case_sparse.get("ranks", {}).get(tensor, {}).get(level, [])
+    return [["UOP" if code == "U" else code, *bits] for code, *bits in ranks]
+
+
+@pytest.mark.parametrize("family", "ABCDEFGHIJKLMN")
+def test_files_say_what_the_case_says(family, registry, tmp_path):
+    lines = (CONFORMANCE / f"cases-{family}.jsonl").read_text("utf-8").splitlines()
+    exported = 0
+    for line in lines[::EVERY]:
+        case = json.loads(line)
+        try:
+            problem, design = build(case, registry)
+        except Rejected:
+            continue
+        if case["ref"].get("reason") in ("format_order", "fanout"):
+            continue
+        folder = tmp_path / case["id"]
+        folder.mkdir()
+        for name, table in tables(problem, design).items():
+            (folder / name).write_text(yaml_text.dumps(table, "a case"), "utf-8")
+        assert said(read_case(folder)) == said(case), case["id"]
+        exported += 1
+    assert exported >= (1 if family == "J" else 5)
