@@ -1,0 +1,92 @@
+"""The whole outcome of a search for its reader: numbers, what bounds them, the design, energies, rejected designs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from sparsemap.units import format_count, format_energy
+
+from .breakdown import Breakdown, breakdown_lines
+from .loop_nest import MIN_WIDTH, loop_nest
+from .text import TextExporter, aligned, best_of, percent
+from .wording import einsum_text
+
+if TYPE_CHECKING:
+    from sparsemap.problem import Problem
+    from sparsemap.result import Result
+
+REASONS_SHOWN = 8
+
+
+@attrs.frozen(kw_only=True)
+class SummaryText(TextExporter):
+    """Numbers, loop nest, energies and reasons of a result, as text."""
+
+    type_name: ClassVar[str] = "summary"
+    file_name: ClassVar[str] = "summary.txt"
+
+    width: int = attrs.field(default=80, validator=attrs.validators.ge(MIN_WIDTH))
+    """Columns of the text."""
+
+    def text(self, result: Result, problem: Problem) -> str:
+        best = best_of(result)
+        detail = problem.evaluator.evaluate_designs(best.design, detail=True).detail or {}
+        found = Breakdown.of(problem, detail, best.energy_pj, best.cycles)
+        bound = f"   bound by {found.bound}" if found.bound else ""
+        numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + bound]]
+        numbers.insert(0, ["EDP", f"{best.edp:.3e} pJ * cycles"])
+        if result.objective != "edp":
+            numbers.insert(0, ["score", f"{best.score:.6g}   {result.objective}"])
+        if result.searcher:
+            seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}"
+            valid = f"{percent(result.valid_fraction)} valid"
+            numbers.append(["search", f"{seen}, {valid}   {result.searcher}, seed {result.seed}"])
+        blocks = [
+            problem_lines(result, problem),
+            aligned(numbers, left=2),
+            [loop_nest(best.design, problem, detail, self.width).rstrip("\n")],
+            breakdown_lines(found, problem),
+        ]
+        if result.rejects:
+            blocks.append(reject_lines(result))
+        return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def problem_lines(result: Result, problem: Problem) -> list[str]:
+    """Workload and hardware, sizes, densities, and what was padded."""
+    statement = einsum_text(problem.tensors).replace(" += ", " = ") if problem.tensors else ""
+    sizes = ", ".join(f"{dim} {size}" for dim, size in problem.loops.sizes.items())
+    lines = [f"{result.workload} on {result.hardware}", *([statement] if statement else []), f"sizes    {sizes}"]
+    if problem.tensors:
+        shares = ", ".join(
+            f"{tensor.name} {_digits(tensor.density.occupancy(tensor.shape(problem.sizes)).density)}"
+            for tensor in problem.tensors
+        )
+        lines.append(f"density  {shares}")
+    if result.padded:
+        grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in result.padded.items())
+        lines.append(f"padded   {grown}")
+    return lines
+
+
+def reject_lines(result: Result) -> list[str]:
+    """The share of designs that each reason rejected, most frequent first."""
+    rows = [[name, percent(count / max(result.evaluations, 1))] for name, count in result.rejects.items()]
+    more = len(rows) - REASONS_SHOWN
+    lines = [f"rejected designs by reason, of {result.evaluations:,}; a design may have several"]
+    lines += [f"  {line}" for line in aligned(rows[:REASONS_SHOWN])]
+    return [*lines, f"  and {more} rarer"] if more > 0 else lines
+
+
+def seconds_text(seconds: float) -> str:
+    """`0.4 s`, `2 min 5 s`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+def _digits(share: float) -> str:
+    return f"{100 * share:.3g} %"

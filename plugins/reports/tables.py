@@ -1,0 +1,80 @@
+"""A design for other programs: its energies as CSV, everything as JSON, the design alone as TOML."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from sparsemap import design_file, toml_io
+
+from .breakdown import Breakdown, breakdown_of
+from .text import TextExporter, best_of
+
+if TYPE_CHECKING:
+    from sparsemap.problem import Problem
+    from sparsemap.result import Result
+
+
+@attrs.frozen(kw_only=True)
+class EnergyTable(TextExporter):
+    """One line per level and tensor with its energy in pJ; the compute units have no tensor."""
+
+    type_name: ClassVar[str] = "csv"
+    file_name: ClassVar[str] = "energy.csv"
+
+    def text(self, result: Result, problem: Problem) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["level", "tensor", "energy_pj"])
+        writer.writerows(energy_rows(breakdown_of(result, problem)))
+        return text.getvalue()
+
+
+@attrs.frozen(kw_only=True)
+class JsonReport(TextExporter):
+    """The result, its design and its breakdown by level."""
+
+    type_name: ClassVar[str] = "json"
+    file_name: ClassVar[str] = "report.json"
+
+    def text(self, result: Result, problem: Problem) -> str:
+        found = breakdown_of(result, problem)
+        table = {
+            **result.to_dict(),
+            "design": toml_io.plain(design_table(result, problem)),
+            "bound": found.bound,
+            "levels": [attrs.asdict(row) for row in found.rows],
+        }
+        return json.dumps(table, indent=2) + "\n"
+
+
+@attrs.frozen(kw_only=True)
+class DesignTable(TextExporter):
+    """The design file, which `sparsemap evaluate` and `sparsemap show` read."""
+
+    type_name: ClassVar[str] = "toml"
+    file_name: ClassVar[str] = "design.toml"
+
+    def text(self, result: Result, problem: Problem) -> str:
+        return toml_io.dumps(design_table(result, problem))
+
+
+def design_table(result: Result, problem: Problem) -> dict[str, Any]:
+    """The design as `sparsemap.design_file` writes it."""
+    best = best_of(result)
+    return design_file.dump(problem, best.design, best.numbers)
+
+
+def energy_rows(found: Breakdown) -> list[list[Any]]:
+    """Level, tensor and pJ."""
+    rows: list[list[Any]] = []
+    for row in found.rows:
+        if row.by_tensor:
+            rows += [[row.name, tensor, repr(energy)] for tensor, energy in row.by_tensor.items()]
+        elif row.energy_pj is not None:
+            rows.append([row.name, "", repr(row.energy_pj)])
+    return rows
