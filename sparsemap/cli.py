@@ -1,0 +1,168 @@
+"""The `sparsemap` command: search and run here, the other verbs in `cli_show` and `cli_pieces`.
+
+Whatever needs plugins is imported in the verb that needs it, so that `--help` stays quick. Reports go to stdout, notes
+and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wrong input, 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import __version__, cli_pieces, cli_show
+from .cli_group import INTERRUPTED, Verbs, loaded, plugin_dirs
+from .errors import unknown
+
+if TYPE_CHECKING:
+    from .registry import Registry
+    from .result import Result
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="sparsemap", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Finds the mapping and the sparse strategy of a sparse tensor accelerator together.
+
+    Start with:  sparsemap search mm3 cloud
+    """
+
+
+@cli.command()
+@click.argument("workload")
+@click.argument("hardware")
+@click.option(
+    "--objective", default="edp", show_default=True, help='Name or expression, such as "energy_pj * cycles**2".'
+)
+@click.option("--searcher", default="sparsemap", show_default=True, help="Name or TOML file.")
+@click.option("--space", default="paper", show_default=True, help="Name or TOML file of the design space.")
+@click.option("--cost-model", default="analytic", show_default=True, help="Name or TOML file.")
+@click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@plugin_dirs
+@click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
+@click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
+def search(
+    workload: str,
+    hardware: str,
+    objective: str,
+    searcher: str,
+    space: str,
+    cost_model: str,
+    budget: int,
+    seed: int,
+    plugin_dirs: tuple[str, ...],
+    out: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Search a design for WORKLOAD on HARDWARE.
+
+    Both are names (see `sparsemap list workload`) or TOML files. Ctrl-C ends the search and keeps the best design so
+    far.
+    """
+    from . import cli_output
+    from .api import load_problem
+    from .search import SearchFailed
+    from .search import search as run_search
+
+    registry = loaded(plugin_dirs)
+    problem = load_problem(workload, hardware, space, _objective(registry, objective), cost_model, registry=registry)
+    try:
+        with cli_output.search_progress(quiet) as progress:
+            result = run_search(problem, budget, seed, searcher, progress)
+    except SearchFailed as error:
+        if out and error.result is not None:
+            _write(error.result, out)
+        raise
+    written = _write(result, out) if out else ""
+    if result.interrupted:
+        cli_output.say(f"interrupted after {result.evaluations:,} of {budget:,} designs", "yellow")
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), indent=2))
+    elif result.best is None:
+        cli_output.say(cli_show.nothing_valid(result))
+    elif quiet:
+        click.echo(cli_show.one_line(result))
+    else:
+        text = cli_output.report(result, problem, "summary", width=cli_output.width())
+        cli_output.show(text or cli_show.one_line(result))
+    if written and not quiet:
+        cli_output.say(written)
+    if result.interrupted:
+        raise SystemExit(INTERRUPTED)
+    if result.best is None:
+        raise SystemExit(1)
+
+
+def _objective(registry: Registry, text: str) -> Any:
+    """An objective by name or file, or else the expression that it is."""
+    from .errors import SpecError
+    from .registry import is_path
+
+    known = registry.names("objective")
+    if text in known or (is_path(text) and text.endswith(".toml")):
+        return text
+    try:
+        return registry.build("objective", {"name": text, "score": text}, "--objective")
+    except SpecError:
+        if text.replace("-", "_").isidentifier():
+            raise SpecError.at("--objective", "", unknown("objective", text, known)) from None
+        raise
+
+
+def _write(result: Result, out: str) -> str:
+    """Writes the files of a result; says which."""
+    paths = result.write(out)
+    return f"wrote {', '.join(path.name for path in paths)} to {out}"
+
+
+@cli.command()
+@click.argument("study")
+@click.option("--jobs", "-j", default=1, show_default=True, type=click.IntRange(min=1), help="Cells at a time.")
+@click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for the results.")
+@plugin_dirs
+@click.option("as_json", "--json", is_flag=True, help="Print the table as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no table; problems are still told.")
+def run(study: str, jobs: int, out: str | None, plugin_dirs: tuple[str, ...], as_json: bool, quiet: bool) -> None:
+    """Run all cells of the study in a TOML file.
+
+    A cell is a workload on a hardware with a searcher and a seed.
+
+    A study that was interrupted goes on where it stopped: finished cells are not run again unless the study changes
+    them. Results do not depend on --jobs.
+    """
+    from . import cli_output, parallel
+    from .registry import is_path
+
+    piece = loaded(plugin_dirs).resolve("study", study)
+    base = Path(study).parent if is_path(study) else Path(".")
+    if not (out or piece.out):
+        raise click.UsageError(f"study '{piece.name}' does not say where its results go; give --out DIR")
+    folder = out or piece.out
+    with cli_output.study_progress(quiet) as progress:
+        outcomes = parallel.run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, folder, progress, base)
+    rows = [outcome.row for outcome in outcomes]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    elif not quiet:
+        click.echo(parallel.markdown_text(rows), nl=False)
+    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed")}
+    if not quiet:
+        kept = f", {counts['kept']} kept from earlier" if counts["kept"] else ""
+        cli_output.say(f"{len(outcomes)} cells{kept}; {' and '.join(parallel.TABLE_FILES)} are in {folder}")
+    if counts["failed"]:
+        cli_output.say(f"{counts['failed']} of {len(outcomes)} cells failed", "red")
+        raise SystemExit(2)
+
+
+for _verb in (cli_show.evaluate, cli_show.show, cli_show.export, *cli_pieces.VERBS):
+    cli.add_command(_verb)
+
+
+def main() -> None:
+    """The entry point of the `sparsemap` command."""
+    cli.main(prog_name="sparsemap")

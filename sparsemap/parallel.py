@@ -1,0 +1,307 @@
+"""Studies: many cells (workload x hardware x searcher x seed), one after the other or over processes.
+
+A cell is plain data. Whoever runs it, this process or a worker, loads its own registry, so plugins need not pickle and
+the results do not depend on the number of workers. A cell's folder holds `cell.json`, what was asked for, and the files
+of the result; `result.json` is written last, so a study that is run again goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from . import toml_io
+from .api import load_problem
+from .errors import SearchError, SparseMapError
+from .registry import Registry, is_path
+from .result import RESULT_FILE, Result, read_result
+from .search import SearchFailed, search
+from .specs import Study
+
+CELL_FILE = "cell.json"
+TABLE_FILES = ("table.csv", "table.md")
+NAMES = ("workload", "hardware", "searcher", "seed")
+NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
+
+
+@attrs.frozen(kw_only=True)
+class Cell:
+    """One search of a study, as plain data. `workload`, `hardware` and `searcher` are what the tables call them."""
+
+    workload: str
+    hardware: str
+    searcher: str
+    seed: int
+    budget: int
+    parts: Mapping[str, Any]
+    """Arguments of `load_problem`, and `searcher`: names, paths of files, or tables."""
+    folder: str
+    """Where the files of the cell go."""
+    identity: str
+    """JSON text of all that the result depends on: a finished cell with the same text is not run again."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.workload} on {self.hardware} with {self.searcher}, seed {self.seed}"
+
+
+@attrs.frozen
+class Outcome:
+    """How a cell ended: "done", "kept" from an earlier run, "failed" or "interrupted"."""
+
+    cell: Cell
+    state: str
+    numbers: Mapping[str, Any] = attrs.field(factory=dict)
+    """Values of `NUMBERS`; None where no valid design was found."""
+    error: str = ""
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row of the cell in the tables."""
+        return {key: getattr(self.cell, key) for key in NAMES} | {key: self.numbers.get(key) for key in NUMBERS}
+
+
+Progress = Callable[[int, int, Outcome], None]
+"""Hears of every cell that has ended: how many have, of how many, and the last one."""
+
+
+def run_study(
+    study: Study,
+    registry_args: Mapping[str, Any] | None = None,
+    jobs: int = 1,
+    out: str | os.PathLike[str] = "",
+    progress: Progress | None = None,
+    base: str | os.PathLike[str] = ".",
+) -> list[Outcome]:
+    """Runs the cells of a study that are not finished yet, `jobs` at a time, and writes its tables.
+
+    `registry_args` are the arguments of `sparsemap.loading.load`, by which workers find the plugins. Paths in the study
+    are relative to `base`. Outcomes are in the order of the study, whatever the order in which they ended. A cell that
+    fails does not stop the others. Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt.
+    """
+    if not (out or study.out):
+        raise SearchError(f"study '{study.name}' does not say where its results go: set 'out' in it, or give a folder")
+    folder = Path(out or study.out).expanduser().resolve()
+    cells = cells_of(study, folder, Path(base))
+    ended: dict[str, Outcome] = {}
+    args = {key: [str(item) for item in value] for key, value in (registry_args or {}).items()}
+    outcomes = _in_processes(cells, args, jobs) if jobs > 1 else (run_cell(cell, args) for cell in cells)
+    interrupted = False
+    try:
+        for outcome in outcomes:
+            ended[outcome.cell.folder] = outcome
+            if progress is not None:
+                progress(len(ended), len(cells), outcome)
+            if outcome.state == "interrupted":
+                interrupted = True
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    found = [ended[cell.folder] for cell in cells if cell.folder in ended]
+    write_tables(found, folder)
+    if interrupted:
+        raise KeyboardInterrupt
+    return found
+
+
+def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
+    """The cells of a study, in its order: workload, hardware, searcher, seed."""
+    workloads, hardware, searchers = map(_labels, (study.workloads, study.hardware, study.searchers))
+    seeds = dict.fromkeys(study.seeds)
+    cells = []
+    for (work, work_label), (hard, hard_label), (searcher, searcher_label), seed in product(
+        workloads.items(), hardware.items(), searchers.items(), seeds
+    ):
+        parts = {
+            "workload": work,
+            "hardware": hard,
+            "searcher": searcher,
+            "space": study.spaces.get(searcher, study.space),
+            "objective": study.objective,
+            "cost_model": study.cost_model,
+        }
+        parts = {key: toml_io.plain(placed(value, base)) for key, value in parts.items()}
+        described = {**{key: _described(value) for key, value in parts.items()}, "budget": study.budget, "seed": seed}
+        name = "--".join((work_label, hard_label, searcher_label, f"seed{seed}"))
+        cells.append(
+            Cell(
+                workload=work_label,
+                hardware=hard_label,
+                searcher=searcher_label,
+                seed=seed,
+                budget=study.budget,
+                parts=parts,
+                folder=str(folder / name),
+                identity=json.dumps(described, indent=2, sort_keys=True) + "\n",
+            )
+        )
+    return cells
+
+
+def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
+    """Runs one cell unless it is finished; errors become the outcome."""
+    kept = _finished(cell)
+    if kept is not None:
+        return Outcome(cell, "kept", kept)
+    try:
+        result = _searched(cell, _registry(json.dumps(registry_args, sort_keys=True)))
+    except SparseMapError as error:
+        return Outcome(cell, "failed", error=str(error))
+    except OSError as error:
+        return Outcome(cell, "failed", error=f"{error.filename or cell.folder}: {error.strerror or error}")
+    except Exception as error:
+        return Outcome(cell, "failed", error=f"{type(error).__name__}: {error}")
+    table = result.to_dict()
+    return Outcome(cell, "interrupted" if result.interrupted else "done", {key: table.get(key) for key in NUMBERS})
+
+
+def _searched(cell: Cell, registry: Registry) -> Result:
+    """Runs the search of a cell and writes its files, `cell.json` first and `result.json` last."""
+    parts = dict(cell.parts)
+    searcher = parts.pop("searcher")
+    problem = load_problem(**parts, registry=registry)
+    folder = Path(cell.folder)
+    (folder / RESULT_FILE).unlink(missing_ok=True)
+    toml_io.write_text_atomic(folder / CELL_FILE, cell.identity)
+    try:
+        result = search(problem, cell.budget, cell.seed, searcher)
+    except SearchFailed as error:
+        if error.result is not None:
+            attrs.evolve(error.result, interrupted=True).write(folder)
+        raise
+    result.write(folder)
+    return result
+
+
+def _finished(cell: Cell) -> dict[str, Any] | None:
+    """The numbers of a cell that an earlier run has finished; None if it has to be run."""
+    folder = Path(cell.folder)
+    try:
+        if (folder / CELL_FILE).read_text("utf-8") != cell.identity:
+            return None
+        table = read_result(folder)
+    except (OSError, UnicodeDecodeError, SearchError):
+        return None
+    if not isinstance(table, dict) or table.get("interrupted") or not all(key in table for key in NUMBERS):
+        return None
+    return {key: table[key] for key in NUMBERS}
+
+
+def _in_processes(cells: list[Cell], registry_args: Mapping[str, Any], jobs: int) -> Iterator[Outcome]:
+    """Outcomes as they come. joblib's own configuration may put another backend in place of its processes."""
+    try:
+        import joblib
+    except ImportError:
+        text = f"{jobs} cells at a time need joblib, which is not installed: pip install 'sparsemap[parallel]'"
+        raise SearchError(text) from None
+    jobs = min(jobs, max(len(cells), 1))
+    parallel = joblib.Parallel(n_jobs=jobs, prefer="processes", return_as="generator_unordered")
+    try:
+        yield from parallel(joblib.delayed(run_cell)(cell, registry_args) for cell in cells)
+    except (SparseMapError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except Exception as error:
+        text = f"a worker process ended ({type(error).__name__}: {error}); finished cells are kept, run the study again"
+        raise SearchError(text) from error
+
+
+@lru_cache(maxsize=4)
+def _registry(args: str) -> Registry:
+    """One registry per process and set of plugins."""
+    from .loading import load
+
+    return load(**json.loads(args))
+
+
+# --------------------------------------------------------------------------------------------------------------- tables
+
+
+def write_tables(outcomes: Iterable[Outcome], folder: Path) -> list[Path]:
+    """`table.csv` with full precision and `table.md` for reading, one row per cell, whole or not at all."""
+    rows = [outcome.row for outcome in outcomes]
+    paths = [folder / name for name in TABLE_FILES]
+    for path, text in zip(paths, (csv_text(rows), markdown_text(rows)), strict=True):
+        toml_io.write_text_atomic(path, text)
+    return paths
+
+
+def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*NAMES, *NUMBERS], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: repr(v) if isinstance(v, float) else v for key, v in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def markdown_text(rows: Iterable[Mapping[str, Any]]) -> str:
+    table = [[*NAMES, *NUMBERS], *([_shown(key, row[key]) for key in (*NAMES, *NUMBERS)] for row in rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    text = len(NAMES) - 1
+    rule = ["-" * width if column < text else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
+    lines = []
+    for row in (table[0], rule, *table[1:]):
+        cells = (
+            cell.ljust(width) if column < text else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(key: str, value: Any) -> str:
+    """A value of a table for people."""
+    if value is None:
+        return "-"
+    if key in ("edp", "energy_pj"):
+        return f"{value:.4g}"
+    if key in ("cycles", "evaluations"):
+        return f"{value:,.0f}"
+    if key == "valid_fraction":
+        return f"{value:.3f}"
+    return str(value).replace("|", "\\|")
+
+
+# --------------------------------------------------------------------------------------------------- names and identity
+
+
+def _labels(references: Iterable[str]) -> dict[str, str]:
+    """What to call each of the names and paths: a file without folder and ending, as long as that is clear."""
+    references = list(dict.fromkeys(references))
+    stems = [Path(text).stem if is_path(text) else text for text in references]
+    long = [re.sub(r"\.toml$", "", text) if is_path(text) else text for text in references]
+    labels = [stem if stems.count(stem) == 1 else text for stem, text in zip(stems, long, strict=True)]
+    slugs = [re.sub(r"[^0-9A-Za-z._+=-]+", "-", label).strip("-.") or "unnamed" for label in labels]
+    return {
+        text: slug if slugs.count(slug) == 1 else f"{slug}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+        for text, slug in zip(references, slugs, strict=True)
+    }
+
+
+def placed(value: Any, base: Path) -> Any:
+    """A path of a study, which is relative to the study's folder, or else to the working directory."""
+    if isinstance(value, str) and is_path(value):
+        beside = base / Path(value).expanduser()
+        return str(beside.resolve() if beside.exists() else Path(value).expanduser())
+    return value
+
+
+def _described(value: Any) -> Any:
+    """A name or table as it is; a file by its name and what is in it, so that it may be moved but not changed."""
+    if isinstance(value, str) and is_path(value):
+        try:
+            digest = hashlib.sha256(Path(value).read_bytes()).hexdigest()
+        except OSError:
+            digest = ""
+        return {"file": Path(value).name, "sha256": digest}
+    return value
