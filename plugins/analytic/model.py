@@ -18,6 +18,7 @@ from sparsemap.designs import Designs
 from sparsemap.problem import Problem
 
 from .actions import NONE, PlaceTables, removals
+from .bound import LowerBound
 from .costs import LevelCost, compute_energy, level_cycles
 from .layout import Layout
 from .nest import Nest
@@ -71,6 +72,16 @@ class AnalyticModel(CostModel):
 
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
         return self._bound(problem).evaluate(designs, detail)
+
+    def lower_bound(self, problem: Problem) -> Evaluation | None:
+        """What no design of the problem can beat (see `bound`); None with quirks, whose defects have no bound."""
+        bound = self._bound(problem)
+        if bound.quirks:
+            return None
+        found = problem.remember((AnalyticModel, "lower-bound"), lambda: LowerBound(bound.layout, bound.places))
+        return Evaluation(
+            np.array([found.energy_pj]), np.array([found.cycles]), np.zeros(1, dtype=np.uint64), bound.reasons.names
+        )
 
     def _bound(self, problem: Problem) -> _Bound:
         return problem.remember((AnalyticModel, self.quirks), lambda: _Bound(problem, frozenset(_quirk_set(self.quirks))))

@@ -33,7 +33,7 @@ class FormatTables:
         candidates = problem.candidates("format")
         beyond = problem.candidates("beyond-format")
         formats = (*candidates, *beyond)
-        return cls(formats, len(formats) - 1 if beyond else 0, np.array([f.compressed for f in formats], dtype=bool))
+        return cls(formats, len(candidates) if beyond else 0, np.array([f.compressed for f in formats], dtype=bool))
 
     def check(self, slots: Array, count: Array) -> tuple[Array, Array]:
         """Slots (R, B), number of ranks (B,) -> (compresses the tensor, breaks the order), each (B,) bool.

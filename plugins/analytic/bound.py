@@ -1,0 +1,183 @@
+"""A lower bound on energy and on cycles that holds for every design of a problem: the certificate of a search.
+
+What no mapping and no sparse strategy can avoid, by the rules of this model (fixed, without quirks):
+
+* *Computes.* A compute survives every filter if both operands are nonzero: actual >= C * d_P * d_Q. Filtering on a leader
+  tile of one word removes most, 1 - d, and whatever a filter removes makes the operands that remain denser by the same
+  factor (7.3). Rounding to six decimals and the floors are given away below.
+* *Outermost level.* Every word that some compute touches leaves it once (operands) or arrives once (output); compression
+  leaves the nonzeros. Filters at this level, if the hardware has any, can remove a share of at most 1 - d of the leader.
+* *Next level.* Those words are filled once at least, and the first write of an output cannot be avoided either.
+* *Innermost level.* Each compute reads its operands and updates its output there; one access serves at most as many
+  computes as the innermost fan-out can share it with.
+* *Cycles.* Computes over the largest number of units that the factors of the sizes can fill, and the words of the outermost
+  level over its bandwidth, and the words of the innermost level over its own.
+
+Energies add; cycles are the largest of their bounds; so any objective that grows with both is bounded by its value here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from .actions import PlaceTables
+from .layout import Layout
+
+ROUNDING = 1e-6
+"""Densities and shares are rounded to six decimals before computes are counted (7.3)."""
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors, ascending."""
+    found = [1]
+    rest, prime = number, 2
+    while rest > 1:
+        if prime * prime > rest:
+            prime = rest
+        power, more = 1, []
+        while rest % prime == 0:
+            rest //= prime
+            power *= prime
+            more += [d * power for d in found]
+        found += more
+        prime += 1
+    return sorted(found)
+
+
+def _largest(limits: Iterable[int], sizes: Iterable[int]) -> float:
+    """Largest product of one divisor per limit, none above its limit, whose product divides the product of the sizes."""
+    total = 1
+    for size in sizes:
+        total *= size
+    options = divisors(total)
+    if len(options) > 3000:  # many different primes: settle for the limits themselves
+        product = 1
+        for limit in limits:
+            product *= limit
+        return float(min(product, total))
+    reached = {1}
+    for limit in limits:
+        usable = [d for d in options if d <= limit]
+        reached = {r * d for r in reached for d in usable if total % (r * d) == 0}
+    return float(max(reached))
+
+
+class LowerBound:
+    """Energy in pJ and cycles that no design of the problem can beat."""
+
+    def __init__(self, layout: Layout, places: PlaceTables) -> None:
+        self.layout = layout
+        problem = layout.problem
+        self.densities = [occupancy.density for occupancy in layout.occupancies]
+        sizes = {dim: problem.sizes[dim] for dim in layout.dims}
+        self.computes = float(np.prod([float(n) for n in sizes.values()]))
+        limits = [m.limit for m in problem.mapping_levels if m.spatial]
+        self.units = _largest(limits, sizes.values())
+        self.touched = [self._touched(t) for t in range(layout.T)]
+        self.kept = [self._kept(t, places) for t in range(layout.T)]
+        self.outer_kept = [self._kept(t, places, 0) for t in range(layout.T)]
+        p, q = (self.densities[t] for t in layout.operands)
+        self.actual = max(0.0, np.floor(self.computes * _rounded(p) * _rounded(q) * (1.0 - 1e-9)) - 4.0)
+        outermost, innermost = self._outermost(), self._innermost()
+        self.energy_pj = self.actual * layout.mac[0] + outermost[0] + innermost[0]
+        self.cycles = max(1.0 if self.actual > 0 else 0.0, np.ceil(self.actual / self.units * (1.0 - 1e-9)))
+        self.cycles = float(max(self.cycles, outermost[1], innermost[1]))
+        self.energy_pj = float(self.energy_pj * (1.0 - 1e-9))
+
+    def _touched(self, t: int) -> float:
+        """Words of the tensor that some compute touches; holes of strides are not."""
+        sizes = self.layout.problem.sizes
+        words = 1.0
+        for rank in self.layout.tensors[t].ranks:
+            if len(rank) == 1:
+                words *= sizes[rank[0][0]]
+            else:
+                (first, c1), (second, c2) = rank
+                n1, n2 = sizes[first], sizes[second]
+                g = int(np.gcd(c1, c2))
+                words *= n1 * n2 - max(0, n1 - c2 // g) * max(0, n2 - c1 // g)
+        return words
+
+    def _kept(self, t: int, places: PlaceTables, level: int | None = None) -> float:
+        """Share of the accesses of a tensor that no filter can remove: the product over its possible leaders.
+
+        Filters of several levels nest (7.2): together they remove what the finest of them does, one per leader.
+        """
+        leaders: set[int] = set()
+        for action in places.actions:
+            if action.target == t and (level is None or action.place.storage == level) and action.kind.any():
+                leaders |= set(action.leaders)
+        kept = 1.0
+        for leader in leaders:
+            kept *= self.densities[leader]
+        return kept
+
+    def _share(self, t: int, level: int) -> float:
+        """Largest number of children or computes of one instance that a single access can serve."""
+        lay = self.layout
+        group = lay.spatial[level]
+        if group is None:
+            return 1.0
+        limit = lay.problem.mapping_levels[group].limit
+        sizes = lay.problem.sizes
+        free = lay.dims if lay.windowed[t] else [d for i, d in enumerate(lay.dims) if not lay.relevant[t, i]]
+        return _largest([limit], [sizes[d] for d in free])
+
+    def _outermost(self) -> tuple[float, float]:
+        """Compulsory traffic of the outermost level and of the fills of the next one: pJ, cycles."""
+        lay = self.layout
+        energy, read, written = 0.0, 0.0, 0.0
+        for t in range(lay.T):
+            words = max(0.0, self.touched[t] * min(1.0, self.densities[t]) * self.outer_kept[t] * (1.0 - 1e-9) - 1.0)
+            child = lay.child(t, 0)
+            if t == lay.output:
+                energy += words * lay.energies[0]["update"]
+                written += words
+                continue
+            energy += words * lay.energies[0]["read"]
+            read += words
+            if child is not None:
+                energy += words * lay.energies[child]["fill"]
+        return energy, self._transfer(0, read, written)
+
+    def _innermost(self) -> tuple[float, float]:
+        """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles."""
+        lay = self.layout
+        level = lay.S - 1
+        if level == 0:
+            return 0.0, 0.0  # the same accesses as the outermost level's
+        limits = [m.limit for m in lay.problem.mapping_levels if m.spatial and m.storage < level]
+        instances = _largest(limits, lay.problem.sizes.values())
+        energy, read, written = 0.0, 0.0, 0.0
+        for t in range(lay.T):
+            if not lay.stored[t, level]:
+                continue
+            accesses = self.computes / self._share(t, level) * min(1.0, self.densities[t]) * self.kept[t]
+            # one access may be lost to rounding per instance and action
+            accesses = max(0.0, accesses * (1.0 - 1e-6) - 4.0 * instances)
+            if t == lay.output:
+                energy += accesses * lay.energies[level]["update"]
+                written += accesses / instances
+            else:
+                energy += accesses * lay.energies[level]["read"]
+                read += accesses / instances
+        return energy, self._transfer(level, read, written)
+
+    def _transfer(self, level: int, read: float, written: float) -> float:
+        spec = self.layout.levels[level]
+        cycles = 0.0
+        for words, bandwidth in (
+            (read, spec.read_bandwidth),
+            (written, spec.write_bandwidth),
+            (read + written, spec.bandwidth),
+        ):
+            if bandwidth is not None:
+                cycles = max(cycles, np.floor(words / bandwidth * (1.0 - 1e-6)))
+        return float(cycles)
+
+
+def _rounded(density: float) -> float:
+    """What remains of a density after the worst rounding of itself and of the share of a filter on it."""
+    return max(0.0, density - ROUNDING) * density / (density + ROUNDING) if density > 0.0 else 0.0
