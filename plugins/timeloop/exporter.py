@@ -44,6 +44,8 @@ class TimeloopExporter(Exporter):
             for name, table in tables(problem, design).items()
         }
         own = {"cycles": float(result.best.cycles), "energy_pj": float(result.best.energy_pj)}
+        if not all(map(math.isfinite, own.values())):
+            raise DesignError("the design is not valid; there are no numbers to compare Timeloop's with")
         there = expected(problem, design, own)
         files = [name for name in FILES if name in texts]
         texts["README.md"] = readme(problem, files, own, there)

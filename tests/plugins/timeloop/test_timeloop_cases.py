@@ -43,8 +43,7 @@ def said(case):
         "mapping": {key: loops for key, loops in mapping.items() if key.endswith("_T") or key in spatial},
         "bypass": {name: sorted(mapping.get("bypass", {}).get(name, [])) for name in names},
         "ranks": {
-            tensor: {name: rank_list(sparse, tensor, name) for name in names}
-            for tensor in case["workload"]["tensors"]
+            tensor: {name: rank_list(sparse, tensor, name) for name in names} for tensor in case["workload"]["tensors"]
         },
         "actions": {name: sparse.get("actions", {}).get(name, []) for name in names},
         "compute": sparse.get("compute") or "none",

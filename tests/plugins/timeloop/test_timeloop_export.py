@@ -1,0 +1,353 @@
+"""A design as Timeloop's input: every file of a worked example, what the files mean, and what cannot be said."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("yaml")
+
+import worked_example
+from reference_model import evaluate
+from sparsemap_plugins.analytic.tables import width as model_width
+from sparsemap_plugins.timeloop import exporter, formats, names, yaml_text
+from timeloop_reader import load as load_folder
+from timeloop_reader import read_case
+from worked_example import BITMASKS, CSR
+
+from sparsemap import design_file
+from sparsemap.api import load_problem
+from sparsemap.errors import DesignError
+from sparsemap.loading import load
+from sparsemap.result import Best, result_around
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load()
+
+
+def export(problem, design, folder, name="timeloop"):
+    evaluation = problem.evaluator.evaluate_designs(design)
+    numbers = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
+    best = Best(problem, np.zeros(len(problem.space), np.int64), *numbers, 1.0)
+    best.__dict__["design"] = design  # also for designs that no genome of the space gives
+    return list(problem.registry.get("exporter", name).write(result_around(best), problem, folder))
+
+
+@pytest.fixture
+def example(registry, tmp_path):
+    """12.2 with skipping: the folder, the problem and the design."""
+    given = {"p": 0.25, "q": 0.5, "formats": {"P": CSR}, "GLB": "skip-q-by-p", "MAC": "gate-both"}
+    problem, design = worked_example.problem_and_design(registry, **given)
+    export(problem, design, tmp_path)
+    return tmp_path, problem, design
+
+
+# ------------------------------------------------------------------------------------------- the files of an example
+
+
+def test_files(example):
+    folder, *_ = example
+    names = {"arch.yaml", "problem.yaml", "map.yaml", "sparse-opt.yaml", "ERT.yaml", "ART.yaml"}
+    assert {path.name for path in folder.iterdir()} == names | {"README.md", "expected.json"}
+
+
+def test_architecture(example):
+    folder, *_ = example
+    (system,) = load_folder(folder)["architecture"]["subtree"]
+    components = {row["name"]: row for row in system["local"]}
+    assert list(components) == ["DRAM", "GLB", "PEB[0..3]", "MAC[0..3]"]
+    assert [row["class"] for row in components.values()] == ["DRAM", "SRAM", "SRAM", "compute"]
+    buffer = components["PEB[0..3]"]["attributes"]
+    assert (buffer["depth"], buffer["metadata_storage_depth"], buffer["metadata_storage_width"]) == (64, 64, 16)
+    assert (buffer["read_bandwidth"], buffer["write_bandwidth"]) == (4.0, 4.0)
+    assert "depth" not in components["DRAM"]["attributes"]
+
+
+def test_problem(example):
+    folder, *_ = example
+    problem = load_folder(folder)["problem"]
+    assert problem["shape"]["dimensions"] == ["m", "k", "n"]
+    assert problem["shape"]["data-spaces"] == [
+        {"name": "P", "projection": [[["m"]], [["k"]]]},
+        {"name": "Q", "projection": [[["k"]], [["n"]]]},
+        {"name": "Z", "projection": [[["m"]], [["n"]]], "read-write": True},
+    ]
+    densities = problem["instance"].pop("densities")
+    assert problem["instance"] == {"m": 4, "k": 8, "n": 8}
+    assert densities["P"] == {"distribution": "hypergeometric", "density": 0.25}
+    assert densities["Z"] == {"distribution": "fixed-structured", "density": 1.0}
+
+
+def test_mapping_has_permutations_from_inner_to_outer(example):
+    folder, *_ = example
+    directives = load_folder(folder)["mapping"]
+    loops = {(row["target"], row["type"]): row for row in directives if "factors" in row}
+    assert list(loops) == [("DRAM", "temporal"), ("GLB", "temporal"), ("GLB", "spatial"), ("PEB", "temporal")]
+    glb = loops["GLB", "temporal"]
+    assert (glb["factors"], glb["permutation"]) == ("m=1 k=2 n=2", "mkn")  # n outside k
+    assert loops["GLB", "spatial"]["no_link_transfer"] == ["P", "Q", "Z"]
+    kept = [row for row in directives if row["type"] == "bypass"]
+    assert kept == [{"target": name, "type": "bypass", "keep": ["P", "Q", "Z"]} for name in ("DRAM", "GLB", "PEB")]
+
+
+def test_sparse_optimizations(example):
+    folder, *_ = example
+    targets = {row["name"]: row for row in load_folder(folder)["sparse_optimizations"]["targets"]}
+    assert list(targets) == ["DRAM", "GLB", "PEB", "MAC"]
+    (packed,) = targets["PEB"]["representation-format"]["data-spaces"]
+    assert packed == {
+        "name": "P",
+        "ranks": [
+            {"format": "UOP", "metadata-word-bits": 0, "payload-word-bits": 4},
+            {"format": "CP", "metadata-word-bits": 2, "payload-word-bits": 0},
+        ],
+    }
+    skip = {"type": "skipping", "options": [{"target": "Q", "condition-on": ["P"]}]}
+    assert targets["GLB"]["action-optimization"] == [skip]
+    assert targets["MAC"] == {"name": "MAC", "compute-optimization": [{"type": "gating"}]}
+
+
+def test_energy_table_lists_every_action(example):
+    folder, *_ = example
+    tables = {row["name"]: row for row in load_folder(folder)["ERT"]["tables"]}
+    assert list(tables) == ["system.DRAM", "system.GLB", "system.PEB", "system.MAC"]
+    glb = {row["name"]: row["energy"] for row in tables["system.GLB"]["actions"]}
+    assert len(glb) == 20
+    assert (glb["random_read"], glb["random_metadata_fill"], glb["gated_read"]) == (5.0, 1.25, 0.5)
+    assert glb["skipped_metadata_read"] == glb["decompression_count"] == 0.0
+
+
+def test_readme_has_command_and_numbers(example):
+    folder, *_ = example
+    text = (folder / "README.md").read_text()
+    numbers = json.loads((folder / "expected.json").read_text())
+    assert "timeloop-model arch.yaml problem.yaml map.yaml sparse-opt.yaml ERT.yaml ART.yaml" in text
+    assert f"Cycles: {numbers['cycles']:.0f}\n" in text
+    assert f"Energy: {numbers['energy_pj']!r} pJ" in text
+    assert "no_link_transfer" in text
+
+
+def test_dense_design_has_no_sparse_file(example, registry):
+    folder, *_ = example
+    problem, design = worked_example.problem_and_design(registry)
+    export(problem, design, folder)  # over the sparse one
+    assert not (folder / "sparse-opt.yaml").exists()
+    assert "map.yaml ERT.yaml" in (folder / "README.md").read_text()
+    assert json.loads((folder / "expected.json").read_text()) == {"cycles": 96.0, "energy_pj": 15344.0}
+
+
+# --------------------------------------------------------------------------------------------------- what they mean
+
+EXAMPLES = {
+    "12.1": ({}, 96, 15344),
+    "12.2": ({"p": 0.25, "formats": {"P": CSR}}, 78, 12584.401171),
+    "12.3": ({"p": 0.25, "formats": {"P": BITMASKS}}, 74, 12494.444628),
+    "12.4": ({"p": 0.25, "q": 0.5, "formats": {"P": BITMASKS}, "GLB": "skip-q-by-p"}, 74, 12425.444628),
+    "12.6": (
+        {"p": 0.25, "q": 0.5, "formats": {"P": BITMASKS}, "PEB": "gate-q-by-p", "MAC": "gate-both"}, 74, 12187.244628
+    ),
+    "12.8": ({"p": 0.25, "q": 0.5, "formats": {"P": BITMASKS, "Q": BITMASKS}, "PEB": "skip-both"}, 47, 8602.495257),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number", EXAMPLES)
+def test_worked_examples(number, registry, tmp_path):
+    """The numbers of the specification, from the files alone and from the export."""
+    given, cycles, energy_pj = EXAMPLES[number]
+    problem, design = worked_example.problem_and_design(registry, **given)
+    export(problem, design, tmp_path)
+    found = evaluate(read_case(tmp_path))
+    assert (found["cycles"], found["energy"]) == (cycles, pytest.approx(energy_pj, abs=1e-6))
+    promised = json.loads((tmp_path / "expected.json").read_text())
+    assert promised == {"cycles": cycles, "energy_pj": pytest.approx(energy_pj, abs=1e-6)}
+
+
+SMALL = {
+    "name": "small",
+    "levels": [
+        {"name": "DRAM", "class": "dram", "read_bandwidth": "4 words/cycle", "write_bandwidth": "2 words/cycle"},
+        {"name": "GLB", "class": "sram", "capacity": "4 KB", "fanout": 8, "gate_skip": True},
+        {"name": "PE buffer", "class": "regfile", "capacity": "1 KB", "fanout": 2, "gate_skip": True},
+    ],
+    "compute": {"name": "MAC", "gate_skip": True},
+}
+SMALL["levels"][2]["metadata_capacity"] = "unlimited"
+WORKLOADS = {
+    "matmul": {
+        "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
+        "dims": {"m": 12, "k": 16, "n": 8},
+        "density": {"P": 0.3, "Q": 0.2},
+    },
+    "strided": {
+        "einsum": "Out[filter, p, q] = In[c, 2*p + r, q + s] * W[filter, c, r, s]",
+        "dims": {"filter": 4, "c": 6, "p": 4, "q": 6, "r": 3, "s": 2},
+        "density": {"In": 0.4, "W": {"type": "structured", "density": 0.5}},
+    },
+    "dot": {"einsum": "Z[] = A[k] * B[k]", "dims": {"k": 360}, "density": {"A": 0.1, "B": 0.5}},
+}
+
+
+def valid_designs(problem, count):
+    genomes = problem.space.sample(20_000, np.random.default_rng(1))
+    rows = np.flatnonzero(problem.evaluator.evaluate(genomes).valid)[:count]
+    assert len(rows)
+    return [problem.space.decode(genomes[row : row + 1]) for row in rows]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_random_designs_mean_the_same(workload, registry, tmp_path):
+    """The files, read back and evaluated by the scalar reference, give the cycles and energy of SparseMap."""
+    problem = load_problem({"name": workload, **WORKLOADS[workload]}, SMALL, registry=registry)
+    for index, design in enumerate(valid_designs(problem, 20)):
+        folder = tmp_path / str(index)
+        export(problem, design, folder)
+        case = read_case(folder)
+        evaluation = problem.evaluator.evaluate_designs(design)
+        fixed = {"cycles": evaluation.cycles[0], "energy_pj": evaluation.energy_pj[0]}
+        promised = json.loads((folder / "expected.json").read_text())
+        for quirks, mine in (("none", fixed), ("timeloop-v3", promised)):
+            found = evaluate(case, quirks)
+            assert found["valid"]
+            assert {"cycles": found["cycles"], "energy_pj": found["energy"]} == pytest.approx(mine, rel=1e-9)
+
+
+def test_widths_are_rounded_like_the_model_rounds_them():
+    assert [formats.width(n) for n in range(1, 3000)] == [model_width(n) for n in range(1, 3000)]
+
+
+# ------------------------------------------------------------------------------------------------------ special cases
+
+
+def test_bypassed_tensors(registry, tmp_path):
+    """Three levels of the SCNN-like hardware each hold some of the tensors."""
+    problem = load_problem("matmul-32x64x48", "scnn-like", registry=registry)
+    design = valid_designs(problem, 1)[0]
+    export(problem, design, tmp_path)
+    tree = load_folder(tmp_path)
+    bypassed = {row["target"]: row.get("bypass", []) for row in tree["mapping"] if row["type"] == "bypass"}
+    expected = {"DRAM": [], "ActivationRAM": ["Q"], "WeightFIFO": ["P", "Z"], "Accumulators": ["P", "Q"]}
+    assert bypassed == expected
+    local = tree["architecture"]["subtree"][0]["local"]
+    assert local[0]["attributes"]["shared_bandwidth"] == 25.0
+    assert "read_bandwidth" not in local[0]["attributes"]
+    assert [row["attributes"]["word-bits"] for row in local] == [16, 16, 16, 24, 16]
+    for target in tree.get("sparse_optimizations", {"targets": []})["targets"]:
+        for space in target.get("representation-format", {}).get("data-spaces", []):
+            assert space["name"] not in bypassed[target["name"]]
+
+
+def test_shared_capacity_gives_all_of_it_to_both(registry, tmp_path):
+    problem = load_problem("matmul-32x64x48", "edge", registry=registry)
+    export(problem, valid_designs(problem, 1)[0], tmp_path)
+    glb = load_folder(tmp_path)["architecture"]["subtree"][0]["local"][1]["attributes"]
+    assert glb["depth"] * glb["word-bits"] == glb["metadata_storage_depth"] * glb["metadata_storage_width"] == 2**20
+
+
+def test_unlimited_metadata_fits_in_32_bits(registry, tmp_path):
+    problem = load_problem({"name": "matmul", **WORKLOADS["matmul"]}, SMALL, registry=registry)
+    export(problem, valid_designs(problem, 1)[0], tmp_path)
+    buffer = load_folder(tmp_path)["architecture"]["subtree"][0]["local"][2]
+    assert buffer["name"] == "PE_buffer[0..7]"
+    assert 2**31 < buffer["attributes"]["metadata_storage_depth"] * 32 < 2**32
+
+
+def test_single_letter_dimensions():
+    assert names.dim_letters(["m", "filter", "M", "f", "in"]) == {
+        "m": "m",
+        "filter": "i",
+        "M": "M",
+        "f": "f",
+        "in": "n",
+    }
+    assert len(set(names.dim_letters([f"dim{i}" for i in range(52)]).values())) == 52
+    with pytest.raises(DesignError, match="52"):
+        names.dim_letters([f"dim{i}" for i in range(53)])
+
+
+def test_level_names():
+    assert names.level_names(["PE buffer", "PE.buffer", "wire", "MAC[0]"]) == [
+        "PE_buffer",
+        "PE_buffer_",
+        "wire_",
+        "MAC_0_",
+    ]
+
+
+def test_stride_is_a_coefficient(registry, tmp_path):
+    problem = load_problem({"name": "strided", **WORKLOADS["strided"]}, SMALL, registry=registry)
+    export(problem, valid_designs(problem, 1)[0], tmp_path)
+    shape = load_folder(tmp_path)["problem"]["shape"]
+    assert shape["coefficients"] == [{"name": "times2", "default": 2}]
+    assert shape["data-spaces"][0]["projection"] == [[["c"]], [["p", "times2"], ["r"]], [["q"], ["s"]]]
+    assert "`f` is `filter`" in (tmp_path / "README.md").read_text()
+
+
+# ------------------------------------------------------------------------------------------------ what cannot be said
+
+
+def refused(registry, **changes):
+    """Why a worked example with changed tables cannot be exported."""
+    table = worked_example.table(p=0.25, q=0.5, formats={"P": BITMASKS}, **changes.pop("places", {}))
+    problem, design = design_file.structure({**table, **changes}, registry)
+    with pytest.raises(DesignError) as caught:
+        exporter.tables(problem, design)
+    return str(caught.value)
+
+
+def test_unknown_format(registry):
+    pieces = {"format": {"blocks": {"compressed": True, "bits": "fibers * ceil(length / 8)"}}}
+    formats = {"P": ["blocks"] * 4, "Q": ["uncompressed"] * 4, "Z": ["uncompressed"] * 4}
+    assert "tensor 'P': format 'blocks' has no counterpart" in refused(registry, pieces=pieces, formats=formats)
+
+
+def test_partial_mechanism(registry):
+    filters = [{"target": "Q", "leader": "P"}]
+    pieces = {"mechanism": {"look-ahead": {"action": "skip", "filters": filters, "effectiveness": 0.5}}}
+    text = refused(registry, pieces=pieces, places={"GLB": "look-ahead"})
+    assert "GLB: mechanism 'look-ahead' removes only some" in text
+
+
+@pytest.mark.parametrize(
+    ("density", "text"),
+    [
+        ({"type": "block", "density": 0.25, "block": [2, 2]}, "tensor 'Q': density type 'block' has no counterpart"),
+        ({"type": "n-of-m", "n": 1, "m": 3}, "tensor 'Q': 1:3 has no exact density"),
+    ],
+)
+def test_unknown_density(density, text, registry):
+    workload = worked_example.table()["workload"]
+    workload["density"] = {**workload["density"], "Q": density}
+    assert text in refused(registry, workload=workload)
+
+
+def test_width_that_does_not_divide(registry):
+    pieces = {"format": {"odd": {"compressed": True, "metadata": "fibers * length", "metadata_bits": "3"}}}
+    formats = {"P": ["odd"] * 4, "Q": ["uncompressed"] * 4, "Z": ["uncompressed"] * 4}
+    assert "tensor 'P' at DRAM: metadata of 3 bits does not divide" in refused(registry, pieces=pieces, formats=formats)
+
+
+def test_formats_are_known_by_what_they_count(registry):
+    codes = {name: formats.code_of(registry.get("format", name)) for name in registry.names("format")}
+    built_in = {"uncompressed": "UOP", "offset-pair": "UOP", "bitmask": "B", "coordinate": "CP", "run-length": "RLE"}
+    assert built_in.items() <= codes.items()
+    same = {"name": "mine", "compressed": True, "bits": "fibers * length"}
+    assert formats.code_of(registry.build("format", same)) == "B"
+
+
+# --------------------------------------------------------------------------------------------------------------- YAML
+
+
+def test_yaml_text_reads_back():
+    import yaml
+
+    table = {
+        "a": {"on": True, "list": [1, 2.5], "nested": [[["m"], ["n", "y"]]], "empty": []},
+        "rows": [{"name": "PEB[0..3]", "energy": 1e-7, "deep": {"x": 1e30}}, {"name": "no", "energy": 0.1}],
+        "n": "m=1 k=2",
+        "text": 'quote " and: colon # and ~',
+    }
+    assert yaml.safe_load(yaml_text.dumps(table, "a comment\nin two lines")) == table
+    with pytest.raises(ValueError):
+        yaml_text.dumps({"energy": float("inf")})
