@@ -1,0 +1,84 @@
+"""No design evaluates below the lower bound: random, repaired and searched designs on many problems."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import sparsemap
+from sparsemap.loading import load
+
+REGISTRY = load()
+CONV = "Z[k, p, q] = P[c, {stride}*p + r, {stride}*q + s] * Q[k, c, r, s]"
+
+
+def bound_of(problem: sparsemap.Problem) -> tuple[float, float]:
+    bound = problem.cost_model.lower_bound(problem)
+    assert bound is not None
+    return float(bound.energy_pj[0]), float(bound.cycles[0])
+
+
+def assert_bounded(problem: sparsemap.Problem, genomes: np.ndarray) -> None:
+    evaluation = problem.evaluator.evaluate(genomes)
+    energy, cycles = bound_of(problem)
+    valid = evaluation.valid
+    assert (evaluation.energy_pj[valid] >= energy).all()
+    assert (evaluation.cycles[valid] >= cycles).all()
+
+
+@pytest.mark.parametrize(
+    "workload, hardware",
+    [
+        ("mm1", "edge"), ("mm3", "cloud"), ("mm7", "mobile"), ("mm12", "edge"), ("conv4", "cloud"), ("conv11", "mobile"),
+        ("batched-matmul-8x64x64x64", "clustered"), ("mm1", "scnn-like"), ("conv1", "eyeriss-like"),
+    ],
+)  # fmt: skip
+def test_searched_designs_stay_above_the_bound(workload: str, hardware: str) -> None:
+    problem = sparsemap.load_problem(workload, hardware, registry=REGISTRY)
+    rng = np.random.default_rng(1)
+    assert_bounded(problem, problem.space.repair(problem.space.sample(2000, rng), rng))
+    for objective in ("edp", "energy", "delay"):
+        searched = sparsemap.load_problem(workload, hardware, objective=objective, registry=REGISTRY)
+        result = sparsemap.search(searched, budget=1500, seed=0)
+        assert result.best is not None
+        energy, cycles = bound_of(searched)
+        assert result.best.energy_pj >= energy
+        assert result.best.cycles >= cycles
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
+    """Random sizes, densities, fan-outs, capacities and bandwidths; matmul and convolutions with stride."""
+    draw = data.draw
+    size = st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 32])
+    density = st.sampled_from([1e-4, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0])
+    if draw(st.booleans()):
+        einsum, dims = "Z[m, n] = P[m, k] * Q[k, n]", "mkn"
+        sizes = {d: draw(size) for d in dims}
+    else:
+        einsum = CONV.format(stride=draw(st.sampled_from([1, 2])))
+        sizes = {d: draw(st.sampled_from([1, 2, 3, 4])) for d in "kcpqrs"}
+    spec = {"einsum": einsum, "dims": sizes, "density": {"P": draw(density), "Q": draw(density)}}
+    if draw(st.booleans()):
+        spec["density"]["Z"] = draw(density)
+    bandwidth = st.sampled_from(["0.5 words/cycle", "4 words/cycle", "unlimited"])
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": draw(bandwidth), "gate_skip": draw(st.booleans())},
+        {"name": "GLB", "class": "sram", "capacity": "64 KB", "fanout": draw(st.sampled_from([1, 4, 16])), "gate_skip": True},
+        {
+            "name": "PEB", "class": "sram", "capacity": "8 KB", "fanout": draw(st.sampled_from([1, 2, 8])),
+            "gate_skip": True, "read_bandwidth": draw(bandwidth), "write_bandwidth": draw(bandwidth),
+        },
+    ]  # fmt: skip
+    hardware = {"technology": "12nm", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
+    problem = sparsemap.load_problem(spec, hardware, registry=REGISTRY)
+    rng = np.random.default_rng(draw(st.integers(0, 9)))
+    assert_bounded(problem, problem.space.repair(problem.space.sample(400, rng), rng))
+    result = sparsemap.search(problem, budget=400, seed=0)
+    if result.best is not None:
+        energy, cycles = bound_of(problem)
+        assert result.best.energy_pj >= energy
+        assert result.best.cycles >= cycles
