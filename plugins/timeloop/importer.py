@@ -27,14 +27,16 @@ def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
         raise SpecError.at(file, "problem.shape.flatten", "flattened dimensions are not supported")
     dims = [str(dim) for dim in _list(shape, "dimensions", file)]
     sizes = {dim: _whole(instance, dim, file) for dim in dims}
-    einsum, names = _einsum(shape, instance, file)
+    spaces = _spaces(shape, file)
+    lone = [dim for dim in dims if sizes[dim] == 1 and not any(dim in _dims(space, file) for space in spaces[:2])]
+    einsum = _einsum(spaces, _coefficients(shape, instance), lone, file)
     table = {
         "kind": "workload",
         "name": name or _slug(str(shape.get("name") or path.stem)),
         "source": f"Timeloop problem {path.name}",
         "einsum": einsum,
-        "dims": sizes,
-        "density": {tensor: _density(instance, tensor, file) for tensor in names},
+        "dims": {dim: size for dim, size in sizes.items() if dim not in lone},
+        "density": {str(space["name"]): _density(instance, str(space["name"]), file) for space in spaces},
     }
     return table
 
@@ -75,12 +77,8 @@ def _named_shape(path: Path, shape: str, file: str) -> Any:
 # ----------------------------------------------------------------------------------------------------------- the einsum
 
 
-def _einsum(shape: Table, instance: Table, file: str) -> tuple[str, list[str]]:
-    """The einsum, and the names of its tensors, operands first."""
-    coefficients = {
-        str(row["name"]): int(instance.get(row["name"], row.get("default", 1)))
-        for row in shape.get("coefficients") or ()
-    }
+def _spaces(shape: Table, file: str) -> list[Table]:
+    """The tables of the two operands, then of the output."""
     spaces = _list(shape, "data_spaces", file)
     operands = [space for space in spaces if not space.get("read_write")]
     outputs = [space for space in spaces if space.get("read_write")]
@@ -88,20 +86,35 @@ def _einsum(shape: Table, instance: Table, file: str) -> tuple[str, list[str]]:
         found = f"{len(operands)} read-only and {len(outputs)} read-write tensors"
         text = f"{found}; SparseMap takes two operands and one output"
         raise SpecError.at(file, "problem.shape.data-spaces", text)
-    texts = [_access(space, coefficients, file) for space in (*outputs, *operands)]
-    return f"{texts[0]} = {texts[1]} * {texts[2]}", [str(space["name"]) for space in (*operands, *outputs)]
+    return [*operands, *outputs]
 
 
-def _access(space: Table, coefficients: Table, file: str) -> str:
-    path = f"problem.shape.data-spaces.{space.get('name')}.projection"
-    ranks = []
-    for rank in _list(space, "projection", file):
-        terms = [rank] if isinstance(rank, str) else [[term] if isinstance(term, str) else term for term in rank]
-        ranks.append(" + ".join(_term(term, coefficients, file, path) for term in terms))
-    return f"{space['name']}[{', '.join(ranks)}]"
+def _coefficients(shape: Table, instance: Table) -> dict[str, int]:
+    rows = shape.get("coefficients") or ()
+    return {str(row["name"]): int(instance.get(row["name"], row.get("default", 1))) for row in rows}
 
 
-def _term(term: Any, coefficients: Table, file: str, path: str) -> str:
+def _ranks(space: Table, file: str) -> list[list[Any]]:
+    """Terms by rank; a plain name stands for a rank or a term of its own."""
+    return [[rank] if isinstance(rank, str) else list(rank) for rank in _list(space, "projection", file)]
+
+
+def _dims(space: Table, file: str) -> set[str]:
+    return {term if isinstance(term, str) else str(term[0]) for rank in _ranks(space, file) for term in rank}
+
+
+def _einsum(spaces: list[Table], coefficients: Mapping[str, int], lone: list[str], file: str) -> str:
+    """`lone` dimensions of size one index the output only: Timeloop's way to say that it is a single value."""
+    texts = []
+    for space in spaces:
+        path = f"problem.shape.data-spaces.{space.get('name')}.projection"
+        ranks = [rank for rank in _ranks(space, file) if not any(rank in ([dim], [[dim]]) for dim in lone)]
+        sums = (" + ".join(_term(term, coefficients, file, path) for term in rank) for rank in ranks)
+        texts.append(f"{space['name']}[{', '.join(sums)}]")
+    return f"{texts[2]} = {texts[0]} * {texts[1]}"
+
+
+def _term(term: Any, coefficients: Mapping[str, int], file: str, path: str) -> str:
     if isinstance(term, str):
         return term
     dim, *names = (str(part) for part in term)

@@ -42,6 +42,18 @@ def test_round_trip(name, registry, tmp_path):
     assert workload.loops(registry) == problem.workload.loops(registry)
 
 
+def test_single_value(registry, tmp_path):
+    """Timeloop has no tensor without index: a dimension of size one that nothing else has stands in."""
+    table = {"name": "dot", "einsum": "Z[] = A[k] * B[k]", "dims": {"k": 16}, "density": {"A": 0.5, "B": 0.5, "Z": 1.0}}
+    problem = load_problem(table, "edge", registry=registry)
+    file = tmp_path / "problem.yaml"
+    written = problem_table(problem, Names.of(problem))
+    assert written["problem"]["shape"]["data-spaces"][2]["projection"] == [[["A"]]]
+    assert written["problem"]["instance"]["A"] == 1
+    file.write_text(yaml_text.dumps(written))
+    assert registry.build("workload", read_problem(file)).loops(registry) == problem.workload.loops(registry)
+
+
 CONVOLUTION = """
 problem:
   shape:
