@@ -67,7 +67,7 @@ class Evaluation:
             np.concatenate([p.energy_pj for p in parts]),
             np.concatenate([p.cycles for p in parts]),
             np.concatenate([p.reasons for p in parts]),
-            parts[0].reason_names,
+            max((p.reason_names for p in parts), key=len),  # a block with bad results has one name more
         )
 
 

@@ -80,17 +80,19 @@ class ToyWorkload(Workload):
 
 
 def toy_registry() -> Registry:
-    """The toy pieces, and the operators and searchers of the built-in plugins with their specs."""
+    """The toy pieces; evolution, memetic and random search with their specs (other baselines have their own tests)."""
     import tomllib
     from pathlib import Path
 
     import sparsemap_plugins.baselines
     import sparsemap_plugins.evolution
+    import sparsemap_plugins.memetic
     import sparsemap_specs
 
     registry = Registry()
-    evolution, baselines = sparsemap_plugins.evolution, sparsemap_plugins.baselines
-    types = [*evolution.register_operators(), *evolution.register_searchers(), *baselines.register_searchers()]
+    evolution, memetic = sparsemap_plugins.evolution, sparsemap_plugins.memetic
+    searchers = [*evolution.register_searchers(), *memetic.register_searchers()]
+    types = [*evolution.register_operators(), *searchers, sparsemap_plugins.baselines.RandomSearch]
     for cls in [ToyGenes, ToyModel, ToyObjective, ToyWorkload, *types]:
         registry.add_type(cls, Origin("toy"))
     for path in sorted((Path(next(iter(sparsemap_specs.__path__))) / "searchers").glob("*.toml")):

@@ -41,11 +41,11 @@ class Calibrated:
 
 @attrs.frozen(kw_only=True)
 class Calibration:
-    """Its cost counts against the budget and shrinks with it: trials are dropped first, then values per gene.
+    """Its cost counts against the budget and shrinks with it: values per gene are dropped first, then trials.
 
     The paper leaves open which combination is fixed. Here it is a valid random design, another one for every trial as
     far as there are some: around an invalid one most values are invalid too, and say nothing. So random probes come
-    first.
+    first, and go on until one is valid: without a valid design there is nothing that any method could go on from.
     """
 
     trials: int = attrs.field(default=8, validator=attrs.validators.ge(1))
@@ -55,7 +55,7 @@ class Calibration:
     threshold: float = attrs.field(default=0.75, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     """The paper's 3/4 in Eq. 4."""
     share: float = attrs.field(default=0.1, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
-    """Largest share of the budget that probes and trials may use."""
+    """Largest share of the budget that probes and trials may use, if a probe is valid."""
     probes: float = attrs.field(default=0.25, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     """Part of that share that is spent on random designs before the first trial."""
 
@@ -66,19 +66,18 @@ class Calibration:
         if trials == 0:
             return Calibrated.nothing(space)
         cost = trial_cost(space, values)
-        seen = [(yield space.sample(max(allowance - trials * cost, 1), rng))]
+        probes = max(allowance - trials * cost, 1)
+        found = valid((yield space.sample(probes, rng)))
+        while not len(found):
+            found = valid((yield space.sample(cost, rng)))
         tried: list[Scored] = []
         by_trial: list[Array] = []
         for trial in range(trials):
-            bases = valid(Scored.join(seen)).genomes
-            if not len(bases):  # nothing valid to vary yet: random designs tell more than neighbours of an invalid one
-                seen.append((yield space.sample(cost, rng)))
-                continue
-            genomes, genes = trial_genomes(bases[trial % len(bases)], values, space, rng)
+            genomes, genes = trial_genomes(found.genomes[trial % len(found)], values, space, rng)
             tried.append((yield genomes))
             by_trial.append(trial_sensitivity(tried[-1], genes[: len(tried[-1])], len(space)))
         sensitivity = mean_sensitivity(np.array(by_trial).reshape(len(by_trial), len(space)))
-        pool = unique(valid(Scored.join([*seen, *tried])))
+        pool = unique(valid(Scored.join([found, *tried])))
         return Calibrated(sensitivity, high_genes(sensitivity, self.threshold), pool)
 
     def _fit(self, space: Space, allowance: int) -> tuple[int, int]:

@@ -101,10 +101,15 @@ def test_a_budget_too_small_for_a_trial_calibrates_nothing():
     assert not calibrated.high.any()
 
 
-def test_without_any_valid_design_nothing_is_high_and_the_share_still_holds():
+def test_probes_go_on_until_one_is_valid_and_only_then_are_genes_varied():
     problem = toy_problem()
-    generator = Calibration().measure(problem.space, Budget(3000), np.random.default_rng(0))
-    calibrated, batches = run(generator, lambda genomes: np.full(len(genomes), INF))
-    assert not calibrated.high.any()
-    assert len(calibrated.pool) == 0
-    assert sum(map(len, batches)) <= 300
+    left = [7]
+
+    def score(genomes):
+        left[0] -= 1
+        return np.full(len(genomes), INF) if left[0] > 0 else toy_scores(problem)(genomes)
+
+    calibrated, batches = run(Calibration().measure(problem.space, Budget(3000), np.random.default_rng(0)), score)
+    assert calibrated.sensitivity[:2].min() > calibrated.sensitivity[2:].max()
+    assert all(len(np.unique(batch[:, 0])) == 6 for batch in batches[:7])
+    assert len(calibrated.pool) > 0
