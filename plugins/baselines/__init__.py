@@ -1,12 +1,14 @@
-"""Classical search methods to compare with. Those that need another package are absent where it is not installed."""
+"""Classical search methods to compare with. Those that need another package import it when their search starts."""
 
 from sparsemap.hookspecs import hookimpl
 
+from .gamma import Gamma
 from .random_search import RandomSearch
+from .swarms import ParticleSwarm, PopulationAdaptation
 
-__all__ = ["RandomSearch", "register_searchers"]
+__all__ = ["Gamma", "ParticleSwarm", "PopulationAdaptation", "RandomSearch", "register_searchers"]
 
 
 @hookimpl
 def register_searchers() -> list[type]:
-    return [RandomSearch]
+    return [Gamma, ParticleSwarm, PopulationAdaptation, RandomSearch]
