@@ -1,0 +1,202 @@
+"""`sparsemap run`: cells, resuming, tables, failures, and that workers change nothing."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sparsemap import parallel
+from sparsemap.cli import cli
+from sparsemap.specs import Study
+
+STUDY = """
+kind = "study"
+name = "small"
+workloads = ["mm1", "mm3"]
+hardware = ["cloud"]
+searchers = ["random"]
+seeds = [0, 1]
+budget = 500
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("study.toml").write_text(STUDY)
+    return tmp_path
+
+
+def run(*args, code=0):
+    done = CliRunner().invoke(cli, ["run", *map(str, args)])
+    assert done.exit_code == code, (done.exit_code, done.stdout, done.stderr, done.exception)
+    return done
+
+
+def rows(folder="out"):
+    return list(csv.DictReader(Path(folder, "table.csv").read_text().splitlines()))
+
+
+def test_every_cell_has_a_folder_and_a_row():
+    run("study.toml", "--out", "out")
+    names = {path.name for path in Path("out").iterdir() if path.is_dir()}
+    assert names == {f"{w}--cloud--random--seed{s}" for w in ("mm1", "mm3") for s in (0, 1)}
+    assert [(row["workload"], row["seed"]) for row in rows()] == [
+        ("mm1", "0"),
+        ("mm1", "1"),
+        ("mm3", "0"),
+        ("mm3", "1"),
+    ]
+    header = ["workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "evaluations", "valid_fraction"]
+    assert list(rows()[0]) == header
+    assert Path("out/table.md").read_text().startswith("| workload | hardware |")
+
+
+def test_a_row_has_the_numbers_of_the_cell_in_full():
+    run("study.toml", "--out", "out")
+    result = json.loads(Path("out/mm1--cloud--random--seed1/result.json").read_text())
+    assert float(rows()[1]["edp"]) == result["edp"] and float(rows()[1]["cycles"]) == result["cycles"]
+
+
+def test_results_do_not_depend_on_the_number_of_workers():
+    pytest.importorskip("joblib")
+    run("study.toml", "--out", "one")
+    run("study.toml", "--out", "two", "--jobs", 2)
+    assert Path("one/table.csv").read_text() == Path("two/table.csv").read_text()
+    for name in ("design.toml", "history.csv"):
+        cell = f"mm1--cloud--random--seed0/{name}"
+        assert Path("one", cell).read_text() == Path("two", cell).read_text()
+
+
+def test_finished_cells_are_kept():
+    run("study.toml", "--out", "out")
+    result = Path("out/mm1--cloud--random--seed0/result.json")
+    result.write_text(result.read_text().replace('"seconds": ', '"seconds": 12345'))
+    kept = result.read_text()
+    Path("out/mm3--cloud--random--seed0/result.json").unlink()
+    done = run("study.toml", "--out", "out")
+    assert "4 cells, 3 kept from earlier" in done.stderr
+    assert result.read_text() == kept
+    assert Path("out/mm3--cloud--random--seed0/result.json").exists()
+
+
+def test_cells_that_the_study_changes_are_run_again():
+    run("study.toml", "--out", "out")
+    Path("study.toml").write_text(STUDY.replace("500", "600"))
+    run("study.toml", "--out", "out")
+    assert {row["evaluations"] for row in rows()} == {"600"}
+
+
+def test_cells_whose_files_change_are_run_again():
+    layer = Path("layer.toml")
+    text = (
+        'kind = "workload"\nname = "layer"\neinsum = "Z[m, n] = P[m, k] * Q[k, n]"\n'
+        "dims = {{ m = {m}, k = 8, n = 8 }}\ndensity = {{ P = 0.5, Q = 0.5 }}\n"
+    )
+    layer.write_text(text.format(m=8))
+    Path("study.toml").write_text(STUDY.replace('["mm1", "mm3"]', '["layer.toml"]').replace("[0, 1]", "[0]"))
+    run("study.toml", "--out", "out")
+    first = rows()
+    assert [row["workload"] for row in first] == ["layer"]
+    layer.write_text(text.format(m=16))
+    run("study.toml", "--out", "out")
+    assert rows()[0]["edp"] != first[0]["edp"]
+
+
+def test_paths_are_relative_to_the_study(folder, monkeypatch):
+    Path("there").mkdir()
+    Path("there/chip.toml").write_text('kind = "hardware"\nname = "chip"\nextends = "cloud"\n')
+    Path("there/study.toml").write_text(STUDY.replace('"cloud"', '"chip.toml"'))
+    run("there/study.toml", "--out", "out")
+    assert {row["hardware"] for row in rows()} == {"chip"}
+
+
+def test_interrupted_and_damaged_cells_are_run_again():
+    run("study.toml", "--out", "out")
+    first, second = (Path(f"out/mm1--cloud--random--seed{seed}/result.json") for seed in (0, 1))
+    first.write_text(json.dumps({**json.loads(first.read_text()), "interrupted": True}))
+    second.write_text("{")
+    done = run("study.toml", "--out", "out")
+    assert "2 kept from earlier" in done.stderr
+    assert json.loads(second.read_text())["evaluations"] == 500
+
+
+def test_a_cell_that_fails_is_named_and_the_others_are_kept():
+    Path("study.toml").write_text(STUDY.replace('"mm3"', '"mm33"'))
+    done = run("study.toml", "--out", "out", code=2)
+    assert "mm33 on cloud with random, seed 0: no workload 'mm33'; did you mean 'mm3'?" in done.stderr
+    assert "2 of 4 cells failed" in done.stderr
+    assert [row["edp"] != "" for row in rows()] == [True, True, False, False]
+    assert not Path("out/mm33--cloud--random--seed0/result.json").exists()
+
+
+def test_ctrl_c_keeps_finished_cells(monkeypatch):
+    search, calls = parallel.search, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return search(*args)
+
+    monkeypatch.setattr(parallel, "search", interrupted)
+    run("study.toml", "--out", "out", code=130)
+    assert [(row["workload"], row["seed"]) for row in rows()] == [("mm1", "0"), ("mm1", "1")]
+    done = run("study.toml", "--out", "out")
+    assert "4 cells, 2 kept from earlier" in done.stderr
+
+
+def test_json_is_the_table():
+    table = json.loads(run("study.toml", "--out", "out", "--json").stdout)
+    assert len(table) == 4 and table[0]["workload"] == "mm1" and table[0]["evaluations"] == 500
+
+
+def test_quiet_prints_nothing():
+    done = run("study.toml", "--out", "out", "--quiet")
+    assert done.stdout == done.stderr == ""
+
+
+def test_without_a_folder_nothing_is_run(folder):
+    done = run("study.toml", code=2)
+    assert "give --out DIR" in done.stderr
+    assert [path.name for path in folder.iterdir()] == ["study.toml"]
+
+
+def test_the_study_may_name_its_folder():
+    Path("study.toml").write_text(STUDY + 'out = "results"\n')
+    run("study.toml")
+    assert len(rows("results")) == 4
+
+
+def test_a_space_may_differ_by_searcher():
+    Path("study.toml").write_text(
+        STUDY.replace('["mm1", "mm3"]', '["mm1"]')
+        + '[spaces.random]\nextends = "paper"\nformats = { candidates = ["uncompressed"] }\n'
+    )
+    run("study.toml", "--out", "out")
+    cell = json.loads(Path("out/mm1--cloud--random--seed0/cell.json").read_text())
+    assert cell["space"]["formats"] == {"candidates": ["uncompressed"]}
+
+
+def test_more_workers_than_joblib_allows_are_explained(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    done = run("study.toml", "--out", "out", "--jobs", 2, code=2)
+    assert "pip install 'sparsemap[parallel]'" in done.stderr
+    run("study.toml", "--out", "out")
+
+
+def test_files_of_one_name_in_two_folders_are_two_workloads(tmp_path):
+    study = Study(name="s", workloads=("a/mm.toml", "b/mm.toml", "mm1", "mm1"), hardware=("edge",))
+    cells = parallel.cells_of(study, tmp_path)
+    assert [cell.workload for cell in cells] == ["a-mm", "b-mm", "mm1"]
+    assert len({cell.folder for cell in cells}) == 3
+
+
+def test_tables_show_missing_numbers_as_such():
+    row = {"workload": "a|b", "hardware": "h", "searcher": "s", "seed": 0} | dict.fromkeys(parallel.NUMBERS)
+    assert parallel.markdown_text([row]).splitlines()[2].startswith("| a\\|b ")
+    assert parallel.csv_text([row]).splitlines()[1] == "a|b,h,s,0,,,,,"

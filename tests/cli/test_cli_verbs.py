@@ -1,0 +1,261 @@
+"""The verbs that only look: evaluate, show, export, list, describe, check, plugins; help, errors and plugin verbs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from sparsemap.cli import cli
+from sparsemap.cli_group import Verbs
+
+VERBS = ["search", "run", "evaluate", "show", "export", "list", "describe", "check", "plugins"]
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def design(tmp_path_factory):
+    out = tmp_path_factory.mktemp("design")
+    run("search", "mm1", "edge-16gbps", "--budget", 500, "--out", out)
+    return out / "design.toml"
+
+
+def run(*args, code=0, **more):
+    done = CliRunner().invoke(cli, [str(arg) for arg in args], **more)
+    assert done.exit_code == code, (done.exit_code, done.stdout, done.stderr, done.exception)
+    return done
+
+
+# ------------------------------------------------------------------------------------------------------------ designs
+
+
+def test_evaluate_agrees_with_the_search(design):
+    result = json.loads((design.parent / "result.json").read_text())
+    table = json.loads(run("evaluate", design, "--json").stdout)
+    assert table["valid"] is True and table["reasons"] == []
+    assert {key: table[key] for key in ("edp", "energy_pj", "cycles", "score")} == {
+        key: result[key] for key in ("edp", "energy_pj", "cycles", "score")
+    }
+
+
+def test_evaluate_prints_a_report(design):
+    text = run("evaluate", design).stdout
+    assert text.startswith("mm1 on edge-16gbps\n") and "DRAM ──" in text and "search " not in text
+
+
+def test_evaluate_says_why_a_design_is_not_valid(design):
+    Path("small.toml").write_text(design.read_text().replace('"1 KB"', '"2 B"').replace('"128 KB"', '"2 B"'))
+    done = run("evaluate", "small.toml", code=1)
+    assert "small.toml: the design is not valid" in done.stderr and "GLB: needs " in done.stderr
+    table = json.loads(run("evaluate", "small.toml", "--json", code=1).stdout)
+    assert table["valid"] is False and "capacity:GLB" in table["reasons"] and table["edp"] is None
+
+
+def test_show_loopnest_and_breakdown(design):
+    assert run("show", "loopnest", design).stdout.startswith("DRAM ──")
+    assert "total" in run("show", "breakdown", design).stdout
+
+
+def test_export_writes_where_it_is_told(design, tmp_path):
+    done = run("export", design, "csv", "--out", "there")
+    assert done.stdout.strip() == os.path.join("there", "energy.csv")
+    assert (tmp_path / "there" / "energy.csv").read_text().startswith("level,tensor,energy_pj\n")
+    assert "did you mean 'csv'" in run("export", design, "csvv", code=2).stderr
+
+
+def test_a_design_file_that_is_not_there():
+    done = run("evaluate", "nowhere.toml", code=2)
+    assert done.stderr == "nowhere.toml: no such file\n"
+
+
+# -------------------------------------------------------------------------------------------------------------- space
+
+
+def test_space_with_four_memory_levels():
+    lines = run("show", "space", "--hardware", "clustered", "--workload", "matmul-128x1024x128").stdout.splitlines()
+    assert lines[0] == "mapping levels  L1_T  L2_T L2_S  L3_T L3_S  L4_T L4_S"
+    assert [line.split()[:4] for line in lines[1:5]] == [
+        ["orders", "7", "genes", "1..6"],
+        ["tiling", "24", "genes", "1..7"],
+        ["formats", "15", "genes", "0..4"],
+        ["gate-skip", "4", "genes", "0..6"],
+    ]
+    assert "7 of m, 10 of k, 7 of n" in lines[2]
+    assert lines[3].endswith("5 each of P, Q, Z")
+    assert lines[4].endswith("GLB, Cluster, PE, MAC")
+    assert lines[5].startswith("total") and "50 genes" in lines[5]
+
+
+def test_space_says_what_is_padded_and_can_list_genes():
+    Path("odd.toml").write_text(
+        'kind = "workload"\nname = "odd"\neinsum = "Z[m, n] = P[m, k] * Q[k, n]"\n'
+        "dims = { m = 31, k = 8, n = 8 }\ndensity = { P = 0.5, Q = 0.5 }\n"
+    )
+    text = run("show", "space", "--hardware", "edge", "--workload", "odd.toml", "--genes").stdout
+    assert "padded  m 31 -> 32" in text and "order.L1_T" in text and "tile.m.1" in text
+
+
+# ------------------------------------------------------------------------------------------------------------- pieces
+
+
+def test_list_kinds_and_pieces():
+    assert "workload" in run("list").stdout
+    text = run("list", "workload").stdout
+    assert text.index("\nmm2 ") < text.index("\nmm10 ")
+    assert run("list", "workloads").stdout == text
+    assert "mm3" in json.loads(run("list", "workload", "--json").stdout)
+    assert "no kind 'wrkload'; did you mean 'workload'?" in run("list", "wrkload", code=2).stderr
+
+
+def test_list_names_types_that_need_a_spec():
+    assert "rank-formats" in run("list", "segment").stdout
+
+
+def test_describe_says_fields_meaning_and_origin():
+    text = run("describe", "hardware", "cloud").stdout
+    for part in ("hardware cloud", "plugin specs", "cloud.toml", 'clock = "1 GHz"', '{ name = "DRAM"'):
+        assert part in text
+    assert "One table per storage level, outermost first" in " ".join(text.split())
+
+
+def test_describe_types_and_their_required_fields():
+    assert "required" in run("describe", "workload", "einsum").stdout
+    assert "word_bits" in run("describe", "memory-level", "sram").stdout
+
+
+def test_describe_as_json():
+    table = json.loads(run("describe", "format", "bitmask", "--json").stdout)
+    assert table["name"] == "bitmask" and {"key", "value", "state", "doc"} == table["fields"][0].keys()
+    assert "did you mean 'bitmask'" in run("describe", "format", "bitmaks", code=2).stderr
+
+
+def test_every_piece_can_be_described():
+    from sparsemap.cli_describe import described
+    from sparsemap.loading import load
+
+    registry = load()
+    for kind in registry.kinds():
+        for name in {*registry.names(kind), *registry.types(kind)}:
+            assert described(registry, kind, name).text(80)
+
+
+def test_plugins_with_their_hooks():
+    assert "register_exporters" in run("plugins").stdout
+    table = json.loads(run("plugins", "--json").stdout)
+    assert {"name": "reports", "hooks": ["register_exporters"]}.items() <= next(
+        {key: row[key] for key in ("name", "hooks")} for row in table if row["name"] == "reports"
+    ).items()
+
+
+# -------------------------------------------------------------------------------------------------------------- check
+
+
+def test_check_tells_all_problems_of_all_files_at_once(design):
+    Path("chip.toml").write_text(
+        'kind = "hardware"\nname = "chip"\nlevels = [\n'
+        '  { name = "DRAM", class = "dram", bandwith = "1 GB/s" },\n  { name = "GLB", class = "sramm" },\n]\n'
+    )
+    Path("layer.toml").write_text('kind = "workload"\nname = "layer"\neinsum = "Z[m, n] = P[m, k] * Q[k, n]"\n')
+    Path("kindless.toml").write_text('name = "x"\n')
+    Path("fine.toml").write_text('kind = "objective"\nname = "fine"\nscore = "energy_pj"\n')
+    done = run("check", "chip.toml", "layer.toml", "kindless.toml", "fine.toml", design, code=1)
+    assert "did you mean 'bandwidth'" in done.stderr
+    assert "layer.toml: dims: missing" in done.stderr and "layer.toml: density: missing" in done.stderr
+    assert "kindless.toml: kind: missing" in done.stderr
+    assert "fine.toml: fine" in done.stdout and "design.toml: fine" in done.stdout
+
+
+def test_check_looks_at_what_follows_from_a_spec():
+    Path("space.toml").write_text('kind = "space"\nname = "s"\nsegments = ["orders"]\norders = { type = "cantor" }\n')
+    assert "needs column" in run("check", "space.toml", code=1).stderr
+    Path("study.toml").write_text('kind = "study"\nname = "s"\nworkloads = ["mm33"]\nhardware = ["cluod"]\n')
+    done = run("check", "study.toml", code=1)
+    assert "study.toml: workloads[0]: no workload 'mm33'; did you mean 'mm3'?" in done.stderr
+    assert "study.toml: hardware[0]: no hardware 'cluod'; did you mean 'cloud'?" in done.stderr
+    Path("layer.toml").write_text(
+        'kind = "workload"\nname = "l"\neinsum = "Z[m, n] = P[m, k] * Q[k, n]"\n'
+        "dims = { m = 4, k = 4 }\ndensity = { P = 0.5 }\n"
+    )
+    assert "layer.toml" in run("check", "layer.toml", code=1).stderr
+
+
+def test_check_takes_folders():
+    import sparsemap_specs
+
+    (folder,) = sparsemap_specs.__path__
+    lines = run("check", folder).stdout.splitlines()
+    assert len(lines) > 40 and all(line.endswith(": fine") for line in lines)
+
+
+# ------------------------------------------------------------------------------------------------------ help and errors
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb):
+    text = run(verb, "--help").stdout
+    assert text.startswith("Usage: ") and len(text.splitlines()) > 4
+
+
+def test_help_lists_the_verbs():
+    text = run("--help").stdout
+    assert all(f"\n  {verb} " in text for verb in VERBS)
+
+
+def test_version():
+    import sparsemap
+
+    assert run("--version").stdout == f"sparsemap {sparsemap.__version__}\n"
+
+
+def test_unknown_verbs_are_answered_with_the_nearest():
+    assert "no command 'serach'; did you mean 'search'?" in run("serach", code=2).stderr
+
+
+def test_plugins_may_add_verbs(tmp_path):
+    plugin = tmp_path / "plugins" / "greeting"
+    plugin.mkdir(parents=True)
+    (plugin / "__init__.py").write_text(
+        "import click\nfrom sparsemap import hookimpl\n"
+        "@click.command()\ndef greet():\n    '''Say hello.'''\n    click.echo('hello')\n"
+        "@hookimpl\ndef register_commands(cli):\n    cli.add_command(greet)\n"
+    )
+    env = {**os.environ, "SPARSEMAP_PLUGIN_DIRS": str(tmp_path / "plugins")}
+    command = [sys.executable, "-m", "sparsemap"]
+    assert "Say hello." in subprocess.run([*command, "--help"], env=env, capture_output=True, text=True).stdout
+    assert subprocess.run([*command, "greet"], env=env, capture_output=True, text=True).stdout == "hello\n"
+
+
+def test_a_broken_plugin_does_not_break_help(tmp_path):
+    plugin = tmp_path / "plugins" / "broken"
+    plugin.mkdir(parents=True)
+    (plugin / "__init__.py").write_text("1 / 0\n")
+    env = {**os.environ, "SPARSEMAP_PLUGIN_DIRS": str(tmp_path / "plugins")}
+    done = subprocess.run([sys.executable, "-m", "sparsemap", "--help"], env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and "search" in done.stdout
+    assert "broken" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_closed_pipe_is_no_error():
+    shell = f"{sys.executable} -m sparsemap list workload | head -n 1"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+    assert done.stdout and done.stderr == ""
+
+
+def test_help_does_not_load_the_pieces():
+    code = "import sys; from sparsemap.cli import cli; cli(['search', '--help'], standalone_mode=False); "
+    code += "sys.exit(any(name in sys.modules for name in ('rich', 'joblib', 'sparsemap_plugins')))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_the_group_can_hold_other_verbs():
+    group = Verbs("other")
+    group.add_command(click.Command("one", callback=lambda: click.echo("1")))
+    assert CliRunner().invoke(group, ["one"]).output == "1\n"

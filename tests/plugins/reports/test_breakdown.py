@@ -1,0 +1,147 @@
+"""Energies and cycles by level add up, and a cost model that tells less still has a breakdown."""
+
+import csv
+import json
+import tomllib
+
+import numpy as np
+import pytest
+from sparsemap_plugins.reports.breakdown import Breakdown, breakdown_lines
+from sparsemap_plugins.reports.text import aligned, percent
+
+from sparsemap import load_problem, search
+from sparsemap.errors import SearchError
+from sparsemap.result import result_around
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return load_problem("mm1", "cloud")
+
+
+@pytest.fixture(scope="module")
+def result(problem):
+    return search(problem, budget=2000, searcher="random")
+
+
+def breakdown(problem, result):
+    detail = problem.evaluator.evaluate_designs(result.best.design, detail=True).detail
+    return Breakdown.of(problem, detail, result.best.energy_pj, result.best.cycles)
+
+
+def export(problem, result, name, tmp_path, **fields):
+    piece = problem.registry.build("exporter", {"type": name, **fields})
+    (path,) = piece.write(result, problem, tmp_path)
+    return path.read_text("utf-8")
+
+
+def test_energies_add_up_to_the_energy_of_the_design(problem, result):
+    found = breakdown(problem, result)
+    assert sum(row.energy_pj for row in found.rows) == pytest.approx(result.best.energy_pj)
+    for row in found.rows[:-1]:
+        assert sum(row.by_tensor.values()) == pytest.approx(row.energy_pj)
+    assert [row.name for row in found.rows] == ["DRAM", "GLB", "PEB", "MAC"]
+
+
+def test_the_slowest_level_bounds_the_cycles(problem, result):
+    found = breakdown(problem, result)
+    assert max(row.cycles for row in found.rows) == result.best.cycles
+
+
+def made(problem, level_cycles, compute_cycles):
+    detail = {"level_cycles": np.array(level_cycles)[:, None], "compute_cycles": np.array([compute_cycles])}
+    return Breakdown.of(problem, detail, 1.0, max(*level_cycles, compute_cycles))
+
+
+def test_what_bounds_the_cycles_has_a_name(problem):
+    assert made(problem, [90.0, 10.0, 10.0], 10.0).bound == "the bandwidth of DRAM"
+    assert made(problem, [90.0, 90.0, 10.0], 10.0).bound == "the bandwidth of DRAM and GLB"
+    assert made(problem, [10.0, 10.0, 10.0], 10.0).bound == "the MAC units"
+
+
+def test_levels_that_are_fast_enough_keep_up(problem):
+    lines = breakdown_lines(made(problem, [90.0, 10.0, 10.0], 10.0), problem)
+    assert lines[1].split()[-1] == "90" and lines[2].endswith("keeps up") and lines[4].split()[-1] == "10"
+
+
+def test_a_cost_model_without_detail_says_so(problem):
+    found = Breakdown.of(problem, {}, 1.0, 2.0)
+    assert found.bound == ""
+    assert breakdown_lines(found, problem) == ["the cost model does not say where energy and cycles go"]
+
+
+def test_bypassed_tensors_have_no_energy_at_a_level():
+    problem = load_problem("conv1", "scnn-like")
+    detail = {"energy_pj": np.ones((3, 4, 1))}
+    found = Breakdown.of(problem, detail, 1.0, 2.0)
+    assert list(found.rows[1].by_tensor) == ["P", "Z"]
+    assert "-" in breakdown_lines(found, problem)[2].split()
+
+
+def test_summary_has_numbers_design_energies_and_reasons(problem, result, tmp_path):
+    text = export(problem, result, "summary", tmp_path, width=80)
+    for part in (
+        "mm1 on cloud",
+        "EDP ",
+        "bound by ",
+        "2,000 designs",
+        "GLB ── ",
+        "total ",
+        "rejected designs by reason",
+    ):
+        assert part in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert not any(line != line.rstrip() for line in text.splitlines())
+
+
+def test_summary_of_a_design_that_no_search_found_has_no_line_about_a_search(problem, result, tmp_path):
+    text = export(problem, result_around(result.best), "summary", tmp_path)
+    assert "search" not in text and "rejected" not in text
+
+
+def test_summary_names_what_was_padded(tmp_path):
+    table = {
+        "name": "odd",
+        "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
+        "dims": {"m": 31, "k": 8, "n": 8},
+        "density": {"P": 0.5, "Q": 0.5},
+    }
+    problem = load_problem(table, "cloud")
+    text = export(problem, search(problem, budget=300), "summary", tmp_path)
+    assert "padded   m 31 -> 32" in text
+
+
+def test_csv_has_a_line_per_level_and_tensor(problem, result, tmp_path):
+    rows = list(csv.DictReader(export(problem, result, "csv", tmp_path).splitlines()))
+    assert [(row["level"], row["tensor"]) for row in rows][:3] == [("DRAM", "P"), ("DRAM", "Q"), ("DRAM", "Z")]
+    assert sum(float(row["energy_pj"]) for row in rows) == pytest.approx(result.best.energy_pj)
+
+
+def test_json_has_result_design_and_levels(problem, result, tmp_path):
+    table = json.loads(export(problem, result, "json", tmp_path))
+    assert table["edp"] == result.best.edp
+    assert table["design"]["mapping"].keys() == {level.name for level in problem.mapping_levels}
+    assert [level["name"] for level in table["levels"]] == ["DRAM", "GLB", "PEB", "MAC"]
+
+
+def test_toml_is_a_design_file(problem, result, tmp_path):
+    assert tomllib.loads(export(problem, result, "toml", tmp_path))["kind"] == "design"
+
+
+def test_a_result_without_design_has_nothing_to_write(problem, result, tmp_path):
+    import attrs
+
+    with pytest.raises(SearchError, match="no valid design"):
+        export(problem, attrs.evolve(result, best=None), "loop-nest", tmp_path)
+
+
+def test_best_draws_itself(result):
+    assert result.best.loop_nest().startswith("DRAM ──")
+
+
+def test_shares_do_not_look_like_nothing_or_all_when_they_are_not():
+    assert [percent(x) for x in (0, 0.001, 0.5, 0.999, 1)] == ["0 %", "<1 %", "50 %", "99 %", "100 %"]
+
+
+def test_aligned_columns():
+    assert aligned([["a", "1"], ["long", "20"]]) == ["a       1", "long   20"]

@@ -1,0 +1,194 @@
+"""The drawing of a design: first the paper's own (Fig. 13), then what is special about others."""
+
+import tomllib
+from types import SimpleNamespace
+
+import attrs
+import numpy as np
+import pytest
+from sparsemap_plugins.reports.loop_nest import loop_nest, loops_of, ranks_of
+from sparsemap_plugins.reports.wording import einsum_text, mechanism_text, symbols
+
+from sparsemap import Filter, design_file, load_problem
+from sparsemap.loading import load
+
+FIG_13 = """
+[workload]
+name = "fig13"
+einsum = "Z[m, n] = P[m, k] * Q[k, n]"
+dims = { m = 4, k = 8, n = 4 }
+density = { P = 0.5, Q = 0.5 }
+[hardware]
+name = "three-levels"
+levels = [
+  { name = "DRAM", class = "dram", bandwidth = "16 GB/s" },
+  { name = "GLB", class = "sram", capacity = "192 B", fanout = 16, gate_skip = true },
+  { name = "PEB", class = "sram", capacity = "64 B", fanout = 4, gate_skip = true },
+]
+compute = { name = "MAC", gate_skip = true }
+[mapping]
+L2_T = ["m=4"]
+L2_S = ["n=4"]
+L3_T = ["k=2"]
+L3_S = ["k=4"]
+[formats]
+P = ["uncompressed", "uncompressed", "bitmask", "bitmask", "coordinate"]
+Q = ["uncompressed", "uncompressed", "uncompressed", "uncompressed", "uncompressed"]
+Z = ["uncompressed", "uncompressed", "uncompressed", "uncompressed", "uncompressed"]
+[gate_skip]
+GLB = "skip-q-by-p"
+PEB = "none"
+MAC = "gate-both"
+"""
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load()
+
+
+@pytest.fixture(scope="module")
+def fig_13(registry):
+    problem, design = design_file.structure(tomllib.loads(FIG_13), registry)
+    detail = problem.evaluator.evaluate_designs(design, detail=True).detail
+    return problem, design, detail
+
+
+def test_the_design_of_fig_13_is_drawn_as_in_the_paper(fig_13):
+    problem, design, detail = fig_13
+    assert loop_nest(design, problem, detail, width=60).splitlines()[3:] == [
+        "    par-for n3 in [0, 4)                         4 of 16 PEB",
+        "PEB ── 36.2 of 64 B, 57 % ─────────────── no skip or gate ──",
+        "      for k4 in [0, 2)",
+        "        par-for k5 in [0, 4)                      4 of 4 MAC",
+        "MAC ──────────────────────────────────────── Gate P <-> Q ──",
+        "          Z[m, n] += P[m, k] * Q[k, n]",
+        "",
+        "formats, outer to inner",
+        f"  P  B(m2) B(k4) {symbol(problem, 'coordinate')}(k5)",
+        "  Q  uncompressed",
+        "  Z  uncompressed",
+        f"     B = bitmask, {symbol(problem, 'coordinate')} = coordinate",
+    ]
+
+
+def test_headings_say_what_a_level_holds_and_what_it_skips(fig_13):
+    problem, design, detail = fig_13
+    dram, glb, loop = loop_nest(design, problem, detail, width=60).splitlines()[:3]
+    assert dram == "DRAM " + "─" * 55
+    assert glb.startswith("GLB ── ") and "of 192 B" in glb and glb.endswith("─ Skip Q <- P ──") and len(glb) == 60
+    assert loop == "  for m2 in [0, 4)"
+
+
+def symbol(problem, name):
+    formats = problem.candidates("format")
+    return symbols(formats)[[fmt.name for fmt in formats].index(name)]
+
+
+def test_without_detail_a_level_has_its_capacity_only(fig_13):
+    problem, design, _ = fig_13
+    lines = loop_nest(design, problem, {}, width=60).splitlines()
+    assert lines[1].startswith("GLB ── 192 B ─")
+
+
+def test_a_design_without_mapping_formats_and_mechanisms_is_drawn_as_far_as_it_goes(fig_13):
+    problem, design, _ = fig_13
+    bare = attrs.evolve(design, columns={"bounds": design.columns["bounds"]})
+    assert loop_nest(bare, problem, {}, width=60).splitlines() == [
+        "DRAM " + "─" * 55,
+        "GLB ── 192 B " + "─" * 47,
+        "PEB ── 64 B " + "─" * 48,
+        "MAC " + "─" * 56,
+        "  Z[m, n] += P[m, k] * Q[k, n]",
+    ]
+
+
+def test_loops_of_bound_one_are_left_out(fig_13):
+    problem, design, detail = fig_13
+    assert "[0, 1)" not in loop_nest(design, problem, detail)
+
+
+def test_slots_align_with_the_innermost_ranks(fig_13):
+    problem, design, _ = fig_13
+    loops = loops_of(design, problem)
+    formats = problem.candidates("format")
+    named = [(formats[choice].name, str(loop)) for choice, loop in ranks_of(design, problem, 0, loops)]
+    assert named == [
+        ("bitmask", "for m2 in [0, 4)"),
+        ("bitmask", "for k4 in [0, 2)"),
+        ("coordinate", "par-for k5 in [0, 4)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("workload", "hardware"),
+    [("mm1", "clustered"), ("conv1", "scnn-like"), ("attention-scores", "cloud"), ("depthwise-conv-32x16x16", "edge")],
+)
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_any_workload_and_hardware_fit_the_width(registry, workload, hardware, width):
+    problem = load_problem(workload, hardware, registry=registry)
+    rng = np.random.default_rng(0)
+    designs = problem.space.decode(problem.space.sample(20, rng))
+    detail = problem.evaluator.evaluate_designs(designs, detail=True).detail
+    for row in range(20):
+        lines = loop_nest(designs, problem, detail, width, row).splitlines()
+        loops = [line for line in lines if " in [0, " in line]
+        assert len(loops) == int((designs.bounds[row] > 1).sum())
+        assert max(map(len, lines)) <= max(width, 80)
+
+
+def test_ranks_beyond_the_slots_have_the_default_format(registry):
+    problem = load_problem("mm14", "clustered", registry=registry)
+    designs = problem.space.decode(problem.space.sample(200, np.random.default_rng(0)))
+    for row in range(200):
+        ranks = ranks_of(designs, problem, 0, loops_of(designs, problem, row), row)
+        beyond = [choice for choice, _ in ranks[: max(len(ranks) - 5, 0)]]
+        expected = len(problem.candidates("format")) if problem.candidates("beyond-format") else 0
+        assert beyond == [expected] * len(beyond)
+
+
+# ------------------------------------------------------------------------------------------------------------- wording
+
+
+def named(*names, **more):
+    return [SimpleNamespace(name=name, type_name="", **more) for name in names]
+
+
+def test_short_names_are_initials():
+    assert symbols(named("bitmask", "run-length", "coordinate")) == ["B", "RL", "C"]
+
+
+def test_short_names_grow_where_two_agree():
+    assert symbols(named("block", "bitmask", "bitmask-of-8")) == ["B", "Bi", "BO8"]
+
+
+def test_a_format_may_bring_its_own_symbol():
+    assert symbols(named("coordinate", symbol="CP")) == ["CP"]
+
+
+def test_the_same_format_has_the_same_short_name():
+    assert symbols(named("offset-pair", "offset-pair")) == ["OP", "OP"]
+
+
+PROBLEM = SimpleNamespace(
+    tensors=named("A", "B", "C"), role=lambda name: {"P": 0, "Q": 1, "Z": 2, "A": 0, "B": 1, "C": 2}[name]
+)
+
+
+@pytest.mark.parametrize(
+    ("filters", "text"),
+    [
+        ([], ""),
+        ([Filter("Q", ("P",), "skip")], "Skip B <- A"),
+        ([Filter("P", ("Q",), "gate"), Filter("Q", ("P",), "gate")], "Gate A <-> B"),
+        ([Filter("Z", ("P", "Q"), "skip")], "Skip C <- A+B"),
+        ([Filter("P", ("Q",), "gate"), Filter("Q", ("P",), "skip")], "Gate A <- B, Skip B <- A"),
+    ],
+)
+def test_mechanisms_are_put_as_in_fig_13_with_the_names_of_the_workload(filters, text):
+    assert mechanism_text(SimpleNamespace(filters=lambda place: filters), None, PROBLEM) == text
+
+
+def test_einsum_with_sliding_windows(registry):
+    problem = load_problem("conv1", "edge", registry=registry)
+    assert einsum_text(problem.tensors) == "Z[k, p, q] += P[c, p + r, q + s] * Q[k, c, r, s]"
