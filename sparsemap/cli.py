@@ -72,7 +72,7 @@ def search(
     registry = loaded(plugin_dirs)
     problem = load_problem(workload, hardware, space, _objective(registry, objective), cost_model, registry=registry)
     try:
-        with cli_output.search_progress(quiet) as progress:
+        with cli_output.search_progress(budget, quiet) as progress:
             result = run_search(problem, budget, seed, searcher, progress)
     except SearchFailed as error:
         if out and error.result is not None:
@@ -84,7 +84,7 @@ def search(
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif result.best is None:
-        cli_output.say(cli_show.nothing_valid(result))
+        cli_output.say(cli_show.nothing_valid(result, problem))
     elif quiet:
         click.echo(cli_show.one_line(result))
     else:

@@ -101,7 +101,7 @@ Update = Callable[[int, int, str], None]
 
 
 @contextmanager
-def _bar(quiet: bool) -> Iterator[Update | None]:
+def _bar(quiet: bool, total: int | None = None) -> Iterator[Update | None]:
     """A progress bar on stderr; None where nobody is there to see it."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -111,14 +111,14 @@ def _bar(quiet: bool) -> Iterator[Update | None]:
 
     columns = (BarColumn(24), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None)
+        task = progress.add_task("", total=total)
         yield lambda done, total, text: progress.update(task, completed=done, total=total, description=text)
 
 
 @contextmanager
-def search_progress(quiet: bool) -> Iterator[Callable[[Snapshot], None] | None]:
+def search_progress(budget: int, quiet: bool) -> Iterator[Callable[[Snapshot], None] | None]:
     """Designs evaluated, best score and share of valid ones, live."""
-    with _bar(quiet) as update:
+    with _bar(quiet, budget) as update:
         if update is None:
             yield None
             return

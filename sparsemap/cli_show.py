@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .kinds import Genes, Segment
     from .problem import Problem
     from .registry import Registry
-    from .result import Result
+    from .result import Result, Shortfall
     from .space import Space
 
 NUMBERS = ("score", "edp", "energy_pj", "cycles")
@@ -40,7 +41,7 @@ def evaluate(design: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
         shown = {key: found[key] for key in ("workload", "hardware", "objective", *NUMBERS)}
         click.echo(json.dumps({"valid": not reasons, **shown, "reasons": list(reasons)}, indent=2))
     elif reasons:
-        lacks = [str(lack) for lack in result.shortfalls] or list(reasons)
+        lacks = [lack_text(lack, problem) for lack in result.shortfalls] or list(reasons)
         cli_output.say("\n".join([f"{design}: the design is not valid", *(f"  {lack}" for lack in lacks)]))
     else:
         cli_output.show(cli_output.report(result, problem, "summary", width=cli_output.width()) or one_line(result))
@@ -211,14 +212,52 @@ def one_line(result: Result) -> str:
     return f"{result.workload} on {result.hardware}: {numbers}"
 
 
-def nothing_valid(result: Result) -> str:
+REASONS = {
+    "capacity": "holds too little",
+    "metadata-capacity": "holds too little metadata",
+    "fanout": "more parallel loops than instances below",
+    "factors": "loop bounds do not multiply up to the size",
+    "format-order": "an uncompressed rank below a compressed one",
+    "mechanism": "skips by a tensor that has no metadata",
+    "no-occupancy": "a tile has no possible occupancy",
+}
+"""What reasons mean, by what stands before their colon; a cost model may have others, which are told as they are."""
+
+
+def nothing_valid(result: Result, problem: Problem) -> str:
     """Why there is no design: what the nearest one lacks, and the reasons of all."""
     lines = [f"{result.workload} on {result.hardware}: none of {result.evaluations:,} designs is valid"]
     if result.shortfalls:
-        lines += ["", "the one nearest to being valid lacks", *(f"  {lack}" for lack in result.shortfalls)]
+        lines += [
+            "",
+            "the one nearest to being valid",
+            *(f"  {lack_text(lack, problem)}" for lack in result.shortfalls),
+        ]
     if result.rejects:
         lines += ["", "rejected by reason; a design may have several"]
         size = max(map(len, result.rejects))
-        total = max(result.evaluations, 1)
-        lines += [f"  {name:{size}}  {100 * count / total:3.0f} %" for name, count in result.rejects.items()]
+        for name, count in result.rejects.items():
+            share = 100 * count / max(result.evaluations, 1)
+            shown = f"{share:.0f}" if share >= 1 else "<1"
+            lines.append(f"  {name:{size}}  {shown:>3} %  {REASONS.get(name.partition(':')[0], '')}".rstrip())
     return "\n".join(lines)
+
+
+def lack_text(lack: Shortfall, problem: Problem) -> str:
+    """`GLB: needs 181 KB, has 128 KB`: what a rejected design lacks, in the units of the resource."""
+    from .units import format_bits
+
+    kind, _, name = lack.reason.partition(":")
+    level = next((level for level in problem.levels if level.name == name), None)
+    if math.isnan(lack.needed):
+        return f"{lack.reason}: {REASONS[kind]}" if kind in REASONS else lack.reason
+    if level is not None and kind == "capacity":
+        needed, available = (format_bits(words * level.word_bits) for words in (lack.needed, lack.available))
+        return f"{name}: needs {needed}, has {available}"
+    if kind == "metadata-capacity":
+        return f"{name}: needs {format_bits(lack.needed)} for metadata, has {format_bits(lack.available)}"
+    if level is not None and kind == "fanout":
+        inner = level.index + 1
+        names = [below.name for below in problem.levels[inner:]] or [str(problem.hardware.compute.get("name", "MAC"))]
+        return f"{name}: parallel loops need {lack.needed:,.0f} {names[0]}, it has {lack.available:,.0f}"
+    return str(lack)

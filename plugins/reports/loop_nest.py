@@ -109,7 +109,8 @@ def loop_nest(design: Designs, problem: Problem, detail: Mapping[str, Any], widt
     compute = str(problem.hardware.compute.get("name", "MAC"))
     lines.append(_heading(compute, "", actions.get(compute), width))
     if problem.tensors:
-        lines.append(" " * (2 + step * depth) + einsum_text(problem.tensors))
+        statement = einsum_text(problem.tensors)
+        lines.append(" " * max(min(2 + step * depth, width - len(statement)), 0) + statement)
     if mapped and "formats" in design.columns:
         lines += ["", *_formats(design, problem, loops, width, row)]
     return "\n".join(lines) + "\n"
@@ -182,7 +183,7 @@ def _formats(design: Designs, problem: Problem, loops: list[Loop], width: int, r
             words = ["uncompressed"]
         lines += _wrapped(f"  {name:{label}}  ", words, width)
     if used:
-        legend = [f"{short[choice]} = {formats[choice].name}" for choice in sorted(used)]
+        legend = list(dict.fromkeys(f"{short[choice]} = {formats[choice].name}" for choice in sorted(used)))
         lines += _wrapped(" " * (label + 4), [*(f"{word}," for word in legend[:-1]), legend[-1]], width)
     return lines
 

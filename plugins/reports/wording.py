@@ -13,15 +13,17 @@ if TYPE_CHECKING:
 
 def symbols(formats: Sequence[Format]) -> list[str]:
     """A short name per format: its `symbol` if it has one, else the initials of its name, longer where two agree."""
-    found: list[str] = []
+    found: dict[str, str] = {}
     for fmt in formats:
+        if fmt.name in found:
+            continue
         words = [word for word in re.split(r"[^0-9A-Za-z]+", fmt.name or fmt.type_name) if word] or ["?"]
         own = str(getattr(fmt, "symbol", "") or "")
         candidates = [own] if own else []
         tail = "".join(word if word[0].isdigit() else word[0].upper() for word in words[1:])
         candidates += [words[0][:length].capitalize() + tail for length in range(1, len(words[0]) + 1)]
-        found.append(next((name for name in candidates if name not in found), fmt.name))
-    return found
+        found[fmt.name] = next((name for name in candidates if name not in found.values()), fmt.name)
+    return [found[fmt.name] for fmt in formats]
 
 
 def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
