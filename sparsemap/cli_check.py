@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from . import design_file
 from .api import make_problem, piece_of
 from .errors import Problem, SpecError, unknown
@@ -55,6 +57,12 @@ def _workload(piece: Any, registry: Registry, file: str, path: Path, attempt: At
 
 
 def _hardware(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
+    plain = {"class": next(iter(registry.names("memory-level")), "")}
+    for index in range(len(piece.levels)):  # one level at a time, so that each can tell what is wrong with it
+        others = [{**plain, "name": f"level {other}"} for other in range(len(piece.levels))]
+        others[index] = piece.levels[index]
+        alone = _partly(registry, file, hardware=attrs.evolve(piece, levels=tuple(others)))
+        attempt(partial(getattr, alone, "levels"))
     problem = _partly(registry, file, hardware=piece)
     levels = attempt(lambda: problem.levels) or ()
     if attempt(lambda: problem.technology) is None:

@@ -140,7 +140,7 @@ def _actions(design: Designs, problem: Problem, row: int) -> dict[str, str]:
     """What is skipped or gated, by place."""
     if "mechanisms" not in design.columns:
         return {}
-    mechanisms = problem.candidates("mechanism")
+    mechanisms: Any = problem.candidates("mechanism")
     chosen = design.columns["mechanisms"][:, row]
     return {
         place.name: mechanism_text(mechanisms[int(choice)], place, problem) or "no skip or gate"
@@ -168,7 +168,7 @@ def _used(level: int, problem: Problem, detail: Mapping[str, Any], row: int) -> 
 
 def _formats(design: Designs, problem: Problem, loops: list[Loop], width: int, row: int) -> list[str]:
     """The formats of every tensor, outer to inner rank, and what the short names mean."""
-    formats = [*problem.candidates("format"), *problem.candidates("beyond-format")[:1]]
+    formats: list[Any] = [*problem.candidates("format"), *problem.candidates("beyond-format")[:1]]
     short = symbols(formats)
     used: dict[int, None] = {}
     names = [tensor.name for tensor in problem.tensors]
