@@ -99,6 +99,18 @@ class Evaluator:
             )
         return np.where(evaluation.valid & ~np.isnan(scores), scores, np.inf)
 
+    def values(self, evaluation: Evaluation) -> Array:
+        """(B, M) float64 by the problem's objective; rows of invalid designs and of those with NaN are infinity."""
+        objective = self.problem.objective
+        with np.errstate(all="ignore"):
+            values = np.asarray(objective.values(evaluation), dtype=np.float64)
+        expected = (len(evaluation), len(objective.names))
+        if values.shape != expected:
+            raise EvaluationError(
+                f"objective '{objective.name}' returned values of shape {values.shape}, expected {expected}"
+            )
+        return np.where((evaluation.valid & ~np.isnan(values).any(axis=1))[:, None], values, np.inf)
+
     def _block(self, genomes: Array) -> Evaluation:
         return self.evaluate_designs(self.problem.space.decode(genomes))
 

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from .evaluation import Evaluation
+from .front import Front
 
 Array = np.ndarray
 
@@ -77,9 +78,14 @@ class Archive:
     fewest: int = 65
     """Reasons that each genome of `closest` has."""
     history: History = attrs.field(factory=History)
+    front: Front = attrs.field(factory=Front)
+    """The best trade-offs between several objectives; empty where there is one."""
 
-    def add(self, genomes: Array, scores: Array, evaluation: Evaluation | None) -> None:
-        """Takes in one evaluated batch: (n, G), (n,) and, where it is known, the evaluation behind the scores."""
+    def add(
+        self, genomes: Array, scores: Array, evaluation: Evaluation | None, values: Array | None = None
+    ) -> None:
+        """Takes in one evaluated batch: (n, G), (n,) and, where they are known, the evaluation behind the scores, and
+        the values (n, M) of several objectives."""
         valid = evaluation.valid if evaluation is not None else np.isfinite(scores)
         self.evaluations += len(scores)
         self.valid += int(np.count_nonzero(valid))
@@ -88,6 +94,8 @@ class Archive:
             self.score, self.genome = float(scores[row]), genomes[row].copy()
             if evaluation is not None:
                 self.energy_pj, self.cycles = float(evaluation.energy_pj[row]), float(evaluation.cycles[row])
+        if evaluation is not None and values is not None:
+            self.front.add(genomes, values, np.stack([scores, evaluation.energy_pj, evaluation.cycles], axis=1))
         if evaluation is not None:
             for name, count in evaluation.reject_counts().items():
                 self.rejects[name] = self.rejects.get(name, 0) + count

@@ -43,6 +43,12 @@ class Piece:
     description: str = ""
     source: str = ""
 
+    @classmethod
+    def from_text(cls, text: str) -> Mapping[str, Any] | None:
+        """The fields that a text stands for, so that `type:text` (or `text`, for the default type) may be written where
+        a name is expected; None: a text is not enough."""
+        return None
+
 
 # --------------------------------------------------------------------------------------------------- workloads, densities
 
@@ -373,12 +379,28 @@ class CostModel(Piece):
 
 @attrs.frozen(kw_only=True)
 class Objective(Piece):
+    """What a search minimises: one score or, with several `names`, several values whose trade-offs are kept."""
+
     kind: ClassVar[str] = "objective"
     default_type: ClassVar[str] = "expression"
+    searcher: ClassVar[str] = "sparsemap"
+    """The searcher used where none is named."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each of the M values is called."""
+        return (self.name or self.type_name,)
 
     def score(self, evaluation: Evaluation) -> Array:
-        """(B,) float64, lower is better. Invalid designs are set to infinity by the caller."""
+        """(B,) float64, lower is better. Invalid designs are set to infinity by the caller.
+
+        With several values, a single number for progress and for the design called best.
+        """
         raise NotImplementedError
+
+    def values(self, evaluation: Evaluation) -> Array:
+        """(B, M) float64, each to be minimised; by default the score alone."""
+        return self.score(evaluation)[:, None]
 
 
 # ------------------------------------------------------------------------------------------------------ searching
@@ -390,12 +412,14 @@ class Scored:
 
     genomes: Array
     scores: Array
+    values: Array | None = None
+    """(n, M) float64, what each of several objectives says, invalid = infinity; None where there is one."""
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def take(self, rows: Any) -> Scored:
-        return Scored(self.genomes[rows], self.scores[rows])
+        return Scored(self.genomes[rows], self.scores[rows], None if self.values is None else self.values[rows])
 
     def best(self, count: int) -> Scored:
         """The best `count`, sorted; ties keep their order, so that a run can be repeated."""
@@ -403,7 +427,12 @@ class Scored:
 
     @staticmethod
     def join(parts: Sequence[Scored]) -> Scored:
-        return Scored(np.concatenate([p.genomes for p in parts]), np.concatenate([p.scores for p in parts]))
+        values = [p.values for p in parts if p.values is not None]
+        return Scored(
+            np.concatenate([p.genomes for p in parts]),
+            np.concatenate([p.scores for p in parts]),
+            np.concatenate(values) if len(values) == len(parts) else None,
+        )
 
 
 Proposals = Generator[Array, Scored, Any]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import platform
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 DESIGN_FILE = "design.toml"
+FRONT_FILE = "front.csv"
+FRONT_FOLDER = "front"
 HISTORY_FILE = "history.csv"
 RESULT_FILE = "result.json"
 
@@ -39,11 +43,18 @@ class Best:
     energy_pj: float
     cycles: float
     score: float
+    values: tuple[float, ...] = ()
+    """What each of several objectives says, in the order of `problem.objective.names`."""
 
     @property
     def edp(self) -> float:
         """Energy-delay product, pJ * cycles."""
         return self.energy_pj * self.cycles
+
+    @property
+    def objectives(self) -> dict[str, float]:
+        """The values of several objectives by name."""
+        return dict(zip(self.problem.objective.names, self.values, strict=False))
 
     @cached_property
     def design(self) -> Designs:
@@ -53,6 +64,12 @@ class Best:
     @property
     def numbers(self) -> dict[str, float]:
         return {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles, "score": self.score}
+
+    def write(self, path: Path) -> None:
+        """Writes the design as a TOML file."""
+        from . import design_file, toml_io
+
+        toml_io.write(path, design_file.dump(self.problem, self.design, self.numbers))
 
     def loop_nest(self, exporter: str = "loop-nest") -> str:
         """The design as loops with formats and skip/gate mechanisms, by the exporter of this name."""
@@ -83,6 +100,8 @@ class Result:
 
     best: Best | None
     """None: no valid design was found; `shortfalls` then says what the nearest one lacks."""
+    front: tuple[Best, ...] = ()
+    """With several objectives the designs that no other one found dominates, by ascending values of the first."""
     shortfalls: tuple[Shortfall, ...] = ()
     history: tuple[Row, ...] = ()
     evaluations: int
@@ -120,27 +139,59 @@ class Result:
             "rejects": dict(self.rejects),
             "shortfalls": [{key: _plain(v) for key, v in attrs.asdict(s).items()} for s in self.shortfalls],
             "genome": [int(gene) for gene in self.best.genome] if self.best else None,
+            **({"front": [_point(best) for best in self.front]} if self.front else {}),
             "versions": dict(self.versions),
         }
 
     def write(self, folder: Path | str) -> list[Path]:
-        """Writes `design.toml` (if a valid design was found), `history.csv` and `result.json`; each file atomically."""
-        from . import design_file, toml_io
+        """Writes `design.toml` (if a valid design was found), `history.csv` and `result.json`; each file atomically.
+
+        With a front also `front.csv`, and each design on it as a design file in the folder `front`.
+        """
+        from . import toml_io
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
         if self.best is not None:
-            table = design_file.dump(self.best.problem, self.best.design, self.best.numbers)
-            toml_io.write(folder / DESIGN_FILE, table)
+            self.best.write(folder / DESIGN_FILE)
             paths.append(folder / DESIGN_FILE)
         else:
             (folder / DESIGN_FILE).unlink(missing_ok=True)
+        paths += self._write_front(folder)
         texts = {HISTORY_FILE: self.history_csv(), RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n"}
         for name, text in texts.items():
             toml_io.write_text_atomic(folder / name, text)
             paths.append(folder / name)
         return paths
+
+    def _write_front(self, folder: Path) -> list[Path]:
+        """Writes `front.csv` and the designs of the front; removes those of an earlier search."""
+        from . import toml_io
+
+        designs = folder / FRONT_FOLDER
+        names = front_names(len(self.front))
+        for path in designs.glob("*.toml"):
+            if path.stem.isdigit() and path.name not in names:
+                path.unlink()
+        if not self.front:
+            (folder / FRONT_FILE).unlink(missing_ok=True)
+            return []
+        for best, name in zip(self.front, names, strict=True):
+            best.write(designs / name)
+        toml_io.write_text_atomic(folder / FRONT_FILE, self.front_csv())
+        return [folder / FRONT_FILE]
+
+    def front_csv(self) -> str:
+        """One line per design of the front: its file, then the objectives by name, then the usual numbers."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for row, (best, name) in enumerate(zip(self.front, front_names(len(self.front)), strict=True)):
+            numbers = {**best.objectives, **best.numbers}
+            if row == 0:
+                writer.writerow(["design", *numbers])
+            writer.writerow([f"{FRONT_FOLDER}/{name}", *(repr(float(value)) for value in numbers.values())])
+        return text.getvalue()
 
     def history_csv(self) -> str:
         """One line per batch (merged ones in very long searches); floats as repr, empty where there is none."""
@@ -160,6 +211,22 @@ def best_of(problem: Problem, archive: Archive) -> Best | None:
         evaluation = problem.evaluator.evaluate(archive.genome[None, :])
         energy_pj, cycles = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
     return Best(problem, archive.genome, energy_pj, cycles, archive.score)
+
+
+def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:
+    """The designs on the front of an archive, by ascending values of the first objective."""
+    front = archive.front
+    if front.genomes is None:
+        return ()
+    return tuple(
+        Best(problem, genome, float(energy_pj), float(cycles), float(score), tuple(map(float, values)))
+        for genome, values, (score, energy_pj, cycles) in zip(front.genomes, front.values, front.numbers, strict=True)
+    )
+
+
+def front_names(count: int) -> list[str]:
+    """Names of the design files of a front, in its order: 01.toml, 02.toml, ..."""
+    return [f"{number:0{len(str(count))}}.toml" for number in range(1, count + 1)]
 
 
 def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
@@ -220,6 +287,11 @@ def read_result(path: Path | str) -> dict[str, Any]:
         return json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SearchError(f"{path}: {error}") from None
+
+
+def _point(best: Best) -> dict[str, Any]:
+    """A design of the front as plain data."""
+    return {"objectives": best.objectives, **best.numbers, "genome": [int(gene) for gene in best.genome]}
 
 
 def _plain(value: Any) -> Any:

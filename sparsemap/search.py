@@ -24,7 +24,7 @@ from .errors import Problem as Trouble
 from .evaluation import Evaluation
 from .history import Archive
 from .kinds import Proposals, Scored, Searcher
-from .result import Result, best_of, shortfalls_of, versions_of
+from .result import Result, best_of, front_of, shortfalls_of, versions_of
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -79,7 +79,7 @@ class Search:
     def __init__(
         self,
         problem: Problem,
-        searcher: Searcher | str | Mapping[str, Any] = "sparsemap",
+        searcher: Searcher | str | Mapping[str, Any] | None = None,
         budget: Budget | int = 20_000,
         seed: int = 0,
     ) -> None:
@@ -123,18 +123,21 @@ class Search:
         if genomes is None:
             raise SearchError("tell() without ask(): no batch is waiting for its scores")
         evaluation = outcome if isinstance(outcome, Evaluation) else None
+        values = None
         if isinstance(outcome, Evaluation):
             if len(outcome) != len(genomes):
                 raise EvaluationError(f"{len(outcome)} designs were evaluated, expected {len(genomes)}")
             scores = self.problem.evaluator.score(outcome)
+            if len(self.problem.objective.names) > 1:
+                values = self.problem.evaluator.values(outcome)
         else:
             scores = np.array(outcome, dtype=np.float64)
             if scores.shape != (len(genomes),):
                 raise EvaluationError(f"scores have shape {scores.shape}, expected ({len(genomes)},)")
             scores[np.isnan(scores)] = np.inf
         self.budget.spent += len(genomes)
-        self.archive.add(genomes, scores, evaluation)
-        self._pending, self._scored = None, Scored(genomes, scores)
+        self.archive.add(genomes, scores, evaluation, values)
+        self._pending, self._scored = None, Scored(genomes, scores, values)
         if self.budget.left == 0:
             self.close()
 
@@ -159,6 +162,7 @@ class Search:
         archive, problem = self.archive, self.problem
         return Result(
             best=best_of(problem, archive),
+            front=front_of(problem, archive),
             shortfalls=shortfalls_of(problem, archive),
             history=tuple(archive.history.rows),
             evaluations=archive.evaluations,
@@ -217,11 +221,12 @@ def search(
     problem: Problem,
     budget: int = 20_000,
     seed: int = 0,
-    searcher: Searcher | str | Mapping[str, Any] = "sparsemap",
+    searcher: Searcher | str | Mapping[str, Any] | None = None,
     progress: Callable[[Snapshot], None] | None = None,
 ) -> Result:
-    """Searches a problem and returns the best design with its history.
+    """Searches a problem and returns the best design with its history, and with several objectives their front.
 
+    `searcher` is the objective's own unless given: "sparsemap", or "nsga2" for several objectives.
     `budget` counts designs, those of calibration and initialisation included. `progress` hears a `Snapshot` after every
     batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. If a plugin raises, the
     `result` of the error holds what was found until then.
@@ -248,9 +253,11 @@ def search(
     return result
 
 
-def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any]) -> Searcher:
+def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any] | None) -> Searcher:
     if isinstance(searcher, Searcher):
         return searcher
+    if searcher is None:
+        searcher = problem.objective.searcher
     registry = problem.registry
     return registry.resolve("searcher", searcher) if isinstance(searcher, str) else registry.build("searcher", searcher)
 
