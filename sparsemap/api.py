@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .errors import SpecError
 from .problem import Problem
 from .registry import Registry, is_path
 
@@ -70,15 +68,10 @@ def piece_of(registry: Registry, kind: str, value: Any, file: str = "") -> Any:
 
 
 def objective_of(registry: Registry, value: Any, file: str = "") -> Any:
-    """An objective, as `piece_of` finds it, or as an expression to be minimised: `energy_pj * cycles**2`."""
-    if not isinstance(value, str) or value in registry.names("objective") or value.endswith(".toml"):
+    """An objective, as `piece_of` finds it, or by its text: `energy_pj * cycles**2`, `pareto:energy,delay`."""
+    if not isinstance(value, str) or value.endswith(".toml"):
         return piece_of(registry, "objective", value, file)
-    try:
-        return registry.build("objective", {"name": value, "score": value}, file, "objective")
-    except SpecError:
-        if re.fullmatch(r"[\w-]+", value):  # a name with a slip of the pen rather than an expression
-            return registry.get("objective", value)
-        raise
+    return registry.build("objective", value, file)
 
 
 def evaluate(problem: Problem, genomes: np.ndarray) -> Evaluation:

@@ -175,18 +175,19 @@ class Registry:
         return self._pieces[kind, name]
 
     def build(self, kind: str, value: Any, file: str = "", path: str = "") -> Any:
-        """The piece that a spec names or describes: a name, or a table with the fields of the piece.
+        """The piece that a spec names or describes: a name, a table with the fields of the piece, or a text form.
 
         A table's `type` names a class or a spec, `extends` names a spec (or a class), and without either the kind's
         default type is used. `file` and `path` say where the value stands. A table without `name` is called like its
-        type, or, if it changes a spec, like the spec with `-changed`.
+        type, or, if it changes a spec, like the spec with `-changed`. A text that is no name may be `type:text`, or
+        `text` for the default type, if the class can be written as a text (`Piece.from_text`).
         """
         try:
             self._known_kind(kind)
             if isinstance(value, Piece) and value.kind == kind:
                 return value
             if isinstance(value, str):
-                return self.get(kind, value)
+                return self._get_text(kind, value)
             if not isinstance(value, Mapping):
                 raise ValueError(f"expected the name or the table of a {kind}, found {value!r}")
             return self._build(kind, self._inline_table(kind, value), "", "")
@@ -213,6 +214,20 @@ class Registry:
                 except (SpecError, PluginError) as error:
                     problems |= dict.fromkeys(error.problems)
         return list(problems)
+
+    def _get_text(self, kind: str, text: str) -> Any:
+        """The piece of this name, or else the one that the text stands for."""
+        if text in self.names(kind):
+            return self.get(kind, text)
+        start, colon, rest = text.partition(":")
+        type_name, described = (start, rest) if colon else (self._default_type(kind), text)
+        types = self.types(kind)
+        if colon and type_name not in types:
+            raise SpecError.at("", "", unknown(f"type of {kind}", type_name, types))
+        table = types[type_name].from_text(described) if type_name in types else None
+        if table is None:
+            return self.get(kind, text)  # which says that there is no such name
+        return self._build(kind, {"name": text, "type": type_name, **table}, "", "")
 
     def _build(self, kind: str, table: Mapping[str, Any], file: str, path: str) -> Any:
         """The piece of a table that extends nothing."""

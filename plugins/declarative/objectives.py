@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,6 +36,11 @@ class ExpressionObjective(Objective):
 
     score_: str = attrs.field(alias="score", validator=_expression)
     """Key `score`: the expression."""
+
+    @classmethod
+    def from_text(cls, text: str) -> Mapping[str, Any] | None:
+        """Any text but one that may be meant as a name."""
+        return {"score": text} if text in NAMES or not re.fullmatch(r"[\w-]+", text) else None
 
     def score(self, evaluation: Evaluation) -> Array:
         expression = _parsed(self.score_)
