@@ -141,6 +141,20 @@ def _rank_loops(case: Mapping[str, Any], tensor: Mapping[str, Any]) -> list[tupl
     ]
 
 
+def _check_ranks(ranks: Mapping[str, Any], loops: list[tuple[int, str, int]], levels: list[str]) -> None:
+    """A level's ranks cover its loops, and below them stand the ranks of the next inner level; from the inside out."""
+    if not any(ranks.values()):
+        return
+    names = list(ranks)
+    child: list[str] = []
+    for level in reversed(levels):
+        here = [rank[0] for rank in ranks.get(level, [])]
+        own = sum(loop[0] >= names.index(level) for loop in loops)
+        if here[len(here) - len(child) :] != child or len(here) != max(1, own):
+            raise Rejected("format_mapping", level)
+        child = here if own else []
+
+
 def _formats(case: Mapping[str, Any], registry: Any) -> tuple[tuple[Format, ...], list[list[int]]]:
     """Candidate formats with the case's widths, and their indices per tensor and rank, outer to inner."""
     made: dict[tuple[str, float, float], int] = {("U", 0.0, 0.0): 0}
@@ -151,18 +165,7 @@ def _formats(case: Mapping[str, Any], registry: Any) -> tuple[tuple[Format, ...]
         ranks = sparse.get("ranks", {}).get(name, {})
         loops = _rank_loops(case, tensor)
         top = ranks.get(levels[0], [])
-        bypass = case["mapping"].get("bypass", {})
-        if top and len(top) != len(loops):
-            raise Rejected("format_mapping", levels[0])
-        for i, level in enumerate(levels):
-            here = ranks.get(level, [])
-            own = [rank for rank, loop in zip(top, loops, strict=False) if loop[0] >= i]
-            if name in bypass.get(level, []):
-                own = []
-            elif top and not own:
-                own = [[top[-1][0], 0, 0]]
-            if [list(r) for r in here] != [list(r) for r in own]:
-                raise Rejected("format_mapping", levels[i - 1] if [r[0] for r in here] == [r[0] for r in own] else level)
+        _check_ranks(ranks, loops, [level for level in levels if name not in case["mapping"].get("bypass", {}).get(level, [])])
         if not top:
             top = [["U", 0, 0]] * len(loops)
         slots.append([made.setdefault((f, float(m), float(p)), len(made)) for f, m, p in top])
@@ -248,12 +251,12 @@ def _triples(metadata: Any, parts: list[list[np.ndarray]], ranks: int) -> list[l
     return out
 
 
-def result(problem: Problem, designs: Designs) -> dict[str, Any]:
+def result(problem: Problem, designs: Designs, mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Evaluates one design and writes it in the shape of a case's `ref`."""
     evaluation = problem.evaluator.evaluate_designs(designs, detail=True)
     detail = evaluation.detail or {}
     if evaluation.reasons[0]:
-        return _reject(problem, evaluation)
+        return _reject(problem, evaluation, mapping)
     levels: dict[str, Any] = {}
     for s in range(len(problem.levels) - 1, -1, -1):
         tensors = {}
@@ -327,7 +330,7 @@ def _tensor(problem: Problem, detail: Mapping[str, Any], t: int, s: int) -> dict
     return out
 
 
-def _reject(problem: Problem, evaluation: Any) -> dict[str, Any]:
+def _reject(problem: Problem, evaluation: Any, mapping: Mapping[str, Any]) -> dict[str, Any]:
     """The first reason in the evaluator's order: formats, then fan-out, then levels from the inside out."""
     names = evaluation.reasons_of(0)
     needed = {row[0]: row for row in (evaluation.detail or {}).get("needed", [[]])[0]}
@@ -345,12 +348,14 @@ def _reject(problem: Problem, evaluation: Any) -> dict[str, Any]:
     out: dict[str, Any] = {"valid": False, "reason": reason.replace("-", "_")}
     row = needed.get(first)
     if reason == "fanout":
-        storage = next(level.index for level in problem.levels if level.name == where)
-        used = np.asarray((evaluation.detail or {})["instances_used"])[:, 0]
-        names_inner = [*[level.name for level in problem.levels[1:]], "MAC"]
-        out["level"] = names_inner[storage]
-        limit = problem.levels[storage + 1].instances if storage + 1 < len(problem.levels) else problem.compute_instances
-        out["needed_available"] = [_number(used[storage + 1]), limit]
+        # loops where nothing fans out have no level to name; otherwise all spatial loops are held against the MACs
+        products = {
+            m.storage: np.prod([n for _, n in mapping[m.name]]) for m in problem.mapping_levels if m.spatial
+        }
+        alone = any(problem.levels[s].fanout == 1 and n > 1 for s, n in products.items())
+        total = _number(np.prod([float(n) for n in products.values()]))
+        if not alone:
+            out |= {"level": "MAC", "needed_available": [total, problem.compute_instances]}
     elif row is not None:
         out["level"] = where
         out["needed_available"] = [_number(row[1]), _number(row[2])]
@@ -364,7 +369,7 @@ def evaluate(case: Mapping[str, Any], registry: Any, quirks: str = "timeloop-v3"
     except Rejected as rejected:
         reason, level = rejected.args
         return {"valid": False, "reason": reason, "level": level, "needed_available": []}
-    return result(problem, designs)
+    return result(problem, designs, case["mapping"])
 
 
 __all__ = ["build", "evaluate", "result", "sparsemap"]

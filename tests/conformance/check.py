@@ -77,7 +77,7 @@ def expectation(ref: dict[str, Any]) -> dict[str, Any]:
     """What has to agree: all of a valid case; validity and reason (with level and figures where known) otherwise."""
     if ref["valid"]:
         return ref
-    return {key: ref[key] for key in ("valid", "reason") if key in ref}
+    return {key: ref[key] for key in ("valid", "reason", "level", "needed_available") if ref.get(key) not in (None, [])}
 
 
 def run(files: list[Path], quirks: str, out: Path | None, registry: Any) -> dict[str, Tally]:
