@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from sparsemap.kinds import Array, Proposals, Scored, Searcher
+from sparsemap.moves import Moves, Seen, cross, neighbourhood
 
 if TYPE_CHECKING:
     from sparsemap.search import Budget
@@ -59,7 +60,8 @@ class Memetic(Searcher):
                     if fresh.size < offspring // 8:
                         break  # converged: nearly everything within reach has been seen
                     scored: Scored = yield children[fresh]
-                    moves.learn(used[fresh[: len(scored)]], scored.scores, parents.scores)
+                    better = scored.scores < parents.scores[len(parents) // 2]  # survives in the better half
+                    moves.learn(used[fresh[: len(scored)]], better)
                     parents = survivors(parents, scored, size)
                 if parents.scores[0] < top:
                     top, quiet, swept = parents.scores[0], 0, False
@@ -95,16 +97,7 @@ class Memetic(Searcher):
         mixed = np.flatnonzero(rng.random(count) < self.crossover)
         if mixed.size:
             children[mixed] = cross(space, children[mixed], parents.genomes[picks[1][mixed]], rng)
-        used = moves.draw(count, rng)
-        again = used
-        active = np.arange(count)
-        while active.size:
-            for index, name in enumerate(moves.names):
-                rows = active[again == index]
-                if rows.size:
-                    children[rows] = space.vary(children[rows], name, rng)
-            active = active[rng.random(active.size) < 0.45]
-            again = moves.draw(active.size, rng)
+        children, used = moves.vary(children, rng)
         return space.repair(children, rng), used
 
     def _descend(
@@ -121,79 +114,6 @@ class Memetic(Searcher):
             parents = survivors(parents, scored, size)
             if not parents.scores[0] < before:
                 return parents
-
-
-class Seen:
-    """Genomes proposed so far, by hash, so that no evaluation is spent twice; forgets all when it grows too large."""
-
-    LIMIT = 2_000_000
-
-    def __init__(self) -> None:
-        self.keys: set[int] = set()
-
-    def new(self, genomes: Array) -> Array:
-        """Rows of genomes that were not proposed before, in order, each distinct genome once."""
-        if len(self.keys) > self.LIMIT:
-            self.keys.clear()
-        rows = []
-        for row, genome in enumerate(np.ascontiguousarray(genomes)):
-            key = hash(genome.tobytes())
-            if key not in self.keys:
-                self.keys.add(key)
-                rows.append(row)
-        return np.array(rows, dtype=np.int64)
-
-
-class Moves:
-    """How often each segment is varied: in proportion to how often that led to survivors, never below a floor."""
-
-    FLOOR = 0.06
-
-    def __init__(self, space: Space) -> None:
-        high, low = space.high, space.low
-        self.names = [name for name, part in space.slices.items() if (high[part] > low[part]).any()]
-        sizes = np.array([max(1, part.stop - part.start) for n, part in space.slices.items() if n in self.names], float)
-        self.prior = np.sqrt(sizes) / np.sqrt(sizes).sum() if len(sizes) else sizes
-        self.tried = 20.0 * self.prior
-        self.worked = 20.0 * self.prior * 0.1
-
-    def draw(self, count: int, rng: np.random.Generator) -> Array:
-        if not self.names:
-            return np.zeros(count, dtype=np.int64)
-        rates = self.worked / self.tried * np.sqrt(self.prior)
-        shares = self.FLOOR + (1.0 - self.FLOOR * len(rates)) * rates / rates.sum()
-        return rng.choice(len(self.names), size=count, p=shares / shares.sum())
-
-    def learn(self, used: Array, scores: Array, parents: Array) -> None:
-        """A move worked if its design would survive in the better half."""
-        bar = parents[len(parents) // 2]
-        for index in range(len(self.names)):
-            mine = used == index
-            self.tried[index] = 0.9 * self.tried[index] + mine.sum() + 0.1
-            self.worked[index] = 0.9 * self.worked[index] + (scores[mine] < bar).sum() + 0.05
-
-
-def cross(space: Space, first: Array, second: Array, rng: np.random.Generator) -> Array:
-    """Segments come whole from either parent, or gene by gene."""
-    by_segment = np.zeros(first.shape, dtype=bool)
-    for part in space.slices.values():
-        by_segment[:, part] = (rng.random(len(first)) < 0.5)[:, None]
-    by_gene = rng.random(first.shape) < 0.5
-    whole = (rng.random(len(first)) < 0.5)[:, None]
-    return np.where(np.where(whole, by_segment, by_gene), first, second)
-
-
-def neighbourhood(space: Space, genome: Array) -> Array:
-    """All genomes that differ in one gene; genes with many values (orders of many dimensions) are thinned out."""
-    rows = []
-    for gene, (low, high) in enumerate(zip(space.low, space.high, strict=True)):
-        values = np.arange(low, high + 1) if high - low < 64 else np.unique(np.linspace(low, high, 64).astype(np.int64))
-        for value in values:
-            if value != genome[gene]:
-                row = genome.copy()
-                row[gene] = value
-                rows.append(row)
-    return np.array(rows, dtype=np.int64).reshape(-1, len(genome))
 
 
 def survivors(parents: Scored, children: Scored, size: int) -> Scored:
