@@ -145,6 +145,10 @@ def _check_ranks(ranks: Mapping[str, Any], loops: list[tuple[int, str, int]], le
     """A level's ranks cover its loops, and below them stand the ranks of the next inner level; from the inside out."""
     if not any(ranks.values()):
         return
+    for level in levels:
+        packed = [rank[0] in ("B", "RLE", "CP") for rank in ranks.get(level, [])]
+        if sorted(packed) != packed:
+            raise Rejected("format_order", None)
     names = list(ranks)
     child: list[str] = []
     for level in reversed(levels):
@@ -368,7 +372,7 @@ def evaluate(case: Mapping[str, Any], registry: Any, quirks: str = "timeloop-v3"
         problem, designs = build(case, registry, quirks)
     except Rejected as rejected:
         reason, level = rejected.args
-        return {"valid": False, "reason": reason, "level": level, "needed_available": []}
+        return {"valid": False, "reason": reason} | ({"level": level, "needed_available": []} if level else {})
     return result(problem, designs, case["mapping"])
 
 
