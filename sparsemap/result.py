@@ -91,7 +91,8 @@ class Shortfall:
     def __str__(self) -> str:
         if math.isnan(self.needed):
             return self.reason
-        return f"{self.reason}  (needs {self.needed:,.0f}, has {self.available:,.0f})"
+        needed, available = (f"{x:,.0f}" if x >= 100 else f"{x:.4g}" for x in (self.needed, self.available))
+        return f"{self.reason}  (needs {needed}, has {available})"
 
 
 @attrs.frozen(eq=False, kw_only=True)
