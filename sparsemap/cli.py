@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from . import __version__, cli_pieces, cli_show
 from .cli_group import INTERRUPTED, Verbs, loaded, plugin_dirs
-from .errors import unknown
 
 if TYPE_CHECKING:
-    from .registry import Registry
     from .result import Result
 
 
@@ -69,8 +67,7 @@ def search(
     from .search import SearchFailed
     from .search import search as run_search
 
-    registry = loaded(plugin_dirs)
-    problem = load_problem(workload, hardware, space, _objective(registry, objective), cost_model, registry=registry)
+    problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
     try:
         with cli_output.search_progress(budget, quiet) as progress:
             result = run_search(problem, budget, seed, searcher, progress)
@@ -96,22 +93,6 @@ def search(
         raise SystemExit(INTERRUPTED)
     if result.best is None:
         raise SystemExit(1)
-
-
-def _objective(registry: Registry, text: str) -> Any:
-    """An objective by name or file, or else the expression that it is."""
-    from .errors import SpecError
-    from .registry import is_path
-
-    known = registry.names("objective")
-    if text in known or (is_path(text) and text.endswith(".toml")):
-        return text
-    try:
-        return registry.build("objective", {"name": text, "score": text}, "--objective")
-    except SpecError:
-        if text.replace("-", "_").isidentifier():
-            raise SpecError.at("--objective", "", unknown("objective", text, known)) from None
-        raise
 
 
 def _write(result: Result, out: str) -> str:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .search import Snapshot
 
 PIPED_WIDTH = 100
-WIDTHS = (50, 120)
+WIDTHS = (50, 100)
+"""The least and the most; in wider reports the eye loses the line."""
 PLAIN = str.maketrans({"─": "-", "│": "|", "·": ".", "→": ">"})
 
 STYLES = (
@@ -35,7 +36,7 @@ STYLES = (
     (r"(?m)^ +(?:par-)?for (?P<h>\S+) in ", {"h": "cyan"}),
     (r"\b\d[\d,]* of \d[\d,]* [A-Za-z]\w*$", "dim"),
     (r"(?m)^(?P<h>EDP|score|energy|cycles|search|sizes|density|padded)  ", {"h": "bold"}),
-    (r"(?m)^(?P<h>formats, outer to inner|rejected designs by reason.*|total  .*)$", {"h": "bold"}),
+    (r"(?m)^(?P<h>formats, outer to inner|rejected designs by reason.*|front of .*|total  .*)$", {"h": "bold"}),
     (r"bound by .*$", "yellow"),
     (r"\A.+", "bold"),
 )

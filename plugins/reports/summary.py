@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sparsemap.result import Result
 
 REASONS_SHOWN = 8
+FRONT_SHOWN = 8
 
 
 @attrs.frozen(kw_only=True)
@@ -49,6 +50,8 @@ class SummaryText(TextExporter):
             [loop_nest(best.design, problem, detail, self.width).rstrip("\n")],
             breakdown_lines(found, problem),
         ]
+        if result.front:
+            blocks.append(front_lines(result))
         if result.rejects:
             blocks.append(reject_lines(result))
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
@@ -69,6 +72,20 @@ def problem_lines(result: Result, problem: Problem) -> list[str]:
         grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in result.padded.items())
         lines.append(f"padded   {grown}")
     return lines
+
+
+def front_lines(result: Result) -> list[str]:
+    """The designs that no other one dominates, spread evenly where there are many."""
+    count = len(result.front)
+    shown = sorted({round(i * (count - 1) / max(FRONT_SHOWN - 1, 1)) for i in range(FRONT_SHOWN)}) if count > 1 else [0]
+    names = list(result.front[0].objectives)
+    rows = [["", *names]]
+    for index in shown:
+        values = result.front[index].objectives
+        rows.append([f"{index + 1}", *(f"{values[name]:.4g}" for name in names)])
+    some = f", {len(shown)} of them" if len(shown) < count else ""
+    title = f"front of {count} designs that no other one found dominates{some}"
+    return [title, *(f"  {line}" for line in aligned(rows))]
 
 
 def reject_lines(result: Result) -> list[str]:

@@ -145,3 +145,12 @@ def test_shares_do_not_look_like_nothing_or_all_when_they_are_not():
 
 def test_aligned_columns():
     assert aligned([["a", "1"], ["long", "20"]]) == ["a       1", "long   20"]
+
+
+def test_a_front_is_listed_by_objective(problem, tmp_path):
+    problem = load_problem("mm1", "cloud", objective="pareto:energy,delay", registry=problem.registry)
+    result = search(problem, budget=1000, searcher="random")
+    lines = export(problem, result, "summary", tmp_path).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("front of "))
+    assert lines[start + 1].split() == list(result.front[0].objectives)
+    assert lines[start + 2].split()[0] == "1"
