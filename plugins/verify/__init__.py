@@ -1,0 +1,37 @@
+"""Ground truth by execution: an exact simulator of small designs, `sparsemap verify`.
+
+from sparsemap_plugins.verify import verify
+
+found = verify(problem, designs, trials=20, seed=0)
+print(found.text())
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sparsemap import hookimpl
+
+if TYPE_CHECKING:
+    import click
+
+    from .report import Row, Verification
+    from .run import TooLarge, verify
+
+__all__ = ["Row", "TooLarge", "Verification", "register_commands", "verify"]
+_LATER = {"Row": "report", "TooLarge": "run", "Verification": "report", "verify": "run"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    from .commands import verify_command
+
+    cli.add_command(verify_command)

@@ -1,0 +1,178 @@
+"""Metadata of real tiles: the structures of the formats, built for all tiles at once, counted, and decoded again.
+
+A tile is a tree of fibers: rank after rank, a fiber lists positions, each the fiber of the rank below. Only fibers with
+a nonzero exist. A payload links a position to the rank below; that of the innermost rank is the data itself.
+
+Which structure a format has is read off its own formula, so that a format from anywhere is built if its units are those
+of a bitmask, of coordinates, of run lengths or of offsets. For others the formula is given the real occupancy of every
+single fiber, and nothing is decoded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from sparsemap import Fiber, Format
+
+Array = np.ndarray
+BITMASK, COORDINATE, RUN_LENGTH, OFFSETS, FORMULA = "bitmask", "coordinate", "run-length", "offsets", "formula"
+
+
+@attrs.frozen(eq=False)
+class Stream:
+    """One rank of many tiles: what a memory would hold, fiber after fiber."""
+
+    structure: str
+    length: int
+    values: Array
+    """bitmask (fibers, L) bool; coordinates or run lengths, one per occupied position; offsets (fibers, L + 1)."""
+    ends: Array
+    """(fibers,) where the fiber's values end: the link that the rank above holds."""
+    metadata: Array
+    """(fibers,) units."""
+    payload: Array
+
+    def positions(self) -> Array:
+        """(fibers, L) bool, decoded: which positions are occupied."""
+        if self.structure == OFFSETS:
+            return np.diff(self.values, axis=1) > 0
+        if self.structure in (BITMASK, FORMULA):
+            return self.values
+        found = np.zeros((len(self.ends), self.length), dtype=bool)
+        fiber = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
+        at = self.values
+        if self.structure == RUN_LENGTH:
+            running = np.cumsum(at + 1)
+            begins = np.concatenate([[0], self.ends])[fiber]
+            before = np.concatenate([[0], running])[begins]
+            at = running - before - 1
+        found[fiber, at] = True
+        return found
+
+    def largest_value(self) -> int:
+        return int(self.values.max(initial=0)) if self.structure != BITMASK else 1
+
+
+def width(positions: int) -> float:
+    """Bits that name one of so many positions, rounded up to a power of two (decision 2 of the formats)."""
+    bits = max(1, math.ceil(math.log2(positions))) if positions > 1 else 1
+    return float(1 << (bits - 1).bit_length())
+
+
+def fiber_of(length: int, below: int, fibers: Array, occupied: Array, slots: Array | float = 1.0) -> Fiber:
+    """`below`: words under one position."""
+    fibers, occupied = np.asarray(fibers, dtype=np.float64), np.asarray(occupied, dtype=np.float64)
+    ones = np.ones_like(fibers)
+    return Fiber(
+        fibers=fibers,
+        length=ones * length,
+        occupied=occupied,
+        coord_bits=ones * width(length),
+        offset_bits=ones * width(length * below + 1),
+        slots=ones * slots,
+    )
+
+
+def structure_of(form: Format) -> str:
+    """The structure whose units the format's formula counts, or `FORMULA`."""
+    lengths = np.array([7.0, 7.0, 20.0, 64.0])
+    occupied = np.array([2.5, 7.0, 3.25, 40.0])
+    threes = np.full(4, 3.0)
+    units = form.units(Fiber(threes, lengths, occupied, threes, threes, threes))
+    got = np.broadcast_to(units.metadata, 4), np.broadcast_to(units.payload, 4)
+    whole = 3 * np.ceil(occupied)
+    zero = np.zeros(4)
+    known = {
+        BITMASK: (3 * lengths, whole),
+        COORDINATE: (whole, whole),
+        RUN_LENGTH: (3 * occupied, 3 * occupied),
+        OFFSETS: (zero, 3 * (lengths + 1)),
+    }
+    for name, (metadata, payload) in known.items():
+        no_payload = name in (BITMASK, COORDINATE, RUN_LENGTH) and not np.any(got[1])
+        if np.allclose(got[0], metadata) and (no_payload or np.allclose(got[1], payload)):
+            return name
+    return FORMULA
+
+
+def build(form: Format, rows: Array, weights: Array, below: int, structure: str | None = None) -> Stream:
+    """The structure of one rank. `rows` (fibers, L) bool: occupied positions; `weights`: nonzeros under each."""
+    structure = structure or structure_of(form)
+    count, length = rows.shape
+    occupied = rows.sum(axis=1)
+    fiber, at = np.nonzero(rows)
+    ends = np.cumsum(occupied)
+    if structure == BITMASK:
+        return Stream(structure, length, rows, ends, np.full(count, length), occupied)
+    if structure == COORDINATE:
+        return Stream(structure, length, at, ends, occupied, occupied)
+    if structure == RUN_LENGTH:
+        new = np.diff(fiber, prepend=-1) > 0
+        runs = np.where(new, at, np.diff(at, prepend=0) - 1)
+        return Stream(structure, length, runs, ends, occupied, occupied)
+    if structure == OFFSETS:
+        offsets = np.concatenate([np.zeros((count, 1), dtype=np.int64), np.cumsum(weights, axis=1)], axis=1)
+        return Stream(structure, length, offsets, ends, np.zeros(count), np.full(count, length + 1))
+    units = form.units(fiber_of(length, below, np.ones(count), occupied))
+    both = units.metadata, units.payload
+    metadata, payload = (np.broadcast_to(np.asarray(x, dtype=np.float64), count) for x in both)
+    return Stream(FORMULA, length, rows, ends, metadata, payload)
+
+
+@attrs.frozen(eq=False)
+class Encoded:
+    """The ranks of some tiles, outer to inner."""
+
+    streams: tuple[Stream, ...]
+    tile_of: tuple[Array, ...]
+    """Per rank, (fibers,) the tile of each fiber."""
+    tiles: int
+    bits: Array
+    """(tiles, ranks) bits of metadata and payload."""
+    too_wide: int
+    """Values that do not fit in the bits that the format gives them."""
+
+
+def encode(tiles: Array, formats: Sequence[Format]) -> Encoded:
+    """Tiles (U, L1, .., LR) bool, one format per rank."""
+    count = len(tiles)
+    lengths = tiles.shape[1:]
+    streams, owners = [], []
+    bits = np.zeros((count, len(formats)))
+    too_wide = 0
+    for rank, form in enumerate(formats):
+        inside = tuple(range(rank + 2, tiles.ndim))
+        weights = tiles.sum(axis=inside, dtype=np.int64).reshape(-1, lengths[rank])
+        exists = np.flatnonzero(weights.any(axis=1))
+        weights = weights[exists]
+        below = math.prod(lengths[rank + 1 :])
+        stream = build(form, weights > 0, weights, below)
+        owner = exists // max(1, math.prod(lengths[:rank]))
+        widths = form.units(fiber_of(lengths[rank], below, np.ones(1), np.full(1, lengths[rank])))
+        last = rank == len(formats) - 1
+        wide = [float(np.max(widths.metadata_bits)), 0.0 if last else float(np.max(widths.payload_bits))]
+        bits[:, rank] = np.bincount(owner, stream.metadata * wide[0] + stream.payload * wide[1], count)
+        named = wide[1] if stream.structure == OFFSETS else wide[0]
+        if stream.structure != FORMULA and 0 < named < 62 and stream.largest_value() >= 2**named:
+            too_wide += int((stream.values >= 2**named).sum())
+        streams.append(stream)
+        owners.append(owner)
+    return Encoded(tuple(streams), tuple(owners), count, bits, too_wide)
+
+
+def decode(encoded: Encoded) -> Array:
+    """The tiles again, from the streams and from which tiles are not empty."""
+    lengths = tuple(stream.length for stream in encoded.streams)
+    found = np.zeros((encoded.tiles, math.prod(lengths)), dtype=bool)
+    if not lengths:
+        return found
+    fibers = np.unique(encoded.tile_of[0])
+    for stream in encoded.streams:
+        fiber, at = np.nonzero(stream.positions())
+        fibers = fibers[fiber] * stream.length + at
+    found.reshape(-1)[fibers] = True
+    return found.reshape(encoded.tiles, *lengths)

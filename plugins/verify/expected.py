@@ -1,0 +1,131 @@
+"""What the cost model expects, as totals over all instances, by the keys of a tally."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemap.errors import DesignError
+from sparsemap.evaluation import Evaluation
+
+from .simulate import Simulation
+from .tally import Key, energy_action
+
+GATE, SKIP = 1, 2
+NEEDED = ("traffic", "cells", "compute", "compute_cycles", "instances_active", "instances_used")
+Found = tuple[dict[Key, float], dict[Key, float]]
+
+
+def evaluate(sim: Simulation) -> Evaluation:
+    """The cost model on the design; `DesignError` if it is invalid or if the model gives no counts."""
+    evaluation = sim.problem.evaluator.evaluate_designs(sim.designs.take(slice(0, 1)), detail=True)
+    if evaluation.reasons[0]:
+        raise DesignError(f"the design is invalid: {', '.join(evaluation.reasons_of(0))}")
+    missing = [name for name in NEEDED if name not in (evaluation.detail or {})]
+    if missing:
+        name = sim.problem.cost_model.name
+        raise DesignError(f"cost model '{name}' gives no counts to compare with (its detail lacks '{missing[0]}')")
+    return evaluation
+
+
+def expected(sim: Simulation, evaluation: Evaluation, trials: int) -> Found:
+    """Expected totals, and how far rounding to whole counts may take them from the mean of a perfect model."""
+    detail: Any = evaluation.detail
+    values: dict[Key, float] = {
+        ("energy_pj", None, None): float(evaluation.energy_pj[0]),
+        ("cycles", None, None): float(evaluation.cycles[0]),
+        ("compute", None, None): float(detail["compute"].actual[0]),
+        ("gated_compute", None, None): float(detail["compute"].gated[0]),
+        ("skipped_compute", None, None): float(detail["compute"].skipped[0]),
+        ("compute_cycles", None, None): float(detail["compute_cycles"][0]),
+        ("busiest_unit", None, None): float(detail["compute_cycles"][0]),
+    }
+    rounding: dict[Key, float] = dict.fromkeys(values, 0.0)
+    # one count per rounded product: computes per acting operand, then the classes of 7.3
+    acting = sum(any((t, s) in sim.guards for s in range(sim.nest.levels)) for t in sim.nest.operands)
+    for name in ("compute", "gated_compute", "skipped_compute"):
+        rounding[name, None, None] = 2.0 + acting
+    for name in ("compute_cycles", "busiest_unit"):
+        rounding[name, None, None] = 1.0 + (2.0 + acting) / sim.products.units
+    for s in range(sim.nest.levels):
+        values["level_cycles", s, None] = float(detail["level_cycles"][s, 0])
+        for t, chain in enumerate(sim.chains):
+            if s in chain:
+                _storage(sim, detail, t, s, trials, values, rounding)
+    _derived_rounding(sim, rounding)
+    return values, rounding
+
+
+def _derived_rounding(sim: Simulation, rounding: dict[Key, float]) -> None:
+    """What the rounding of counts may do to cycles and energy."""
+    problem = sim.problem
+    levels = range(sim.nest.levels)
+    energy = sum(rounding[name, None, None] for name in ("compute", "gated_compute")) * problem.mac_pj("compute")
+    demand = dict.fromkeys(levels, 0.0)
+    for (quantity, level, tensor), amount in rounding.items():
+        if level is None or tensor is None or quantity == "instances":
+            continue
+        spec, words = problem.levels[level], amount
+        if "metadata" in quantity:
+            words = amount / spec.word_bits
+            amount = amount / spec.metadata_width + sim.nest.instances(level)  # accesses are whole, too
+        energy += amount * problem.energy_pj(level, energy_action(quantity))
+        if not quantity.startswith("skipped"):
+            demand[level] += words / sim.nest.instances(level) + (1.0 if sim.packed[tensor] else 0.0)
+    rounding["energy_pj", None, None] = energy
+    for level in levels:
+        spec = problem.levels[level]
+        limits = [x for x in (spec.read_bandwidth, spec.write_bandwidth, spec.bandwidth) if x is not None]
+        slack = max([demand[level] / limit for limit in limits], default=0.0)
+        rounding["level_cycles", level, None] = slack and slack + 1.0
+    unit = rounding["compute_cycles", None, None]
+    most = max([unit, *(rounding["level_cycles", level, None] for level in levels)])
+    rounding["cycles", None, None] = most
+
+
+def _storage(
+    sim: Simulation, detail: Any, t: int, s: int, trials: int, values: dict[Key, float], rounding: dict[Key, float]
+) -> None:
+    counts = detail["cells"][t][s]
+    instances = float(detail["instances_active"][t, s, 0])
+    guarded = sum(1 for level in range(s + 1) if (t, level) in sim.guards)
+    steps = guarded + (1 if sim.packed[t] else 0)
+    kind = int(counts.kind[0])
+    own = {"read": counts.read, "fill": counts.fill, "update": counts.update}
+    if kind:
+        prefix = "gated" if kind == GATE else "skipped"
+        own |= {f"{prefix}_read": counts.gone_read, f"{prefix}_update": counts.gone_update}
+    for name, count in own.items():
+        values[name, s, t] = float(count[0]) * instances
+        rounding[name, s, t] = steps * instances
+    if not sim.packed[t]:
+        return
+    if s != sim.chains[t][0]:
+        values["instances", s, t] = instances
+        # tiles so rarely empty that a few trials may have none
+        used = float(detail["instances_used"][s, 0])
+        rounding["instances", s, t] = used - instances if used - instances < 3.0 * used / trials else 0.0
+    packed = counts.metadata
+    widest = 0.0
+    if packed is not None:
+        widest = float(np.sum(packed.metadata_bits + packed.payload_bits))
+    for action, bits in counts.bits.items():
+        prefix, _, name = action.rpartition("_")
+        key = f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"
+        if prefix and (not kind or prefix != ("gated" if kind == GATE else "skipped")):
+            continue
+        values[key, s, t] = float(bits[0]) * instances
+        rounding[key, s, t] = (1 + guarded) * widest * instances
+
+
+def window_parts(sim: Simulation, evaluation: Evaluation) -> dict[Key, dict[str, float]]:
+    """What sliding windows contribute to the dense counts: overlap over time (Q1) and between neighbours (Q2)."""
+    detail: Any = evaluation.detail
+    traffic, used = detail["traffic"], detail["instances_used"]
+    columns = {"read": traffic.reads, "fill": traffic.fills, "update": traffic.updates}
+    parts: dict[Key, dict[str, float]] = {}
+    for (action, level, t), (exact, separate) in sim.dense.items():
+        model = float(columns[action][t, level, 0] * used[level, 0])
+        parts[action, level, t] = {"Q1": separate - model, "Q2": exact - separate, "dense": exact}
+    return parts

@@ -1,0 +1,151 @@
+"""Skipping and gating on real zeros: which leader words decide over an access, and where they are (section 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .nest import Boxes, Loop, Nest
+
+Array = np.ndarray
+NONE, GATE, SKIP = 0, 1, 2
+KINDS = {"none": NONE, "gate": GATE, "skip": SKIP}
+
+
+class Leader:
+    """The words of one leader that a tile of the target meets while it stays."""
+
+    def __init__(self, nest: Nest, tensor: int, child: int, region: tuple[Loop, ...]) -> None:
+        self.tensor = tensor
+        move = nest.access[tensor].T
+        extents = nest.extents(child)
+        shifts = np.zeros((1, len(nest.sizes)), dtype=np.int64)
+        for loop in reversed(region):
+            if not nest.relevant(tensor, loop.dim):
+                continue
+            if loop.stride == extents[loop.dim]:
+                extents[loop.dim] *= loop.bound
+            else:  # other loops of the dimension lie between: several boxes
+                steps = np.zeros((loop.bound, len(nest.sizes)), dtype=np.int64)
+                steps[:, loop.dim] = np.arange(loop.bound) * loop.stride
+                shifts = (shifts[:, None, :] + steps).reshape(-1, len(nest.sizes))
+        self.widths = nest.widths(tensor, extents)
+        self.shifts = shifts @ move
+        fixed = frozenset(region)
+        self.steps = nest.offsets(child, spatial=False, fixed=fixed) @ move
+        self.places = nest.offsets(child, spatial=True, fixed=fixed) @ move
+
+    def present(self, boxes: Boxes, rows: slice) -> Array:
+        """(n, children) bool: a word of the leader is nonzero."""
+        steps = self.steps[rows]
+        found = boxes.count(self.widths, steps + self.shifts[0], self.places) > 0
+        for shift in self.shifts[1:]:
+            found |= boxes.count(self.widths, steps + shift, self.places) > 0
+        return found
+
+
+@attrs.frozen(eq=False)
+class Guard:
+    """What holds back accesses of one tensor at one level; the child is the next level inside that stores it."""
+
+    level: int
+    kind: int
+    leaders: tuple[Leader, ...]
+    caught: float
+    """Share of the empty cases that the mechanism catches; below one, the others are drawn at random."""
+
+    def required(self, boxes: Sequence[Boxes], rows: slice, rng: np.random.Generator) -> Array:
+        """(n, children) bool: the access takes place."""
+        found = np.logical_and.reduce([leader.present(boxes[leader.tensor], rows) for leader in self.leaders])
+        if self.caught < 1.0:
+            found |= rng.random(found.shape) >= self.caught
+        return found
+
+
+def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
+    """By (tensor, level). Where several filters hit the same accesses the one that removes more counts."""
+    problem, genes = nest.problem, nest.designs.columns["mechanisms"][:, 0]
+    mechanisms: Any = problem.candidates("mechanism")
+    found: dict[tuple[int, int], tuple[float, Guard]] = {}
+    occupancies = [tensor.density.occupancy(nest.shape(t)) for t, tensor in enumerate(problem.tensors)]
+    for wanted in (GATE, SKIP):
+        for gene, place in sorted(enumerate(problem.places), key=lambda item: -(item[1].storage or 0)):
+            if place.storage is None:
+                continue
+            mechanism = mechanisms[int(genes[gene])]
+            for rule in mechanism.filters(place):
+                target = problem.role(rule.target)
+                if KINDS[rule.action] != wanted:
+                    continue
+                stored = nest.stored(target)
+                level = max(s for s in stored if s <= place.storage)
+                child = min((s for s in stored if s > level), default=nest.levels)
+                region = stationary(nest, target, level, child)
+                leaders, full = [], 1.0
+                for name in rule.leaders:
+                    tensor = problem.role(name)
+                    if decides(nest, target, tensor, level, child):
+                        leaders.append(Leader(nest, tensor, child, region))
+                        extents = nest.extents(child)
+                        for loop in region:
+                            extents[loop.dim] *= loop.bound
+                        full *= 1.0 - occupancies[tensor].empty(nest.widths(tensor, extents))
+                if not leaders:
+                    continue
+                empty = 1.0 - full
+                removed = float(np.asarray(mechanism.eliminated(place, rule, np.array([empty])))[0])
+                guard = Guard(level, wanted, tuple(leaders), min(1.0, removed / empty) if empty > 0 else 1.0)
+                if (target, level) not in found or removed > found[target, level][0]:
+                    found[target, level] = (removed, guard)
+    return {key: guard for key, (_, guard) in found.items()}
+
+
+def compute_kind(nest: Nest) -> int:
+    """What the compute unit does with ineffectual operands."""
+    mechanisms: Any = nest.problem.candidates("mechanism")
+    for gene, place in enumerate(nest.problem.places):
+        if place.storage is None:
+            mechanism = mechanisms[int(nest.designs.columns["mechanisms"][gene, 0])]
+            return max((KINDS[rule.action] for rule in mechanism.filters(place)), default=NONE)
+    return NONE
+
+
+def stationary(nest: Nest, target: int, level: int, child: int) -> tuple[Loop, ...]:
+    """The loops between a level and its child, outer to inner, over which a tile of the target stays or is shared."""
+    region = []
+    moved = False
+    for loop in reversed(nest.block(level, child)):
+        relevant = nest.relevant(target, loop.dim)
+        if loop.spatial:
+            if not relevant:
+                region.append(loop)
+        elif child < nest.levels:
+            moved |= relevant
+            if not moved:
+                region.append(loop)
+    return tuple(region[::-1])
+
+
+def decides(nest: Nest, target: int, leader: int, level: int, child: int) -> bool:
+    """Whether the leader has an effect at all.
+
+    It has none, for the model too, if a spatial loop moves both, and another loop of the region the leader.
+    """
+    walked = [loop for loop in reversed(nest.block(level, child)) if loop.spatial or child < nest.levels]
+    first = next((i for i, loop in enumerate(walked) if nest.relevant(target, loop.dim)), None)
+    if first is None or not walked[first].spatial:
+        return True
+    shared, moved = False, False
+    for loop in walked[first:]:
+        relevant = nest.relevant(target, loop.dim)
+        if not loop.spatial:
+            moved |= relevant
+            if moved or relevant:
+                continue
+        if shared and nest.relevant(leader, loop.dim):
+            return False
+        shared |= relevant and nest.relevant(leader, loop.dim)
+    return True

@@ -1,0 +1,142 @@
+"""The ranks of a tensor's tiles, and the bits of metadata that real tiles have (section 6)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap import Format
+
+from .encode import FORMULA, decode, encode, fiber_of, structure_of
+from .nest import Loop, Nest, box_words, flat
+
+Array = np.ndarray
+
+
+@attrs.frozen
+class Rank:
+    loop: Loop
+    format: Format
+    length: int
+    box: tuple[int, ...]
+    """Words per tensor rank under one fiber."""
+    below: tuple[int, ...]
+    """Words under one position."""
+
+
+@attrs.frozen(eq=False)
+class Bits:
+    """Bits of metadata of some tiles, (tiles, ranks), ranks outer to inner."""
+
+    real: Array
+    formula: Array | None
+    """What the format's formula says for the number of nonzeros that the tile has; None: it cannot say."""
+    held: Array
+    """(tiles,) nonzeros."""
+    too_wide: int = 0
+
+
+def formats_of(nest: Nest, tensor: int) -> tuple[Format, ...]:
+    """The formats of all ranks of a tensor, inner to outer."""
+    candidates: Any = nest.problem.candidates("format")
+    beyond: Any = nest.problem.candidates("beyond-format")
+    slots = nest.designs.columns["formats"][tensor, :, 0][::-1]
+    count = sum(nest.relevant(tensor, loop.dim) for loop in nest.loops)
+    outer = beyond[0] if beyond else candidates[0]
+    return tuple(candidates[int(slots[i])] if i < len(slots) else outer for i in range(count))
+
+
+def is_packed(nest: Nest, tensor: int) -> bool:
+    """Whether the tensor is compressed, and so has metadata at every level."""
+    return any(form.compressed for form in formats_of(nest, tensor))
+
+
+class Ranks:
+    """The ranks of a tensor in the tile of one level."""
+
+    def __init__(self, nest: Nest, tensor: int, level: int) -> None:
+        self.nest, self.tensor, self.level = nest, tensor, level
+        self.shape, self.tile = nest.shape(tensor), nest.tile(tensor, level)
+        self.words = math.prod(self.tile)
+        formats = formats_of(nest, tensor)
+        extents = np.ones(len(nest.sizes), dtype=np.int64)
+        ranks: list[Rank] = []
+        for loop in reversed(nest.block(level, nest.levels)):
+            below = nest.widths(tensor, extents)
+            extents[loop.dim] *= loop.bound
+            if nest.relevant(tensor, loop.dim):
+                coefficient = int(nest.access[tensor][:, loop.dim].max())
+                length = coefficient * (loop.bound - 1) + 1
+                ranks.append(Rank(loop, formats[len(ranks)], length, nest.widths(tensor, extents), below))
+        self.ranks = tuple(ranks[::-1])
+        self.occupancy = nest.problem.tensors[tensor].density.occupancy(self.shape)
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    @property
+    def built(self) -> bool:
+        """Whether structures can be built: fibers of overlapping or strided tiles are no tree."""
+        return self.nest.plain(self.tensor)
+
+    @property
+    def undecoded(self) -> tuple[str, ...]:
+        """Formats whose structure is not known."""
+        return tuple({r.format.name: None for r in self.ranks if structure_of(r.format) == FORMULA})
+
+    def bits(self, mask: Array, origins: Array) -> Bits:
+        """Bits of the tiles at `origins` (U, ranks of the tensor)."""
+        if not self.ranks:
+            nothing = np.zeros((len(origins), 0))
+            return Bits(nothing, nothing, mask.reshape(-1)[flat(origins, self.shape)].astype(np.int64))
+        if not self.built:
+            words = origins[:, None, :] + box_words(self.tile)
+            held = mask.reshape(-1)[flat(words, self.shape)].sum(axis=1)
+            formula = self._formula(held)
+            return Bits(np.zeros((len(origins), len(self.ranks))) if formula is None else formula, formula, held)
+        tiles = mask.reshape(-1)[flat(origins, self.shape)[:, None] + self._offsets()]
+        tiles = tiles.reshape(len(origins), *(rank.length for rank in self.ranks))
+        encoded = encode(tiles, [rank.format for rank in self.ranks])
+        if not np.array_equal(decode(encoded), tiles):
+            raise AssertionError("metadata that was built from a tile does not decode to that tile")
+        held = tiles.reshape(len(tiles), -1).sum(axis=1)
+        return Bits(encoded.bits, self._formula(held), held, encoded.too_wide)
+
+    def _offsets(self) -> Array:
+        """Numbers of the words of a tile in the order of its ranks, relative to the first."""
+        index = np.zeros((1, len(self.shape)), dtype=np.int64)
+        for rank in self.ranks:
+            step = self.nest.access[self.tensor][:, rank.loop.dim] * rank.loop.stride
+            index = (index[:, None, :] + np.arange(rank.loop.bound)[:, None] * step).reshape(-1, len(self.shape))
+        return flat(index, self.shape)
+
+    def _formula(self, held: Array) -> Array | None:
+        """(U, ranks) expected bits given the nonzeros of each tile, as the analytic model has them (6.2)."""
+        kinds, of = np.unique(held, return_inverse=True)
+        some = kinds > 0
+        found = np.zeros((len(kinds), len(self.ranks)))
+        lengths = [rank.length for rank in self.ranks]
+        for i, rank in enumerate(self.ranks):
+            above, inside = math.prod(lengths[:i]), math.prod(lengths[i + 1 :])
+            try:
+                empty = self._empty(rank.box, kinds[some])
+                empty_below = self._empty(rank.below, kinds[some])
+            except ValueError:  # a density model that knows only some occupancies
+                return None
+            fibers, occupied = above * (1.0 - empty), rank.length * (1.0 - empty_below)
+            units = rank.format.units(fiber_of(rank.length, inside, fibers, occupied, above))
+            bits = units.metadata * units.metadata_bits
+            if i < len(self.ranks) - 1:
+                bits = bits + units.payload * units.payload_bits
+            found[some, i] = bits
+        return found[of.reshape(-1)]
+
+    def _empty(self, sub: tuple[int, ...], kinds: Array) -> Array:
+        if sub == self.tile or not kinds.size:
+            return np.zeros(len(kinds))
+        # one by one: a model may take neighbouring values for a range
+        parts = [self.occupancy.empty_within(sub, self.tile, kinds[i : i + 1]) for i in range(len(kinds))]
+        return np.concatenate(parts).astype(np.float64)

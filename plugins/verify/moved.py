@@ -1,0 +1,137 @@
+"""Metadata that moves with the data: bits of the structures that were built for the real tiles.
+
+A tile that is sent takes the metadata of its own ranks along. What the level has above these ranks is read once per
+pass over its tile, so every tile in it bears an equal share; so does every word that goes to a compute unit. The
+output's metadata are those of its finished tiles, in proportion to the words that move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .leaders import GATE
+from .links import Sent
+from .metadata import Bits
+from .products import Done
+from .tally import Tally
+
+if TYPE_CHECKING:
+    from .simulate import Activity, Simulation
+
+Array = np.ndarray
+
+
+def count_metadata(sim: Simulation, tally: Tally, masks: Sequence[Array], active: Activity, done: Done) -> None:
+    bits = {(t, s): ranks.bits(masks[t], sim.tiles[t, s][0]) for (t, s), ranks in sim.ranks.items()}
+    tally.too_wide += sum(found.too_wide for found in bits.values())
+    for t, chain in enumerate(sim.chains):
+        if not sim.packed[t]:
+            continue
+        if t == sim.nest.output:
+            _output(sim, tally, bits)
+            continue
+        for child in chain[1:-1]:
+            _link(sim, tally, t, child, bits, *active[t, child])
+        level = sim.products.inner[t]
+        where, share = sim.tiles[t, level][1], 1.0 / sim.ranks[t, level].words
+        _book(tally, "metadata_read", level, t, bits[t, level], where, done.accesses[t] * share)
+        guard = sim.guards.get((t, level))
+        if guard is not None:
+            name = "gated_metadata_read" if guard.kind == GATE else "skipped_metadata_read"
+            _book(tally, name, level, t, bits[t, level], where, done.accesses_held_back[t] * share)
+
+
+def _book(tally: Tally, name: str, level: int, t: int, bits: Bits, where: Array, passes: Array) -> None:
+    """`passes` over each of the tiles numbered in `where`."""
+    weight = np.bincount(where.reshape(-1), passes.reshape(-1), len(bits.real))
+    real = float(weight @ bits.real.sum(axis=1))
+    tally.add(name, level, t, real)
+    if bits.formula is not None:
+        tally.shift(name, level, t, "Q14", real - float(weight @ bits.formula.sum(axis=1)))
+
+
+def _link(
+    sim: Simulation, tally: Tally, t: int, child: int, bits: Mapping[tuple[int, int], Bits],
+    want: Array | None, take: Array | None,
+) -> None:  # fmt: skip
+    link = sim.links[t, child]
+    parent = link.parent
+    groups, children = sim.sent(t, child, take)
+    wanted = groups if want is take else sim.sent(t, child, want)[0]
+    own = len(sim.ranks[t, parent]) - len(sim.ranks[t, child])
+    here, inner = sim.tiles[t, parent][1], sim.tiles[t, child][1]
+    part = link.tile_words / sim.ranks[t, parent].words
+    step, instance = sim.nest.steps(child) // len(here), link.fan
+
+    def passes(sent: Sent) -> Array:
+        return link.amounts(sent) / link.tile_words
+
+    def inside(sent: Sent) -> Array:
+        return inner[sent.rows[:, None], sent.receivers]
+
+    def around(sent: Sent) -> Array:
+        return here[(sent.rows // step)[:, None], sent.receivers // instance]
+
+    def read(sent: Sent, asked: Sent) -> tuple[float, dict[str, float]]:
+        """Bits, and what the model's assumptions contribute to them."""
+        above, below = bits[t, parent], bits[t, child]
+        sent_to, asked_to = around(sent), around(asked)
+
+        def split(table: Array, inner_first: bool) -> float:
+            """The ranks of the child go with what is sent, the others with what is asked for."""
+            ranks = table.shape[1]
+            # a tile of one word has one rank for the model
+            mine = range(own) if inner_first else range(max(1, ranks - own), ranks)
+            top = table[:, list(mine)].sum(axis=1)
+            rest = table.sum(axis=1) - top
+            return float((passes(sent) * rest[sent_to]).sum() + (passes(asked) * top[asked_to]).sum()) * part
+
+        if not sim.ranks[t, parent].built:
+            real = split(above.real, True)
+        else:
+            top = above.real[:, :own].sum(axis=1)
+            real = float((passes(sent) * below.real.sum(axis=1)[inside(sent)]).sum())
+            real += float((passes(asked) * top[asked_to]).sum()) * part
+        if above.formula is None:
+            return real, {}
+        formula = split(above.formula, True)
+        return real, {"Q14": real - formula, "ranks": formula - split(above.formula, False)}
+
+    def book(name: str, amount: float, causes: Mapping[str, float]) -> None:
+        tally.add(name, parent, t, amount)
+        for cause, share in causes.items():
+            tally.shift(name, parent, t, cause, share)
+
+    real, causes = read(groups, wanted)
+    book("metadata_read", real, causes)
+    guard = sim.guards.get((t, parent))
+    if guard is not None:
+        name = "gated_metadata_read" if guard.kind == GATE else "skipped_metadata_read"
+        every, more = read(wanted, wanted)
+        book(name, every - real, {cause: more[cause] - causes[cause] for cause in causes})
+    _book(tally, "metadata_fill", child, t, bits[t, child], inside(children), passes(children))
+
+
+def _output(sim: Simulation, tally: Tally, bits: Mapping[tuple[int, int], Bits]) -> None:
+    """Bits per nonzero word of the finished tiles, for every word that moves."""
+    t = sim.nest.output
+    for level in sim.chains[t][:-1]:
+        found, where = bits[t, level], sim.tiles[t, level][1]
+        often = np.bincount(where.reshape(-1), minlength=len(found.real))
+        words = float(often @ found.held)
+        if not words:
+            continue
+        real = float(often @ found.real.sum(axis=1)) / words
+        formula = real if found.formula is None else float(often @ found.formula.sum(axis=1)) / words
+        for action in ("read", "fill", "update"):
+            for prefix in ("", "gated_", "skipped_"):
+                key = f"{prefix}{action}", level, t
+                if key in tally.values:
+                    data, name = tally.values[key], f"{prefix}metadata_{action}"
+                    tally.add(name, level, t, real * data)
+                    tally.shift(name, level, t, "Q14", (real - formula) * data)
+                    for cause, amount in tally.parts[key].items():
+                        tally.shift(name, level, t, cause, formula * amount)

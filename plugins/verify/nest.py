@@ -1,0 +1,183 @@
+"""The loop nest of one design, unrolled: where every instance of every level is at every step.
+
+Storage levels are numbered from the outermost (0) inwards; level S stands for the compute units. A *step* of a level
+is one combination of the temporal loops outside it, an *instance* one of the spatial loops outside it; both are
+numbered in the order of the nest, outermost loop slowest.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import attrs
+import numpy as np
+
+from sparsemap.designs import Designs
+from sparsemap.problem import Problem
+
+Array = np.ndarray
+
+
+@attrs.frozen
+class Loop:
+    """A loop with a bound above one."""
+
+    dim: int
+    bound: int
+    spatial: bool
+    block: int
+    """Storage level that delivers what the loop moves."""
+    stride: int
+    """Product of the bounds of the same dimension further in."""
+
+
+@attrs.define(eq=False, slots=False)
+class Nest:
+    """Geometry of the first design of a batch; no part of it depends on the data."""
+
+    problem: Problem
+    designs: Designs
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(int(self.problem.sizes[dim]) for dim in self.problem.dims)
+
+    @cached_property
+    def levels(self) -> int:
+        """S, the number of storage levels."""
+        return len(self.problem.levels)
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """Outer to inner."""
+        bounds, order = self.designs.columns["bounds"][..., 0], self.designs.columns["order"][..., 0]
+        inner = [1] * len(self.sizes)
+        found = []
+        for group in reversed(range(len(self.problem.mapping_levels))):
+            level = self.problem.mapping_levels[group]
+            for dim in map(int, order[group][::-1]):
+                bound = int(bounds[group, dim])
+                if bound > 1:
+                    found.append(Loop(dim, bound, level.spatial, level.storage, inner[dim]))
+                    inner[dim] *= bound
+        if tuple(inner) != self.sizes:
+            raise ValueError("the loop bounds do not multiply to the sizes of the dimensions")
+        return tuple(found[::-1])
+
+    def block(self, outer: int, inner: int) -> tuple[Loop, ...]:
+        """The loops of the blocks from `outer` up to but without `inner`, outer to inner."""
+        return tuple(loop for loop in self.loops if outer <= loop.block < inner)
+
+    def extents(self, level: int) -> Array:
+        """(D,) words of every dimension in the tile of one instance of a level."""
+        found = np.ones(len(self.sizes), dtype=np.int64)
+        for loop in self.block(level, self.levels):
+            found[loop.dim] *= loop.bound
+        return found
+
+    def steps(self, level: int) -> int:
+        return math.prod(loop.bound for loop in self.block(0, level) if not loop.spatial)
+
+    def instances(self, level: int) -> int:
+        return math.prod(loop.bound for loop in self.block(0, level) if loop.spatial)
+
+    @property
+    def computes(self) -> int:
+        """Multiply-accumulates of the dense problem."""
+        return math.prod(self.sizes)
+
+    def offsets(self, level: int, spatial: bool, fixed: frozenset[Loop] = frozenset()) -> Array:
+        """(steps or instances, D) origin of the tile of a level in the operation space.
+
+        The loops in `fixed` take part in the numbering but stay at their first iteration.
+        """
+        found = np.zeros((1, len(self.sizes)), dtype=np.int64)
+        for loop in self.block(0, level):
+            if loop.spatial == spatial:
+                moves = np.zeros((loop.bound, len(self.sizes)), dtype=np.int64)
+                if loop not in fixed:
+                    moves[:, loop.dim] = np.arange(loop.bound) * loop.stride
+                found = (found[:, None, :] + moves).reshape(-1, len(self.sizes))
+        return found
+
+    @cached_property
+    def operands(self) -> tuple[int, ...]:
+        return tuple(i for i, tensor in enumerate(self.problem.tensors) if not tensor.output)
+
+    @cached_property
+    def output(self) -> int:
+        return next(i for i, tensor in enumerate(self.problem.tensors) if tensor.output)
+
+    @cached_property
+    def access(self) -> tuple[Array, ...]:
+        """Per tensor, (ranks, D): what one step of a dimension adds to the index in a rank."""
+        index = {dim: i for i, dim in enumerate(self.problem.dims)}
+        found = []
+        for tensor in self.problem.tensors:
+            matrix = np.zeros((max(1, len(tensor.ranks)), len(index)), dtype=np.int64)
+            for r, rank in enumerate(tensor.ranks):
+                for dim, coefficient in rank:
+                    matrix[r, index[dim]] += coefficient
+            found.append(matrix)
+        return tuple(found)
+
+    def relevant(self, tensor: int, dim: int) -> bool:
+        return bool(self.access[tensor][:, dim].any())
+
+    def widths(self, tensor: int, extents: Array) -> tuple[int, ...]:
+        """Words per rank of the box that covers these extents."""
+        return tuple(int(w) for w in 1 + self.access[tensor] @ (np.asarray(extents) - 1))
+
+    def shape(self, tensor: int) -> tuple[int, ...]:
+        return self.widths(tensor, np.array(self.sizes))
+
+    def tile(self, tensor: int, level: int) -> tuple[int, ...]:
+        return self.widths(tensor, self.extents(level))
+
+    def plain(self, tensor: int) -> bool:
+        """Whether tiles partition the tensor: no sliding windows, no strides."""
+        matrix = self.access[tensor]
+        return bool((matrix.sum(axis=1) <= 1).all())
+
+    def stored(self, tensor: int) -> tuple[int, ...]:
+        """Levels that keep the tensor, outermost first."""
+        return tuple(s for s in range(self.levels) if self.problem.stores(tensor, s))
+
+
+class Boxes:
+    """Sums of a tensor over boxes of any size at any place."""
+
+    def __init__(self, values: Array) -> None:
+        self.values = values.astype(np.int64)
+        self._maps: dict[tuple[int, ...], Array] = {}
+
+    def sums(self, widths: tuple[int, ...]) -> Array:
+        """The sum of the box at every place where one fits."""
+        if widths not in self._maps:
+            total = self.values
+            for axis, width in enumerate(widths):
+                padding = [(1, 0) if i == axis else (0, 0) for i in range(total.ndim)]
+                running = np.pad(total.cumsum(axis=axis), padding)
+                after = np.take(running, range(width, running.shape[axis]), axis=axis)
+                total = after - np.take(running, range(running.shape[axis] - width), axis=axis)
+            self._maps[widths] = total
+        return self._maps[widths]
+
+    def count(self, widths: tuple[int, ...], steps: Array, places: Array) -> Array:
+        """(n, i) sums of boxes whose origins are `steps` (n, ranks) plus `places` (i, ranks)."""
+        sums = self.sums(widths)
+        return sums.reshape(-1)[flat(steps, sums.shape)[:, None] + flat(places, sums.shape)]
+
+
+def flat(index: Array, shape: tuple[int, ...]) -> Array:
+    """(n,) row-major numbers of index vectors (n, ranks)."""
+    number = np.zeros(index.shape[:-1], dtype=np.int64)
+    for rank, size in enumerate(shape):
+        number = number * size + index[..., rank]
+    return number
+
+
+def box_words(widths: tuple[int, ...]) -> Array:
+    """(words, ranks) index vectors of a box at the origin."""
+    return np.indices(widths).reshape(len(widths), -1).T

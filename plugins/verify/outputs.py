@@ -1,0 +1,141 @@
+"""Partial sums between storage levels: updates, reads before updates, and tiles that come back."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .leaders import GATE
+from .links import Link
+from .nest import Boxes
+from .products import Done
+from .tally import Tally
+
+if TYPE_CHECKING:
+    from .simulate import Activity, Simulation
+
+Array = np.ndarray
+
+
+def count_outputs(sim: Simulation, tally: Tally, boxes: Boxes, active: Activity, done: Done) -> None:
+    """All links of the output between storage levels; `boxes` of the finished output's nonzeros."""
+    out = sim.nest.output
+    final = boxes if sim.packed[out] else None
+    for child in sim.chains[out][1:-1]:
+        link = sim.links[out, child]
+        want, take = active[out, child]
+
+        def moved(some: Array | None, link: Link = link) -> tuple[float, float, float]:
+            return _partial_sums(sim, link, some, done) if sim.packed[out] else _whole_tiles(sim, link, some)
+
+        def of_all(some: Array | None, link: Link = link) -> tuple[float, float, float]:
+            return _of_all(sim, link, some, final)
+
+        real, model = moved(take), of_all(take)
+        names = (("update", link.parent), ("read", link.parent), ("fill", child))
+        for (name, level), now, then in zip(names, real, model, strict=True):
+            tally.add(name, level, out, now)
+            tally.shift(name, level, out, "Q13", now - then)
+        if link.overlapping:
+            separate = float(link.amounts(sim.sent(out, child, take)[0], final).sum())
+            for name in ("update", "read"):
+                tally.shift(name, link.parent, out, "Q2", model[0] - separate)
+        guard = sim.guards.get((out, link.parent))
+        if guard is not None:
+            wanted, model_wanted = moved(want), of_all(want)
+            for i, name in enumerate(("update", "read")):
+                gone, model_gone = wanted[i] - real[i], model_wanted[i] - model[i]
+                name = f"{'gated' if guard.kind == GATE else 'skipped'}_{name}"
+                tally.add(name, link.parent, out, gone)
+                tally.shift(name, link.parent, out, "Q13", gone - model_gone)
+
+
+def count_products(sim: Simulation, tally: Tally, done: Done) -> None:
+    """Updates by the compute units."""
+    out = sim.nest.output
+    level = sim.products.inner[out]
+    guard = sim.guards.get((out, level))
+    kept = _share(sim, "read", "update", level)
+    for name, share, real, wanted in (
+        ("update", 1.0, done.updates, done.updates_wanted),
+        ("read", kept, done.reductions, done.reductions_wanted),
+    ):
+        tally.add(name, level, out, real)
+        tally.shift(name, level, out, "Q13", real - share * done.updates_of_all)
+        if guard is not None:
+            name = f"{'gated' if guard.kind == GATE else 'skipped'}_{name}"
+            model = share * (done.updates_of_all_wanted - done.updates_of_all)
+            tally.add(name, level, out, wanted - real)
+            tally.shift(name, level, out, "Q13", wanted - real - model)
+
+
+def _share(sim: Simulation, action: str, of: str, level: int) -> float:
+    """How many accesses of one kind the dense nest has for each of another kind."""
+    out = sim.nest.output
+    every = sim.dense[of, level, out][0]
+    return sim.dense[action, level, out][0] / every if every else 0.0
+
+
+def _of_all(sim: Simulation, link: Link, active: Array | None, boxes: Boxes | None) -> tuple[float, float, float]:
+    """Updates, reads and fills as the model has them: of the words that end up nonzero, in the dense nest's ratios."""
+    groups, children = sim.sent(link.tensor, link.child, active)
+    updates = link.read_words(groups, boxes, active is None)
+    every = float(link.amounts(sim.sent(link.tensor, link.child, None)[1]).sum())
+    back = sim.dense["fill", link.child, link.tensor][0] / every
+    fills = float(link.amounts(children, boxes).sum()) * back
+    return updates, updates * _share(sim, "read", "update", link.parent), fills
+
+
+def _whole_tiles(sim: Simulation, link: Link, active: Array | None) -> tuple[float, float, float]:
+    """Updates, reads and fills if all words of a tile move."""
+    groups, children = sim.sent(link.tensor, link.child, active)
+    updates = link.read_words(groups, None, active is None)
+    fills = float(link.amounts(children).sum()) - link.distinct(children)
+    return updates, updates - link.distinct(groups), fills
+
+
+def _partial_sums(sim: Simulation, link: Link, active: Array | None, done: Done) -> tuple[float, float, float]:
+    """Updates, reads and fills if only nonzero partial sums move."""
+    groups, children = sim.sent(link.tensor, link.child, active)
+    ratio = sim.nest.steps(sim.nest.levels) // sim.nest.steps(link.child)
+    below = done.first[link.child]
+    by_group = below.reshape(link.parents, link.fan, -1)[:, link.order]
+    by_group = np.minimum.reduceat(by_group, link.begins, axis=1).reshape(len(link.leads), -1)
+    rows, receivers, words = link.words(groups)
+    there = by_group[receivers, words] < (link.run_ends(rows) + 1) * ratio
+    size = math.prod(link.shape)
+    key = np.unique((rows * link.parents + groups.owners[receivers])[there] * size + words[there])
+    rows, owners, words = key // size // link.parents, key // size % link.parents, key % size
+    before = done.first[link.parent][owners, words] < rows * ratio
+    rows, receivers, words = link.words(children)
+    back = below[receivers, words] < rows * ratio
+    return float(len(key)), float(before.sum()), float(back.sum())
+
+
+def dense_counts(sim: Simulation) -> dict[tuple[str, int, int], tuple[float, float]]:
+    """By action, level and tensor: accesses of the dense nest, exact, and with overlapping tiles apart (Q2)."""
+    found: dict[tuple[str, int, int], tuple[float, float]] = {}
+    for t, chain in enumerate(sim.chains):
+        output = t == sim.nest.output
+        for child in chain[1:-1]:
+            link = sim.links[t, child]
+            groups, children = sim.sent(t, child, None)
+            exact, separate = link.read_words(groups, None, True), float(link.amounts(groups).sum())
+            filled = float(link.amounts(children).sum())
+            if output:
+                once = link.distinct(groups)
+                found["update", link.parent, t] = exact, separate
+                found["read", link.parent, t] = exact - once, separate - once
+                filled -= link.distinct(children)
+            else:
+                found["read", link.parent, t] = exact, separate
+            found["fill", child, t] = filled, filled
+        link = sim.products.links[t]
+        accesses = float(sim.products.steps * len(link.leads))
+        if output:
+            found["update", link.parent, t] = accesses, accesses
+            accesses -= link.distinct(link.to_groups(None))
+        found["read", link.parent, t] = accesses, accesses
+    return found

@@ -1,0 +1,209 @@
+"""Expected against measured, quantity by quantity, and which assumption of the model explains what is off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+ASSUMPTIONS = {
+    "Q1": "sliding windows: the model keeps the overlap with the tile before only while the step stays the same",
+    "Q2": "sliding windows: the model reads the words that neighbouring tiles share once per tile",
+    "stay": "the model judges a tile by the leader's tile of one block; a tile that stays longer is needed more often",
+    "Q12": "the model takes operands as independent and leader tiles as unconditional; filters multiply their savings",
+    "Q13": "the model counts the output as if every compute left a product in each word that ends up nonzero;"
+    " eliminated, gated and skipped computes leave partial sums alone, and young partial sums are emptier",
+    "Q14": "the model rounds the positions of a fiber up before it weights them by their probability",
+    "ranks": "the model takes the metadata that a filter saves from the outermost ranks; the tiles' own stay away",
+    "zeros": "the output's zeros are not spread as its density model says: rows and columns share operands",
+    "balance": "the model spreads the computes evenly over the units; the busiest unit has more",
+    "?": "no known assumption of the model accounts for this",
+}
+ORDER = list(ASSUMPTIONS)
+STUDENT = (
+    12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+"""97.5 % quantiles of Student's t by degrees of freedom, from 1."""
+DERIVED = ("cycles", "energy_pj", "level_cycles", "compute_cycles")
+"""Quantities that follow from the others."""
+VERDICTS = {
+    "exact": "exact",
+    "within": "within the 95 % confidence interval",
+    "chance": "within twice that interval, as one row in twenty is by chance",
+    "rounding": "within it but for the rounding to whole counts per instance",
+    "explained": "explained by a known assumption",
+    "follows": "not close, as follows from the counts",
+    "off": "off",
+}
+
+
+@attrs.frozen
+class Row:
+    """One quantity, as a total over all instances."""
+
+    quantity: str
+    level: str
+    """Empty for the compute units and for the whole design."""
+    tensor: str
+    expected: float
+    mean: float
+    stderr: float
+    trials: int
+    rounding: float = 0.0
+    """How far the rounding of the model's counts may take it from the mean."""
+    parts: tuple[tuple[str, float], ...] = ()
+    """Assumptions of the model with what they are known to contribute to the deviation."""
+    rest: str = "?"
+    """The assumption to which the part of a deviation belongs that no known one accounts for."""
+
+    @property
+    def deviation(self) -> float:
+        """Measured minus expected."""
+        return self.mean - self.expected
+
+    @property
+    def margin(self) -> float:
+        """Half of the 95 % confidence interval of the mean."""
+        if self.trials < 2:
+            return 0.0
+        free = self.trials - 1
+        return (STUDENT[free - 1] if free <= len(STUDENT) else 1.96 + 2.5 / free) * self.stderr
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        off, slack = abs(self.deviation), self.margin + self.rounding
+        if off <= 1e-9 * max(abs(self.expected), abs(self.mean)):
+            return "exact"
+        if off <= self.margin:
+            return "within"
+        known = math.fsum(amount for _, amount in self.parts)
+        if abs(known) <= 0.5 * off:
+            if off <= slack:
+                return "rounding"
+            if off <= 2.0 * self.margin:
+                return "chance"
+        if abs(self.unexplained) <= slack + self.margin:
+            return "explained"
+        return "follows" if self.quantity in DERIVED else "off"
+
+    @property
+    def unexplained(self) -> float:
+        """The deviation that no known part accounts for."""
+        return self.deviation - math.fsum(amount for _, amount in self.parts)
+
+    @property
+    def causes(self) -> tuple[tuple[str, float], ...]:
+        """Assumptions that matter in this row, and by how much."""
+        if self.verdict not in ("explained", "follows", "off"):
+            return ()
+        found = [(name, amount) for name, amount in self.parts if abs(amount) > 0.02 * abs(self.deviation)]
+        if self.verdict == "off":
+            found.append((self.rest, self.unexplained))
+        return tuple(found)
+
+
+@attrs.frozen
+class Verification:
+    """What `verify` found."""
+
+    title: str
+    trials: int
+    seed: int
+    rows: tuple[Row, ...]
+    correct: bool
+    """Whether the output was equal to the dense product in every trial."""
+    notes: tuple[str, ...] = ()
+
+    def row(self, quantity: str, level: str = "", tensor: str = "") -> Row:
+        for row in self.rows:
+            if (row.quantity, row.level, row.tensor) == (quantity, level, tensor):
+                return row
+        raise KeyError(f"no quantity '{quantity}' at level '{level}' of tensor '{tensor}'")
+
+    @property
+    def off(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.verdict == "off")
+
+    def table(self) -> dict[str, object]:
+        """Plain data, for JSON."""
+        names = ("quantity", "level", "tensor", "expected", "mean", "stderr", "margin", "deviation", "verdict")
+        rows = [{name: getattr(row, name) for name in names} | {"causes": dict(row.causes)} for row in self.rows]
+        head = {"title": self.title, "trials": self.trials, "seed": self.seed, "output_correct": self.correct}
+        return {**head, "rows": rows, "notes": list(self.notes)}
+
+    def text(self) -> str:
+        lines = [f"{self.title}: {self.trials} trials, seed {self.seed}; counts are totals over all instances"]
+        lines.append(f"output equal to the dense product: {'yes, in every trial' if self.correct else 'NO'}")
+        lines.append("")
+        lines += _columns(self.rows)
+        lines.append("")
+        lines += self._summary()
+        return "\n".join(lines) + "\n"
+
+    def _summary(self) -> list[str]:
+        counts = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in VERDICTS}
+        lines = [f"{count} of {len(self.rows)} {VERDICTS[verdict]}" for verdict, count in counts.items() if count]
+        largest: dict[str, tuple[float, Row]] = {}
+        for row in self.rows:
+            for name, amount in row.causes:
+                if name not in largest or _share(amount, row) > _share(*largest[name]):
+                    largest[name] = amount, row
+        if largest:
+            lines += ["", "What the deviations come from (measured minus expected, where it matters most):"]
+        for name in sorted(largest, key=ORDER.index):
+            amount, row = largest[name]
+            where = " ".join(part for part in (row.level, row.tensor, row.quantity.replace("_", " ")) if part)
+            lines.append(f"  {name:8}{_signed(amount)} ({_percent(amount, row)}) on {where}: {ASSUMPTIONS[name]}")
+        return lines + [f"  note: {note}" for note in self.notes]
+
+
+def _share(amount: float, row: Row) -> float:
+    return abs(amount) / max(abs(row.expected), 1.0)
+
+
+def _percent(amount: float, row: Row) -> str:
+    return f"{100.0 * amount / row.expected:+.1f} %" if row.expected else "expected 0"
+
+
+def _number(value: float) -> str:
+    if value == round(value) and abs(value) < 1e12:
+        return str(round(value))
+    return f"{value:.3f}" if abs(value) < 1e6 else f"{value:.6g}"
+
+
+def _signed(value: float) -> str:
+    return ("+" if value >= 0 else "") + _number(value)
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    head = ("level", "tensor", "quantity", "expected", "measured", "+- 95 %", "deviation", "verdict")
+    cells = [head]
+    for row in rows:
+        deviation = "0" if row.verdict == "exact" else f"{_signed(row.deviation)} ({_percent(row.deviation, row)})"
+        causes = [name for name, _ in row.causes]
+        verdict = row.verdict + (f": {', '.join(causes)}" if causes else "")
+        cells.append(
+            (row.level or "-", row.tensor or "-", row.quantity.replace("_", " "), _number(row.expected),
+             _number(row.mean), _number(row.margin), deviation, verdict)
+        )  # fmt: skip
+    widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
+    right = (3, 4, 5, 6)
+    return ["  ".join(_padded(c, w, i in right) for i, (c, w) in enumerate(zip(line, widths, strict=True))).rstrip()
+            for line in cells]  # fmt: skip
+
+
+def _padded(cell: str, width: int, right: bool) -> str:
+    return cell.rjust(width) if right else cell.ljust(width)
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard error."""
+    count = len(values)
+    mean = math.fsum(values) / count
+    if count < 2:
+        return mean, 0.0
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    return mean, math.sqrt(variance / count)

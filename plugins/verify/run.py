@@ -1,0 +1,171 @@
+"""`verify`: many trials of one design against what the cost model expects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sparsemap.designs import Designs
+from sparsemap.errors import SparseMapError
+from sparsemap.problem import Problem
+
+from .expected import evaluate, expected, window_parts
+from .report import Row, Verification, spread
+from .simulate import Simulation
+from .tally import Key, Tally, energy_action
+
+LIMIT_SECONDS = 60.0
+SECONDS_PER_COMPUTE = 4e-7
+"""Of one trial, on one core of a common machine; a trial also takes a fixed time."""
+SECONDS_PER_TRIAL = 0.01
+BYTES_PER_COMPUTE = 60
+LIMIT_BYTES = 8e9
+QUANTITIES = ("read", "fill", "update", "metadata_read", "metadata_fill", "metadata_update")
+
+
+class TooLarge(SparseMapError):
+    """The problem cannot be simulated in about a minute."""
+
+
+def estimate(computes: int, trials: int) -> tuple[float, float]:
+    """Seconds and bytes, roughly."""
+    return trials * (SECONDS_PER_TRIAL + computes * SECONDS_PER_COMPUTE), float(computes * BYTES_PER_COMPUTE)
+
+
+def verify(
+    problem: Problem,
+    designs: Designs,
+    trials: int = 20,
+    seed: int = 0,
+    force: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Verification:
+    """Simulates the first of `designs` on random tensors and compares every count with the cost model's.
+
+    `TooLarge` if that would take more than about a minute, unless `force`; `progress` hears of every finished trial.
+    """
+    if trials < 1:
+        raise SparseMapError(f"expected at least 1 trial, found {trials}")
+    computes = int(np.prod([int(size) for size in problem.sizes.values()], dtype=object))
+    refuse_large(computes, trials, force)
+    sim = Simulation(problem, designs)
+    evaluation = evaluate(sim)
+    tallies: list[Tally] = []
+    for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
+        tallies.append(sim.trial(np.random.default_rng(sequence)))
+        if progress is not None:
+            progress(number + 1)
+    title = f"{problem.workload.name or 'workload'} on {problem.hardware.name or 'hardware'}"
+    correct = all(tally.correct for tally in tallies)
+    rows = _rows(sim, tallies, *expected(sim, evaluation, trials), window_parts(sim, evaluation))
+    return Verification(title, trials, seed, rows, correct, tuple(_notes(sim, tallies)))
+
+
+def refuse_large(computes: int, trials: int, force: bool) -> None:
+    seconds, needed = estimate(computes, trials)
+    if force or (seconds <= LIMIT_SECONDS and needed <= LIMIT_BYTES):
+        return
+    fitting = max(0, int(LIMIT_SECONDS / (SECONDS_PER_TRIAL + computes * SECONDS_PER_COMPUTE)))
+    advice = f"; {fitting} trials would fit in a minute" if fitting and needed <= LIMIT_BYTES else ""
+    raise TooLarge(
+        f"{computes:,} multiply-accumulates in each of {trials} trials: about {_duration(seconds)} and up to "
+        f"{needed / 1e9:.1f} GB of memory, more than verify does without --force{advice}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+def _rows(
+    sim: Simulation, tallies: list[Tally], means: dict[Key, float], rounding: dict[Key, float],
+    windows: dict[Key, dict[str, float]],
+) -> tuple[Row, ...]:  # fmt: skip
+    count = len(tallies)
+    found = []
+    energy: dict[str, float] = {}
+    for key in sorted({key for tally in tallies for key in tally.values} | set(means), key=_order):
+        mean, stderr = spread([tally.values.get(key, 0.0) for tally in tallies])
+        goal = means.get(key, 0.0)
+        if goal == 0 and mean == 0:
+            continue
+        names = dict.fromkeys(name for tally in tallies for name in tally.parts.get(key, {}))
+        parts = {name: sum(tally.parts[key].get(name, 0.0) for tally in tallies) / count for name in names}
+        dense = windows.get(key)
+        if dense:
+            scale = mean / dense["dense"] if dense["dense"] else 1.0
+            parts["Q1"] = dense["Q1"] * scale
+            parts["Q2"] = parts.get("Q2", dense["Q2"] * scale)
+        quantity, level, tensor = key
+        if level is not None and tensor is not None and quantity in QUANTITIES:
+            spec = sim.problem.levels[level]
+            per = sim.problem.energy_pj(level, energy_action(quantity))
+            for name, amount in parts.items():
+                accesses = amount / spec.metadata_width if "metadata" in quantity else amount
+                energy[name] = energy.get(name, 0.0) + accesses * per
+        if quantity == "energy_pj":
+            parts = energy
+        found.append(
+            Row(
+                quantity=quantity,
+                level="" if level is None else sim.problem.levels[level].name,
+                tensor="" if tensor is None else sim.problem.tensors[tensor].name,
+                expected=goal,
+                mean=mean,
+                stderr=stderr,
+                trials=count,
+                rounding=rounding.get(key, 0.0),
+                parts=tuple((name, amount) for name, amount in sorted(parts.items()) if amount),
+                rest=_rest(sim, key),
+            )
+        )
+    return tuple(found)
+
+
+def _rest(sim: Simulation, key: Key) -> str:
+    """The assumption to blame for what no counted one explains: filters where there are any, else the zeros of Z."""
+    _, level, tensor = key
+    if tensor is None or level is None:
+        return "Q12" if sim.guards else "?"
+    if any(t == tensor and s <= level for t, s in sim.guards):
+        return "Q12"
+    return "zeros" if tensor == sim.nest.output and sim.packed[tensor] else "?"
+
+
+def _order(key: Key) -> tuple[int, int, int, str]:
+    quantity, level, tensor = key
+    whole = level is None and quantity in ("cycles", "energy_pj")
+    return 999 if whole else 99 if level is None else level, 99 if tensor is None else tensor, _rank(quantity), quantity
+
+
+def _rank(quantity: str) -> int:
+    for i, name in enumerate(("read", "fill", "update")):
+        if quantity.endswith(name):
+            return i + (3 if "metadata" in quantity else 0)
+    return 9
+
+
+def _notes(sim: Simulation, tallies: list[Tally]) -> list[str]:
+    names = [tensor.name for tensor in sim.problem.tensors]
+    notes = []
+    for t in range(len(names)):
+        if not sim.packed[t]:
+            continue
+        ranks = sim.ranks[t, sim.chains[t][0]]
+        if not ranks.built:
+            notes.append(f"{names[t]} has windows or strides: its metadata are the formats' formulas for real tiles")
+        for name in ranks.undecoded:
+            notes.append(f"no structure is known for format '{name}' ({names[t]}): its formula got the real fibers")
+        if t == sim.nest.output:
+            notes.append(f"metadata of {names[t]} are those of finished tiles, in proportion to the words that move")
+    too_wide = sum(tally.too_wide for tally in tallies)
+    if too_wide:
+        notes.append(f"{too_wide} metadata values do not fit in the bits that their format gives them")
+    thinned = sorted({names[t] for (t, _), guard in sim.guards.items() if guard.caught < 1.0})
+    for name in thinned:
+        notes.append(f"a mechanism catches only a share of the empty accesses of {name}; which ones is drawn at random")
+    return notes

@@ -1,0 +1,199 @@
+"""Walks the mapped loop nest of one design over random tensors and counts what every level does.
+
+Nothing here is an expectation: tiles are moved if they are not held already, words are counted if they are there, an
+access is held back if the leader's words are zero, and the output is computed. Counts are totals over all instances.
+
+* Operands: what the children lack is read, once for all children that start at the same place; where their tiles
+  overlap, a word that several need is read once.
+* Outputs: what leaves a child is an update of its parent; an update reads what is there before, except the first of a
+  word in the instance; a child gets a tile back, except the first time. Words stored without metadata travel with their
+  tile, with metadata only nonzero partial sums do. An instance gets back its own partial sums.
+* A compute that is gated, skipped or eliminated leaves its output word alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import attrs
+import numpy as np
+
+from sparsemap.designs import Designs
+from sparsemap.errors import DesignError
+from sparsemap.problem import Problem
+
+from .leaders import GATE, compute_kind, guards
+from .links import Link, Sent
+from .metadata import Ranks, is_packed
+from .moved import count_metadata
+from .nest import Boxes, Nest, flat
+from .outputs import count_outputs, count_products, dense_counts
+from .products import Done, Products, reference_output
+from .tally import Tally, timing
+
+Array = np.ndarray
+Activity = dict[tuple[int, int], tuple[Array | None, Array | None]]
+"""By tensor and child level, (steps, instances) bool: accesses wanted, and those that take place; None: all."""
+
+
+@attrs.define(eq=False, slots=False)
+class Simulation:
+    """Everything about a design that does not depend on the data; `trial` draws the data and counts."""
+
+    problem: Problem
+    designs: Designs
+
+    def __attrs_post_init__(self) -> None:
+        nest = self.nest = Nest(self.problem, self.designs)
+        if len(nest.operands) != 2:
+            raise DesignError(f"verify takes workloads with two operands, this one has {len(nest.operands)}")
+        self.packed = tuple(is_packed(nest, t) for t in range(len(nest.access)))
+        self.guards = guards(nest)
+        self.chains = [(*nest.stored(t), nest.levels) for t in range(len(nest.access))]
+        self.links = {
+            (t, level): Link(nest, t, chain[i], level)
+            for t, chain in enumerate(self.chains)
+            for i, level in enumerate(chain[1:-1])
+        }
+        """By tensor and child level."""
+        self.products = Products(nest, self.packed, self.guards, compute_kind(nest))
+        self.ranks = {
+            (t, s): Ranks(nest, t, s) for t, chain in enumerate(self.chains) if self.packed[t] for s in chain[:-1]
+        }
+        shapes = [nest.shape(t) for t in range(len(nest.access))]
+        self.occupancies = [
+            tensor.density.occupancy(shape) for tensor, shape in zip(self.problem.tensors, shapes, strict=True)
+        ]
+
+    @cached_property
+    def _whole(self) -> dict[tuple[int, int], tuple[Sent, Sent]]:
+        return {key: (link.to_groups(None), link.to_children(None)) for key, link in self.links.items()}
+
+    @cached_property
+    def dense(self) -> dict[tuple[str, int, int], tuple[float, float]]:
+        """See `dense_counts`."""
+        return dense_counts(self)
+
+    @cached_property
+    def tiles(self) -> dict[tuple[int, int], tuple[Array, Array]]:
+        """By tensor and level: origins of the different tiles (U, ranks), and which is where, (steps, instances)."""
+        found = {}
+        for t, s in self.ranks:
+            move, shape = self.nest.access[t].T, self.nest.shape(t)
+            steps, places = (flat(self.nest.offsets(s, spatial) @ move, shape) for spatial in (False, True))
+            origins, at = np.unique(steps[:, None] + places, return_inverse=True)
+            index = np.stack(np.unravel_index(origins, shape), axis=1)
+            found[t, s] = index, at.reshape(len(steps), len(places))
+        return found
+
+    def trial(self, rng: np.random.Generator) -> Tally:
+        nest, out = self.nest, self.nest.output
+        masks: list[Array] = [np.zeros(0, dtype=bool)] * len(self.chains)
+        values: list[Array] = [np.zeros(0)] * len(self.chains)
+        for t in nest.operands:
+            masks[t] = np.asarray(self.occupancies[t].draw(rng), dtype=bool).reshape(nest.shape(t))
+            # positive, so that no sum cancels; whole numbers, so that sums are exact
+            values[t] = np.where(masks[t], rng.integers(1, 10, masks[t].shape), 0).reshape(-1).astype(np.float64)
+        expected = reference_output(nest, values)
+        masks[out] = (expected != 0).reshape(nest.shape(out))
+        boxes = [Boxes(mask) for mask in masks]
+        tally = Tally()
+        active, inner = self._walk_storage(tally, boxes, rng)
+        done = self.products.run(values, masks[out].reshape(-1), boxes, inner, rng)
+        tally.correct = bool(np.array_equal(done.output, expected))
+        self._innermost(tally, done)
+        count_products(self, tally, done)
+        count_outputs(self, tally, boxes[out], active, done)
+        count_metadata(self, tally, masks, active, done)
+        timing(self, tally, done)
+        return tally
+
+    # -- operands
+
+    def _walk_storage(
+        self, tally: Tally, boxes: Sequence[Boxes], rng: np.random.Generator
+    ) -> tuple[Activity, list[Array | None]]:
+        """Guards of all storage levels, and the operands' reads and fills between them.
+
+        Returns which accesses are wanted and which take place, by tensor and child level, and the latter of the
+        innermost level.
+        """
+        active: Activity = {}
+        inner: list[Array | None] = []
+        for t, chain in enumerate(self.chains):
+            now: Array | None = None
+            for i, level in enumerate(chain[1:-1]):
+                parent = chain[i]
+                want = now if now is None else self._spread(now, parent, level)
+                guard = self.guards.get((t, parent))
+                now = want
+                if guard is not None:
+                    required = guard.required(boxes, slice(None), rng)
+                    now = required if want is None else want & required
+                active[t, level] = want, now
+                if t != self.nest.output:
+                    self._operand(tally, t, level, boxes[t] if self.packed[t] else None, want, now)
+            inner.append(now)
+            self._instances(tally, t, boxes[t])
+        return active, inner
+
+    def _spread(self, active: Array, parent: int, child: int) -> Array:
+        """(steps, instances) of a level -> those of a level further in."""
+        rows = np.repeat(active, self.nest.steps(child) // self.nest.steps(parent), axis=0)
+        return np.repeat(rows, self.nest.instances(child) // self.nest.instances(parent), axis=1)
+
+    def sent(self, t: int, child: int, active: Array | None) -> tuple[Sent, Sent]:
+        """To groups and to children."""
+        if active is None:
+            return self._whole[t, child]
+        link = self.links[t, child]
+        return link.to_groups(active), link.to_children(active)
+
+    def _operand(
+        self, tally: Tally, t: int, child: int, boxes: Boxes | None, want: Array | None, take: Array | None
+    ) -> None:
+        link = self.links[t, child]
+        groups, children = self.sent(t, child, take)
+        read = link.read_words(groups, boxes, take is None)
+        tally.add("read", link.parent, t, read)
+        if link.overlapping:
+            separate = float(link.amounts(groups, boxes).sum())
+            tally.shift("read", link.parent, t, "Q2", read - separate)
+        filled = float(link.amounts(children, boxes).sum())
+        tally.add("fill", child, t, filled)
+        if take is not None:
+            # the model removes the share of the steps at which the leader is empty
+            whole_groups, whole_children = self.sent(t, child, None)
+            share = float(take.mean())
+            kept = link.read_words(whole_groups, boxes, True) * float(link.by_group(take).mean())
+            tally.shift("read", link.parent, t, "stay", read - kept)
+            tally.shift("fill", child, t, "stay", filled - share * float(link.amounts(whole_children, boxes).sum()))
+        guard = self.guards.get((t, link.parent))
+        if guard is not None:
+            wanted = link.read_words(self.sent(t, child, want)[0], boxes, want is None)
+            name = "gated_read" if guard.kind == GATE else "skipped_read"
+            tally.add(name, link.parent, t, wanted - read)
+            assert take is not None
+            model = link.read_words(self.sent(t, child, None)[0], boxes, True)
+            share = (1.0 if want is None else float(link.by_group(want).mean())) - float(link.by_group(take).mean())
+            tally.shift(name, link.parent, t, "stay", wanted - read - model * share)
+
+    def _instances(self, tally: Tally, t: int, boxes: Boxes) -> None:
+        """Instances in use: those whose tile is not empty, where empty tiles are not sent."""
+        for level in self.chains[t][1:-1]:
+            if self.packed[t]:
+                link = self.links[t, level]
+                held = boxes.count(link.widths, link.steps, link.places) > 0
+                tally.add("instances", level, t, float(held.mean() * held.shape[1]))
+
+    def _innermost(self, tally: Tally, done: Done) -> None:
+        tally.add("compute", None, None, done.actual)
+        tally.add("gated_compute", None, None, done.gated)
+        tally.add("skipped_compute", None, None, done.skipped)
+        for t in self.nest.operands:
+            level = self.products.inner[t]
+            tally.add("read", level, t, done.read[t])
+            guard = self.guards.get((t, level))
+            if guard is not None:
+                tally.add("gated_read" if guard.kind == GATE else "skipped_read", level, t, done.held_back[t])
