@@ -38,7 +38,7 @@ from .result import Best, Result
 from .search import Budget, Search, search
 
 if TYPE_CHECKING:
-    from .api import evaluate, load_problem
+    from .api import evaluate, gym_env, load_problem
     from .problem import Problem
 
 __version__ = "0.1.0"
@@ -82,12 +82,13 @@ __all__ = [
     "Units",
     "Workload",
     "evaluate",
+    "gym_env",
     "hookimpl",
     "load_problem",
     "search",
 ]
 
-_LATER = {"Problem": "problem", "evaluate": "api", "load_problem": "api"}
+_LATER = {"Problem": "problem", "evaluate": "api", "gym_env": "api", "load_problem": "api"}
 """Names whose modules read TOML and build pieces; they are imported when first asked for."""
 
 

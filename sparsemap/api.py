@@ -79,6 +79,17 @@ def evaluate(problem: Problem, genomes: np.ndarray) -> Evaluation:
     return problem.evaluator.evaluate(genomes)
 
 
+def gym_env(problem: Problem, mode: str = "edit", steps: int = 64, reference: float | None = None) -> Any:
+    """The designs of a problem as a gymnasium environment; needs the extra `baselines`.
+
+    What it observes, does and rewards is told in `sparsemap_plugins.baselines.environment`, which is imported here and
+    not above: the core works without its plugins.
+    """
+    from importlib import import_module
+
+    return import_module("sparsemap_plugins.baselines.environment").DesignEnv(problem, mode, steps, reference)
+
+
 def _file(registry: Registry, kind: str, value: Any, file: str) -> str:
     if isinstance(value, str | os.PathLike):
         text = os.fspath(value)

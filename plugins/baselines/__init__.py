@@ -3,12 +3,23 @@
 from sparsemap.hookspecs import hookimpl
 
 from .gamma import Gamma
+from .mcts import TreeSearch
 from .random_search import RandomSearch
+from .reinforcement import DeepQ, PolicyOptimization
 from .swarms import ParticleSwarm, PopulationAdaptation
 
-__all__ = ["Gamma", "ParticleSwarm", "PopulationAdaptation", "RandomSearch", "register_searchers"]
+__all__ = [
+    "DeepQ",
+    "Gamma",
+    "ParticleSwarm",
+    "PolicyOptimization",
+    "PopulationAdaptation",
+    "RandomSearch",
+    "TreeSearch",
+    "register_searchers",
+]
 
 
 @hookimpl
 def register_searchers() -> list[type]:
-    return [Gamma, ParticleSwarm, PopulationAdaptation, RandomSearch]
+    return [DeepQ, Gamma, ParticleSwarm, PolicyOptimization, PopulationAdaptation, RandomSearch, TreeSearch]

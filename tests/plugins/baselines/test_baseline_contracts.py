@@ -14,8 +14,9 @@ from sparsemap.loading import load
 from sparsemap.testing import check_searcher
 
 REGISTRY = load()
-EXTRAS = {"pso": ["nevergrad"], "tbpsa": ["nevergrad"]}
-NAMES = ["gamma", "pso", "tbpsa"]
+LEARNING = ["torch", "gymnasium", "stable_baselines3"]
+EXTRAS = {"pso": ["nevergrad"], "tbpsa": ["nevergrad"], "ppo": LEARNING, "dqn": LEARNING}
+NAMES = ["gamma", "mcts", "pso", "tbpsa", "ppo", "dqn"]
 
 
 def searcher(name, **keys):
@@ -76,11 +77,12 @@ def test_a_search_that_is_given_up_leaves_no_thread_behind(name):
     assert set(threading.enumerate()) == before
 
 
-def test_a_missing_package_is_told_with_the_line_to_type(monkeypatch):
+@pytest.mark.parametrize(("name", "package"), [("pso", "nevergrad"), ("tbpsa", "nevergrad"), ("ppo", "torch")])
+def test_a_missing_package_is_told_with_the_line_to_type(monkeypatch, name, package):
     def absent(module):
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
     monkeypatch.setattr(extras, "import_module", absent)
-    line = r"'pso' needs the package 'nevergrad'.*pip install \"sparsemap\[baselines\]\""
+    line = rf"'{name}' needs the package '{package}'.*pip install \"sparsemap\[baselines\]\""
     with pytest.raises(SearchError, match=line):
-        search(toy_problem(), 10, searcher=REGISTRY.resolve("searcher", "pso"))
+        search(toy_problem(), 10, searcher=REGISTRY.resolve("searcher", name))
