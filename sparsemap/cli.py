@@ -16,7 +16,7 @@ from . import __version__, cli_pieces, cli_show
 from .cli_group import INTERRUPTED, Verbs, loaded, plugin_dirs
 
 if TYPE_CHECKING:
-    from .result import Result
+    from .search import OnPluginError
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -41,6 +41,14 @@ def cli() -> None:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @plugin_dirs
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
+@click.option("--overwrite", is_flag=True, help="Discard a search in DIR that was stopped, do not go on with it.")
+@click.option(
+    "--on-plugin-error",
+    default="stop",
+    show_default=True,
+    type=click.Choice(["stop", "continue"]),
+    help="When a cost model or format breaks its contract: end the search, or go on without the designs concerned.",
+)
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
 def search(
@@ -54,30 +62,38 @@ def search(
     seed: int,
     plugin_dirs: tuple[str, ...],
     out: str | None,
+    overwrite: bool,
+    on_plugin_error: OnPluginError,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Search a design for WORKLOAD on HARDWARE.
 
     Both are names (see `sparsemap list workload`) or TOML files. Ctrl-C ends the search and keeps the best design so
-    far.
+    far. With --out the same command goes on with a search that was stopped, by whatever, and ends with the same result.
     """
     from . import cli_output
     from .api import load_problem
-    from .search import SearchFailed
+    from .folder import search_into, unfinished
+    from .search import SearchFailed, SearchStopped
     from .search import search as run_search
 
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
     try:
         with cli_output.search_progress(budget, quiet) as progress:
-            result = run_search(problem, budget, seed, searcher, progress)
-    except SearchFailed as error:
-        if out and error.result is not None:
-            _write(error.result, out)
+            if out:
+                if unfinished(out) and not (overwrite or quiet):
+                    cli_output.say(f"going on with the search in {out} that was stopped")
+                result = search_into(out, problem, budget, seed, searcher, progress, overwrite, on_plugin_error)
+            else:
+                result = run_search(problem, budget, seed, searcher, progress, on_plugin_error=on_plugin_error)
+    except (SearchFailed, SearchStopped) as error:
+        if error.result is not None and error.result.best is not None:
+            cli_output.say(f"best so far, {cli_show.one_line(error.result)}")
         raise
-    written = _write(result, out) if out else ""
     if result.interrupted:
-        cli_output.say(f"interrupted after {result.evaluations:,} of {budget:,} designs", "yellow")
+        advice = "; the same command goes on from there" if out else ""
+        cli_output.say(f"interrupted after {result.evaluations:,} of {budget:,} designs{advice}", "yellow")
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif result.best is None:
@@ -87,18 +103,12 @@ def search(
     else:
         text = cli_output.report(result, problem, "summary", width=cli_output.width())
         cli_output.show(text or cli_show.one_line(result))
-    if written and not quiet:
-        cli_output.say(written)
+    if out and not quiet:
+        cli_output.say(f"wrote {', '.join(path.name for path in result.files(out))} to {out}")
     if result.interrupted:
         raise SystemExit(INTERRUPTED)
     if result.best is None:
         raise SystemExit(1)
-
-
-def _write(result: Result, out: str) -> str:
-    """Writes the files of a result; says which."""
-    paths = result.write(out)
-    return f"wrote {', '.join(path.name for path in paths)} to {out}"
 
 
 @cli.command()
@@ -124,8 +134,12 @@ def run(study: str, jobs: int, out: str | None, plugin_dirs: tuple[str, ...], as
     if not (out or piece.out):
         raise click.UsageError(f"study '{piece.name}' does not say where its results go; give --out DIR")
     folder = out or piece.out
-    with cli_output.study_progress(quiet) as progress:
-        outcomes = parallel.run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, folder, progress, base)
+    try:
+        with cli_output.study_progress(quiet) as progress:
+            outcomes = parallel.run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, folder, progress, base)
+    except KeyboardInterrupt:
+        cli_output.say(f"interrupted; finished cells are in {folder}, run the study again to go on", "yellow")
+        raise SystemExit(INTERRUPTED) from None
     rows = [outcome.row for outcome in outcomes]
     if as_json:
         click.echo(json.dumps(rows, indent=2))

@@ -24,9 +24,11 @@ import attrs
 from . import toml_io
 from .api import load_problem
 from .errors import SearchError, SparseMapError
+from .folder import discard, search_into
+from .journal import JournalMismatch
 from .registry import Registry, is_path
 from .result import RESULT_FILE, Result, read_result
-from .search import SearchFailed, search
+from .search import OnPluginError
 from .specs import Study
 
 CELL_FILE = "cell.json"
@@ -48,6 +50,7 @@ class Cell:
     """Arguments of `load_problem`, and `searcher`: names, paths of files, or tables."""
     folder: str
     """Where the files of the cell go."""
+    on_plugin_error: OnPluginError = "stop"
     identity: str
     """JSON text of all that the result depends on: a finished cell with the same text is not run again."""
 
@@ -100,12 +103,12 @@ def run_study(
     interrupted = False
     try:
         for outcome in outcomes:
-            ended[outcome.cell.folder] = outcome
-            if progress is not None:
-                progress(len(ended), len(cells), outcome)
             if outcome.state == "interrupted":
                 interrupted = True
                 break
+            ended[outcome.cell.folder] = outcome
+            if progress is not None:
+                progress(len(ended), len(cells), outcome)
     except KeyboardInterrupt:
         interrupted = True
     found = [ended[cell.folder] for cell in cells if cell.folder in ended]
@@ -143,6 +146,7 @@ def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
                 budget=study.budget,
                 parts=parts,
                 folder=str(folder / name),
+                on_plugin_error=study.on_plugin_error,
                 identity=json.dumps(described, indent=2, sort_keys=True) + "\n",
             )
         )
@@ -152,9 +156,10 @@ def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
 def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
     """Runs one cell unless it is finished; errors become the outcome."""
     kept = _finished(cell)
-    if kept is not None:
-        return Outcome(cell, "kept", kept)
     try:
+        if kept is not None:
+            discard(cell.folder)  # killed between writing the result and removing the journal
+            return Outcome(cell, "kept", kept)
         result = _searched(cell, _registry(json.dumps(registry_args, sort_keys=True)))
     except SparseMapError as error:
         return Outcome(cell, "failed", error=str(error))
@@ -167,21 +172,26 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
 
 
 def _searched(cell: Cell, registry: Registry) -> Result:
-    """Runs the search of a cell and writes its files, `cell.json` first and `result.json` last."""
+    """Runs the search of a cell, or goes on with it, and writes its files, `cell.json` first and `result.json` last.
+
+    A journal that does not fit, such as that of a cell which the study has changed since, is discarded.
+    """
     parts = dict(cell.parts)
     searcher = parts.pop("searcher")
     problem = load_problem(**parts, registry=registry)
     folder = Path(cell.folder)
     (folder / RESULT_FILE).unlink(missing_ok=True)
     toml_io.write_text_atomic(folder / CELL_FILE, cell.identity)
+
+    def searched(overwrite: bool) -> Result:
+        return search_into(
+            folder, problem, cell.budget, cell.seed, searcher, None, overwrite, on_plugin_error=cell.on_plugin_error
+        )
+
     try:
-        result = search(problem, cell.budget, cell.seed, searcher)
-    except SearchFailed as error:
-        if error.result is not None:
-            attrs.evolve(error.result, interrupted=True).write(folder)
-        raise
-    result.write(folder)
-    return result
+        return searched(overwrite=False)
+    except JournalMismatch:
+        return searched(overwrite=True)
 
 
 def _finished(cell: Cell) -> dict[str, Any] | None:

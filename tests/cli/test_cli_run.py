@@ -133,19 +133,38 @@ def test_a_cell_that_fails_is_named_and_the_others_are_kept():
 
 
 def test_ctrl_c_keeps_finished_cells(monkeypatch):
-    search, calls = parallel.search, []
+    search, calls = parallel.search_into, []
 
-    def interrupted(*args):
+    def interrupted(*args, **options):
         calls.append(args)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return search(*args)
+        return search(*args, **options)
 
-    monkeypatch.setattr(parallel, "search", interrupted)
-    run("study.toml", "--out", "out", code=130)
+    monkeypatch.setattr(parallel, "search_into", interrupted)
+    assert "interrupted; finished cells are in out" in run("study.toml", "--out", "out", code=130).stderr
     assert [(row["workload"], row["seed"]) for row in rows()] == [("mm1", "0"), ("mm1", "1")]
     done = run("study.toml", "--out", "out")
     assert "4 cells, 2 kept from earlier" in done.stderr
+
+
+def test_ctrl_c_during_a_cell_keeps_its_files_but_not_its_row(monkeypatch):
+    from sparsemap.evaluation import Evaluator
+
+    evaluate, calls = Evaluator.evaluate, []
+
+    def interrupted(self, genomes, *more):
+        calls.append(genomes)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return evaluate(self, genomes, *more)
+
+    monkeypatch.setattr(Evaluator, "evaluate", interrupted)
+    Path("study.toml").write_text(STUDY.replace("500", "2000"))
+    run("study.toml", "--out", "out", code=130)
+    assert len(rows()) == 1
+    result = json.loads(Path("out/mm1--cloud--random--seed1/result.json").read_text())
+    assert result["interrupted"] is True and result["evaluations"] == 0
 
 
 def test_json_is_the_table():

@@ -142,11 +142,11 @@ def interrupted_after(count, monkeypatch):
 
     evaluate, calls = Evaluator.evaluate, []
 
-    def counted(self, genomes):
+    def counted(self, genomes, *more):
         calls.append(len(genomes))
         if len(calls) > count:
             raise KeyboardInterrupt
-        return evaluate(self, genomes)
+        return evaluate(self, genomes, *more)
 
     monkeypatch.setattr(Evaluator, "evaluate", counted)
 
