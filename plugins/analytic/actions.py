@@ -89,72 +89,56 @@ class PlaceTables:
 
 @attrs.define(eq=False)
 class Removal:
-    """Per tensor and level: kind (B,) and probability (B,) that an access is removed."""
+    """What actions remove of the accesses of every tensor at every level."""
 
-    kind: dict[tuple[int, int], Array]
-    share: dict[tuple[int, int], Array]
+    kind: Array
+    """(T, S, B) int8: none, gate or skip."""
+    share: Array
+    """(T, S, B) probability that an access is removed."""
 
 
 def removals(nest: Nest, genes: Array, places: PlaceTables, tables: list[TensorTables]) -> Removal:
     """All actions of a batch; `genes` is (A, B). Gating is processed before skipping; the larger share wins."""
     lay = nest.layout
-    found = Removal({}, {})
-    for wanted in (GATE, SKIP):
-        for action in sorted(places.actions, key=lambda a: -(a.place.storage or 0)):
-            kind = action.kind[genes[action.gene]]
-            rows = np.flatnonzero(kind == wanted)
-            if not rows.size:
-                continue
-            t = action.target
-            level = action.place.storage
-            assert level is not None
-            while not lay.stored[t, level]:
-                level -= 1
-            share = 1.0 - _leaders_full(nest, rows, level, t, action.leaders, tables)
-            share = places.eliminated(action, genes[action.gene][rows], share)
-            key = (t, level)
-            if key not in found.kind:
-                found.kind[key] = np.zeros(nest.batch, dtype=np.int8)
-                found.share[key] = np.zeros(nest.batch)
-            better = (found.kind[key][rows] == NONE) | (share > found.share[key][rows])
-            found.kind[key][rows[better]] = wanted
-            found.share[key][rows[better]] = share[better]
+    shape = (lay.T, lay.S, nest.batch)
+    found = Removal(np.zeros(shape, dtype=np.int8), np.zeros(shape))
+    wanted: list[tuple[int, int, Array, Array, Array]] = []
+    for position, action in enumerate(sorted(places.actions, key=lambda a: -(a.place.storage or 0))):
+        kind = action.kind[genes[action.gene]]
+        rows = np.flatnonzero(kind)
+        level = action.place.storage
+        if not rows.size or level is None:
+            continue
+        while not lay.stored[action.target, level]:
+            level -= 1
+        share = 1.0 - _leaders_full(nest, rows, level, action.target, action.leaders, tables)
+        share = places.eliminated(action, genes[action.gene][rows], share)
+        for which in (GATE, SKIP):
+            mine = kind[rows] == which
+            if mine.any():
+                cell = np.full(int(mine.sum()), action.target * lay.S + level)
+                wanted.append((which, position, cell, rows[mine], share[mine]))
+    kinds, shares = found.kind.reshape(-1, nest.batch), found.share.reshape(-1, nest.batch)
+    for which, _, cell, rows, share in sorted(wanted, key=lambda entry: entry[:2]):
+        better = (kinds[cell, rows] == NONE) | (share > shares[cell, rows])
+        kinds[cell[better], rows[better]] = which
+        shares[cell[better], rows[better]] = share[better]
     return found
 
 
 def _leaders_full(
     nest: Nest, rows: Array, level: int, t: int, leaders: tuple[int, ...], tables: list[TensorTables]
 ) -> Array:
-    """(n,) probability that no leader tile is empty, for the designs `rows` acting on tensor t at `level`."""
+    """(n,) probability that no leader tile is empty, for the designs `rows` acting on tensor t at `level`.
+
+    Loops are (P, n) arrays by position, innermost first. The *target loop* is the innermost loop that moves the target;
+    the *region* is everything inside it and, outside, the spatial loops and (if the target loop is spatial) the temporal
+    loops over which the target stays. A leader tile is the leader's part of the region, less the loops that move both.
+    """
     lay = nest.layout
     child = lay.child(t, level)
     at_compute = child is None
     inner = lay.S if child is None else child
-    base = nest.extents[inner][:, rows].copy()  # e: extents up to and including the target loop
-    leader = base.copy()  # f: extents of the leader tile
-    count = len(rows)
-    here = np.arange(count)
-    found = np.zeros(count, dtype=bool)
-    target_spatial = np.zeros(count, dtype=bool)
-    target_dim = np.zeros(count, dtype=np.intp)
-    moving_temporal = np.zeros(count, dtype=bool)  # a temporal loop that moves the target has been passed
-    seen = {c: np.zeros(count, dtype=bool) for c in leaders}
-    useless = {c: np.zeros(count, dtype=bool) for c in leaders}
-    divide = {c: np.ones((lay.D, count)) for c in leaders}
-    shared = {c: np.ones(count) for c in leaders}
-    moves = lay.relevant
-
-    def join(on: Array, dim: Array, bound: Array, closing: Array | bool) -> None:
-        """A loop of the region; loops over dimensions that move target and leader together are divided out again."""
-        for c in leaders:
-            again = on & closing & seen[c] & moves[c][dim]
-            useless[c] |= again
-            both = on & ~again & moves[c][dim] & moves[t][dim]
-            some = np.flatnonzero(both)
-            divide[c][dim[some], some] *= bound[some]
-            shared[c][some] *= bound[some]
-            seen[c] |= both
-
     groups: list[tuple[int, bool]] = []
     for s in range(inner - 1, level - 1, -1):
         spatial = lay.spatial[s]
@@ -162,52 +146,72 @@ def _leaders_full(
             groups.append((spatial, True))
         if not at_compute:
             groups.append((lay.temporal[s], False))
-    for group, spatial_group in groups:
-        searching = not at_compute or lay.block[group] == lay.S - 1
-        for position in range(lay.D - 1, -1, -1):
-            dim = nest.order[group, position][rows].astype(np.intp)
-            bound = nest.loop_bounds[group, position][rows]
-            busy = bound > 1.0
-            if not busy.any():
-                continue
-            looking = ~found if searching else np.zeros(count, dtype=bool)
-            base[dim, here] *= np.where(looking, bound, 1.0)
-            leader[dim, here] *= np.where(looking, bound, 1.0)
-            hit = looking & busy & moves[t][dim]
-            past = ~looking & busy
-            if spatial_group:
-                grow = past
-            else:
-                moving_temporal |= past & target_spatial & moves[t][dim]
-                grow = past & target_spatial & ~moving_temporal & ~moves[t][dim]
-            leader[dim, here] *= np.where(grow, bound, 1.0)
-            found |= hit
-            target_spatial |= hit & spatial_group
-            target_dim = np.where(hit, dim, target_dim)
-            if hit.any() or grow.any():
-                join(hit | grow, dim, bound, target_spatial)
-        if at_compute and searching:
-            found[:] = True  # without a moving spatial loop the region is the words of one time step
-
+    inside = nest.extents[inner][:, rows]
+    if groups:
+        which = [g for g, _ in groups]
+        dims = nest.order[which][:, ::-1].reshape(len(which) * lay.D, -1)[:, rows]
+        bounds = nest.loop_bounds[which][:, ::-1].reshape(len(which) * lay.D, -1)[:, rows]
+        is_spatial = np.repeat([flag for _, flag in groups], lay.D)[:, None]
+        # at the compute unit only the spatial loops of the innermost level are searched for a target
+        searched = np.repeat([not at_compute or lay.block[g] == lay.S - 1 for g in which], lay.D)[:, None]
+    else:
+        dims, bounds = np.zeros((1, len(rows)), dtype=np.int8), np.ones((1, len(rows)))
+        is_spatial, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
+    busy = bounds > 1.0
+    moved = lay.relevant[t][dims]
+    hits = busy & moved & searched
+    hit = hits.any(axis=0)
+    place = np.arange(len(bounds))[:, None]
+    target = np.where(hit, hits.argmax(axis=0), int(searched.sum()) - 1)
+    columns = np.arange(len(rows))
+    target_spatial = hit & np.broadcast_to(is_spatial, bounds.shape)[target, columns]
+    outside = (place > target) & busy
+    temporal_moves = outside & ~is_spatial & moved
+    stays = ~np.logical_or.accumulate(temporal_moves, axis=0) & ~moved & ~is_spatial & target_spatial
+    grows = outside & (is_spatial | stays)
+    joined = grows | ((place == target) & hit)
+    factor = np.where(place <= target, bounds, 1.0)
+    region_factor = np.where(grows, bounds, factor)
+    base, region = inside.copy(), inside.copy()
+    for d in range(lay.D):
+        mine = dims == d
+        base[d] *= np.multiply.reduce(np.where(mine, factor, 1.0), axis=0)
+        region[d] *= np.multiply.reduce(np.where(mine, region_factor, 1.0), axis=0)
     words = nest.volume(t, base)
-    full = np.ones(count)
+    full = np.ones(len(rows))
     for c in leaders:
-        extent = leader.copy()
-        ratio = words / shared[c]
-        need = np.where(ratio >= 1.0, 1.0, np.ceil(1.0 / ratio))
-        for d in range(lay.D):
-            if not moves[c][d] or not moves[t][d]:
-                continue
-            factor = divide[c][d]
-            on = factor > 1.0
-            extent[d] = np.where(on, np.ceil(extent[d] / (factor / need)), extent[d])
-            need = np.where(on, need / factor, need)
-        extra = np.flatnonzero(need > 1.0)
-        extent[target_dim[extra], extra] = np.trunc(extent[target_dim[extra], extra] * need[extra])
+        moves = lay.relevant[c][dims]
+        shared = joined & moves & moved
+        seen = np.logical_or.accumulate(shared, axis=0)
+        before = np.concatenate([np.zeros((1, len(rows)), dtype=bool), seen[:-1]])
+        again = joined & moves & before & target_spatial  # a second such loop: the tiles no longer match
+        useless = again.any(axis=0)
+        shared &= ~again
+        extent = _leader_tile(lay, t, c, region, words, np.where(shared, bounds, 1.0), dims, dims[target, columns])
         widths = nest.box(c, extent)
-        volume = widths[0].copy()
+        volume = widths[0]
         for w in widths[1:]:
-            volume *= w
+            volume = volume * w
         empty = tables[c].empty(tables[c].key(widths, volume))
-        full = np.where(useless[c], full, full * (1.0 - empty))
+        full = np.where(useless, full, full * (1.0 - empty))
     return full
+
+
+def _leader_tile(
+    lay: Layout, t: int, c: int, region: Array, words: Array, shared: Array, dims: Array, target_dim: Array
+) -> Array:
+    """(D, n) extents of the leader's tile: the region less the loops that move target and leader together (7.1)."""
+    both = [d for d in range(lay.D) if lay.relevant[t, d] and lay.relevant[c, d]]
+    together = np.multiply.reduce(shared, axis=0)
+    ratio = words / together
+    need = np.where(ratio >= 1.0, 1.0, np.ceil(1.0 / ratio))
+    extent = region.copy()
+    for d in both:
+        factor = np.multiply.reduce(np.where(dims == d, shared, 1.0), axis=0)
+        on = factor > 1.0
+        extent[d] = np.where(on, np.ceil(extent[d] / (factor / need)), extent[d])
+        need = np.where(on, need / factor, need)
+    extra = np.flatnonzero(need > 1.0)
+    if extra.size:
+        extent[target_dim[extra], extra] = np.trunc(extent[target_dim[extra], extra] * need[extra])
+    return extent

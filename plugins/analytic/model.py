@@ -19,10 +19,11 @@ from sparsemap.problem import Problem
 
 from .actions import NONE, PlaceTables, removals
 from .bound import LowerBound
-from .costs import LevelCost, compute_energy, level_cycles
+from .costs import compute_energy, level_costs, level_cycles
+from .detail import cell_details
 from .layout import Layout
 from .nest import Nest
-from .ranks import FormatTables, LevelMetadata, level_metadata, list_ranks, rank_counts
+from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
 from .sparse import compute_counts, storage_counts
 from .tables import TensorTables
 from .traffic import dense_traffic
@@ -160,39 +161,26 @@ class _Bound:
         traffic = dense_traffic(nest)
         used = nest.instances_used
         removal = removals(nest, genes, self.places, self.tables)
-        active = np.zeros((lay.T, lay.S, batch))
-        metadata_bits = np.zeros((lay.S, batch))
-        all_counts = []
+        active = np.where(lay.stored[:, :, None], used[None, : lay.S], 0.0)
+        emptiness = np.zeros((lay.T, lay.S, batch))
+        # a compressed tile of one word has one rank without width
+        rank_count = np.repeat(packed[:, None].astype(np.int64), lay.S, axis=1)
+        lists = {}
         for t in range(lay.T):
-            table = self.tables[t]
             rows = np.flatnonzero(packed[t])
-            ranks = list_ranks(nest, t, rows, slots[t], self.formats, table.by_shape) if rows.size else None
-            emptiness = np.zeros((lay.S, batch))
-            metadata: list[LevelMetadata | None] = [None] * lay.S
-            for s in range(lay.S):
-                if not lay.stored[t, s]:
-                    continue
-                active[t, s] = used[s]
-                if ranks is None:
-                    continue
-                drop_empty = lay.parent(t, s) is not None
-                parts = table.key([w[rows] for w in nest.boxes[t][s]], nest.tile_words[t, s, rows])
-                values = table.tile_values(parts)
-                occupied = values[table.OCCUPIED] if drop_empty else values[table.EMPTY_SENT]
-                density = values[table.DENSITY] if drop_empty else values[table.DENSITY_SENT]
-                active[t, s, rows] = used[s, rows] * occupied
-                emptiness[s, rows] = 1.0 - density
-                dense = (traffic.reads[t, s], traffic.fills[t, s], traffic.updates[t, s])
-                here = level_metadata(nest, ranks, table, t, s, drop_empty, dense, extra is not None)
-                metadata[s] = here
-                metadata_bits[s] += np.ceil(here.bits([here.largest[0], here.largest[1]], batch))
-            rank_count = ranks.counts if ranks is not None else np.zeros((lay.S, batch), dtype=np.int64)
-            # a compressed tile of one word has one rank without width
-            rank_count = np.where(packed[t], np.maximum(rank_count, 1), 0)
-            all_counts.append(
-                storage_counts(lay, t, traffic, emptiness, metadata, rank_count, removal, self.quirks)
-            )
+            if not rows.size:
+                continue
+            table = self.tables[t]
+            lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, table.by_shape)
+            rank_count[t] = np.maximum(rank_count[t], lists[t].counts)
+            occupied, density = self._tiles(nest, t, rows)
+            active[t][:, rows] *= occupied
+            emptiness[t][:, rows] = np.where(lay.stored[t][:, None], 1.0 - density, 0.0)
+        metadata = metadata_of(nest, lists, slots, self.tables, traffic, extra is not None)
+        largest = np.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
+        metadata_bits = largest.sum(axis=0)
         self.reasons.metadata(words.sum(axis=0), metadata_bits, found)
+        counts = storage_counts(lay, traffic, emptiness, metadata, rank_count, removal, self.quirks)
         computes = used[lay.S] * nest.steps[-1]
         densities = [occupancy.density for occupancy in lay.occupancies]
         if self.places.compute is None:
@@ -202,35 +190,30 @@ class _Bound:
             unit = kinds[genes[gene]]
         compute = compute_counts(lay, computes, densities, packed, removal, unit, self.quirks)
         compute_cycles = np.ceil((compute.actual + compute.gated) / used[lay.S])
-        energy = compute_energy(lay, compute)
-        cycles = compute_cycles
-        level_detail = []
-        for s in range(lay.S):
-            costs = []
+        costs = level_costs(lay, counts, metadata)
+        here, slowdown = level_cycles(lay, costs, used[: lay.S], active, compute_cycles)
+        energy, cycles = compute_energy(lay, compute), compute_cycles
+        spent = costs.energy_pj * active
+        for s in range(lay.S):  # one by one: sums of NumPy may add in another order for another batch
+            cycles = np.maximum(cycles, here[s])
             for t in range(lay.T):
-                counts = all_counts[t][s]
-                if counts is not None:
-                    costs.append((t, LevelCost(lay, s, counts, batch)))
-                    energy = energy + costs[-1][1].energy_pj * active[t, s]
-            here_cycles, slowdown = level_cycles(lay, s, costs, used[s], active[:, s], compute_cycles)
-            cycles = np.maximum(cycles, here_cycles)
-            level_detail.append((here_cycles, slowdown, costs))
+                energy = energy + spent[t, s]
         if extra is not None:
             extra.update(
                 needed=self.reasons.needed(words.sum(axis=0), metadata_bits, nest.group_products, found),
                 data_words_max=words, tile_words=nest.tile_words[:, : lay.S], instances_used=used, instances_active=active,
-                metadata_bits_max=metadata_bits, traffic=traffic, counts=all_counts, compute=compute,
-                compute_cycles=compute_cycles, compute_energy_pj=compute_energy(lay, compute),
-                level_cycles=np.stack([row[0] for row in level_detail]),
-                slowdown=np.stack([row[1] for row in level_detail]),
-                level_costs=[{t: cost for t, cost in row[2]} for row in level_detail],
-                energy_pj=np.stack([
-                    np.stack([
-                        dict(level_detail[s][2])[t].energy_pj * active[t, s] if lay.stored[t, s] else np.zeros(batch)
-                        for s in range(lay.S)
-                    ])
-                    for t in range(lay.T)
-                ]),
-                packed=packed, removal=removal,
+                metadata_bits_max=metadata_bits, traffic=traffic, compute=compute, compute_cycles=compute_cycles,
+                compute_energy_pj=compute_energy(lay, compute), level_cycles=here, slowdown=slowdown, energy_pj=spent,
+                cells=cell_details(lay, traffic, counts, metadata, costs), packed=packed,
             )  # fmt: skip
         return energy, cycles, found
+
+    def _tiles(self, nest: Nest, t: int, rows: Array) -> tuple[Array, Array]:
+        """(S, n) share of the instances that get a tile at all, and density of those tiles."""
+        lay, table = self.layout, self.tables[t]
+        boxes = [np.concatenate(widths) for widths in zip(*[[w[rows] for w in b] for b in nest.boxes[t]], strict=True)]
+        values = table.tile_values(table.key(boxes, nest.tile_words[t, : lay.S, rows].T.reshape(-1)))
+        values = values.reshape(len(values), lay.S, len(rows))
+        drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None]
+        occupied = np.where(drops, values[table.OCCUPIED], values[table.EMPTY_SENT])
+        return occupied, np.where(drops, values[table.DENSITY], values[table.DENSITY_SENT])

@@ -1,7 +1,8 @@
 """Compression formats on the loop nest: which loop is which rank, and the metadata of every rank (section 6).
 
 A rank is a loop with a bound above one that moves the tensor. Ranks are listed flat, one entry per (design, rank) of the
-designs that compress the tensor, innermost first; the ranks of a level are then a prefix of that list.
+designs that compress the tensor, innermost first; the ranks of a level are then a prefix of that list. The metadata of all
+tensors and levels is one flat list again, so that a batch costs a fixed number of array operations.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from .layout import Layout
 from .nest import Nest
 from .tables import TensorTables
+from .traffic import Traffic
 
 Array = np.ndarray
 
@@ -62,6 +64,8 @@ def rank_counts(layout: Layout, bounds: Array) -> Array:
 class RankList:
     """The ranks of one tensor, flat, for the designs that compress it; N entries, innermost ranks first."""
 
+    rows: Array
+    """Designs that compress the tensor."""
     design: Array
     """(N,) batch row."""
     place: Array
@@ -69,159 +73,167 @@ class RankList:
     format: Array
     length: Array
     box: list[Array]
+    """(N,) words of the rank's tile, or its words per tensor rank where the shape matters."""
     below: list[Array]
+    """(N,) the same of one position."""
     positions: Array
-    """Product of the fiber lengths of this rank and all ranks inside."""
+    """(N,) product of the fiber lengths of this rank and all ranks inside."""
     ends: list[int]
     """Per storage level, how many leading entries belong to its tile."""
     counts: Array
     """(S, B) ranks in the tile of each level."""
-    rows: Array
-    """Batch rows that compress the tensor."""
-    innermost: Array
-    """(B,) format of the last slot."""
 
 
 def list_ranks(nest: Nest, t: int, rows: Array, slots: Array, tables: FormatTables, by_shape: bool) -> RankList:
-    """Walks the loops of tensor t from the innermost outwards for the designs `rows`; `slots` is (R, B)."""
+    """The loops of tensor t from the innermost outwards for the designs `rows`; `slots` is (R, B)."""
     lay = nest.layout
-    width = len(slots)
-    ranks = lay.ranks[t]
-    rank_of = {dim: (r, c) for r, rank in enumerate(ranks) for dim, c in rank}
-    rank_index = np.array([rank_of.get(d, (0, 0))[0] for d in range(lay.D)])
-    coefficient = np.array([float(rank_of.get(d, (0, 0))[1]) for d in range(lay.D)])
-    moves = lay.relevant[t]
-    widths = np.ones((max(1, len(ranks)), nest.batch))
-    inner = np.ones((lay.D, nest.batch))
-    volume = np.ones(nest.batch)
-    positions = np.ones(nest.batch)
-    place = np.zeros(nest.batch, dtype=np.int64)
-    parts: list[tuple[Array, ...]] = []
-    ends = [0] * lay.S
-    counts = np.zeros((lay.S, nest.batch), dtype=np.int64)
-    total = 0
-    selected = np.zeros(nest.batch, dtype=bool)
-    selected[rows] = True
-    for s in range(lay.S - 1, -1, -1):
-        for group in (lay.spatial[s], lay.temporal[s]):
-            if group is None:
-                continue
-            for position in range(lay.D - 1, -1, -1):
-                dims = nest.order[group, position]
-                bounds = nest.loop_bounds[group, position]
-                on = np.flatnonzero(selected & (bounds > 1.0) & moves[dims])
-                if not on.size:
-                    continue
-                dim, bound = dims[on].astype(np.intp), bounds[on]
-                rank, c = rank_index[dim], coefficient[dim]
-                length = (bound - 1.0) * c + 1.0
-                below = [w[on] for w in widths] if by_shape else [volume[on]]
-                before = inner[dim, on]
-                after = before * bound
-                inner[dim, on] = after
-                old = widths[rank, on]
-                new = old + c * (after - before)
-                widths[rank, on] = new
-                volume[on] = volume[on] / old * new
-                positions[on] *= length
-                box = [w[on] for w in widths] if by_shape else [volume[on]]
-                where = place[on]
-                chosen = slots[np.maximum(width - 1 - where, 0), on].astype(np.int64)
-                chosen = np.where(where < width, chosen, tables.beyond)
-                parts.append((on, where, chosen, length, positions[on], *box, *below))
-                place[on] += 1
-                total += on.size
-        ends[s] = total
-        counts[s] = place
-    boxes = len(widths) if by_shape else 1
-    if parts:
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    groups = [g for s in range(lay.S - 1, -1, -1) for g in (lay.spatial[s], lay.temporal[s]) if g is not None]
+    # (P, n) loops by position, innermost first
+    dims = nest.order[groups][:, ::-1].reshape(len(groups) * lay.D, -1)[:, rows]
+    bounds = nest.loop_bounds[groups][:, ::-1].reshape(len(groups) * lay.D, -1)[:, rows]
+    active = (bounds > 1.0) & lay.relevant[t][dims]
+    bounds = np.where(active, bounds, 1.0)
+    counted = np.cumsum(active, axis=0, dtype=np.int16)
+    simple = not (lay.windowed[t] or lay.holes[t] or by_shape)
+    if simple:
+        volume = np.cumprod(bounds, axis=0)
+        position, column = np.nonzero(active)
+        length = bounds[position, column]
+        positions = volume[position, column]
+        box, below = [positions], [positions / length]
     else:
-        columns = [np.zeros(0, dtype=np.int64)] * 3 + [np.zeros(0)] * (2 + 2 * boxes)
-    return RankList(
-        design=columns[0], place=columns[1], format=columns[2], length=columns[3], positions=columns[4],
-        box=columns[5 : 5 + boxes], below=columns[5 + boxes :], ends=ends, counts=counts, rows=rows,
-        innermost=slots[-1].astype(np.int64),
-    )  # fmt: skip
+        widths, coefficient = [], np.ones(lay.D)
+        for rank in lay.ranks[t]:
+            width = np.ones(bounds.shape)
+            for dim, c in rank:
+                coefficient[dim] = c
+                width += c * (np.cumprod(np.where(dims == dim, bounds, 1.0), axis=0) - 1.0)
+            widths.append(width)
+        lengths = (bounds - 1.0) * coefficient[dims] + 1.0
+        position, column = np.nonzero(active)
+        length = lengths[position, column]
+        positions = np.cumprod(lengths, axis=0)[position, column]
+        parts = widths if by_shape else [np.multiply.reduce(widths)]
+        outside = [np.concatenate([np.ones((1, len(rows))), part]) for part in parts]
+        box = [part[position + 1, column] for part in outside]
+        below = [part[position, column] for part in outside]
+    place = counted[position, column].astype(np.int64) - 1
+    design = rows[column]
+    width = len(slots)
+    chosen = slots[np.maximum(width - 1 - place, 0), design].astype(np.int64)
+    chosen = np.where(place < width, chosen, tables.beyond)
+    counts = np.zeros((lay.S, nest.batch), dtype=np.int64)
+    ends, last = [0] * lay.S, 0
+    for s in range(lay.S - 1, -1, -1):
+        last += lay.D * (1 if lay.spatial[s] is None else 2)
+        counts[s, rows] = counted[last - 1]
+        ends[s] = int(np.searchsorted(position, last))
+    return RankList(rows, design, place, chosen, length, box, below, positions, ends, counts)
 
 
 @attrs.define(eq=False)
-class LevelMetadata:
-    """Metadata of one tensor at one level: flat entries (N,) as in `RankList`, counts per instance."""
+class Metadata:
+    """The metadata of all tensors at all levels: flat entries (N,), accesses per instance as [metadata, payload]."""
 
-    design: Array
+    cell: Array
+    """(N,) index into (T, S, B), flat."""
     place: Array
     """(N,) position from the innermost rank, 0 first."""
     metadata_bits: Array
     payload_bits: Array
-    largest: tuple[Array, Array]
-    """Units of the largest tile: metadata, payload."""
+    largest: list[Array]
+    """Units of the fullest tile."""
     read: list[Array]
     fill: list[Array]
     update: list[Array]
-    """Accesses, [metadata, payload]; later reduced by skipping and gating."""
+    gone_read: list[Array] = attrs.field(factory=list)
+    """Gated or skipped, as the action of the cell says."""
+    gone_update: list[Array] = attrs.field(factory=list)
 
-    def bits(self, counts: list[Array], batch: int) -> Array:
-        """(B,) bits of some accesses."""
+    def bits(self, counts: list[Array], cells: int) -> Array:
+        """(cells,) bits of some accesses."""
+        if not counts:
+            return np.zeros(cells)
         weights = counts[0] * self.metadata_bits + counts[1] * self.payload_bits
-        return np.bincount(self.design, weights, batch)
+        return np.bincount(self.cell, weights, cells)
+
+    def level(self, index: int, batch: int) -> Metadata | None:
+        """The entries of one tensor at one level, `index` into (T, S); their cells are then designs."""
+        rows = np.flatnonzero(self.cell // batch == index)
+        if not rows.size:
+            return None
+
+        def some(parts: list[Array]) -> list[Array]:
+            return [part[rows] for part in parts]
+
+        return Metadata(
+            self.cell[rows] % batch, self.place[rows], self.metadata_bits[rows], self.payload_bits[rows],
+            some(self.largest), some(self.read), some(self.fill), some(self.update),
+            some(self.gone_read), some(self.gone_update),
+        )  # fmt: skip
 
 
-def level_metadata(
-    nest: Nest, ranks: RankList, tables: TensorTables, t: int, s: int, drop_empty: bool,
-    dense: tuple[Array, Array, Array], detail: bool,
-) -> LevelMetadata:  # fmt: skip
-    """6.2 and 6.3; `dense` are the algorithmic reads, fills and updates of the level, each (B,).
+def metadata_of(
+    nest: Nest, lists: dict[int, RankList], slots: Array, tables: list[TensorTables], dense: Traffic, detail: bool
+) -> Metadata:
+    """6.2 and 6.3 for every tensor in `lists`, at every level that stores it.
 
     A compressed tile of one word has one rank without width: it costs nothing, and only `detail` lists it.
     """
-    end = ranks.ends[s]
-    design, place = ranks.design[:end], ranks.place[:end]
-    tile = [width[design] for width in tables.key(nest.boxes[t][s], nest.tile_words[t, s])]
-    # fibers of a rank in the tile: positions of the ranks further out, within this level
-    level_positions = np.ones(nest.batch)
-    last = ranks.counts[s][design] - 1 == place
-    level_positions[design[last]] = ranks.positions[:end][last]
-    above = level_positions[design] / ranks.positions[:end]
-    entries: list[Any] = [
-        tile, [b[:end] for b in ranks.box], [b[:end] for b in ranks.below], ranks.length[:end], above,
-        ranks.format[:end].astype(np.float64), ranks.positions[:end],
-    ]  # fmt: skip
-    scalar = ranks.rows[ranks.counts[s][ranks.rows] == 0] if detail else ranks.rows[:0]
-    if scalar.size:
-        one = np.ones(scalar.size)
-        word = [one for _ in tile]
-        more: list[Any] = [word, word, word, one, one, ranks.innermost[scalar].astype(np.float64), one]
-        entries = [_joined(a, b) for a, b in zip(entries, more, strict=True)]
-        design = np.concatenate([design, scalar])
-        place = np.concatenate([place, np.zeros(scalar.size, dtype=np.int64)])
-    values = tables.rank_values(*entries, np.full(len(design), float(drop_empty)))
-    if scalar.size:
-        values[[tables.METADATA_BITS, tables.PAYLOAD_BITS], end:] = 0.0
-    has_payload = place > 0  # the payload of the innermost rank is the data
-    payload = np.where(has_payload, values[tables.PAYLOAD], 0.0)
-    largest_payload = np.where(has_payload, values[tables.LARGEST_PAYLOAD], 0.0)
-    words = nest.tile_words[t, s]
+    lay = nest.layout
+    parts = [_entries(nest, t, ranks, slots[t], tables[t], detail) for t, ranks in lists.items()]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 8
+    cell, place = columns[0].astype(np.int64), columns[1].astype(np.int64)
+    values = columns[2:]
+    words = nest.tile_words[:, : lay.S].reshape(-1)[cell]
 
     def accesses(count: Array) -> list[Array]:
-        if not count.any():
-            return [np.zeros(len(design)), np.zeros(len(design))]
-        ratio = (count / words)[design]
-        return [np.ceil(values[tables.METADATA] * ratio), np.ceil(payload * ratio)]
+        ratio = count.reshape(-1)[cell] / words
+        return [np.ceil(values[0] * ratio), np.ceil(values[1] * ratio)]
 
-    return LevelMetadata(
-        design=design,
-        place=place,
-        metadata_bits=values[tables.METADATA_BITS],
-        payload_bits=values[tables.PAYLOAD_BITS],
-        largest=(values[tables.LARGEST_METADATA], largest_payload),
-        read=accesses(dense[0]),
-        fill=accesses(dense[1]),
-        update=accesses(dense[2]),
-    )
+    return Metadata(
+        cell, place, values[4], values[5], [values[2], values[3]],
+        accesses(dense.reads), accesses(dense.fills), accesses(dense.updates),
+    )  # fmt: skip
 
 
-def _joined(first: Any, second: Any) -> Any:
-    if isinstance(first, list):
-        return [np.concatenate(pair) for pair in zip(first, second, strict=True)]
-    return np.concatenate([first, second])
+def _entries(
+    nest: Nest, t: int, ranks: RankList, slots: Array, tables: TensorTables, detail: bool
+) -> tuple[Array, ...]:
+    """Cell, place and the six table values of every rank of tensor t at every level that stores it."""
+    lay = nest.layout
+    levels = [s for s in range(lay.S) if lay.stored[t, s]]
+    pick = np.concatenate([np.arange(ranks.ends[s]) for s in levels])
+    level = np.repeat(levels, [ranks.ends[s] for s in levels])
+    design, place = ranks.design[pick], ranks.place[pick]
+    positions, length, chosen = ranks.positions[pick], ranks.length[pick], ranks.format[pick]
+    box, below = [b[pick] for b in ranks.box], [b[pick] for b in ranks.below]
+    # fibers of a rank in the tile: positions of the ranks further out, within this level
+    all_positions = np.ones((lay.S, nest.batch))
+    last = ranks.counts[level, design] - 1 == place
+    all_positions[level[last], design[last]] = positions[last]
+    above = all_positions[level, design] / positions
+    if detail:
+        lone_level, lone = np.nonzero(ranks.counts[levels][:, ranks.rows] == 0)
+        one, none = np.ones(len(lone)), np.zeros(len(lone), dtype=np.int64)
+        level = np.concatenate([level, np.asarray(levels)[lone_level]])
+        design, place = np.concatenate([design, ranks.rows[lone]]), np.concatenate([place, none])
+        positions, length, above = (np.concatenate([x, one]) for x in (positions, length, above))
+        box, below = [np.concatenate([x, one]) for x in box], [np.concatenate([x, one]) for x in below]
+        chosen = np.concatenate([chosen, slots[-1, ranks.rows[lone]].astype(np.int64)])
+    if tables.by_shape:
+        shapes = np.stack([np.stack([nest.boxes[t][s][r] for s in range(lay.S)]) for r in range(len(nest.boxes[t][0]))])
+        tile = [shape[level, design] for shape in shapes]
+    else:
+        tile = [nest.tile_words[t, level, design]]
+    drop_empty = np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64)[level]
+    values = tables.rank_values(tile, box, below, length, above, chosen.astype(np.float64), positions, drop_empty)
+    if detail and lone.size:
+        values[[tables.METADATA_BITS, tables.PAYLOAD_BITS], len(design) - len(lone) :] = 0.0
+    inner = place > 0  # the payload of the innermost rank is the data
+    payload, largest = values[tables.PAYLOAD] * inner, values[tables.LARGEST_PAYLOAD] * inner
+    cell = (t * lay.S + level) * nest.batch + design
+    return (
+        cell, place, values[tables.METADATA], payload, values[tables.LARGEST_METADATA], largest,
+        values[tables.METADATA_BITS], values[tables.PAYLOAD_BITS],
+    )  # fmt: skip

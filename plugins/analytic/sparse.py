@@ -7,7 +7,7 @@ import numpy as np
 
 from .actions import GATE, NONE, SKIP, Removal
 from .layout import Layout
-from .ranks import LevelMetadata
+from .ranks import Metadata
 from .traffic import Traffic
 
 Array = np.ndarray
@@ -15,19 +15,15 @@ Array = np.ndarray
 
 @attrs.define(eq=False)
 class Counts:
-    """Accesses of one tensor at one level, one instance, each (B,); `gone` are gated or skipped as `kind` says."""
+    """Accesses of one instance, each (T, S, B); `gone` are gated or skipped as the action's `kind` says."""
 
     read: Array
     fill: Array
     update: Array
     gone_read: Array
     gone_update: Array
-    temporal_reductions: Array
-    kind: Array | None
-    """(B,) int8; None: no action."""
-    metadata: LevelMetadata | None = None
-    metadata_gone_read: list[Array] = attrs.field(factory=list)
-    metadata_gone_update: list[Array] = attrs.field(factory=list)
+    kind: Array
+    """(T, S, B) int8: none, gate or skip."""
 
 
 @attrs.define(eq=False)
@@ -43,103 +39,99 @@ def less(count: Array, share: Array) -> Array:
 
 
 def storage_counts(
-    layout: Layout,
-    t: int,
-    traffic: Traffic,
-    emptiness: Array,
-    metadata: list[LevelMetadata | None],
-    rank_counts: Array,
-    removal: Removal,
+    layout: Layout, traffic: Traffic, emptiness: Array, metadata: Metadata, rank_counts: Array, removal: Removal,
     quirks: frozenset[str],
-) -> list[Counts | None]:
-    """Per level, outermost first. `emptiness` (S, B) is 1 - density of the tile where the tensor has metadata, else 0;
-    `rank_counts` (S, B) the ranks that each level's metadata has."""
-    output = t == layout.output
-    batch = emptiness.shape[-1]
-    found: list[Counts | None] = []
-    share_above: Array | None = None  # of the nearest outer level with an action
-    acting_above = np.zeros(batch, dtype=bool)
-    one_rank_above = np.zeros(batch, dtype=bool)
+) -> Counts:  # fmt: skip
+    """7.2, from the outermost level inwards; reduces `metadata` as it goes.
+
+    `emptiness` (T, S, B) is 1 - density of the tile where the tensor has metadata, else 0; `rank_counts` (T, S, B) the
+    ranks that each level's metadata has.
+    """
+    read, fill = less(traffic.reads, emptiness), less(traffic.fills, emptiness)
+    update = less(traffic.updates, emptiness)
+    kind, share = removal.kind, removal.share
+    acting = kind != NONE
+    counts = Counts(read, fill, update, np.zeros_like(read), np.zeros_like(read), kind)
+    if not acting.any():
+        return counts
+    own = np.zeros_like(share)  # what a level removes of what reaches it
+    outer = np.zeros_like(share)  # what the nearest outer level with an action removes of this one
+    outer_acts = np.zeros_like(acting)
+    outer_one_rank = np.zeros_like(acting)
+    above = np.zeros_like(share[:, 0])
+    acts_above = np.zeros_like(acting[:, 0])
+    one_rank = np.zeros_like(acting[:, 0])
+    is_output = (np.arange(layout.T) == layout.output)[:, None]
     for s in range(layout.S):
-        if not layout.stored[t, s]:
-            found.append(None)
+        outer[:, s], outer_acts[:, s], outer_one_rank[:, s] = above, acts_above, one_rank
+        for part in (read, fill, update):
+            part[:, s] = less(part[:, s], above)
+        if not acting[:, s].any():
             continue
-        # the uncompressed intermediate: what the actual counts start from (6.4)
-        read = less(traffic.reads[t, s], emptiness[s])
-        fill = less(traffic.fills[t, s], emptiness[s])
-        update = less(traffic.updates[t, s], emptiness[s])
-        reductions = traffic.reads[t, s].copy() if output else np.zeros(batch)
-        kind = removal.kind.get((t, s))
-        share = removal.share.get((t, s))
-        packed = metadata[s]
-        none = np.zeros(batch)
-        counts = Counts(read, fill, update, none, none, reductions, kind, packed)
-        if share_above is not None:
-            counts.read, counts.fill, counts.update = (less(x, share_above) for x in (read, fill, update))
-            if packed is not None:
-                _reduce_metadata(packed, share_above, one_rank_above, acting_above, kind, quirks)
-        if share is not None and kind is not None:
-            acting = kind != NONE
-            own = np.where(acting, share, 0.0)
-            if share_above is not None:
-                left = 1.0 - share_above
-                nested = 1.0 - (1.0 - share) / np.where(left > 0.0, left, 1.0)
-                if "Q11" not in quirks:
-                    nested = np.maximum(nested, 0.0)
-                nested = np.where(left > 0.0, nested, 0.0)
-                own = np.where(acting, np.where(acting_above, nested, share), 0.0)
-            gone = np.ceil(counts.read * own) if output else np.floor(counts.read * own)
-            counts.read, counts.gone_read = counts.read - gone, gone
-            gone = np.floor(counts.update * own)
-            counts.update, counts.gone_update = counts.update - gone, gone
-            if packed is not None:
-                _split_metadata(layout, t, s, counts, packed, own, rank_counts)
-            share_above = np.where(acting, share, share_above if share_above is not None else 0.0)
-            acting_above = acting_above | acting
-            one_rank_above = np.where(acting, rank_counts[s] == 1, one_rank_above)
-        if output:
-            dense = traffic.updates[t, s]
-            scaled = np.ceil(reductions * counts.update / np.where(dense > 0.0, dense, 1.0))
-            counts.temporal_reductions = np.where(dense > 0.0, scaled, reductions)
-        found.append(counts)
-    return found
+        left = 1.0 - above
+        nested = 1.0 - (1.0 - share[:, s]) / np.where(left > 0.0, left, 1.0)
+        if "Q11" not in quirks:
+            nested = np.maximum(nested, 0.0)
+        nested = np.where(left > 0.0, nested, 0.0)
+        own[:, s] = np.where(acting[:, s], np.where(acts_above, nested, share[:, s]), 0.0)
+        lost = read[:, s] * own[:, s]
+        counts.gone_read[:, s] = np.where(is_output, np.ceil(lost), np.floor(lost))
+        counts.gone_update[:, s] = np.floor(update[:, s] * own[:, s])
+        read[:, s] -= counts.gone_read[:, s]
+        update[:, s] -= counts.gone_update[:, s]
+        above = np.where(acting[:, s], share[:, s], above)
+        acts_above = acts_above | acting[:, s]
+        one_rank = np.where(acting[:, s], rank_counts[:, s] == 1, one_rank)
+    if metadata.cell.size:
+        _reduce_metadata(metadata, outer, outer_acts, outer_one_rank, acting, quirks)
+        _split_metadata(layout, metadata, own, rank_counts)
+    return counts
 
 
 def _reduce_metadata(
-    packed: LevelMetadata, share: Array, one_rank: Array, acting: Array, kind: Array | None, quirks: frozenset[str]
+    metadata: Metadata, outer: Array, outer_acts: Array, one_rank: Array, acting: Array, quirks: frozenset[str]
 ) -> None:
     """What an outer level's action leaves of an inner level's metadata."""
-    lost = share[packed.design]
+    cell = metadata.cell
+    lost = outer.reshape(-1)[cell]
     if "Q7" in quirks:
         # only the innermost rank, and only where the acting level has exactly one rank
-        lost = np.where((packed.place == 0) & one_rank[packed.design], lost, 0.0)
-        packed.read = [less(x, lost) for x in packed.read]
-        packed.fill = [less(x, lost) for x in packed.fill]
+        lost = np.where((metadata.place == 0) & one_rank.reshape(-1)[cell], lost, 0.0)
     else:
-        packed.read = [less(x, lost) for x in packed.read]
-        packed.fill = [less(x, lost) for x in packed.fill]
-        packed.update = [less(x, lost) for x in packed.update]
-    if "Q8" in quirks and kind is not None:
+        metadata.update = [less(x, lost) for x in metadata.update]
+    metadata.read = [less(x, lost) for x in metadata.read]
+    metadata.fill = [less(x, lost) for x in metadata.fill]
+    if "Q8" in quirks:
         # an action below another one: the evaluator reports the updates in place of the reads
-        replaced = ((kind != NONE) & acting)[packed.design]
-        packed.read = [
-            np.where(replaced, update, read) for read, update in zip(packed.read, packed.update, strict=True)
-        ]
+        replaced = (acting & outer_acts).reshape(-1)[cell]
+        pairs = zip(metadata.read, metadata.update, strict=True)
+        metadata.read = [np.where(replaced, update, read) for read, update in pairs]
 
 
-def _split_metadata(
-    layout: Layout, t: int, s: int, counts: Counts, packed: LevelMetadata, own: Array, rank_counts: Array
-) -> None:
-    """The ranks that the child has (the innermost ones) are gated or skipped with the data."""
-    child = layout.child(t, s)
-    if child is None:
-        share = own[packed.design]
-    else:
-        share = np.where(packed.place < rank_counts[child][packed.design], own[packed.design], 0.0)
-    counts.metadata_gone_read = [np.floor(x * share) for x in packed.read]
-    counts.metadata_gone_update = [np.floor(x * share) for x in packed.update]
-    packed.read = [x - gone for x, gone in zip(packed.read, counts.metadata_gone_read, strict=True)]
-    packed.update = [x - gone for x, gone in zip(packed.update, counts.metadata_gone_update, strict=True)]
+def _split_metadata(layout: Layout, metadata: Metadata, own: Array, rank_counts: Array) -> None:
+    """The ranks that the child has (the innermost ones; all ranks if there is no child) are gated or skipped as well."""
+    below = np.full_like(rank_counts, np.iinfo(rank_counts.dtype).max)
+    for t in range(layout.T):
+        for s in range(layout.S):
+            child = layout.child(t, s)
+            if child is not None:
+                below[t, s] = rank_counts[t, child]
+    cell = metadata.cell
+    share = np.where(metadata.place < below.reshape(-1)[cell], own.reshape(-1)[cell], 0.0)
+    metadata.gone_read = [np.floor(x * share) for x in metadata.read]
+    metadata.gone_update = [np.floor(x * share) for x in metadata.update]
+    metadata.read = [x - gone for x, gone in zip(metadata.read, metadata.gone_read, strict=True)]
+    metadata.update = [x - gone for x, gone in zip(metadata.update, metadata.gone_update, strict=True)]
+
+
+def temporal_reductions(layout: Layout, traffic: Traffic, counts: Counts) -> Array:
+    """(T, S, B) additions to partial sums held at a level: the dense ones, scaled with the updates that remain."""
+    t = layout.output
+    found = np.zeros_like(traffic.reads)
+    dense = traffic.updates[t]
+    scaled = np.ceil(traffic.reads[t] * counts.update[t] / np.where(dense > 0.0, dense, 1.0))
+    found[t] = np.where(dense > 0.0, scaled, traffic.reads[t])
+    return found
 
 
 def compute_counts(
@@ -150,18 +142,12 @@ def compute_counts(
     left = total
     caught: dict[int, Array] = {}
     for t in layout.operands:
-        for s in range(layout.S - 1, -1, -1):
-            if (t, s) in removal.kind:
-                acting = removal.kind[t, s] != NONE
-                share = np.where(acting, removal.share[t, s], 0.0)
-                if t in caught:
-                    fresh = (caught[t] < 0.0) & acting
-                    share = np.where(fresh, share, 0.0)
-                    caught[t] = np.where(fresh, share, caught[t])
-                else:
-                    caught[t] = np.where(acting, share, -1.0)
-        if t in caught:
-            left = less(left, np.maximum(caught[t], 0.0))
+        if removal.kind[t].any():
+            # the share of the innermost level with an action decides which computes remain
+            caught[t] = np.zeros(batch)
+            for s in range(layout.S):
+                caught[t] = np.where(removal.kind[t, s] != NONE, removal.share[t, s], caught[t])
+            left = less(left, caught[t])
     nonzero, zero, absent = [], [], []
     for position, t in enumerate(layout.operands):
         density = np.floor(1e6 * densities[t] + 0.5) / 1e6
@@ -169,7 +155,7 @@ def compute_counts(
         present = np.full(batch, density)
         for u in others:
             if u in caught:
-                kept = 1.0 - np.floor(1e6 * np.maximum(caught[u], 0.0) + 0.5) / 1e6
+                kept = 1.0 - np.floor(1e6 * caught[u] + 0.5) / 1e6
                 present = np.where(kept > 0.0, present / np.where(kept > 0.0, kept, 1.0), 0.0)
         present = np.clip(present, 0.0, 1.0)
         rest = 1.0 - present

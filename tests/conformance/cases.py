@@ -293,8 +293,8 @@ def result(problem: Problem, designs: Designs, mapping: Mapping[str, Any]) -> di
 
 
 def _tensor(problem: Problem, detail: Mapping[str, Any], t: int, s: int) -> dict[str, Any]:
-    counts, traffic = detail["counts"][t][s], detail["traffic"]
-    kind = 0 if counts.kind is None else int(counts.kind[0])
+    counts, traffic = detail["cells"][t][s], detail["traffic"]
+    kind = int(counts.kind[0])
 
     def triple(actual: np.ndarray, gone: np.ndarray | None) -> list[float | int]:
         lost = 0 if gone is None else _number(gone[0])
@@ -319,7 +319,7 @@ def _tensor(problem: Problem, detail: Mapping[str, Any], t: int, s: int) -> dict
         return out
     ranks = len(packed.place)
     none: list[np.ndarray] = []
-    gone_read, gone_update = counts.metadata_gone_read, counts.metadata_gone_update
+    gone_read, gone_update = packed.gone_read, packed.gone_update
     parts = {
         "read": [packed.read, gone_read if kind == 1 else none, gone_read if kind == 2 else none],
         "fill": [packed.fill, none, none],
