@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+BAD_RESULT, PLUGIN_ERROR = "bad-result", "plugin-error"
+PLUGIN_REASONS = (BAD_RESULT, PLUGIN_ERROR, "bad-format")
+"""Reasons that tell of a plugin that broke its contract, not of a design; after a colon follows the piece's name."""
+MAX_FAILURES = 200
+"""Calls that may fail to find out for which designs of a block a plugin raises; then all that are left count."""
 BLOCK = 4096
 """Designs per block: large enough to hide the cost of a NumPy call, small enough for its temporaries to stay in cache."""
 
@@ -63,12 +68,24 @@ class Evaluation:
     def join(parts: list[Evaluation]) -> Evaluation:
         if len(parts) == 1:
             return parts[0]
+        names = max((p.reason_names for p in parts), key=len)  # a block with bad results has a name more
+        names += tuple(dict.fromkeys(name for p in parts for name in p.reason_names if name not in names))
         return Evaluation(
             np.concatenate([p.energy_pj for p in parts]),
             np.concatenate([p.cycles for p in parts]),
-            np.concatenate([p.reasons for p in parts]),
-            max((p.reason_names for p in parts), key=len),  # a block with bad results has one name more
+            np.concatenate([p._reasons_over(names) for p in parts]),
+            names,
         )
+
+    def _reasons_over(self, names: tuple[str, ...]) -> Array:
+        """`reasons` as bits over other names, which hold all of its own."""
+        if names[: len(self.reason_names)] == self.reason_names:
+            return self.reasons
+        moved = np.zeros_like(self.reasons)
+        for place, name in enumerate(self.reason_names):
+            bit = (self.reasons >> np.uint64(place)) & np.uint64(1)
+            moved |= bit << np.uint64(names.index(name))
+        return moved
 
 
 @attrs.define(eq=False)
@@ -78,10 +95,15 @@ class Evaluator:
     problem: Problem
     block: int = BLOCK
 
-    def evaluate(self, genomes: Array) -> Evaluation:
-        """Evaluates genomes (B, G) int64; `EvaluationError` if their shape or a gene is out of bounds."""
+    def evaluate(self, genomes: Array, tolerant: bool = False) -> Evaluation:
+        """Evaluates genomes (B, G) int64; `EvaluationError` if their shape or a gene is out of bounds.
+
+        A plugin that raises ends the evaluation; if `tolerant`, the designs it raises for become invalid with the
+        reason "plugin-error", or "bad-result" where it returned arrays of a wrong shape or type.
+        """
         genomes = self.problem.space.check(genomes)
-        parts = [self._block(genomes[i : i + self.block]) for i in range(0, len(genomes), self.block)]
+        evaluate = self._tolerant if tolerant else self._block
+        parts = [evaluate(genomes[i : i + self.block]) for i in range(0, len(genomes), self.block)]
         return Evaluation.join(parts) if parts else self._block(genomes)
 
     def evaluate_designs(self, designs: Designs, detail: bool = False) -> Evaluation:
@@ -114,25 +136,55 @@ class Evaluator:
     def _block(self, genomes: Array) -> Evaluation:
         return self.evaluate_designs(self.problem.space.decode(genomes))
 
+    def _tolerant(self, genomes: Array) -> Evaluation:
+        """One block; where a plugin raises, the designs that it raises for are found by halving."""
+        parts: list[Evaluation] = []
+        rest, failures = [genomes], 0
+        while rest:
+            part = rest.pop()
+            try:
+                parts.append(self._block(part))
+            except Exception as error:
+                failures += 1
+                if len(part) > 1 and failures < MAX_FAILURES:
+                    rest += [part[len(part) // 2 :], part[: len(part) // 2]]
+                else:
+                    parts.append(self._failed(len(part), error))
+        return Evaluation.join(parts)
+
+    def _failed(self, count: int, error: Exception) -> Evaluation:
+        """Designs that cannot be evaluated."""
+        what = BAD_RESULT if isinstance(error, EvaluationError) else PLUGIN_ERROR
+        names = (f"{what}:{_name(self.problem)}",)
+        infinite = np.full(count, np.inf)
+        return Evaluation(infinite, infinite, np.ones(count, dtype=np.uint64), names)
+
 
 def guard(evaluation: Evaluation, count: int, problem: Problem) -> Evaluation:
-    """Checks what a cost model returned; designs with NaN, infinite or negative results become invalid ("bad-result")."""
-    name = problem.cost_model.name
-    for field in ("energy_pj", "cycles", "reasons"):
+    """Checks what a cost model returned; designs with NaN, infinite or negative results become "bad-result"."""
+    name = _name(problem)
+    if not isinstance(evaluation, Evaluation):
+        raise EvaluationError(f"cost model '{name}' returned {type(evaluation).__name__}, expected an Evaluation")
+    for field, kinds in (("energy_pj", "fiu"), ("cycles", "fiu"), ("reasons", "u")):
         value = getattr(evaluation, field)
         if getattr(value, "shape", None) != (count,):
             raise EvaluationError(
                 f"cost model '{name}': {field} has shape {getattr(value, 'shape', None)}, expected ({count},)"
             )
+        if value.dtype.kind not in kinds:
+            expected = "uint64" if kinds == "u" else "numbers"
+            raise EvaluationError(f"cost model '{name}': {field} has type {value.dtype}, expected {expected}")
     valid = evaluation.reasons == 0
     sane = (evaluation.energy_pj >= 0) & (evaluation.cycles >= 0)
     sane &= (evaluation.energy_pj < np.inf) & (evaluation.cycles < np.inf)
     if not (valid & ~sane).any():
         return evaluation
     names = evaluation.reason_names
-    bad = f"bad-result:{name}"
+    bad = f"{BAD_RESULT}:{name}"
     if bad not in names:
         names = (*names, bad)
+    if len(names) > 64:
+        raise EvaluationError(f"cost model '{name}' has {len(names) - 1} reasons, and NaN or infinite results as well")
     reasons = evaluation.reasons | np.where(valid & ~sane, np.uint64(1) << np.uint64(names.index(bad)), np.uint64(0))
     return attrs.evolve(
         evaluation,
@@ -141,3 +193,14 @@ def guard(evaluation: Evaluation, count: int, problem: Problem) -> Evaluation:
         reasons=reasons,
         reason_names=names,
     )
+
+
+def broken(evaluation: Evaluation) -> dict[str, int]:
+    """How many designs were rejected because a plugin broke its contract, by reason."""
+    return {
+        name: count for name, count in evaluation.reject_counts().items() if name.partition(":")[0] in PLUGIN_REASONS
+    }
+
+
+def _name(problem: Problem) -> str:
+    return problem.cost_model.name or problem.cost_model.type_name

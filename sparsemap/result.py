@@ -144,6 +144,11 @@ class Result:
             "versions": dict(self.versions),
         }
 
+    def files(self, folder: Path | str) -> list[Path]:
+        """The files that `write` makes, those in the folder `front` aside."""
+        names = [DESIGN_FILE] * (self.best is not None) + [FRONT_FILE] * bool(self.front) + [HISTORY_FILE, RESULT_FILE]
+        return [Path(folder) / name for name in names]
+
     def write(self, folder: Path | str) -> list[Path]:
         """Writes `design.toml` (if a valid design was found), `history.csv` and `result.json`; each file atomically.
 
@@ -153,20 +158,17 @@ class Result:
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        paths = []
         if self.best is not None:
             self.best.write(folder / DESIGN_FILE)
-            paths.append(folder / DESIGN_FILE)
         else:
             (folder / DESIGN_FILE).unlink(missing_ok=True)
-        paths += self._write_front(folder)
+        self._write_front(folder)
         texts = {HISTORY_FILE: self.history_csv(), RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n"}
         for name, text in texts.items():
             toml_io.write_text_atomic(folder / name, text)
-            paths.append(folder / name)
-        return paths
+        return self.files(folder)
 
-    def _write_front(self, folder: Path) -> list[Path]:
+    def _write_front(self, folder: Path) -> None:
         """Writes `front.csv` and the designs of the front; removes those of an earlier search."""
         from . import toml_io
 
@@ -177,11 +179,10 @@ class Result:
                 path.unlink()
         if not self.front:
             (folder / FRONT_FILE).unlink(missing_ok=True)
-            return []
+            return
         for best, name in zip(self.front, names, strict=True):
             best.write(designs / name)
         toml_io.write_text_atomic(folder / FRONT_FILE, self.front_csv())
-        return [folder / FRONT_FILE]
 
     def front_csv(self) -> str:
         """One line per design of the front: its file, then the objectives by name, then the usual numbers."""
@@ -234,7 +235,10 @@ def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
     """What the rejected design nearest to being valid lacks: fewest reasons, then the smallest needed/available."""
     if archive.genome is not None or archive.closest is None:
         return ()
-    evaluation = problem.evaluator.evaluate_designs(problem.space.decode(archive.closest), detail=True)
+    try:
+        evaluation = problem.evaluator.evaluate_designs(problem.space.decode(archive.closest), detail=True)
+    except Exception:  # a plugin that raises for these designs: all that is known is what they were rejected for
+        return tuple(Shortfall(name) for name in list(archive.rejects)[:1])
     needed = (evaluation.detail or {}).get("needed", ())
     found = []
     for row in range(len(evaluation)):

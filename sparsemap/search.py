@@ -12,17 +12,20 @@ is the same as owning the loop:
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
 
 from .errors import EvaluationError, PluginError, SearchError, SparseMapError
 from .errors import Problem as Trouble
-from .evaluation import Evaluation
+from .evaluation import Evaluation, broken
 from .history import Archive
+from .journal import CHECKED, Journal, JournalMismatch, checked, identity_of
 from .kinds import Proposals, Scored, Searcher
 from .result import Result, best_of, front_of, shortfalls_of, versions_of
 
@@ -70,6 +73,16 @@ class SearchFailed(PluginError):
     result: Result | None = None
 
 
+class SearchStopped(SearchError):
+    """A search could not go on, such as on a full disk; `result` holds what was found until then."""
+
+    result: Result | None = None
+
+
+OnPluginError = Literal["stop", "continue"]
+"""Whether a search ends when a cost model or format breaks its contract, or goes on without the designs concerned."""
+
+
 class Search:
     """One run of one searcher: `ask()` for genomes, `tell()` what they are worth.
 
@@ -93,6 +106,8 @@ class Search:
         self.seed = seed
         self.archive = Archive()
         self.interrupted = False
+        self.earlier = 0.0
+        """Seconds that the search has taken before it was stopped and this run went on with it."""
         self._started = time.perf_counter()
         self._pending: Array | None = None
         self._scored: Scored | None = None
@@ -147,6 +162,10 @@ class Search:
         if proposals is not None:
             proposals.close()
 
+    @property
+    def seconds(self) -> float:
+        return self.earlier + time.perf_counter() - self._started
+
     def snapshot(self) -> Snapshot:
         archive = self.archive
         return Snapshot(
@@ -154,7 +173,7 @@ class Search:
             self.budget.total,
             archive.score,
             archive.valid / max(archive.evaluations, 1),
-            time.perf_counter() - self._started,
+            self.seconds,
         )
 
     def result(self) -> Result:
@@ -170,7 +189,7 @@ class Search:
             valid_fraction=archive.valid / max(archive.evaluations, 1),
             rejects=dict(sorted(archive.rejects.items(), key=lambda item: (-item[1], item[0]))),
             seed=self.seed,
-            seconds=time.perf_counter() - self._started,
+            seconds=self.seconds,
             workload=problem.workload.name,
             hardware=problem.hardware.name,
             searcher=self.searcher.name or self.searcher.type_name,
@@ -223,6 +242,9 @@ def search(
     seed: int = 0,
     searcher: Searcher | str | Mapping[str, Any] | None = None,
     progress: Callable[[Snapshot], None] | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    on_plugin_error: OnPluginError = "stop",
 ) -> Result:
     """Searches a problem and returns the best design with its history, and with several objectives their front.
 
@@ -230,23 +252,40 @@ def search(
     `budget` counts designs, those of calibration and initialisation included. `progress` hears a `Snapshot` after every
     batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. If a plugin raises, the
     `result` of the error holds what was found until then.
+
+    `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
+    one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever
+    keeps the result removes the file (see `folder.search_into`).
+
+    `on_plugin_error` says what happens when the cost model or a format breaks its contract: "stop" ends the search;
+    "continue" goes on, and the designs concerned are invalid with a reason that names the plugin.
     """
+    if on_plugin_error not in ("stop", "continue"):
+        raise SearchError(f"on_plugin_error is {on_plugin_error!r}, expected 'stop' or 'continue'")
     run = Search(problem, searcher, budget, seed)
     hook = problem.registry.hook
+    record: Journal | None = None
+    if journal is not None:
+        record = Journal(Path(journal), identity_of(problem, run.searcher, budget, seed), overwrite)
     try:
         while (genomes := run.ask()) is not None:
-            run.tell(_evaluated(problem, genomes))
+            evaluation = _worth(run, genomes, record, on_plugin_error)
+            run.tell(evaluation)
+            if on_plugin_error == "stop":
+                _refuse(problem, evaluation)
             if progress is not None:
                 progress(run.snapshot())
             if hook is not None:
                 hook.search_progressed(snapshot=run.snapshot())
     except KeyboardInterrupt:
         run.interrupted = True
-    except SearchFailed as error:
+    except (SearchFailed, SearchStopped) as error:
         error.result = run.result()
         raise
     finally:
         run.close()
+        if record is not None:
+            record.close()
     result = run.result()
     if hook is not None:
         hook.study_finished(result=result, problem=problem)
@@ -262,9 +301,44 @@ def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any] | N
     return registry.resolve("searcher", searcher) if isinstance(searcher, str) else registry.build("searcher", searcher)
 
 
-def _evaluated(problem: Problem, genomes: Array) -> Evaluation:
+def _worth(run: Search, genomes: Array, record: Journal | None, on_plugin_error: OnPluginError) -> Evaluation:
+    """The evaluation of a batch: as recorded, or else made and recorded."""
+    tolerant = on_plugin_error == "continue"
+    found = record.recorded(genomes) if record is not None else None
+    if record is None or found is None:
+        evaluation = _evaluated(run.problem, genomes, tolerant)
+        if record is not None:
+            try:
+                record.append(genomes, evaluation, run.seconds)
+            except JournalMismatch:
+                raise
+            except SearchError as error:
+                text = f"{error}; the search stopped after {run.archive.evaluations:,} designs"
+                raise SearchStopped(f"{text}, and goes on from there when it is run again") from error
+        return evaluation
+    run.earlier = record.seconds
+    if record.records <= CHECKED and run.archive.valid == 0:
+        checked(found, _evaluated(run.problem, genomes, tolerant), record.path)
+    return found
+
+
+def _refuse(problem: Problem, evaluation: Evaluation) -> None:
+    """Raises if a plugin broke its contract in this batch."""
+    found = broken(evaluation)
+    if not found:
+        return
+    model = problem.cost_model
+    reasons = ", ".join(f"{name} for {count:,} of {len(evaluation):,} designs" for name, count in found.items())
+    text = (
+        f"{reasons}: results that are negative, infinite or no numbers, or that could not be had at all; "
+        'on_plugin_error = "continue" goes on without these designs'
+    )
+    raise SearchFailed([Trouble("", f"evaluation with cost model '{model.name or model.type_name}'", text)])
+
+
+def _evaluated(problem: Problem, genomes: Array, tolerant: bool = False) -> Evaluation:
     try:
-        return problem.evaluator.evaluate(genomes)
+        return problem.evaluator.evaluate(genomes, tolerant)
     except Exception as error:
         model = problem.cost_model
         where = f"evaluation with cost model '{model.name or model.type_name}'"
