@@ -105,12 +105,16 @@ def space_lines(problem: Problem) -> list[str]:
     rows = []
     for name, segment in found.segments.items():
         genes = found.segment_genes[name]
-        rows.append((name, str(len(genes.names)), _range(genes), explanation(segment, genes)))
-    rows.append(("total", str(len(found)), "", f"about 10^{found.log10_size:.0f} designs"))
+        text = segment.explain(problem) or explanation(segment, genes)
+        rows.append((name, str(len(genes.names)), _range(genes), text))
+    total = f"total {len(found)} genes"
     sizes = [max(len(row[column]) for row in rows) for column in range(3)]
-    for name, count, values, text in rows:
+    for place, (name, count, values, text) in enumerate(rows, 1):
         word = "gene " if count == "1" else "genes"
-        lines.append(f"{name:{sizes[0]}}  {count:>{sizes[1]}} {word}  {values:{sizes[2]}}  {text}".rstrip())
+        line = f"{name:{sizes[0]}} {count:>{sizes[1]}} {word}  {values:{sizes[2]}}    {text}".rstrip()
+        if place == len(rows):
+            line = f"{line}{total:>{max(100 - len(line), len(total) + 2)}}"
+        lines.append(line)
     if problem.padded:
         grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in problem.padded.items())
         lines.append(f"padded  {grown}")
@@ -178,14 +182,11 @@ def _show_design(path: str, plugin_dirs: tuple[str, ...], exporter: str) -> None
 
 @click.command()
 @design_argument
-@click.argument("exporter")
-@click.option("--out", default=".", show_default=True, type=click.Path(file_okay=False), metavar="DIR")
+@click.option("--to", "exporter", required=True, metavar="NAME", help="Which exporter, see `sparsemap list exporter`.")
+@click.option("-o", "--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="Where the files go.")
 @plugin_dirs
 def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
-    """Write a design for another program.
-
-    DESIGN is a TOML file, EXPORTER one of `sparsemap list exporter`.
-    """
+    """Write DESIGN, a TOML file, for another program: timeloop, json, toml, csv, or what a plugin brings."""
     from .errors import SearchError
 
     registry = loaded(plugin_dirs)

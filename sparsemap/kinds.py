@@ -105,6 +105,33 @@ class Occupancy:
         """Probability, shape of `k`, that a sub-tile is empty given that its tile holds k nonzeros."""
         raise NotImplementedError
 
+    def empty_within_many(
+        self, sub_tiles: Array, tiles: Array, k: Array, counts: Array, quirks: frozenset[str] = frozenset()
+    ) -> Array:
+        """`empty_within` of many pairs, (n, ranks) int64; the first `counts[0]` of k are those of the first pair, ..
+
+        May be overridden to be fast; what a pair gets must not depend on the others.
+        """
+        ends = np.cumsum(counts)
+        parts = [
+            self.empty_within(tuple(sub.tolist()), tuple(tile.tolist()), k[end - count : end], quirks)
+            for sub, tile, count, end in zip(sub_tiles, tiles, counts, ends, strict=True)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def grain(self, tile: tuple[int, ...]) -> int:
+        """Where probabilities vary smoothly with k: the distance of possible occupancies, such as 1. 0: no such thing.
+
+        The many k of a large tile may then be represented by few, which need not be possible ones; `distribution` may
+        leave out k at equal steps, the probability of each k being that of its neighbourhood; and there must be
+        `empty_within_real`.
+        """
+        return 0
+
+    def empty_within_real(self, sub_tiles: Array, tiles: Array, k: Array) -> Array:
+        """`empty_within` of (n, ranks) int64 sub-tiles and tiles, each with one real k > 0, (n,); to 1e-12 relative."""
+        raise NotImplementedError
+
     def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
         """The smallest possible occupancy; `quirks` may ask for what the reference evaluator takes it to be."""
         return float(self.distribution(tile)[0][0])
@@ -235,6 +262,8 @@ class Format(Piece):
     kind: ClassVar[str] = "format"
     default_type: ClassVar[str] = "expression"
 
+    symbol: str = ""
+    """A short name for loop nests, such as "CP"; absent: the initials."""
     compressed: bool = False
     """Whether empty positions are left out, so that the data below shrinks with the density."""
     needs_inner: bool = False
@@ -317,6 +346,8 @@ class Segment(Piece):
     kind: ClassVar[str] = "segment"
     provides: ClassVar[tuple[str, ...]] = ()
     """The columns of `Designs` that decode returns. A property where they depend on the spec."""
+    canonical_needs: ClassVar[tuple[str, ...]] = ()
+    """The columns, of other segments, that `canonical` reads."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         """Dimension sizes that this encoding can represent, at least as large as the given ones."""
@@ -328,6 +359,10 @@ class Segment(Piece):
 
     def genes(self, problem: Problem) -> Genes:
         raise NotImplementedError
+
+    def explain(self, problem: Problem) -> str:
+        """What the genes are, in a few words, for `sparsemap show space`; empty: the names of the genes say it."""
+        return ""
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         """(g, B) int64 -> columns with the batch last."""
@@ -351,6 +386,15 @@ class Segment(Piece):
         """Genes changed as little as possible where they are known to make a design invalid, (g, B) -> (g, B).
 
         `columns` is the decoded genome, batch last; where segments depend on each other, earlier ones are repaired.
+        """
+        return genes
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """One way to write each design, (g, B) -> (g, B): what searches need that must not repeat or miss a design.
+
+        The canonical genes, with `columns` (those of `canonical_needs`), mean the same hardware behaviour as the given
+        ones; they are their own canonical genes; and their first genes stay as they are if the later ones are set to
+        their highest values. The input is not changed. By default every genome counts as a design of its own.
         """
         return genes
 

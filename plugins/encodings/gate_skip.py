@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -14,7 +14,7 @@ from .choices import build_candidates, choice_genes, encode_choices
 
 if TYPE_CHECKING:
     from sparsemap.designs import Designs
-    from sparsemap.problem import Problem
+    from sparsemap.problem import Place, Problem
 
 
 @attrs.frozen(kw_only=True)
@@ -36,6 +36,9 @@ class GateSkip(Segment):
 
     def genes(self, problem: Problem) -> Genes:
         return choice_genes(self._names(problem), len(self.candidates))
+
+    def explain(self, problem: Problem) -> str:
+        return ", ".join(place.name for place in problem.places)
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         return {"mechanisms": genes.astype(np.int8)}
@@ -64,6 +67,20 @@ class GateSkip(Segment):
             changed[place, lacking[found]] = best[found]
         return changed
 
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """At the compute unit only the action of a mechanism counts, and which metadata it needs."""
+        table = problem.remember((self.type_name, self.name, "canonical"), lambda: self._first_alike(problem))
+        return np.take_along_axis(table, genes, axis=1)
+
+    def _first_alike(self, problem: Problem) -> Array:
+        """(A, M) int64: per place, the first candidate that does the same as each."""
+        table = np.tile(np.arange(len(self.candidates)), (len(problem.places), 1))
+        for row, place in zip(table, problem.places, strict=True):
+            if place.storage is None:
+                does = [_at_compute(mechanism, place) for mechanism in self.choices(problem)["mechanism"]]
+                row[:] = [does.index(one) for one in does]
+        return table
+
     def _needs(self, problem: Problem) -> list[Array]:
         """Per place (M, T) bool: the candidate needs metadata of the tensor."""
         tables = []
@@ -78,3 +95,12 @@ class GateSkip(Segment):
 
     def _names(self, problem: Problem) -> tuple[str, ...]:
         return tuple(f"gate-skip.{place.name}" for place in problem.places)
+
+
+def _at_compute(mechanism: Any, place: Place) -> tuple[Any, ...]:
+    """What makes a difference at the compute unit: the action, how much it catches, and who must have metadata."""
+    rules = mechanism.filters(place)
+    empty = np.linspace(0.0, 1.0, 5)
+    caught = {(rule.action, *mechanism.eliminated(place, rule, empty).tolist()) for rule in rules}
+    leaders = {leader for rule in rules for leader in rule.leaders} if mechanism.needs_metadata(place) else set()
+    return type(mechanism), caught, leaders

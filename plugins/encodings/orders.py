@@ -60,6 +60,7 @@ class Cantor(Segment):
 
     type_name: ClassVar[str] = "cantor"
     provides: ClassVar[tuple[str, ...]] = ("order",)
+    canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
     max_dims: ClassVar[int] = MAX_DIMS
 
     def genes(self, problem: Problem) -> Genes:
@@ -70,6 +71,9 @@ class Cantor(Segment):
         names = tuple(f"order.{level.name}" for level in levels)
         high = np.full(len(levels), factorial(dims), dtype=np.int64)
         return Genes(names, np.ones(len(levels), dtype=np.int64), high)
+
+    def explain(self, problem: Problem) -> str:
+        return "one Cantor code per mapping level"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         dims = len(problem.dims)
@@ -98,6 +102,15 @@ class Cantor(Segment):
         copied = np.flatnonzero(rng.random(batch) < 0.2)
         changed[level[copied], copied] = genes[rng.integers(0, levels, size=copied.size), copied]
         return changed
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """Loops with bound one are no loops: they come last, in the order of the workload."""
+        order = self.decode(genes, problem)["order"]
+        dims = order.shape[1]
+        busy = np.take_along_axis(columns["bounds"], order.astype(np.intp), axis=1) > 1.0
+        place = np.where(busy, np.arange(dims, dtype=np.int8)[:, None], np.int8(dims) + order)
+        moved = np.take_along_axis(order, np.argsort(place, axis=1), axis=1)
+        return self.encode(Designs({"order": moved}), problem)
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
         order = designs.columns["order"]

@@ -66,6 +66,10 @@ class PrimeFactors(Segment):
         high = np.full(len(names), len(problem.mapping_levels), dtype=np.int64)
         return Genes(tuple(f"tile.{name}" for name in names), np.ones(len(names), dtype=np.int64), high)
 
+    def explain(self, problem: Problem) -> str:
+        counts = ", ".join(f"{len(prime_factors(size))} of {dim}" for dim, size in problem.sizes.items())
+        return f"one mapping level per prime factor ({counts})"
+
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         """For every level: how many of a group's factors it holds, and that power of the prime."""
         levels = len(problem.mapping_levels)
@@ -112,6 +116,13 @@ class PrimeFactors(Segment):
         self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
     ) -> Array:
         return repair_tiling(genes, problem, columns, *self._factors(problem), rng)
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """Equal factors of a dimension have ascending levels."""
+        sorted_genes = genes.copy()
+        for group, _ in self._groups(problem):
+            sorted_genes[group.first : group.last].sort(axis=0)
+        return sorted_genes
 
     def _factors(self, problem: Problem) -> tuple[Array, Array]:
         """(g,) dimension and (g,) prime of every gene."""

@@ -27,6 +27,7 @@ class RankFormats(Segment):
 
     type_name: ClassVar[str] = "rank-formats"
     provides: ClassVar[tuple[str, ...]] = ("formats",)
+    canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
 
     slots: int = attrs.field(default=5, validator=attrs.validators.ge(1))
     """Rank slots R of every tensor."""
@@ -45,6 +46,9 @@ class RankFormats(Segment):
 
     def genes(self, problem: Problem) -> Genes:
         return choice_genes(self._names(problem), len(self.candidates))
+
+    def explain(self, problem: Problem) -> str:
+        return f"{self.slots} slots each for {', '.join(tensor.name for tensor in problem.tensors)}"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         return {"formats": genes.astype(np.int8).reshape(len(problem.tensors), self.slots, -1)}
@@ -84,6 +88,15 @@ class RankFormats(Segment):
         for slot in range(self.slots - 2, -1, -1):
             inner = slots[:, slot + 1]
             slots[:, slot] = np.where(flags[slots[:, slot]] & ~flags[inner], inner, slots[:, slot])
+        return slots.reshape(genes.shape)
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """Slots further out than a tensor has ranks, that is loops with a bound above one that move it, are zero."""
+        busy = (columns["bounds"] > 1.0).sum(axis=0)  # (D, B)
+        slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
+        for tensor, mine in zip(problem.tensors, slots, strict=True):
+            moving = [i for i, dim in enumerate(problem.dims) if dim in tensor.dims]
+            mine *= np.arange(self.slots, 0, -1)[:, None] <= busy[moving].sum(axis=0)
         return slots.reshape(genes.shape)
 
     def _names(self, problem: Problem) -> tuple[str, ...]:

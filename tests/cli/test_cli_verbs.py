@@ -65,10 +65,10 @@ def test_show_loopnest_and_breakdown(design):
 
 
 def test_export_writes_where_it_is_told(design, tmp_path):
-    done = run("export", design, "csv", "--out", "there")
+    done = run("export", design, "--to", "csv", "-o", "there")
     assert done.stdout.strip() == os.path.join("there", "energy.csv")
     assert (tmp_path / "there" / "energy.csv").read_text().startswith("level,tensor,energy_pj\n")
-    assert "did you mean 'csv'" in run("export", design, "csvv", code=2).stderr
+    assert "did you mean 'csv'" in run("export", design, "--to", "csvv", "-o", "there", code=2).stderr
 
 
 def test_a_design_file_that_is_not_there():
