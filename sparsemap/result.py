@@ -9,6 +9,7 @@ import math
 import platform
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ import attrs
 import numpy as np
 
 from .designs import Designs
-from .errors import SearchError
+from .errors import DesignError, SearchError
 from .history import Archive, Row
 
 if TYPE_CHECKING:
@@ -145,23 +146,24 @@ class Result:
         }
 
     def files(self, folder: Path | str) -> list[Path]:
-        """The files that `write` makes, those in the folder `front` aside."""
+        """The files that `write` has made, those in the folder `front` aside."""
         names = [DESIGN_FILE] * (self.best is not None) + [FRONT_FILE] * bool(self.front) + [HISTORY_FILE, RESULT_FILE]
-        return [Path(folder) / name for name in names]
+        return [path for name in names if (path := Path(folder) / name).exists()]
 
     def write(self, folder: Path | str) -> list[Path]:
         """Writes `design.toml` (if a valid design was found), `history.csv` and `result.json`; each file atomically.
 
-        With a front also `front.csv`, and each design on it as a design file in the folder `front`.
+        With a front also `front.csv`, and each design on it as a design file in the folder `front`. Designs with columns
+        that a design file cannot hold are in `result.json` only, as genomes.
         """
         from . import toml_io
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / DESIGN_FILE).unlink(missing_ok=True)
         if self.best is not None:
-            self.best.write(folder / DESIGN_FILE)
-        else:
-            (folder / DESIGN_FILE).unlink(missing_ok=True)
+            with suppress(DesignError):
+                self.best.write(folder / DESIGN_FILE)
         self._write_front(folder)
         texts = {HISTORY_FILE: self.history_csv(), RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n"}
         for name, text in texts.items():
@@ -181,7 +183,8 @@ class Result:
             (folder / FRONT_FILE).unlink(missing_ok=True)
             return
         for best, name in zip(self.front, names, strict=True):
-            best.write(designs / name)
+            with suppress(DesignError):
+                best.write(designs / name)
         toml_io.write_text_atomic(folder / FRONT_FILE, self.front_csv())
 
     def front_csv(self) -> str:
