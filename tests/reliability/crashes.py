@@ -39,10 +39,11 @@ def dying(monkeypatch, calls, after):
             number = count[0]
             if number == -after:
                 os._exit(9)
-            value = function(*args, **kwargs)
-            if number == after:
-                os._exit(9)
-            return value
+            try:
+                return function(*args, **kwargs)
+            finally:
+                if number == after:
+                    os._exit(9)
 
         return call
 
