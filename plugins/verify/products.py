@@ -143,8 +143,9 @@ class Products:
             every = np.ones_like(held)
             per = (every if take is None else take).reshape(len(words), link.parents, -1).sum(axis=2)
             asked_per = (every if want is None else want).reshape(len(words), link.parents, -1).sum(axis=2)
-            np.add.at(done.accesses[t], of, per)
-            np.add.at(done.accesses_held_back[t], of, asked_per - per)
+            begins = np.flatnonzero(np.diff(of, prepend=-1))
+            done.accesses[t][of[begins]] += np.add.reduceat(per, begins, axis=0)
+            done.accesses_held_back[t][of[begins]] += np.add.reduceat(asked_per - per, begins, axis=0)
 
     def _compute(self, done: Done, alive: Array, p: Array, q: Array) -> Array:
         """Computes that are carried out (7.3): an operand that is zero is absent if its tensor has metadata."""

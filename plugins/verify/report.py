@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import attrs
 
 ASSUMPTIONS = {
-    "Q1": "sliding windows: the model keeps the overlap with the tile before only while the step stays the same",
+    "Q1": "sliding windows: the model keeps the overlap with the tile before only while the step stays the same,"
+    " and lets inner loops go back by one iteration",
     "Q2": "sliding windows: the model reads the words that neighbouring tiles share once per tile",
     "stay": "the model judges a tile by the leader's tile of one block; a tile that stays longer is needed more often",
     "Q12": "the model takes operands as independent and leader tiles as unconditional; filters multiply their savings",
@@ -53,6 +54,8 @@ class Row:
     trials: int
     rounding: float = 0.0
     """How far the rounding of the model's counts may take it from the mean."""
+    noise: float = 0.0
+    """Standard error of what is left when the known parts are taken off."""
     parts: tuple[tuple[str, float], ...] = ()
     """Assumptions of the model with what they are known to contribute to the deviation."""
     rest: str = "?"
@@ -66,10 +69,14 @@ class Row:
     @property
     def margin(self) -> float:
         """Half of the 95 % confidence interval of the mean."""
-        if self.trials < 2:
-            return 0.0
+        return self._quantile * self.stderr
+
+    @property
+    def _quantile(self) -> float:
         free = self.trials - 1
-        return (STUDENT[free - 1] if free <= len(STUDENT) else 1.96 + 2.5 / free) * self.stderr
+        if free < 1:
+            return 0.0
+        return STUDENT[free - 1] if free <= len(STUDENT) else 1.96 + 2.5 / free
 
     @property
     def verdict(self) -> str:
@@ -85,7 +92,7 @@ class Row:
                 return "rounding"
             if off <= 2.0 * self.margin:
                 return "chance"
-        if abs(self.unexplained) <= slack + self.margin:
+        if abs(self.unexplained) <= self.rounding + 2.0 * self._quantile * max(self.stderr, self.noise):
             return "explained"
         return "follows" if self.quantity in DERIVED else "off"
 

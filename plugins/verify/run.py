@@ -16,9 +16,9 @@ from .simulate import Simulation
 from .tally import Key, Tally, energy_action
 
 LIMIT_SECONDS = 60.0
-SECONDS_PER_COMPUTE = 4e-7
+SECONDS_PER_COMPUTE = 1.3e-6
 """Of one trial, on one core of a common machine; a trial also takes a fixed time."""
-SECONDS_PER_TRIAL = 0.01
+SECONDS_PER_TRIAL = 0.02
 BYTES_PER_COMPUTE = 60
 LIMIT_BYTES = 8e9
 QUANTITIES = ("read", "fill", "update", "metadata_read", "metadata_fill", "metadata_update")
@@ -91,16 +91,21 @@ def _rows(
     for key in sorted({key for tally in tallies for key in tally.values} | set(means), key=_order):
         mean, stderr = spread([tally.values.get(key, 0.0) for tally in tallies])
         goal = means.get(key, 0.0)
+        if stderr == 0.0 and goal != mean:
+            rounding[key] = rounding.get(key, 0.0) + _rare(sim, tallies, key)
         if goal == 0 and mean == 0:
             continue
         names = dict.fromkeys(name for tally in tallies for name in tally.parts.get(key, {}))
         parts = {name: sum(tally.parts[key].get(name, 0.0) for tally in tallies) / count for name in names}
-        dense = windows.get(key)
+        rests = [tally.values.get(key, 0.0) - sum(tally.parts.get(key, {}).values()) for tally in tallies]
+        quantity, level, tensor = key
+        data = quantity.removeprefix("metadata_")
+        dense = windows.get((data, level, tensor))
         if dense:
             scale = mean / dense["dense"] if dense["dense"] else 1.0
             parts["Q1"] = dense["Q1"] * scale
-            parts["Q2"] = parts.get("Q2", dense["Q2"] * scale)
-        quantity, level, tensor = key
+            if data == quantity:
+                parts["Q2"] = parts.get("Q2", dense["Q2"] * scale)
         if level is not None and tensor is not None and quantity in QUANTITIES:
             spec = sim.problem.levels[level]
             per = sim.problem.energy_pj(level, energy_action(quantity))
@@ -119,11 +124,27 @@ def _rows(
                 stderr=stderr,
                 trials=count,
                 rounding=rounding.get(key, 0.0),
+                noise=spread(rests)[1],
                 parts=tuple((name, amount) for name, amount in sorted(parts.items()) if amount),
                 rest=_rest(sim, key),
             )
         )
     return tuple(found)
+
+
+def _rare(sim: Simulation, tallies: list[Tally], key: Key) -> float:
+    """What a filter may remove so rarely that no trial shows it: three events in all trials (the rule of three)."""
+    quantity, level, tensor = key
+    if level is None or tensor is None or not any(t == tensor and s <= level for t, s in sim.guards):
+        return 0.0
+    name = quantity.removeprefix("gated_").removeprefix("skipped_")
+    every = sum(tallies[0].values.get((prefix + name, level, tensor), 0.0) for prefix in ("", "gated_", "skipped_"))
+    chain = sim.chains[tensor]
+    child = chain[chain.index(level) + 1]
+    tile = sim.links[tensor, child].tile_words if (tensor, child) in sim.links else 1
+    data = name.removeprefix("metadata_")
+    tiles = sim.dense.get((data, level, tensor), (0.0, 0.0))[0] / tile
+    return min(every, 3.0 * every / (len(tallies) * tiles)) if tiles else 0.0
 
 
 def _rest(sim: Simulation, key: Key) -> str:

@@ -39,7 +39,7 @@ PIECES = {
         },
     },
 }
-SPACED = {"m": 4, "k": 8, "n": 8}
+SIZES = {"m": 4, "k": 8, "n": 8}
 MATMUL = "Z[m, n] = P[m, k] * Q[k, n]"
 
 
@@ -76,7 +76,7 @@ def memory(name, access, words_per_cycle, **keys):
 def example(p=1.0, q=1.0, p_formats=PLAIN, q_formats=PLAIN, z_formats=PLAIN, **places):
     """The set-up that examples 12.1 to 12.9 share."""
     return {
-        "workload": {"name": "example", "einsum": MATMUL, "dims": SPACED, "density": {"P": p, "Q": q, "Z": 1.0}},
+        "workload": {"name": "example", "einsum": MATMUL, "dims": SIZES, "density": {"P": p, "Q": q, "Z": 1.0}},
         "hardware": {
             "name": "example",
             "levels": [

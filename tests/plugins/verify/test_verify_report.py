@@ -1,0 +1,126 @@
+"""The command, what it refuses, and that one seed gives one report."""
+
+import json
+
+import click
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.verify import TooLarge, register_commands, verify
+from sparsemap_plugins.verify.report import Row, spread
+from verify_designs import BITMASK, build, example, random_design
+
+from sparsemap import toml_io
+from sparsemap.errors import DesignError
+
+SPARSE = example(p=0.25, q=0.5, p_formats=BITMASK, PEB="skip-q", MAC="gate-q")
+
+
+@pytest.fixture
+def cli():
+    @click.group()
+    def group():
+        pass
+
+    register_commands(group)
+    return lambda *arguments: CliRunner().invoke(group, ["verify", *map(str, arguments)])
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(table):
+        path = tmp_path / "design.toml"
+        toml_io.write(path, {"kind": "design", "name": "design", **table})
+        return path
+
+    return write
+
+
+def test_one_seed_one_report():
+    first, again, other = (verify(*build(SPARSE), trials=5, seed=seed).text() for seed in (3, 3, 4))
+    assert first == again
+    assert first != other
+
+
+def test_report_says_what_was_measured_and_why_it_differs():
+    text = verify(*build(SPARSE), trials=20).text()
+    assert "20 trials, seed 0" in text
+    assert "output equal to the dense product: yes, in every trial" in text
+    assert "explained: Q13" in text
+    assert "eliminated, gated and skipped computes leave partial sums alone" in text
+
+
+def test_large_problems_are_refused_with_an_estimate():
+    table = example()
+    table["workload"]["dims"] = {"m": 4096, "k": 4096, "n": 4096}
+    table["mapping"]["L1_T"] = ["m=2048", "k=512", "n=512"]
+    with pytest.raises(TooLarge) as refused:
+        verify(*build(table))
+    assert "68,719,476,736 multiply-accumulates" in str(refused.value)
+    assert "days" in str(refused.value)
+    assert "--force" in str(refused.value)
+
+
+def test_a_refusal_says_how_many_trials_would_do():
+    table = example()
+    table["workload"]["dims"] = {"m": 128, "k": 128, "n": 128}
+    table["mapping"]["L1_T"] = ["m=64", "k=16", "n=16"]
+    with pytest.raises(TooLarge, match=r"\d+ trials would fit in a minute"):
+        verify(*build(table), trials=2000)
+
+
+def test_invalid_designs_are_refused():
+    table = example()
+    table["hardware"]["levels"][2]["capacity"] = "2 words"
+    with pytest.raises(DesignError, match="capacity:PEB"):
+        verify(*build(table))
+
+
+def test_command(cli, file):
+    done = cli(file(SPARSE), "--trials", 3, "--seed", 7)
+    assert done.exit_code == 0, done.output
+    assert "3 trials, seed 7" in done.output
+    found = json.loads(cli(file(SPARSE), "--trials", 3, "--json").output)
+    assert found["output_correct"] is True
+    (row,) = [row for row in found["rows"] if (row["quantity"], row["level"], row["tensor"]) == ("fill", "PEB", "Q")]
+    assert row["expected"] == row["mean"] == 128
+    assert row["verdict"] == "exact"
+
+
+def test_command_reports_refusals_without_a_traceback(cli, file):
+    table = example()
+    table["workload"]["dims"] = {"m": 4096, "k": 4096, "n": 4096}
+    table["mapping"]["L1_T"] = ["m=2048", "k=512", "n=512"]
+    refused = cli(file(table))
+    assert refused.exit_code == 1
+    assert "more than verify does without --force" in refused.output
+    assert "Traceback" not in refused.output
+
+
+def test_metadata_of_windows_is_said_to_be_a_formula():
+    table = random_design("conv", 3, sizes=(2, 3, 4))
+    table["workload"]["density"] = {"P": 0.5, "Q": 0.5, "Z": 1.0}
+    table["formats"] = {**table["formats"], "P": BITMASK}
+    assert any("windows or strides" in note for note in verify(*build(table), trials=2).notes)
+
+
+def row(**changes):
+    given = {"quantity": "read", "level": "GLB", "tensor": "P", "expected": 100.0, "mean": 100.0, "stderr": 1.0}
+    return Row(**{**given, "trials": 20, **changes})
+
+
+def test_verdicts():
+    assert row().verdict == "exact"
+    assert row(mean=102.0).verdict == "within"  # 2.093 standard errors
+    assert row(mean=104.0).verdict == "chance"
+    assert row(mean=104.0, rounding=2.0).verdict == "rounding"
+    assert row(mean=120.0).verdict == "off"
+    assert row(mean=120.0).causes == (("?", 20.0),)
+    assert row(mean=120.0, parts=(("Q13", 19.0),)).verdict == "explained"
+    assert row(mean=120.0, parts=(("Q13", 10.0),), rest="Q12").causes == (("Q13", 10.0), ("Q12", 10.0))
+    assert row(quantity="cycles", level="", tensor="", mean=120.0).verdict == "follows"
+
+
+def test_spread():
+    assert spread([3.0]) == (3.0, 0.0)
+    mean, error = spread([1.0, 2.0, 3.0, 4.0])
+    assert (mean, error) == (2.5, pytest.approx((5 / 3 / 4) ** 0.5))
