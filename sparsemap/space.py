@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +163,34 @@ class Space:
         genes = np.ascontiguousarray(genomes[:, part].T)
         changed[:, part] = self.segments[segment].vary(genes, self.problem, rng).T
         return changed
+
+    @cached_property
+    def canonical_order(self) -> tuple[str, ...]:
+        """Names of the segments; each comes after those whose columns tell which of its genes are canonical."""
+        rest, done = dict(self.segments), list[str]()
+        while rest:
+            open_columns = {column for segment in rest.values() for column in segment.provides}
+            ready = [name for name, segment in rest.items() if not open_columns & set(segment.canonical_needs)]
+            if not ready:
+                text = f"{' and '.join(rest)} need each other's columns to tell equal designs"
+                raise SpecError.at(self.problem.files.get("space", "space"), "segments", text)
+            done += ready
+            rest = {name: segment for name, segment in rest.items() if name not in ready}
+        return tuple(done)
+
+    def canonical(self, genomes: Array, segments: Iterable[str] | None = None) -> Array:
+        """Genomes (n, G) rewritten so that those which segments know to mean one design become equal, (n, G).
+
+        `segments`: only the genes of these are rewritten.
+        """
+        by_gene = np.array(genomes.T, dtype=np.int64, order="C")
+        for name in self.canonical_order if segments is None else segments:
+            segment, part, columns = self.segments[name], self.slices[name], {}
+            for other, provider in self.segments.items():
+                if set(provider.provides) & set(segment.canonical_needs):
+                    columns.update(provider.decode(by_gene[self.slices[other]], self.problem))
+            by_gene[part] = segment.canonical(by_gene[part], self.problem, columns)
+        return np.ascontiguousarray(by_gene.T)
 
     def repair(self, genomes: Array, rng: np.random.Generator) -> Array:
         """Genomes (n, G) changed where a segment knows that the design would be invalid; some may stay invalid."""

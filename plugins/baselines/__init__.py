@@ -2,18 +2,22 @@
 
 from sparsemap.hookspecs import hookimpl
 
+from .exhaustive import Exhaustive
 from .gamma import Gamma
 from .mcts import TreeSearch
+from .random_pruned import RandomPruned
 from .random_search import RandomSearch
 from .reinforcement import DeepQ, PolicyOptimization
 from .swarms import ParticleSwarm, PopulationAdaptation
 
 __all__ = [
     "DeepQ",
+    "Exhaustive",
     "Gamma",
     "ParticleSwarm",
     "PolicyOptimization",
     "PopulationAdaptation",
+    "RandomPruned",
     "RandomSearch",
     "TreeSearch",
     "register_searchers",
@@ -22,4 +26,14 @@ __all__ = [
 
 @hookimpl
 def register_searchers() -> list[type]:
-    return [DeepQ, Gamma, ParticleSwarm, PolicyOptimization, PopulationAdaptation, RandomSearch, TreeSearch]
+    return [
+        DeepQ,
+        Exhaustive,
+        Gamma,
+        ParticleSwarm,
+        PolicyOptimization,
+        PopulationAdaptation,
+        RandomPruned,
+        RandomSearch,
+        TreeSearch,
+    ]

@@ -16,7 +16,7 @@ from sparsemap.testing import check_searcher
 REGISTRY = load()
 LEARNING = ["torch", "gymnasium", "stable_baselines3"]
 EXTRAS = {"pso": ["nevergrad"], "tbpsa": ["nevergrad"], "ppo": LEARNING, "dqn": LEARNING}
-NAMES = ["gamma", "mcts", "pso", "tbpsa", "ppo", "dqn"]
+NAMES = ["gamma", "mcts", "pso", "tbpsa", "ppo", "dqn", "random-pruned"]
 
 
 def searcher(name, **keys):
