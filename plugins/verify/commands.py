@@ -16,8 +16,17 @@ import click
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Same seed, same report.")
 @click.option("--force", is_flag=True, help="Also simulate what takes more than a minute.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@click.option("plugin_dirs", "--plugin-dir", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.pass_context
-def verify_command(context: click.Context, design: Path, trials: int, seed: int, force: bool, as_json: bool) -> None:
+def verify_command(
+    context: click.Context,
+    design: Path,
+    trials: int,
+    seed: int,
+    force: bool,
+    as_json: bool,
+    plugin_dirs: tuple[str, ...],
+) -> None:
     """Execute a design on random sparse tensors and compare with the cost model.
 
     The simulator walks the mapped loop nest, skips and gates on real zeros, builds the formats' metadata, and checks
@@ -25,30 +34,16 @@ def verify_command(context: click.Context, design: Path, trials: int, seed: int,
     mean and its 95 % confidence interval, and what explains a deviation.
     """
     from sparsemap import design_file
-    from sparsemap.errors import SparseMapError
+    from sparsemap.loading import load
 
     from .run import verify
 
-    try:
-        problem, designs = design_file.load(design, _registry(context))
-        with _Progress(trials) as progress:
-            found = verify(problem, designs, trials, seed, force, progress)
-    except SparseMapError as error:
-        raise click.ClickException(str(error)) from error
+    problem, designs = design_file.load(design, load(plugin_dirs=plugin_dirs))
+    with _Progress(trials) as progress:
+        found = verify(problem, designs, trials, seed, force, progress)
     click.echo(json.dumps(found.table(), indent=2) if as_json else found.text(), nl=as_json)
     if not found.correct:
         context.exit(1)
-
-
-def _registry(context: click.Context) -> Any:
-    """The registry of the command line, or a new one."""
-    held = context.find_root().obj
-    registry = getattr(held, "registry", held)
-    if registry is not None and hasattr(registry, "build"):
-        return registry
-    from sparsemap.loading import load
-
-    return load()
 
 
 class _Progress:

@@ -2,27 +2,21 @@
 
 import json
 
-import click
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.verify import TooLarge, register_commands, verify
+from sparsemap_plugins.verify import TooLarge, verify
 from sparsemap_plugins.verify.report import Row, spread
 from verify_designs import BITMASK, build, example, random_design
 
+import sparsemap.cli
 from sparsemap import toml_io
 from sparsemap.errors import DesignError
 
 SPARSE = example(p=0.25, q=0.5, p_formats=BITMASK, PEB="skip-q", MAC="gate-q")
 
 
-@pytest.fixture
-def cli():
-    @click.group()
-    def group():
-        pass
-
-    register_commands(group)
-    return lambda *arguments: CliRunner().invoke(group, ["verify", *map(str, arguments)])
+def cli(*arguments):
+    return CliRunner().invoke(sparsemap.cli.cli, ["verify", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -75,7 +69,7 @@ def test_invalid_designs_are_refused():
         verify(*build(table))
 
 
-def test_command(cli, file):
+def test_command(file):
     done = cli(file(SPARSE), "--trials", 3, "--seed", 7)
     assert done.exit_code == 0, done.output
     assert "3 trials, seed 7" in done.output
@@ -86,12 +80,12 @@ def test_command(cli, file):
     assert row["verdict"] == "exact"
 
 
-def test_command_reports_refusals_without_a_traceback(cli, file):
+def test_command_reports_refusals_without_a_traceback(file):
     table = example()
     table["workload"]["dims"] = {"m": 4096, "k": 4096, "n": 4096}
     table["mapping"]["L1_T"] = ["m=2048", "k=512", "n=512"]
     refused = cli(file(table))
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "more than verify does without --force" in refused.output
     assert "Traceback" not in refused.output
 
