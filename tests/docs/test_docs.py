@@ -1,6 +1,10 @@
 """The blocks of README, CONTRIBUTING and ARCHITECTURE run as they stand (see `doc_blocks`)."""
 
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,3 +45,31 @@ def test_a_search_may_find_a_better_design_but_no_worse_one() -> None:
     assert not difference(text, "mm3 on cloud\nEDP  0.90e+12\nenergy  1 J\n", loose=True)
     assert "worse" in difference(text, "mm3 on cloud\nEDP  1.10e+12\n", loose=True)
     assert "not printed" in difference(text, "mm3 on cloud\n", loose=True)
+
+
+def test_the_plugin_of_the_recipe_is_found_once_it_is_installed(tmp_path: Path) -> None:
+    """Without installing it: the metadata that pip would write stands beside the package."""
+    recipe = next(section for section in sections(ROOT / "CONTRIBUTING.md") if "`register_specs`" in section.title)
+    run_section(recipe, tmp_path)
+    folder = tmp_path / "sparsemap-blocked"
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    info = folder / f"sparsemap_blocked-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    entries = [f"{name} = {module}" for name, module in project["entry-points"]["sparsemap"].items()]
+    (info / "entry_points.txt").write_text("\n".join(["[sparsemap]", *entries, ""]))
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    command = [sys.executable, "-m", "sparsemap"]
+    printed = subprocess.run([*command, "plugins"], env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.search(r"^blocked +1\.0 +register_specs", printed.stdout, re.M)
+    subprocess.run([*command, "describe", "format", "bitmask-of-16"], env=env, cwd=tmp_path, check=True)
+
+
+def test_the_readme_prints_the_agreement_with_timeloop_as_it_is() -> None:
+    blocks = [block for section in sections(ROOT / "README.md") for block in section.blocks]
+    block = next(block for block in blocks if "conformance/check.py" in block.text)
+    cases = sorted(str(path) for path in (ROOT / "tests" / "conformance").glob("cases-*.jsonl"))
+    command = [sys.executable, "tests/conformance/check.py", *cases]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    expected, found = (re.sub(r" *\b\d\.\de-\d\d$", " <tiny>", text, flags=re.M) for text in (block.output, printed))
+    assert not difference(expected, found, loose=False), printed
