@@ -29,7 +29,7 @@ class Memetic(Searcher):
 
     population: int = attrs.field(default=128, validator=attrs.validators.ge(4))
     """Survivors per generation."""
-    offspring: int = attrs.field(default=256, validator=attrs.validators.ge(1))
+    offspring: int = attrs.field(default=512, validator=attrs.validators.ge(1))
     """Designs proposed per generation."""
     sample: float = attrs.field(default=0.15, validator=[attrs.validators.gt(0.0), attrs.validators.lt(1.0)])
     """Share of the budget for the first random sample, at most ten populations."""
