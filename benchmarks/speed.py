@@ -1,0 +1,250 @@
+"""How fast SparseMap is on this machine, as ratios to a NumPy kernel measured in the same run.
+
+    python benchmarks/speed.py [--quick] [--markdown docs/results/speed.md]
+
+Prints designs per second and core of decode, of the evaluation and of a whole search, cold and warm, at several batch
+sizes; where the time goes; start-up times; peak memory; and how speed changes with the size of a problem. Times are
+processor time, so that other programs on the machine disturb little; machines are compared by the calibration kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import platform
+import pstats
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import sparsemap
+from sparsemap.loading import load
+
+PROBLEMS = [
+    ("mm3", "cloud"),
+    ("mm13", "cloud"),
+    ("conv4", "cloud"),
+    ("batched-matmul-8x64x64x64", "clustered"),
+]
+BATCHES = [256, 1024, 4096, 16384]
+
+
+def fastest(work: Callable[[], object], seconds: float) -> float:
+    """Processor seconds of the fastest of several runs."""
+    best, spent, runs = float("inf"), 0.0, 0
+    while spent < seconds or runs < 3:
+        start = time.process_time()
+        work()
+        took = time.process_time() - start
+        best, spent, runs = min(best, took), spent + took, runs + 1
+    return best
+
+
+def calibration(seconds: float) -> float:
+    """Seconds of a fixed kernel like the model's own work: arithmetic, selection and look-ups on arrays of 4096."""
+    rng = np.random.default_rng(0)
+    a, b = rng.random((16, 4096)), rng.random((16, 4096))
+    index = rng.integers(0, 4096, 4096)
+
+    def kernel() -> float:
+        total = 0.0
+        for row, other in zip(a, b, strict=True):
+            x = np.floor(row * 1000.0) + np.ceil(other * 1000.0)
+            x = np.where(x > 1000.0, x / (other + 1.0), x * row)
+            total += float(x[index].max())
+        return total
+
+    return fastest(kernel, seconds)
+
+
+def valid_genomes(problem: sparsemap.Problem, count: int) -> np.ndarray:
+    """Genomes of mostly valid designs: random ones, repaired."""
+    rng = np.random.default_rng(2)
+    return problem.space.repair(problem.space.sample(count, rng), rng)
+
+
+def speeds(registry: object, seconds: float, batches: list[int]) -> list[list[str]]:
+    rows = []
+    for workload, hardware in PROBLEMS:
+        problem = sparsemap.load_problem(workload, hardware, registry=registry)
+        rng = np.random.default_rng(1)
+        for batch in batches:
+            random, repaired = problem.space.sample(batch, rng), valid_genomes(problem, batch)
+            decode = fastest(lambda: problem.space.decode(random), seconds)  # noqa: B023
+            evaluator = problem.evaluator
+            cells = []
+            for genomes in (random, repaired):
+                evaluator.evaluate(genomes)
+
+                def work(genomes: np.ndarray = genomes, problem: sparsemap.Problem = problem) -> None:
+                    problem.evaluator.evaluate_designs(problem.space.decode(genomes))
+
+                cells.append(f"{batch / fastest(work, seconds):,.0f}")
+            rows.append([f"{workload} on {hardware}", f"{batch:,}", f"{batch / decode:,.0f}", *cells])
+    return rows
+
+
+def cold(workload: str, hardware: str, search: bool) -> float:
+    """Designs per second over the first 20,000 of a fresh process, tables empty; loading is not counted."""
+    work = (
+        "sparsemap.search(p, budget=20000, seed=0)"
+        if search
+        else "p.evaluator.evaluate(p.space.sample(20000, np.random.default_rng(0)))"
+    )
+    code = (
+        "import time, numpy as np, sparsemap; "
+        f"p = sparsemap.load_problem({workload!r}, {hardware!r}); p.space.names; p.cost_model.reasons(p); "
+        f"t = time.process_time(); {work}; print(20000 / (time.process_time() - t))"
+    )
+    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+
+
+def startup() -> list[list[str]]:
+    """Processor seconds of the parts of a start, each in a process of its own."""
+
+    def timed(code: str) -> float:
+        program = f"import time; t = time.process_time(); {code}; print(time.process_time() - t)"
+        runs = [
+            float(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
+            for _ in range(3)
+        ]
+        return min(runs)
+
+    numpy = timed("import numpy")
+    package = timed("import sparsemap")
+    plugins = timed("import sparsemap; from sparsemap.loading import load; load()")
+    problem = timed("import sparsemap; sparsemap.load_problem('mm3', 'cloud').space.names")
+    return [
+        ["import numpy", f"{numpy:.2f} s"],
+        ["import sparsemap, NumPy included", f"{package:.2f} s"],
+        ["... and plugins and specs loaded", f"{plugins:.2f} s"],
+        ["... and a problem made", f"{problem:.2f} s"],
+    ]
+
+
+def stages(registry: object) -> list[list[str]]:
+    """Share of the evaluation's time by module, over mostly valid designs of mm3 on cloud at batch 4,096."""
+    problem = sparsemap.load_problem("mm3", "cloud", registry=registry)
+    genomes = valid_genomes(problem, 4096)
+    problem.evaluator.evaluate(genomes)
+    profile = cProfile.Profile()
+    profile.enable()
+    for _ in range(10):
+        problem.evaluator.evaluate_designs(problem.space.decode(genomes))
+    profile.disable()
+    stats = pstats.Stats(profile)
+    by_module: dict[str, float] = {}
+    for (file, _, _), (_, _, own, _, callers) in stats.stats.items():  # type: ignore[attr-defined]
+        places = {(file, own)} if "sparsemap" in file or "plugins" in file else set()
+        if not places:  # NumPy's own functions count for who called them
+            places = {(caller[0], numbers[2]) for caller, numbers in callers.items()}
+        for place, seconds in places:
+            name = Path(place).stem if "plugins" in place or "sparsemap" in place else "other"
+            by_module[name] = by_module.get(name, 0.0) + seconds
+    total = sum(by_module.values())
+    shares = sorted(by_module.items(), key=lambda item: -item[1])
+    return [[name, f"{100 * spent / total:.0f} %"] for name, spent in shares if spent > 0.02 * total]
+
+
+def growth(registry: object, seconds: float) -> list[list[str]]:
+    """Evaluations per second of mostly valid designs at batch 4,096 as one thing grows."""
+    matmul = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "density": {"P": 0.2, "Q": 0.2}}
+    cases: list[tuple[str, dict, object, object]] = []
+    for size in (64, 1024, 16384):
+        sizes = {"m": size, "k": size, "n": size}
+        factors = 3 * int(np.log2(size))
+        cases.append((f"{factors} prime factors", {**matmul, "dims": sizes}, "cloud", "paper"))
+    dims = {"b": 16, "h": 16, "g": 16}
+    for count in (0, 1, 2, 3):
+        more = list(dims)[:count]
+        index = ", ".join([*more, ""]) if more else ""
+        einsum = f"Z[{index}m, n] = P[{index}m, k] * Q[{index}k, n]"
+        sizes = {"m": 256, "k": 256, "n": 256, **{d: dims[d] for d in more}}
+        cases.append((f"{3 + count} dimensions", {**matmul, "einsum": einsum, "dims": sizes}, "cloud", "paper"))
+    for hardware, levels in (("cloud", 3), ("clustered", 4)):
+        sizes = {"m": 256, "k": 256, "n": 256}
+        cases.append((f"{levels} storage levels", {**matmul, "dims": sizes}, hardware, "paper"))
+    names = ["uncompressed", "bitmask", "run-length", "coordinate", "offset-pair"]
+    for count in (2, 5, 20):
+        more_formats = [names[i % 5] for i in range(count)]
+        space = {"extends": "paper", "formats": {"candidates": more_formats}}
+        sizes = {"m": 256, "k": 256, "n": 256}
+        cases.append((f"{count} formats to choose from", {**matmul, "dims": sizes}, "cloud", space))
+    rows = []
+    for what, workload, hardware, space in cases:
+        problem = sparsemap.load_problem(workload, hardware, space, registry=registry)
+        genomes = valid_genomes(problem, 4096)
+        problem.evaluator.evaluate(genomes)
+        took = fastest(lambda: problem.evaluator.evaluate(genomes), seconds)  # noqa: B023
+        rows.append([what, f"{len(genomes) / took:,.0f}"])
+    return rows
+
+
+def peak_memory() -> list[list[str]]:
+    """Peak memory of whole searches of mm3 on cloud, each in a process of its own."""
+    rows = []
+    for budget in (20_000, 200_000):
+        code = (
+            f"import sparsemap; p = sparsemap.load_problem('mm3', 'cloud'); sparsemap.search(p, budget={budget});"
+            "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        rows.append([f"search of {budget:,} designs", f"{int(done.stdout) / 1024:.0f} MB"])
+    return rows
+
+
+def table(title: str, head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table that reads well as text."""
+    sizes = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(c.ljust(s) if i == 0 else c.rjust(s) for i, (c, s) in enumerate(zip(cells, sizes, strict=True))) + " |"
+
+    rule = "|" + "|".join("-" * (s + 1) + (":" if i else "-") for i, s in enumerate(sizes)) + "|"
+    return "\n".join([f"### {title}", "", line(head), rule, *(line(row) for row in rows), ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a minute instead of several, less exact")
+    parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
+    options = parser.parse_args()
+    seconds = 0.2 if options.quick else 1.5
+    batches = [1024, 16384] if options.quick else BATCHES
+    registry = load()
+    kernel = calibration(seconds)
+    unit = 65536 / kernel
+    parts = [
+        f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}, one core. Calibration kernel: "
+        f"{kernel * 1e3:.2f} ms, {unit / 1e6:.1f} million elements per second.\n"
+    ]
+
+    def show(text: str) -> None:
+        parts.append(text)
+        print(text, flush=True)
+
+    print(parts[0])
+    rows = speeds(registry, seconds, batches)
+    for row in rows:
+        row.append(f"{float(row[3].replace(',', '')) / unit * 1e3:.2f}")
+    head = ["designs per second and core", "batch", "decode", "decode + evaluate, random", "mostly valid", "random, per 1000 elements of the kernel"]
+    show(table("Warm", head, rows))
+    cold_rows = [
+        [f"{w} on {h}", f"{cold(w, h, False):,.0f}", f"{cold(w, h, True):,.0f}"] for w, h in PROBLEMS
+    ]
+    show(table("Cold: the first 20,000 designs of a fresh process", ["designs per second", "random", "whole search"], cold_rows))
+    show(table("Where the time goes, mm3 on cloud, mostly valid designs", ["module", "share"], stages(registry)))
+    show(table("How speed changes with the problem", ["mostly valid designs, batch 4,096", "designs/s"], growth(registry, seconds)))
+    show(table("Start-up, processor time", ["step", "seconds"], startup()))
+    show(table("Peak memory", ["process", "memory"], peak_memory()))
+    if options.markdown is not None:
+        options.markdown.parent.mkdir(parents=True, exist_ok=True)
+        options.markdown.write_text("\n".join(["# Speed", "", "`python benchmarks/speed.py --markdown FILE` wrote this.", "", *parts]))
+
+
+if __name__ == "__main__":
+    main()
