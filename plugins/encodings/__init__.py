@@ -1,14 +1,17 @@
 """Encodings: segments of the genome with their decoders (Sections IV-B, IV-C, IV-F, and what those are compared with).
 
 `cantor` and `random-order` provide the loop orders, `prime-factors` and `direct-tiling` the loop bounds, `rank-formats`
-the formats, `gate-skip` the mechanisms; `fixed` provides any of them as constants.
+the formats, `gate-skip` the mechanisms; `fixed` provides any of them as constants, `manual-strategy` and
+`expert-mapping` work constants out from the problem.
 """
 
 from sparsemap import hookimpl
 
 from .direct_tiling import DirectTiling
+from .expert_mapping import ExpertMapping
 from .fixed import Fixed
 from .gate_skip import GateSkip
+from .manual_strategy import ManualStrategy
 from .orders import Cantor
 from .prime_factors import PrimeFactors
 from .random_order import RandomOrder
@@ -17,4 +20,14 @@ from .rank_formats import RankFormats
 
 @hookimpl
 def register_segments():
-    return [Cantor, RandomOrder, PrimeFactors, DirectTiling, RankFormats, GateSkip, Fixed]
+    return [
+        Cantor,
+        RandomOrder,
+        PrimeFactors,
+        DirectTiling,
+        RankFormats,
+        GateSkip,
+        Fixed,
+        ManualStrategy,
+        ExpertMapping,
+    ]

@@ -14,22 +14,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
-import numpy as np
 
-from sparsemap.errors import DesignError, SpecError
 from sparsemap.errors import Problem as Trouble
-from sparsemap.kinds import Array, Genes, Piece, Segment
+from sparsemap.errors import SpecError
+from sparsemap.kinds import Array, Piece
 
 from .choices import build_candidates
+from .constant import Constant
 from .constants import bound_column, format_column, mechanism_column, order_column
 
 if TYPE_CHECKING:
-    from sparsemap.designs import Designs
     from sparsemap.problem import Problem
 
 
 @attrs.frozen(kw_only=True)
-class Fixed(Segment):
+class Fixed(Constant):
     """No genes; provides the columns that its keys give, the same for every design."""
 
     type_name: ClassVar[str] = "fixed"
@@ -64,22 +63,6 @@ class Fixed(Segment):
             found["mechanism"] = build_candidates(problem, "mechanism", self._mechanisms, self._path("mechanisms"))
         return found
 
-    def genes(self, problem: Problem) -> Genes:
-        self._constants(problem)  # so that wrong names are told before the search
-        return Genes((), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-
-    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        count = genes.shape[1]
-        return {name: np.repeat(value[..., None], count, axis=-1) for name, value in self._constants(problem).items()}
-
-    def encode(self, designs: Designs, problem: Problem) -> Array:
-        for name, value in self._constants(problem).items():
-            wrong = (designs.columns[name] != value[..., None]).reshape(-1, len(designs)).any(axis=0)
-            if wrong.any():
-                row = int(np.argmax(wrong))
-                raise DesignError(f"design {row}: '{name}' differs from what segment '{self._path()}' fixes")
-        return np.zeros((0, len(designs)), dtype=np.int64)
-
     # -- names to indices
 
     @property
@@ -91,14 +74,7 @@ class Fixed(Segment):
     def _mechanisms(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.mechanisms or {}).values()))
 
-    def _path(self, key: str = "") -> str:
-        return ".".join(part for part in (self.name or self.type_name, key) if part)
-
-    def _constants(self, problem: Problem) -> dict[str, Array]:
-        """The columns without their batch axis."""
-        return problem.remember((self.type_name, id(self)), lambda: self._read(problem))
-
-    def _read(self, problem: Problem) -> dict[str, Array]:
+    def constants(self, problem: Problem) -> dict[str, Array]:
         troubles: list[Trouble] = []
         file = problem.files.get("space", "")
 

@@ -1,0 +1,110 @@
+"""A sparse strategy set by hand, for any mapping: what an expert fixes before searching mappings (Section V-E).
+
+Tensors with zeros to leave out are compressed like CSR; the processing elements skip where a compressed operand is
+empty, and the compute unit gates what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import SpecError
+from sparsemap.kinds import Array, Piece
+
+from .choices import build_candidates
+from .constant import Constant
+
+if TYPE_CHECKING:
+    from sparsemap.problem import Problem
+
+COLUMNS = ("formats", "mechanisms")
+
+
+@attrs.frozen(kw_only=True)
+class ManualStrategy(Constant):
+    """No genes; formats follow from the densities of the tensors, mechanisms from which operands are compressed.
+
+    Valid with every mapping, as far as its tiles fit: format slots align with the innermost ranks, so that the
+    compressed format stands below all others, and skipping is led by compressed operands only.
+    """
+
+    type_name: ClassVar[str] = "manual-strategy"
+
+    columns: tuple[str, ...] = attrs.field(
+        default=COLUMNS, validator=attrs.validators.deep_iterable(attrs.validators.in_(COLUMNS))
+    )
+    """What it provides: `formats`, `mechanisms`, or both. Densities decide in either case."""
+    dense_from: float = attrs.field(default=0.9, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Density from which on a tensor is stored uncompressed."""
+    slots: int = attrs.field(default=5, validator=attrs.validators.ge(1))
+    """Rank slots of every tensor."""
+    inner: str = "coordinate"
+    """Format of the innermost rank of a compressed tensor."""
+    outer: str = "offset-pair"
+    """Format of its other ranks, those further out than the slots included."""
+    dense: str = "uncompressed"
+    """Format of the other tensors."""
+    skip_by_p: str = "skip-q-by-p"
+    """Mechanism of the innermost storage level that has one, where only the first operand is compressed."""
+    skip_by_q: str = "skip-p-by-q"
+    skip_both: str = "skip-both"
+    compute: str = "gate-both"
+    """Mechanism of the compute unit."""
+    none: str = "none"
+    """Mechanism of all other places, and where no operand is compressed."""
+
+    @property
+    def provides(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.columns
+
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+        found = {}
+        if "formats" in self.columns:
+            found["format"] = build_candidates(problem, "format", self._formats, self._path("formats"))
+            found["beyond-format"] = build_candidates(problem, "format", (self.outer,), self._path("outer"))
+        if "mechanisms" in self.columns:
+            found["mechanism"] = build_candidates(problem, "mechanism", self._mechanisms, self._path("mechanisms"))
+        return found
+
+    def constants(self, problem: Problem) -> dict[str, Array]:
+        packed = [self._is_packed(problem, t) for t in range(len(problem.tensors))]
+        columns = {"formats": self._format_column(packed), "mechanisms": self._mechanism_column(problem, packed)}
+        return {name: columns[name] for name in self.columns}
+
+    def _is_packed(self, problem: Problem, t: int) -> bool:
+        """A tensor of a single word has no rank to compress."""
+        tensor = problem.tensors[t]
+        moving = any(problem.sizes[dim] > 1 for dim in tensor.dims)
+        return moving and tensor.density.occupancy(tensor.shape(problem.sizes)).density < self.dense_from
+
+    def _format_column(self, packed: list[bool]) -> Array:
+        """(T, R) int8."""
+        names = [[self.outer] * (self.slots - 1) + [self.inner] if one else [self.dense] * self.slots for one in packed]
+        return np.array([[self._formats.index(name) for name in row] for row in names], dtype=np.int8)
+
+    def _mechanism_column(self, problem: Problem, packed: list[bool]) -> Array:
+        """(A,) int8."""
+        p, q = packed[problem.role("P")], packed[problem.role("Q")]
+        skip = self.skip_both if p and q else self.skip_by_p if p else self.skip_by_q if q else self.none
+        storage = [place.storage for place in problem.places if place.storage is not None]
+        names = []
+        for place in problem.places:
+            innermost = place.storage is not None and place.storage == max(storage)
+            names.append(self.compute if place.storage is None else skip if innermost else self.none)
+        return np.array([self._mechanisms.index(name) for name in names], dtype=np.int8)
+
+    @property
+    def _formats(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.dense, self.inner, self.outer)))
+
+    @property
+    def _mechanisms(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.none, self.skip_by_p, self.skip_by_q, self.skip_both, self.compute)))
+
+    def __attrs_post_init__(self) -> None:
+        if not self.columns:
+            raise SpecError.at("", self._path("columns"), f"expected at least one of {', '.join(COLUMNS)}")
