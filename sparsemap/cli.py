@@ -1,4 +1,4 @@
-"""The `sparsemap` command: search and run here, the other verbs in `cli_show` and `cli_pieces`.
+"""The `sparsemap` command: search is here, the other verbs in `cli_study`, `cli_show` and `cli_pieces`.
 
 Whatever needs plugins is imported in the verb that needs it, so that `--help` stays quick. Reports go to stdout, notes
 and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wrong input, 130 when interrupted.
@@ -7,12 +7,11 @@ and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wr
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from . import __version__, cli_pieces, cli_show
+from . import __version__, cli_pieces, cli_show, cli_study
 from .cli_group import INTERRUPTED, Verbs, loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -111,50 +110,7 @@ def search(
         raise SystemExit(1)
 
 
-@cli.command()
-@click.argument("study")
-@click.option("--jobs", "-j", default=1, show_default=True, type=click.IntRange(min=1), help="Cells at a time.")
-@click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for the results.")
-@plugin_dirs
-@click.option("as_json", "--json", is_flag=True, help="Print the table as JSON.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no table; problems are still told.")
-def run(study: str, jobs: int, out: str | None, plugin_dirs: tuple[str, ...], as_json: bool, quiet: bool) -> None:
-    """Run all cells of the study in a TOML file.
-
-    A cell is a workload on a hardware with a searcher and a seed.
-
-    A study that was interrupted goes on where it stopped: finished cells are not run again unless the study changes
-    them. Results do not depend on --jobs.
-    """
-    from . import cli_output, parallel
-    from .registry import is_path
-
-    piece = loaded(plugin_dirs).resolve("study", study)
-    base = Path(study).parent if is_path(study) else Path(".")
-    if not (out or piece.out):
-        raise click.UsageError(f"study '{piece.name}' does not say where its results go; give --out DIR")
-    folder = out or piece.out
-    try:
-        with cli_output.study_progress(quiet) as progress:
-            outcomes = parallel.run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, folder, progress, base)
-    except KeyboardInterrupt:
-        cli_output.say(f"interrupted; finished cells are in {folder}, run the study again to go on", "yellow")
-        raise SystemExit(INTERRUPTED) from None
-    rows = [outcome.row for outcome in outcomes]
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-    elif not quiet:
-        click.echo(parallel.markdown_text(rows), nl=False)
-    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed")}
-    if not quiet:
-        kept = f", {counts['kept']} kept from earlier" if counts["kept"] else ""
-        cli_output.say(f"{len(outcomes)} cells{kept}; {' and '.join(parallel.TABLE_FILES)} are in {folder}")
-    if counts["failed"]:
-        cli_output.say(f"{counts['failed']} of {len(outcomes)} cells failed", "red")
-        raise SystemExit(2)
-
-
-for _verb in (cli_show.evaluate, cli_show.show, cli_show.export, *cli_pieces.VERBS):
+for _verb in (cli_study.run, cli_study.compare, cli_show.evaluate, cli_show.show, cli_show.export, *cli_pieces.VERBS):
     cli.add_command(_verb)
 
 

@@ -14,6 +14,7 @@ from .errors import SearchError
 from .journal import JOURNAL_FILE
 from .result import Result
 from .search import OnPluginError, SearchFailed, SearchStopped, Snapshot, search
+from .toml_io import is_temporary
 
 if TYPE_CHECKING:
     from .kinds import Searcher
@@ -46,6 +47,9 @@ def search_into(
         raise
     try:
         result.write(folder)
+        for path in folder.glob(".*.tmp"):
+            if is_temporary(path):  # of a process that died
+                path.unlink(missing_ok=True)
         if not result.interrupted:
             journal.unlink(missing_ok=True)
     except OSError as error:

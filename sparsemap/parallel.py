@@ -13,7 +13,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -30,9 +31,11 @@ from .registry import Registry, is_path
 from .result import RESULT_FILE, Result, read_result
 from .search import OnPluginError
 from .specs import Study
+from .workers import in_processes, on_cluster
 
 CELL_FILE = "cell.json"
 TABLE_FILES = ("table.csv", "table.md")
+COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
 
@@ -86,20 +89,24 @@ def run_study(
     out: str | os.PathLike[str] = "",
     progress: Progress | None = None,
     base: str | os.PathLike[str] = ".",
+    cluster: str = "",
 ) -> list[Outcome]:
     """Runs the cells of a study that are not finished yet, `jobs` at a time, and writes its tables.
 
     `registry_args` are the arguments of `sparsemap.loading.load`, by which workers find the plugins. Paths in the study
-    are relative to `base`. Outcomes are in the order of the study, whatever the order in which they ended. A cell that
-    fails does not stop the others. Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt.
+    are relative to `base`. `cluster` is the address of a Dask scheduler, `dask://HOST:PORT`, whose workers then run the
+    cells instead. Outcomes are in the order of the study, whatever the order in which they ended. A cell that fails
+    does not stop the others. Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt.
     """
-    if not (out or study.out):
-        raise SearchError(f"study '{study.name}' does not say where its results go: set 'out' in it, or give a folder")
-    folder = Path(out or study.out).expanduser().resolve()
+    folder = folder_of(study, out)
     cells = cells_of(study, folder, Path(base))
     ended: dict[str, Outcome] = {}
-    args = {key: [str(item) for item in value] for key, value in (registry_args or {}).items()}
-    outcomes = _in_processes(cells, args, jobs) if jobs > 1 else (run_cell(cell, args) for cell in cells)
+    args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
+    outcomes: Iterable[Outcome] = (run_cell(cell, args) for cell in cells)
+    if cluster:
+        outcomes = on_cluster(run_cell, cells, args, cluster)
+    elif jobs > 1 and cells:
+        outcomes = in_processes(run_cell, cells, args, jobs)
     interrupted = False
     try:
         for outcome in outcomes:
@@ -111,11 +118,42 @@ def run_study(
                 progress(len(ended), len(cells), outcome)
     except KeyboardInterrupt:
         interrupted = True
-    found = [ended[cell.folder] for cell in cells if cell.folder in ended]
-    write_tables(found, folder)
+    finally:
+        found = [ended[cell.folder] for cell in cells if cell.folder in ended]
+        try:
+            write_tables(found, folder)
+        except OSError as error:
+            raise SearchError(f"{error.filename or folder}: {error.strerror or error}") from error
     if interrupted:
         raise KeyboardInterrupt
     return found
+
+
+def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
+    """Where the results of a study go: `out`, or else what the study says.
+
+    A study may come from somebody else, so that what it says has to be a folder below the working directory, one that
+    is new, empty or a study's already: it must not overwrite anything.
+    """
+    if out:
+        return Path(out).expanduser().resolve()
+    if not study.out:
+        raise SearchError(f"study '{study.name}' does not say where its results go: set 'out' in it, or give a folder")
+    here, folder = Path.cwd().resolve(), Path(study.out).resolve()
+    if here not in folder.parents:
+        raise SearchError(f"study '{study.name}': out = {study.out!r} is not below the working directory; give --out")
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if not _is_of_study(entry):
+            found = f"holds {entry.name!r}, which is not of a study"
+            raise SearchError(f"study '{study.name}': out = {study.out!r} {found}; give another folder with --out")
+    return folder
+
+
+def _is_of_study(entry: Path) -> bool:
+    """Whether a study made this file or folder."""
+    if entry.is_dir():
+        return (entry / CELL_FILE).is_file() or all(toml_io.is_temporary(below) for below in entry.iterdir())
+    return entry.name in (*TABLE_FILES, *COMPARISON_FILES) or toml_io.is_temporary(entry)
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
@@ -160,7 +198,7 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
         if kept is not None:
             discard(cell.folder)  # killed between writing the result and removing the journal
             return Outcome(cell, "kept", kept)
-        result = _searched(cell, _registry(json.dumps(registry_args, sort_keys=True)))
+        result = _searched(cell, _registry(registry_args))
     except SparseMapError as error:
         return Outcome(cell, "failed", error=str(error))
     except OSError as error:
@@ -208,27 +246,13 @@ def _finished(cell: Cell) -> dict[str, Any] | None:
     return {key: table[key] for key in NUMBERS}
 
 
-def _in_processes(cells: list[Cell], registry_args: Mapping[str, Any], jobs: int) -> Iterator[Outcome]:
-    """Outcomes as they come. joblib's own configuration may put another backend in place of its processes."""
-    try:
-        import joblib
-    except ImportError:
-        text = f"{jobs} cells at a time need joblib, which is not installed: pip install 'sparsemap[parallel]'"
-        raise SearchError(text) from None
-    jobs = min(jobs, max(len(cells), 1))
-    parallel = joblib.Parallel(n_jobs=jobs, prefer="processes", return_as="generator_unordered")
-    try:
-        yield from parallel(joblib.delayed(run_cell)(cell, registry_args) for cell in cells)
-    except (SparseMapError, KeyboardInterrupt, GeneratorExit):
-        raise
-    except Exception as error:
-        text = f"a worker process ended ({type(error).__name__}: {error}); finished cells are kept, run the study again"
-        raise SearchError(text) from error
+def _registry(args: Mapping[str, Any]) -> Registry:
+    """One registry per process (and thread, should a cluster's worker have several) and set of plugins."""
+    return _loaded(json.dumps(args, sort_keys=True), threading.get_ident())
 
 
-@lru_cache(maxsize=4)
-def _registry(args: str) -> Registry:
-    """One registry per process and set of plugins."""
+@lru_cache(maxsize=8)
+def _loaded(args: str, thread: int) -> Registry:
     from .loading import load
 
     return load(**json.loads(args))
@@ -256,13 +280,17 @@ def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def markdown_text(rows: Iterable[Mapping[str, Any]]) -> str:
     table = [[*NAMES, *NUMBERS], *([_shown(key, row[key]) for key in (*NAMES, *NUMBERS)] for row in rows)]
+    return markdown_table(table, left=len(NAMES) - 1)
+
+
+def markdown_table(table: Sequence[Sequence[str]], left: int) -> str:
+    """Rows of texts, the first of them the head; the columns from `left` on are numbers."""
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    text = len(NAMES) - 1
-    rule = ["-" * width if column < text else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
+    rule = ["-" * width if column < left else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
     lines = []
     for row in (table[0], rule, *table[1:]):
         cells = (
-            cell.ljust(width) if column < text else cell.rjust(width)
+            cell.ljust(width) if column < left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         lines.append(f"| {' | '.join(cells)} |")

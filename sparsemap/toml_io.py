@@ -25,6 +25,7 @@ __all__ = [
     "converter",
     "dumps",
     "fields",
+    "is_temporary",
     "join",
     "merge",
     "placed",
@@ -105,6 +106,11 @@ def write_text_atomic(path: str | os.PathLike[str], text: str) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether a file is what `write_text_atomic` leaves when the process dies in the middle."""
+    return re.fullmatch(r"\..+\.[0-9a-f]{8}\.tmp", path.name) is not None
 
 
 def dumps(mapping: Mapping[str, Any] | Any) -> str:
