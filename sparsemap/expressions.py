@@ -238,3 +238,29 @@ class _Reader:
             return result
 
         return fold
+
+
+def grows(text: str) -> bool:
+    """Whether the expression provably never falls when a quantity in it grows (quantities are at least 0).
+
+    Sums, products and powers with exponents of at least 0 of such expressions and of numbers of at least 0 do, and so do
+    their square roots, roundings, minima and maxima.
+    """
+
+    def check(node: ast.expr) -> bool:
+        match node:
+            case ast.Name():
+                return True
+            case ast.Constant(value=int() | float() as number):
+                return number >= 0
+            case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
+                return check(left) and check(right)
+            case ast.BinOp(left=left, op=ast.Div(), right=ast.Constant(value=int() | float() as number)):
+                return check(left) and number > 0
+            case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() | float() as number)):
+                return check(left) and number >= 0
+            case ast.Call(func=ast.Name(id="sqrt" | "ceil" | "floor" | "minimum" | "maximum"), args=parts):
+                return all(check(part) for part in parts)
+        return False
+
+    return check(_read(text))

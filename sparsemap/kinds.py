@@ -435,6 +435,11 @@ class Objective(Piece):
         """What each of the M values is called."""
         return (self.name or self.type_name,)
 
+    @property
+    def monotone(self) -> bool:
+        """Whether the score never falls when energy or cycles grow: a bound on both is then a bound on the score."""
+        return False
+
     def score(self, evaluation: Evaluation) -> Array:
         """(B,) float64, lower is better. Invalid designs are set to infinity by the caller.
 

@@ -266,6 +266,15 @@ class Problem:
         return self.space.candidates.get(kind, ())
 
     @cached_property
+    def bound(self) -> float | None:
+        """A proven lower bound on the score of every design of this problem; None if none is known."""
+        found = self.cost_model.lower_bound(self) if self.objective.monotone else None
+        if found is None:
+            return None
+        bound = float(self.evaluator.score(found)[0])
+        return bound if 0.0 < bound < float("inf") else None
+
+    @cached_property
     def evaluator(self) -> Evaluator:
         from .evaluation import Evaluator
 

@@ -118,15 +118,24 @@ class Result:
     searcher: str
     objective: str
     versions: Mapping[str, Any]
+    bound: float | None = None
+    """No design of the problem can score lower, by proof; None: the cost model or the objective has no bound."""
     interrupted: bool = False
     padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
     """Dimensions that the encoding padded: name -> (given size, searched size)."""
+
+    @property
+    def gap(self) -> float | None:
+        """Score over bound: 1.2 means that no design can be more than 17 % better. None without a bound or a design."""
+        return self.best.score / self.bound if self.best is not None and self.bound else None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinity and NaN become None."""
         numbers = self.best.numbers if self.best else dict.fromkeys(("edp", "energy_pj", "cycles", "score"))
         return {
             **{key: _plain(value) for key, value in numbers.items()},
+            "bound": self.bound,
+            "gap": self.gap,
             "evaluations": self.evaluations,
             "budget": self.budget,
             "valid_fraction": self.valid_fraction,

@@ -195,6 +195,7 @@ class Search:
             searcher=self.searcher.name or self.searcher.type_name,
             objective=problem.objective.name or problem.objective.type_name,
             versions=versions_of(problem.registry),
+            bound=problem.bound,
             interrupted=self.interrupted,
             padded=dict(problem.padded),
         )

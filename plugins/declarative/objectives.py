@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from sparsemap.expressions import Expression
+from sparsemap.expressions import Expression, grows
 from sparsemap.kinds import Array, Objective
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class ExpressionObjective(Objective):
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
         """Any text but one that may be meant as a name."""
         return {"score": text} if text in NAMES or not re.fullmatch(r"[\w-]+", text) else None
+
+    @property
+    def monotone(self) -> bool:
+        return grows(self.score_)
 
     def score(self, evaluation: Evaluation) -> Array:
         expression = _parsed(self.score_)

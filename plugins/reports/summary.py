@@ -40,6 +40,9 @@ class SummaryText(TextExporter):
         numbers.insert(0, ["EDP", f"{best.edp:.3e} pJ * cycles"])
         if result.objective != "edp":
             numbers.insert(0, ["score", f"{best.score:.6g}   {result.objective}"])
+        if result.bound is not None and result.gap is not None:
+            proof = f"{result.bound:.3e} for any design, by proof: within {result.gap:.2f}x of the optimum"
+            numbers.append(["bound", proof])
         if result.searcher:
             seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}"
             valid = f"{percent(result.valid_fraction)} valid"

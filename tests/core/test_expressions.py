@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsemap.expressions import FUNCTIONS, Expression
+from sparsemap.expressions import FUNCTIONS, Expression, grows
 
 FIBER = ("fibers", "length", "occupied", "coord_bits", "offset_bits")
 
@@ -166,3 +166,19 @@ def test_any_text_is_an_expression_or_a_value_error(text):
         Expression.parse(text, ["x", "y"])({"x": np.ones(2), "y": np.zeros(2)})
     except ValueError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    "text, answer",
+    [
+        ("energy_pj * cycles**2", True),
+        ("sqrt(energy_pj) + 3 * maximum(cycles, 10) / 4", True),
+        ("energy_pj / cycles", False),
+        ("energy_pj - cycles", False),
+        ("energy_pj * -1", False),
+        ("cycles ** -1", False),
+        ("where(cycles > 5, 1, 2)", False),
+    ],
+)
+def test_whether_an_expression_grows_with_its_quantities(text, answer):
+    assert grows(text) is answer
