@@ -108,7 +108,7 @@ def test_a_worker_that_dies_once_costs_nothing():
 def test_a_cell_whose_workers_keep_dying_fails_and_the_others_are_kept():
     study(searchers=["deadly"])
     done = run("--out", "out", "--plugin-dir", deadly("never"), "--jobs", 2, code=2)
-    assert "mm3 on cloud with deadly, seed 0: the process that ran it died twice" in done.stderr
+    assert "mm3 on cloud with deadly, seed 0: the process that ran it died again and again" in done.stderr
     assert "1 of 4 cells failed" in done.stderr
     rows = Path("out/table.csv").read_text().splitlines()[1:]
     assert [row.split(",")[4] != "" for row in rows] == [True, True, False, True]
@@ -171,7 +171,7 @@ def test_no_scheduler_at_the_address(monkeypatch):
     from sparsemap import workers
 
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
-    with pytest.raises(SearchError, match="no Dask scheduler answers at dask://127.0.0.1:9"):
+    with pytest.raises(SearchError, match="no Dask scheduler answers at dask:"):
         parallel.run_study(study(), out="out", cluster="dask://127.0.0.1:9")
 
 
@@ -191,9 +191,7 @@ def test_jobs_and_a_cluster_exclude_each_other():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    "SPARSEMAP_MEASURE" not in os.environ, reason="measures: set SPARSEMAP_MEASURE=1 on a quiet machine"
-)
+@pytest.mark.skipif("SPARSEMAP_MEASURE" not in os.environ, reason="set SPARSEMAP_MEASURE=1 on a quiet machine")
 def test_two_workers_on_two_cores_are_1_8_times_as_fast(tmp_path):
     import time
 
