@@ -90,8 +90,8 @@ def _storage(
     counts = detail["cells"][t][s]
     instances = float(detail["instances_active"][t, s, 0])
     guarded = sum(1 for level in range(s + 1) if (t, level) in sim.guards)
-    steps = guarded + (1 if sim.packed[t] else 0)
     kind = int(counts.kind[0])
+    steps = max(guarded, kind > 0) + (1 if sim.packed[t] else 0)
     own = {"read": counts.read, "fill": counts.fill, "update": counts.update}
     if kind:
         prefix = "gated" if kind == GATE else "skipped"

@@ -102,7 +102,9 @@ def _rows(
         data = quantity.removeprefix("metadata_")
         dense = windows.get((data, level, tensor))
         if dense:
-            scale = mean / dense["dense"] if dense["dense"] else 1.0
+            # metadata come with every tile, shared or not
+            every = dense["dense"] if data == quantity else dense["dense"] - dense["Q2"]
+            scale = mean / every if every else 1.0
             parts["Q1"] = dense["Q1"] * scale
             if data == quantity:
                 parts["Q2"] = parts.get("Q2", dense["Q2"] * scale)
