@@ -34,6 +34,8 @@ class Bits:
     real: Array
     formula: Array | None
     """What the format's formula says for the number of nonzeros that the tile has; None: it cannot say."""
+    conditional: Array | None
+    """The same with the positions that a fiber has on average if it is not empty."""
     held: Array
     """(tiles,) nonzeros."""
     too_wide: int = 0
@@ -91,19 +93,20 @@ class Ranks:
         """Bits of the tiles at `origins` (U, ranks of the tensor)."""
         if not self.ranks:
             nothing = np.zeros((len(origins), 0))
-            return Bits(nothing, nothing, mask.reshape(-1)[flat(origins, self.shape)].astype(np.int64))
+            return Bits(nothing, nothing, nothing, mask.reshape(-1)[flat(origins, self.shape)].astype(np.int64))
         if not self.built:
             words = origins[:, None, :] + box_words(self.tile)
             held = mask.reshape(-1)[flat(words, self.shape)].sum(axis=1)
-            formula = self._formula(held)
-            return Bits(np.zeros((len(origins), len(self.ranks))) if formula is None else formula, formula, held)
+            formula, conditional = self._formula(held, False), self._formula(held, True)
+            nothing = np.zeros((len(origins), len(self.ranks)))
+            return Bits(nothing if conditional is None else conditional, formula, conditional, held)
         tiles = mask.reshape(-1)[flat(origins, self.shape)[:, None] + self._offsets()]
         tiles = tiles.reshape(len(origins), *(rank.length for rank in self.ranks))
         encoded = encode(tiles, [rank.format for rank in self.ranks])
         if not np.array_equal(decode(encoded), tiles):
             raise AssertionError("metadata that was built from a tile does not decode to that tile")
         held = tiles.reshape(len(tiles), -1).sum(axis=1)
-        return Bits(encoded.bits, self._formula(held), held, encoded.too_wide)
+        return Bits(encoded.bits, self._formula(held, False), self._formula(held, True), held, encoded.too_wide)
 
     def _offsets(self) -> Array:
         """Numbers of the words of a tile in the order of its ranks, relative to the first."""
@@ -113,8 +116,11 @@ class Ranks:
             index = (index[:, None, :] + np.arange(rank.loop.bound)[:, None] * step).reshape(-1, len(self.shape))
         return flat(index, self.shape)
 
-    def _formula(self, held: Array) -> Array | None:
-        """(U, ranks) expected bits given the nonzeros of each tile, as the analytic model has them (6.2)."""
+    def _formula(self, held: Array, conditional: bool) -> Array | None:
+        """(U, ranks) expected bits given the nonzeros of each tile, as the analytic model has them (6.2).
+
+        The model takes the average positions of all fibers; `conditional` takes those of the fibers that are not empty.
+        """
         kinds, of = np.unique(held, return_inverse=True)
         some = kinds > 0
         found = np.zeros((len(kinds), len(self.ranks)))
@@ -127,6 +133,8 @@ class Ranks:
             except ValueError:  # a density model that knows only some occupancies
                 return None
             fibers, occupied = above * (1.0 - empty), rank.length * (1.0 - empty_below)
+            if conditional:
+                occupied = np.minimum(occupied / np.where(empty < 1.0, 1.0 - empty, 1.0), rank.length)
             units = rank.format.units(fiber_of(rank.length, inside, fibers, occupied, above))
             bits = units.metadata * units.metadata_bits
             if i < len(self.ranks) - 1:

@@ -49,8 +49,10 @@ def _book(tally: Tally, name: str, level: int, t: int, bits: Bits, where: Array,
     weight = np.bincount(where.reshape(-1), passes.reshape(-1), len(bits.real))
     real = float(weight @ bits.real.sum(axis=1))
     tally.add(name, level, t, real)
-    if bits.formula is not None:
-        tally.shift(name, level, t, "Q14", real - float(weight @ bits.formula.sum(axis=1)))
+    if bits.formula is not None and bits.conditional is not None:
+        formula, conditional = (float(weight @ table.sum(axis=1)) for table in (bits.formula, bits.conditional))
+        tally.shift(name, level, t, "Q14", real - conditional)
+        tally.shift(name, level, t, "fibers", conditional - formula)
 
 
 def _link(
@@ -95,10 +97,11 @@ def _link(
             top = above.real[:, :own].sum(axis=1)
             real = float((passes(sent) * below.real.sum(axis=1)[inside(sent)]).sum())
             real += float((passes(asked) * top[asked_to]).sum()) * part
-        if above.formula is None:
+        if above.formula is None or above.conditional is None:
             return real, {}
-        formula = split(above.formula, True)
-        return real, {"Q14": real - formula, "ranks": formula - split(above.formula, False)}
+        formula, conditional = split(above.formula, True), split(above.conditional, True)
+        ranks = formula - split(above.formula, False)
+        return real, {"Q14": real - conditional, "fibers": conditional - formula, "ranks": ranks}
 
     def book(name: str, amount: float, causes: Mapping[str, float]) -> None:
         tally.add(name, parent, t, amount)
@@ -125,13 +128,16 @@ def _output(sim: Simulation, tally: Tally, bits: Mapping[tuple[int, int], Bits])
         if not words:
             continue
         real = float(often @ found.real.sum(axis=1)) / words
-        formula = real if found.formula is None else float(often @ found.formula.sum(axis=1)) / words
+        formula = conditional = real
+        if found.formula is not None and found.conditional is not None:
+            formula, conditional = (float(often @ x.sum(axis=1)) / words for x in (found.formula, found.conditional))
         for action in ("read", "fill", "update"):
             for prefix in ("", "gated_", "skipped_"):
                 key = f"{prefix}{action}", level, t
                 if key in tally.values:
                     data, name = tally.values[key], f"{prefix}metadata_{action}"
                     tally.add(name, level, t, real * data)
-                    tally.shift(name, level, t, "Q14", (real - formula) * data)
+                    tally.shift(name, level, t, "Q14", (real - conditional) * data)
+                    tally.shift(name, level, t, "fibers", (conditional - formula) * data)
                     for cause, amount in tally.parts[key].items():
                         tally.shift(name, level, t, cause, formula * amount)

@@ -15,6 +15,8 @@ ASSUMPTIONS = {
     "Q12": "the model takes operands as independent and leader tiles as unconditional; filters multiply their savings",
     "Q13": "the model counts the output as if every compute left a product in each word that ends up nonzero;"
     " eliminated, gated and skipped computes leave partial sums alone, and young partial sums are emptier",
+    "fibers": "the model gives a fiber with nonzeros the positions of an average fiber, empty ones included,"
+    " and so counts too few where many fibers are empty",
     "Q14": "the model rounds the positions of a fiber up before it weights them by their probability",
     "ranks": "the model takes the metadata that a filter saves from the outermost ranks; the tiles' own stay away",
     "zeros": "the output's zeros are not spread as its density model says: rows and columns share operands",

@@ -123,3 +123,15 @@ def test_one_word_of_q_serves_all_rows_over_the_units():
     table["hardware"]["levels"][2]["fanout"] = 2
     table["mapping"] = {"L1_T": ["m=2"], "L2_T": ["n=2", "k=2"], "L2_S": ["n=4"], "L3_T": ["k=4"], "L3_S": ["m=2"]}
     assert leader_tile(table, "PEB") == (2, 1)
+
+
+def test_run_lengths_of_sparse_fibers_are_more_than_the_model_expects():
+    """The positions of a fiber are expected over all fibers, and then counted for those that are not empty only."""
+    runs = ["uncompressed"] * 4 + ["run-length"]
+    found = verify(*build(example(p=0.1, p_formats=runs)), trials=60)
+    row = found.row("metadata_read", "DRAM", "P")
+    # ceil(3.2) nonzeros with a run of 2 bits each, read once
+    assert row.mean == 8
+    assert row.expected < 6
+    assert row.verdict == "explained"
+    assert dict(row.causes)["fibers"] == pytest.approx(row.deviation, abs=1.0)
