@@ -185,7 +185,8 @@ class Space:
         """
         by_gene = np.array(genomes.T, dtype=np.int64, order="C")
         for name in self.canonical_order if segments is None else segments:
-            segment, part, columns = self.segments[name], self.slices[name], {}
+            segment, part = self.segments[name], self.slices[name]
+            columns: dict[str, Array] = {}
             for other, provider in self.segments.items():
                 if set(provider.provides) & set(segment.canonical_needs):
                     columns.update(provider.decode(by_gene[self.slices[other]], self.problem))

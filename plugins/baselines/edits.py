@@ -13,6 +13,8 @@ import numpy as np
 
 from sparsemap.kinds import Array
 
+from .scaling import unit
+
 if TYPE_CHECKING:
     from sparsemap.space import Space
 
@@ -75,6 +77,5 @@ class Edits:
 
     def observe(self, genomes: Array, merits: Array) -> Array:
         """(n, G + 1) float32 in 0..1: genes from lowest to highest value, and the merit."""
-        genes = (genomes - self.space.low) / np.maximum(self.space.high - self.space.low, 1)
         merit = (merits[:, None] + DECADES) / (2 * DECADES)
-        return np.concatenate([genes, merit], axis=1).astype(np.float32)
+        return np.concatenate([unit(genomes, self.space), merit], axis=1).astype(np.float32)

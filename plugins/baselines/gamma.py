@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import factorial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sparsemap.search import Budget
     from sparsemap.space import Space
 
-_share = [attrs.validators.ge(0), attrs.validators.le(1)]
+_share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
 
 
 @attrs.frozen(kw_only=True)

@@ -7,7 +7,7 @@ batches of parallel rollouts (Chaslot et al., 2008). A rollout sets the genes be
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sparsemap.search import Budget
     from sparsemap.space import Space
 
-_positive = attrs.validators.gt(0)
+_positive: Any = attrs.validators.gt(0)
 
 
 @attrs.define(eq=False)

@@ -40,6 +40,10 @@ class Learner(Searcher):
         """The untrained model."""
         raise NotImplementedError
 
+    def played(self) -> str:
+        """Which of the two games of `environment` it is."""
+        return "edit"
+
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         what = f"searcher '{self.name or self.type_name}'"
         torch = need("torch", what)
@@ -54,14 +58,12 @@ class Learner(Searcher):
             threads = torch.get_num_threads()
             torch.set_num_threads(1)  # small networks gain nothing from more, and sums keep their order
             try:
-                env = Games(Edits(space), games, self.mode, self.steps, score, rng)
+                env = Games(Edits(space), games, self.played(), self.steps, score, rng)
                 self.model(env, seed).learn(total_timesteps=budget.total)
             finally:
                 torch.set_num_threads(threads)
 
         yield from bridge(run)
-
-    mode: ClassVar[str] = "edit"
 
 
 @attrs.frozen(kw_only=True)
@@ -70,13 +72,16 @@ class PolicyOptimization(Learner):
 
     type_name: ClassVar[str] = "ppo"
 
-    mode: str = attrs.field(default="edit", validator=attrs.validators.in_(("edit", "whole")))  # type: ignore[misc]
+    mode: str = attrs.field(default="edit", validator=attrs.validators.in_(("edit", "whole")))
     """"edit": a step edits one gene. "whole": a step sets all genes, and is an episode."""
     rollout: int = attrs.field(default=16, validator=_count)
     """Steps of every game between two updates of the policy."""
     epochs: int = attrs.field(default=10, validator=_count)
     entropy: float = attrs.field(default=0.01, validator=attrs.validators.ge(0))
     """Weight of the policy's entropy, which keeps it exploring."""
+
+    def played(self) -> str:
+        return self.mode
 
     def model(self, env: Any, seed: int) -> Any:
         from stable_baselines3 import PPO
