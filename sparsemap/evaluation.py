@@ -19,10 +19,12 @@ Array = np.ndarray
 BAD_RESULT, PLUGIN_ERROR = "bad-result", "plugin-error"
 PLUGIN_REASONS = (BAD_RESULT, PLUGIN_ERROR, "bad-format")
 """Reasons that tell of a plugin that broke its contract, not of a design; after a colon follows the piece's name."""
+COLUMN_OF = {"format": "formats", "mechanism": "mechanisms"}
+"""The column of designs that says which candidate of a kind they chose."""
 MAX_FAILURES = 200
 """Calls that may fail to find out for which designs of a block a plugin raises; then all that are left count."""
 BLOCK = 4096
-"""Designs per block: large enough to hide the cost of a NumPy call, small enough for its temporaries to stay in cache."""
+"""Designs per block: enough to hide the cost of a NumPy call, few enough for its temporaries to stay in cache."""
 
 
 @attrs.frozen(eq=False)
@@ -88,6 +90,21 @@ class Evaluation:
         return moved
 
 
+class BadPiece(EvaluationError):
+    """A piece that designs choose, such as a format, broke its contract."""
+
+    def __init__(self, kind: str, name: str, text: str) -> None:
+        self.kind, self.name = kind, name
+        super().__init__(kind, name, text)
+
+    def __str__(self) -> str:
+        return f"{self.kind} '{self.name}' {self.args[2]}"
+
+    @property
+    def reason(self) -> str:
+        return f"bad-{self.kind}:{self.name}"
+
+
 @attrs.define(eq=False)
 class Evaluator:
     """Decode, cost model and objective for one problem, in blocks; results do not depend on the block size."""
@@ -99,7 +116,8 @@ class Evaluator:
         """Evaluates genomes (B, G) int64; `EvaluationError` if their shape or a gene is out of bounds.
 
         A plugin that raises ends the evaluation; if `tolerant`, the designs it raises for become invalid with the
-        reason "plugin-error", or "bad-result" where it returned arrays of a wrong shape or type.
+        reason "plugin-error", or "bad-result" where it returned arrays of a wrong shape or type. Of a format that
+        breaks its contract ("bad-format") they are those of the block that use it.
         """
         genomes = self.problem.space.check(genomes)
         evaluate = self._tolerant if tolerant else self._block
@@ -137,27 +155,45 @@ class Evaluator:
         return self.evaluate_designs(self.problem.space.decode(genomes))
 
     def _tolerant(self, genomes: Array) -> Evaluation:
-        """One block; where a plugin raises, the designs that it raises for are found by halving."""
+        """One block; the designs for which a plugin raises are found by halving, or by what they use."""
         parts: list[Evaluation] = []
-        rest, failures = [genomes], 0
+        places: list[Array] = []
+        rest, failures = [np.arange(len(genomes))], 0
         while rest:
-            part = rest.pop()
+            rows = rest.pop()
             try:
-                parts.append(self._block(part))
+                found = self._block(genomes[rows])
             except Exception as error:
                 failures += 1
-                if len(part) > 1 and failures < MAX_FAILURES:
-                    rest += [part[len(part) // 2 :], part[: len(part) // 2]]
-                else:
-                    parts.append(self._failed(len(part), error))
-        return Evaluation.join(parts)
+                users = self._users(genomes[rows], error)
+                if users.any():
+                    rest += [rows[~users]] if not users.all() else []
+                    rows = rows[users]
+                elif len(rows) > 1 and failures < MAX_FAILURES:
+                    rest += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
+                    continue
+                found = self._failed(len(rows), error)
+            parts.append(found)
+            places.append(rows)
+        joined, order = Evaluation.join(parts), np.argsort(np.concatenate(places))
+        return Evaluation(joined.energy_pj[order], joined.cycles[order], joined.reasons[order], joined.reason_names)
+
+    def _users(self, genomes: Array, error: Exception) -> Array:
+        """(B,) bool, the designs that chose the piece that an error names; none if it names none."""
+        users = np.zeros(len(genomes), dtype=bool)
+        if isinstance(error, BadPiece) and error.kind in COLUMN_OF:
+            chosen = self.problem.space.decode(genomes).columns.get(COLUMN_OF[error.kind])
+            names = [piece.name or piece.type_name for piece in self.problem.candidates(error.kind)]
+            if chosen is not None and error.name in names:
+                users = (chosen == names.index(error.name)).reshape(-1, len(genomes)).any(axis=0)
+        return users
 
     def _failed(self, count: int, error: Exception) -> Evaluation:
         """Designs that cannot be evaluated."""
         what = BAD_RESULT if isinstance(error, EvaluationError) else PLUGIN_ERROR
-        names = (f"{what}:{_name(self.problem)}",)
+        name = error.reason if isinstance(error, BadPiece) else f"{what}:{_name(self.problem)}"
         infinite = np.full(count, np.inf)
-        return Evaluation(infinite, infinite, np.ones(count, dtype=np.uint64), names)
+        return Evaluation(infinite, infinite, np.ones(count, dtype=np.uint64), (name,))
 
 
 def guard(evaluation: Evaluation, count: int, problem: Problem) -> Evaluation:

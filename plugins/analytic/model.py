@@ -19,6 +19,7 @@ from sparsemap.problem import Problem
 
 from .actions import NONE, PlaceTables, removals
 from .bound import LowerBound
+from .boundary import Checked
 from .costs import compute_energy, level_costs, level_cycles
 from .detail import cell_details
 from .layout import Layout
@@ -98,7 +99,8 @@ class _Bound:
         self.places = PlaceTables.of(problem)
         self.reasons = Reasons.of(self.layout)
         lay = self.layout
-        self.tables = [TensorTables(lay, t, quirks, self.formats.formats) for t in range(lay.T)]
+        formats = tuple(map(Checked, self.formats.formats))
+        self.tables = [TensorTables(lay, t, quirks, formats) for t in range(lay.T)]
         if lay.T != 3:
             raise SpecError.at(problem.workload.name, "einsum", f"{lay.T} tensors; the analytic model takes 3")
 

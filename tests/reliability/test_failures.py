@@ -1,0 +1,216 @@
+"""Full disks, folders that cannot be written, plugins that raise: a clear error, and what was found is kept."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from crashes import outcome, search_quietly
+from toy_problem import toy_problem
+
+from sparsemap import Searcher, SearchError, load_problem, search, toml_io
+from sparsemap.cli import cli
+from sparsemap.folder import search_into, unfinished
+from sparsemap.journal import JOURNAL_FILE, Journal
+from sparsemap.loading import load
+from sparsemap.search import SearchFailed, SearchStopped
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(*args, code=0):
+    done = CliRunner().invoke(cli, [*map(str, args)])
+    assert done.exit_code == code, (done.exit_code, done.stdout, done.stderr, done.exception)
+    return done
+
+
+# ---------------------------------------------------------------------------------------------------------- full disks
+
+
+def full(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
+
+
+def fails_after(function, calls, error=full):
+    """The function, which fails from some call on."""
+    count = [0]
+
+    def call(*args, **kwargs):
+        count[0] += 1
+        return (error if count[0] > calls else function)(*args, **kwargs)
+
+    return call
+
+
+def test_a_disk_that_fills_up_in_the_middle_stops_the_search_and_keeps_all_until_then(tmp_path, monkeypatch):
+    search_quietly(tmp_path / "whole", toy_problem(), 1500)
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "_write", fails_after(Journal._write, 4))
+        with pytest.raises(SearchStopped) as caught:
+            search_quietly(tmp_path / "torn", toy_problem(), 1500)
+    text = str(caught.value)
+    assert JOURNAL_FILE in text and "No space left on device; the search stopped after" in text
+    assert caught.value.result.best is not None
+    assert json.loads((tmp_path / "torn/result.json").read_text())["interrupted"] is True
+    search_quietly(tmp_path / "torn", toy_problem(), 1500)
+    assert outcome(tmp_path / "torn") == outcome(tmp_path / "whole")
+
+
+def test_half_a_record_on_a_full_disk_is_taken_back(tmp_path, monkeypatch):
+    def half(self, data):
+        self._file.write(data[: len(data) // 2])
+        full()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "_write", fails_after(Journal._write, 3, half))
+        with pytest.raises(SearchStopped):
+            search_quietly(tmp_path / "torn", toy_problem(), 1500)
+    search_quietly(tmp_path / "whole", toy_problem(), 1500)
+    search_quietly(tmp_path / "torn", toy_problem(), 1500)
+    assert outcome(tmp_path / "torn") == outcome(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("function", ["replace", "fsync"])
+def test_a_result_that_cannot_be_written_is_not_lost(function, registry, tmp_path, monkeypatch):
+    problem = load_problem("mm1", "cloud", registry=registry)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, function, full)
+        with pytest.raises(SearchStopped, match="No space left on device") as caught:
+            search_quietly(tmp_path, problem, 600)
+    assert caught.value.result.best is not None
+    assert not list(tmp_path.glob(".*.tmp"))
+    assert unfinished(tmp_path)
+    evaluated = []
+    monkeypatch.setattr(type(problem.evaluator), "evaluate", lambda self, genomes, tolerant=False: evaluated.append(1))
+    monkeypatch.setattr(sys.modules["sparsemap.search"], "CHECKED", 0)
+    assert search_quietly(tmp_path, problem, 600).evaluations == 600
+    assert not evaluated
+    assert not unfinished(tmp_path)
+
+
+def test_the_command_tells_of_the_full_disk_and_of_the_best_design(registry, monkeypatch):
+    monkeypatch.setattr(os, "replace", full)
+    done = command("search", "mm1", "cloud", "--budget", 600, "--out", "out", code=2)
+    assert "best so far, mm1 on cloud: EDP" in done.stderr
+    assert "No space left on device; the search is over and its journal is kept" in done.stderr
+
+
+def test_a_full_disk_under_a_study_fails_its_cells_and_keeps_those_that_are_finished(monkeypatch):
+    toml_io.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": ["cloud"],
+                                 "searchers": ["random"], "budget": 300})  # fmt: skip
+    command("run", "study.toml", "--out", "out")
+    Path("out/mm3--cloud--random--seed0/result.json").unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        done = command("run", "study.toml", "--out", "out", code=2)
+    assert "No space left on device" in done.stderr
+    done = command("run", "study.toml", "--out", "out")
+    assert "2 cells, 1 kept from earlier" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts a small file system, as root")
+def test_a_disk_that_is_really_full(tmp_path):
+    place = tmp_path / "small"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)], capture_output=True).returncode:
+        pytest.skip("this machine does not let tests mount")
+    try:
+        args = [sys.executable, "-m", "sparsemap", "search", "mm3", "cloud", "--budget", "20000", "--quiet", "--out"]
+        done = subprocess.run([*args, str(place / "out")], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert "No space left on device; the search stopped after" in done.stderr and "best so far" in done.stderr
+        assert "Traceback" not in done.stderr
+        subprocess.run(["mount", "-o", "remount,size=8m", str(place)], check=True)
+        again = subprocess.run([*args, str(place / "out")], capture_output=True, text=True, check=True)
+        whole = subprocess.run([*args, str(tmp_path / "whole")], capture_output=True, text=True, check=True)
+        assert again.stdout == whole.stdout
+        assert outcome(place / "out") == outcome(tmp_path / "whole")
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+# --------------------------------------------------------------------------------------- folders that cannot be written
+
+
+def unwritable(tmp_path):
+    """A folder in which nobody can make anything, not even root: it is a file."""
+    (tmp_path / "taken").write_text("a file")
+    return tmp_path / "taken" / "out"
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_search(tmp_path, monkeypatch):
+    begun = lambda *args: pytest.fail("the search has begun")  # noqa: E731
+    monkeypatch.setattr(sys.modules["sparsemap.search"], "_evaluated", begun)
+    with pytest.raises(SearchError, match="taken"):
+        search_quietly(unwritable(tmp_path), toy_problem(), 600)
+
+
+def test_the_command_says_which_folder(tmp_path):
+    for verb in (("search", "mm1", "cloud", "--budget", 300), ("run", "study.toml")):
+        toml_io.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"]})
+        done = command(*verb, "--out", unwritable(tmp_path), code=2)
+        assert "taken" in done.stderr and "Not a directory" in done.stderr
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission(tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    done = command("search", "mm1", "cloud", "--budget", 300, "--out", tmp_path / "locked" / "out", code=2)
+    assert "Permission denied" in done.stderr
+
+
+# --------------------------------------------------------------------------------------------------- plugins that raise
+
+
+class Failing(Searcher):
+    """Searches at random, and raises in the third batch as long as it is told to."""
+
+    type_name = "failing"
+    fails = True
+
+    def search(self, space, budget, rng):
+        for batch in range(1000):
+            if batch == 2 and type(self).fails:
+                raise ZeroDivisionError("oops")
+            yield space.sample(100, rng)
+
+
+def test_a_searcher_that_raises_leaves_its_best_design_and_a_journal(registry, tmp_path, monkeypatch):
+    problem = load_problem("mm1", "cloud", registry=registry)
+    with pytest.raises(SearchFailed, match=r"searcher 'failing'.*ZeroDivisionError: oops"):
+        search_quietly(tmp_path, problem, 600, Failing(name="failing"))
+    table = json.loads((tmp_path / "result.json").read_text())
+    assert (table["interrupted"], table["evaluations"]) == (True, 200)
+    assert unfinished(tmp_path)
+    monkeypatch.setattr(Failing, "fails", False)
+    assert search_into(tmp_path, problem, 600, 7, Failing(name="failing")).evaluations == 600
+
+
+def test_an_observer_that_raises_does_not_cost_what_was_found(tmp_path):
+    def broken(snapshot):
+        if snapshot.evaluations > 300:
+            raise RuntimeError("no screen")
+
+    with pytest.raises(RuntimeError, match="no screen"):
+        search_quietly(tmp_path, toy_problem(), 600, progress=broken)
+    search_quietly(tmp_path / "whole", toy_problem(), 600)
+    search_quietly(tmp_path, toy_problem(), 600)
+    assert outcome(tmp_path) == outcome(tmp_path / "whole")
+
+
+def test_wrong_names_of_the_policy():
+    with pytest.raises(SearchError, match="expected 'stop' or 'continue'"):
+        search(toy_problem(), 10, on_plugin_error="ignore")
