@@ -18,11 +18,11 @@ PLUGINS = ROOT / "plugins"
 
 ROWS = {
     "text": ("errors", "units", "expressions", "field_types", "tables", "toml_io"),
-    "contracts": ("kinds", "designs", "hookspecs"),
+    "contracts": ("kinds", "designs", "hookspecs", "backend"),
     "pieces": ("specs", "registry", "loading"),
     "problem": ("problem", "space", "evaluation"),
     "search": ("front", "history", "moves", "result", "journal", "search", "folder"),
-    "use": ("api", "design_file", "workers", "parallel", "testing"),
+    "use": ("api", "design_file", "workers", "parallel", "comparison", "testing"),
     "commands": ("cli", "__main__"),
 }
 """Rows of modules; at the top of its file a module imports from its own row or from rows above. `cli` is all `cli*`."""
@@ -168,7 +168,7 @@ def test_plugins_import_public_modules_and_never_each_other(path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(("package", "owner"), [("toml", "toml_io"), ("joblib", "parallel")])
+@pytest.mark.parametrize(("package", "owner"), [("toml", "toml_io"), ("joblib", "workers")])
 def test_one_module_alone_imports(package: str, owner: str) -> None:
     users = {shown(path) for path in (*core_files(), *plugin_files()) for i in imports(path) if i.package == package}
     assert users == {f"sparsemap/{owner}.py"}, f"only {owner} imports {package}"
