@@ -1,0 +1,42 @@
+"""The model against the reference evaluator, family by family: `check.py` on the case files beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import check
+import pytest
+
+from sparsemap.loading import load
+
+FILES = sorted(Path(__file__).parent.glob("cases-*.jsonl"))
+REGISTRY = load()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_case_agrees_in_every_quantity(file: Path) -> None:
+    """All quantities of all cases; in K, tiles of many thousand words, single counts are off by one."""
+    (tally,) = check.run([file], "timeloop-v3", None, REGISTRY).values()
+    if file.stem == "cases-K":
+        assert tally.within >= 0.999 * tally.quantities, tally.examples
+    else:
+        assert tally.within == tally.quantities, tally.examples
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if f.stem[-1] in "ABC"], ids=lambda file: file.stem)
+def test_without_quirks_cases_that_touch_none_agree_as_well(file: Path) -> None:
+    (tally,) = check.run([file], "none", None, REGISTRY).values()
+    assert tally.within == tally.quantities, tally.examples
+
+
+def test_out_writes_a_line_per_case(tmp_path: Path) -> None:
+    """`--out` is what other programs read: id and result in the shape of `ref`."""
+    few = tmp_path / "few.jsonl"
+    few.write_text("\n".join(FILES[5].read_text().splitlines()[:3]) + "\n")
+    assert check.main([str(few), "--out", str(tmp_path / "results.jsonl")]) == 0
+    import json
+
+    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    cases = [json.loads(line) for line in few.read_text().splitlines()]
+    assert [line["id"] for line in lines] == [case["id"] for case in cases]
+    assert all(line["result"]["valid"] == case["ref"]["valid"] for line, case in zip(lines, cases, strict=True))
