@@ -118,18 +118,19 @@ class Front:
     """(n, G) int64; None while nothing is known."""
     values: Array = attrs.field(factory=lambda: np.zeros((0, 0)))
     """(n, M) float64."""
-    numbers: Array = attrs.field(factory=lambda: np.zeros((0, 3)))
-    """(n, 3) float64: score, energy in pJ, cycles."""
+    numbers: Array = attrs.field(factory=lambda: np.zeros((0, 1)))
+    """(n, k) float64: the score, and whatever else is to be kept of each design."""
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def add(self, genomes: Array, values: Array, numbers: Array) -> None:
-        """Takes in a batch: genomes (n, G), values (n, M), numbers (n, 3)."""
+    def add(self, genomes: Array, values: Array, numbers: Array) -> int:
+        """Takes in a batch: genomes (n, G), values (n, M), numbers (n, k). How many of it are on the front then."""
         rows = np.flatnonzero(non_dominated(values))
         if not rows.size:
-            return
+            return 0
         genomes, values, numbers = genomes[rows], values[rows], numbers[rows]
+        before = len(self)
         if self.genomes is not None:
             genomes = np.concatenate([self.genomes, genomes])
             values = np.concatenate([self.values, values])
@@ -138,6 +139,7 @@ class Front:
         rows = distinct[non_dominated(values[distinct])]
         rows = rows[self._spread(values[rows], numbers[rows, 0])]
         self.genomes, self.values, self.numbers = genomes[rows], values[rows], numbers[rows]
+        return int((rows >= before).sum())
 
     def _spread(self, values: Array, scores: Array) -> Array:
         """Rows to keep, in order; the most crowded go a few at a time, since each that goes makes room for others."""
