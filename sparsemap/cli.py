@@ -31,9 +31,12 @@ def cli() -> None:
 @click.argument("workload")
 @click.argument("hardware")
 @click.option(
-    "--objective", default="edp", show_default=True, help='Name or expression, such as "energy_pj * cycles**2".'
+    "--objective",
+    default="edp",
+    show_default=True,
+    help='Name, expression such as "energy_pj * cycles**2", or several: pareto:energy,delay.',
 )
-@click.option("--searcher", default="sparsemap", show_default=True, help="Name or TOML file.")
+@click.option("--searcher", help="Name or TOML file.  [default: sparsemap; nsga2 for several objectives]")
 @click.option("--space", default="paper", show_default=True, help="Name or TOML file of the design space.")
 @click.option("--cost-model", default="analytic", show_default=True, help="Name or TOML file.")
 @click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
@@ -54,7 +57,7 @@ def search(
     workload: str,
     hardware: str,
     objective: str,
-    searcher: str,
+    searcher: str | None,
     space: str,
     cost_model: str,
     budget: int,
@@ -102,8 +105,9 @@ def search(
     else:
         text = cli_output.report(result, problem, "summary", width=cli_output.width())
         cli_output.show(text or cli_show.one_line(result))
+    plots = cli_output.front_plots(result, problem, out) if out else []
     if out and not quiet:
-        cli_output.say(f"wrote {', '.join(path.name for path in result.files(out))} to {out}")
+        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *plots])} to {out}")
     if result.interrupted:
         raise SystemExit(INTERRUPTED)
     if result.best is None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .errors import SearchError
+
 if TYPE_CHECKING:
     from .parallel import Outcome
     from .problem import Problem
@@ -86,6 +88,19 @@ def report(result: Result, problem: Problem, exporter: str, **fields: Any) -> st
     piece: Any = registry.build("exporter", {"type": exporter, **known})
     with tempfile.TemporaryDirectory() as folder:
         return "\n".join(path.read_text("utf-8") for path in piece.write(result, problem, Path(folder)))
+
+
+def front_plots(result: Result, problem: Problem, folder: str) -> list[Path]:
+    """The files of the front as a figure, if there is a front; says what is missing to draw it."""
+    registry = problem.registry
+    if not result.front or "pareto-plot" not in registry.names("exporter"):
+        return []
+    piece: Any = registry.get("exporter", "pareto-plot")
+    try:
+        return list(piece.write(result, problem, Path(folder)))
+    except SearchError as error:
+        say(str(error), "yellow")
+        return []
 
 
 def table(rows: list[list[str]], gap: int = 2) -> str:
