@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from .designs import Designs
-from .errors import EvaluationError
+from .errors import EvaluationError, SpecError
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -163,6 +163,8 @@ class Evaluator:
             rows = rest.pop()
             try:
                 found = self._block(genomes[rows])
+            except SpecError:
+                raise  # not a plugin's fault, and true of every design
             except Exception as error:
                 failures += 1
                 users = self._users(genomes[rows], error)

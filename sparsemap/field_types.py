@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections.abc
 import enum
+import math
 import os
 import re
 import types
@@ -21,6 +22,9 @@ import attrs
 import cattrs
 
 from .errors import Problem, SpecError, nearest
+
+LARGEST = 2**63
+"""Whole numbers stay below it, in either direction."""
 
 Hook = Callable[[Any, Any], Any]
 """`hook(value, cls)` gives the object of type `cls` for a value of a TOML table."""
@@ -137,6 +141,10 @@ def _scalar(*accepted: type) -> Hook:
             return _enum(cls)(value, cls)
         if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
             raise ValueError(expected_found(cls, value))
+        if isinstance(value, int) and abs(value) >= LARGEST:
+            raise ValueError("is 2^63 or more, which is too large to be counted")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"expected a number that is finite, found {value}")
         return cls(value)
 
     return hook
@@ -186,7 +194,7 @@ def _union(cls: Any) -> Hook:
         if value is None and type(None) in members:
             return None
         if type(value) in members:
-            return value
+            return converter.structure(value, type(value))
         inside: SpecError | None = None
         for member in members:
             if member is type(None):

@@ -199,7 +199,9 @@ class MemoryLevel(Piece):
     """Bits of one metadata access."""
     bypass: tuple[str, ...] = ()
     """Tensors (by role P, Q, Z or by name) that this level does not store."""
-    energy: Mapping[str, float] = attrs.field(factory=dict)
+    energy: Mapping[str, float] = attrs.field(
+        factory=dict, validator=attrs.validators.deep_mapping(value_validator=attrs.validators.ge(0))
+    )
     """Energies in pJ by action that replace the technology's."""
 
     def usable_bits(self, capacity_bits: float | None) -> float | None:

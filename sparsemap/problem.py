@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
 import attrs
 
 from . import units
 from .errors import Problem as Trouble
 from .errors import SpecError, unknown
-from .field_types import placed
+from .field_types import LARGEST, placed
 from .kinds import CostModel, Loops, MemoryLevel, Objective, Piece, Technology, Tensor, Workload
 from .specs import Hardware, SpaceSpec
 
@@ -205,6 +206,8 @@ class Problem:
                 )
             )
             instances *= memory.fanout or 1
+        if instances >= LARGEST:
+            raise SpecError([Trouble(file, "levels", "fan-outs multiply up to 2^63 or more, too large to be counted")])
         names = [level.name for level in levels]
         for index, name in enumerate(names):
             if name in names[:index]:
@@ -245,13 +248,21 @@ class Problem:
 
     def energy_pj(self, level: int, action: str) -> float:
         """pJ per access; the level's own `energy` table first, then the technology."""
-        own = self.levels[level].memory.energy
-        return float(own[action] if action in own else self.technology.energy_pj(self.levels[level], action))
+        own, path = self.levels[level].memory.energy, f"levels[{level}].energy.{action}"
+        found = own[action] if action in own else self.technology.energy_pj(self.levels[level], action)
+        return self._checked_energy(found, path)
 
     def mac_pj(self, action: str) -> float:
         """pJ of one multiply-accumulate: compute, gated, skipped."""
         own = self.hardware.compute.get("energy", {})
-        return float(own[action] if action in own else self.technology.mac_pj(self.hardware.word_bits, action))
+        found = own[action] if action in own else self.technology.mac_pj(self.hardware.word_bits, action)
+        return self._checked_energy(found, f"compute.energy.{action}")
+
+    def _checked_energy(self, value: Any, path: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, SupportsFloat) or not 0 <= float(value) < math.inf:
+            text = f"is {value!r}, expected picojoules, finite and not negative"
+            raise SpecError([Trouble(self._file("hardware"), path, text)])
+        return float(value)
 
     # -- design space
 

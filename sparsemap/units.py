@@ -39,6 +39,8 @@ _RATE_BITS = {
 _FREQUENCY_HZ = {"Hz": 1.0, "kHz": 1e3, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9}
 _ENERGY_PJ = {"fJ": 1e-3, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "µJ": 1e6, "mJ": 1e9, "J": 1e12}
 _WORDS = ("word", "words")
+_RANGE = (1e-18, 1e18)
+"""Of bandwidths in words per cycle; far beyond it cycles and energies are no longer finite."""
 _QUANTITY = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*)?")
 
 
@@ -103,9 +105,12 @@ def bandwidth_words_per_cycle(value: str | int | float | None, clock_hz: float, 
     if not slash or per not in ("s", "cycle"):
         raise ValueError(f"{value!r} is not a rate per second or per cycle; expected one, such as {example}")
     bits = float(word_bits) if amount in _WORDS else _unit(value, amount, _RATE_BITS, "words", example)
-    if number <= 0:
-        raise ValueError(f"{value!r}: a bandwidth must be positive; leave the key out for an unlimited one")
-    return number * bits / word_bits / (clock_hz if per == "s" else 1.0)
+    if not 0 < number < math.inf:
+        raise ValueError(f"{value!r}: a bandwidth must be positive and finite; leave the key out for an unlimited one")
+    words = number * bits / word_bits / (clock_hz if per == "s" else 1.0)
+    if not _RANGE[0] <= words <= _RANGE[1]:
+        raise ValueError(f"{value!r} is {words:.1e} words per cycle, out of the range of 1e-18 to 1e18")
+    return words
 
 
 def frequency_hz(value: str | int | float) -> float:

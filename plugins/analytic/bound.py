@@ -22,28 +22,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from sparsemap.primes import divisors
+
 from .actions import PlaceTables
 from .layout import Layout
 
 ROUNDING = 1e-6
 """Densities and shares are rounded to six decimals before computes are counted (7.3)."""
-
-
-def divisors(number: int) -> list[int]:
-    """All divisors, ascending."""
-    found = [1]
-    rest, prime = number, 2
-    while rest > 1:
-        if prime * prime > rest:
-            prime = rest
-        power, more = 1, []
-        while rest % prime == 0:
-            rest //= prime
-            power *= prime
-            more += [d * power for d in found]
-        found += more
-        prime += 1
-    return sorted(found)
 
 
 def _largest(limits: Iterable[int], sizes: Iterable[int]) -> float:

@@ -20,10 +20,10 @@ import numpy as np
 
 from sparsemap.errors import SpecError
 from sparsemap.kinds import Array
+from sparsemap.primes import divisors, prime_factors
 
 from .constant import Constant
 from .dense_traffic import DenseTraffic
-from .factors import prime_factors
 from .prime_factors import PrimeFactors
 
 if TYPE_CHECKING:
@@ -114,9 +114,7 @@ def spatial_bounds(sizes: Array, limit: int) -> Array:
     """All bounds that divide the sizes, with a product of up to `limit`, (n, D) float64; the first is all ones."""
     found = np.ones((1, 0))
     for size in sizes.astype(np.int64).tolist():
-        divisors = np.array([i for i in range(1, min(size, limit) + 1) if size % i == 0], dtype=np.float64)
-        found = np.concatenate(
-            [np.repeat(found, len(divisors), axis=0), np.tile(divisors, len(found))[:, None]], axis=1
-        )
+        factors = np.array([divisor for divisor in divisors(size) if divisor <= limit], dtype=np.float64)
+        found = np.concatenate([np.repeat(found, len(factors), axis=0), np.tile(factors, len(found))[:, None]], axis=1)
         found = found[found.prod(axis=1) <= limit]
     return found

@@ -1,26 +1,12 @@
-"""Arithmetic of dimension sizes: prime factors, and the nearest larger size that factorises well."""
+"""Sizes that factorise well: the nearest one above a size."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from sparsemap.primes import is_prime, prime_factors
 
-@cache
-def prime_factors(size: int) -> tuple[int, ...]:
-    """The prime factors of a size in ascending order: 48 -> (2, 2, 2, 2, 3); 1 has none."""
-    factors, divisor = [], 2
-    while divisor * divisor <= size:
-        while size % divisor == 0:
-            factors.append(divisor)
-            size //= divisor
-        divisor += 1 if divisor == 2 else 2
-    if size > 1:
-        factors.append(size)
-    return tuple(factors)
-
-
-def is_prime(size: int) -> bool:
-    return len(prime_factors(size)) == 1
+__all__ = ["is_prime", "next_composite", "next_smooth", "prime_factors"]
 
 
 def next_composite(size: int, threshold: int) -> int:
