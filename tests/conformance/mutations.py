@@ -1,0 +1,85 @@
+"""Does the comparison notice wrong formulas? Changes one term of the model per section and counts disagreeing cases.
+
+    python tests/conformance/mutations.py
+
+Each mutant is a copy of the project with one line changed; it is compared on every fourth reference case (quirks as the
+evaluator has them, so that every section is exercised). A mutant that no case notices is an error.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MUTANTS = [
+    ("1 box", "nest.py", "width = extent[dim] if c == 1 else c * (extent[dim] - 1.0) + 1.0", "width = c * extent[dim]"),
+    ("4.1 temporal reuse", "traffic.py", "run = np.where(still, run * bound, run)", "run = run"),
+    ("4.1 sliding windows", "traffic.py", "delta = np.where(starts | same, first_delta, words)", "delta = words"),
+    ("4.2 multicast", "traffic.py", "count[rows] -= lost", "pass"),
+    ("4.3 partition", "traffic.py", "part.append(np.floor(part[-1] / (spread / nest.tile_words[t, s])))", "part.append(part[-1])"),
+    ("4.4 first-write elision", "traffic.py", "np.floor(accesses[s] - part[s] + 0.5)", "np.floor(accesses[s] + 0.5)"),
+    ("5.6 empty tiles", "model.py", "active[t][:, rows] *= occupied", "active[t][:, rows] *= 1.0"),
+    ("6.1 fiber length", "ranks.py", "place < width, chosen", "place < width - 1, chosen"),
+    ("6.3 accesses", "ranks.py", "np.ceil(values[0] * ratio)", "np.floor(values[0] * ratio)"),
+    ("6.4 compression", "sparse.py", "read, fill = less(traffic.reads, emptiness), less(traffic.fills, emptiness)", "read, fill = less(traffic.reads, emptiness), traffic.fills.copy()"),
+    ("7.1 leader tile", "actions.py", "region_factor = np.where(grows, bounds, factor)", "region_factor = factor"),
+    ("7.1 shared loops", "actions.py", "extent[d] = np.where(on, np.ceil(extent[d] / (factor / need)), extent[d])", "pass"),
+    ("7.2 nested shares", "sparse.py", "np.where(acts_above, nested, share[:, s])", "share[:, s]"),
+    ("7.2 output reads", "sparse.py", "np.where(is_output, np.ceil(lost), np.floor(lost))", "np.floor(lost)"),
+    ("7.3 computes", "sparse.py", "left = less(left, caught[t])", "left = left"),
+    ("8 bandwidth", "costs.py", "read = read + np.floor(timed_read / word)", "pass"),
+    ("8 rounding of demand", "costs.py", "np.ceil(costs.read / share)", "costs.read / share"),
+    ("9 metadata energy", "costs.py", "np.ceil(amount / width) * cost", "amount / width * cost"),
+    ("10 capacity", "validity.py", "words[s] > limit", "words[s] > limit + 1000"),
+]  # fmt: skip
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(name)
+        for part in ("sparsemap", "plugins", "specs", "tests/conformance"):
+            shutil.copytree(ROOT / part, copy / part)
+        (copy / "sparsemap_plugins").symlink_to("plugins")
+        (copy / "sparsemap_specs").symlink_to("specs")
+        few = copy / "few.jsonl"
+        lines = [line for file in sorted((copy / "tests/conformance").glob("cases-*.jsonl")) for line in file.open()]
+        few.write_text("".join(lines[::4]))
+        unnoticed, usual = 0, 0
+        print(f"{'section':26}{'disagreeing cases':>18} of {len(lines[::4])}")
+        for section, file, right, wrong in [("none", "", "", ""), *MUTANTS]:
+            path = copy / "plugins/analytic" / file
+            text = path.read_text() if file else ""
+            if file and right not in text:
+                print(f"{section:26} its line is no longer there: {right}")
+                unnoticed += 1
+                continue
+            if file:
+                path.write_text(text.replace(right, wrong, 1))
+            count = disagreeing(copy, few)
+            if file:
+                path.write_text(text)
+                unnoticed += count == usual
+            else:
+                usual = count  # rounding noise of family K
+            print(f"{section:26}{count if count >= 0 else 'raises':>18}", flush=True)
+    return 1 if unnoticed else 0
+
+
+def disagreeing(copy: Path, few: Path) -> int:
+    """Cases with a quantity outside the tolerance; -1 if the mutant cannot run."""
+    code = (
+        "import sys, pathlib; sys.path[:0] = ['tests/conformance', '.']\n"
+        "import check; from sparsemap.loading import load\n"
+        f"tallies = check.run([pathlib.Path({str(few)!r})], 'timeloop-v3', None, load())\n"
+        "print(sum(t.cases - t.perfect for t in tallies.values()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=copy, capture_output=True, text=True)
+    return int(done.stdout) if done.returncode == 0 else -1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
