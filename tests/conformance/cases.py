@@ -164,7 +164,7 @@ def _formats(case: Mapping[str, Any], registry: Any) -> tuple[tuple[Format, ...]
     made: dict[tuple[str, float, float], int] = {("U", 0.0, 0.0): 0}
     slots = []
     levels = list(case["hw"]["levels"])
-    sparse = case["sparse"]
+    sparse = case.get("sparse", {})
     for name, tensor in case["workload"]["tensors"].items():
         ranks = sparse.get("ranks", {}).get(name, {})
         loops = _rank_loops(case, tensor)
@@ -191,7 +191,7 @@ def _formats(case: Mapping[str, Any], registry: Any) -> tuple[tuple[Format, ...]
 def build(case: Mapping[str, Any], registry: Any, quirks: str = "timeloop-v3") -> tuple[Problem, Designs]:
     """The problem and the single design of a case; `Rejected` if its rank lists do not fit its loops."""
     formats, slots = _formats(case, registry)
-    sparse = case["sparse"]
+    sparse = case.get("sparse", {})
     mechanism = CaseMechanism(
         name="case", actions=sparse.get("actions", {}), compute=sparse.get("compute", "none") or "none"
     )

@@ -19,7 +19,7 @@ MUTANTS = [
     ("1 box", "nest.py", "width = extent[dim] if c == 1 else c * (extent[dim] - 1.0) + 1.0", "width = c * extent[dim]"),
     ("4.1 temporal reuse", "traffic.py", "run = np.where(still, run * bound, run)", "run = run"),
     ("4.1 sliding windows", "traffic.py", "delta = np.where(starts | same, first_delta, words)", "delta = words"),
-    ("4.2 multicast", "traffic.py", "count[rows] -= lost", "pass"),
+    ("4.2 multicast", "traffic.py", "distinct = distinct * spatial[rank[0][0]]", "pass"),
     ("4.3 partition", "traffic.py", "part.append(np.floor(part[-1] / (spread / nest.tile_words[t, s])))", "part.append(part[-1])"),
     ("4.4 first-write elision", "traffic.py", "np.floor(accesses[s] - part[s] + 0.5)", "np.floor(accesses[s] + 0.5)"),
     ("5.6 empty tiles", "model.py", "active[t][:, rows] *= occupied", "active[t][:, rows] *= 1.0"),
