@@ -20,7 +20,7 @@ import numpy as np
 from sparsemap import DensityModel, Occupancy
 from sparsemap.errors import SpecError
 
-from .hypergeometric import Array, none, none_many, table
+from .hypergeometric import Array, none, none_many, none_real, table
 from .uniform import volume
 
 
@@ -72,6 +72,18 @@ class BlockOccupancy(Occupancy):
         touched, inner = self._touched(tile), self._touched(sub_tile)
         j = np.rint(np.asarray(k) * (touched / volume(tile))).astype(np.int64)
         return none_many(touched, min(inner, touched), j)
+
+    def grain(self, tile: tuple[int, ...]) -> int:
+        """Words per block; 0 where occupancies are rounded."""
+        words, touched = volume(tile), self._touched(tile)
+        return 0 if words % touched else words // touched
+
+    def empty_within_real(self, sub_tiles: Array, tiles: Array, k: Array) -> Array:
+        touched, inner = (
+            np.minimum((-(-x // np.array(self.block))).prod(axis=1), self.blocks).astype(np.float64)
+            for x in (tiles, sub_tiles)
+        )
+        return none_real(touched, np.minimum(inner, touched), k * (touched / tiles.prod(axis=1)))
 
     def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
         touched = self._touched(tile)

@@ -4,8 +4,9 @@ Notation: `total` words of which `marked` are nonzero, `taken` words are looked 
 symmetric in `marked` and `taken`, and the conditional P0(n'|n,k) is `none(n, n', k)`: of the n words of a tile, n' form
 the sub-tile and k are nonzero.
 
-Everything is formed in `np.longdouble` and rounded once, so results are (nearly always) the correctly rounded doubles
-where longdouble has 64 bits of mantissa. Where it is a plain double, errors are around 1e-13.
+Everything but `none_real` and very wide tables is formed in `np.longdouble` and rounded once, so results are (nearly
+always) the correctly rounded doubles where longdouble has 64 bits of mantissa. Where it is a plain double, errors are
+around 1e-13.
 """
 
 from __future__ import annotations
@@ -19,35 +20,43 @@ Long = np.longdouble
 
 WHOLE = 256
 """Supports up to this many occupancies are tabulated completely."""
-LONGEST = 1 << 16
+LONGEST = 1 << 11
 """The most occupancies in a table; wider windows are sampled at equal steps .."""
-SAMPLES = 1 << 14
-""".. with this many samples."""
+SAMPLES = 1 << 10
+""".. with up to this many samples."""
 FACTORS = 512
 """Up to this many factors are multiplied; beyond, the closed form is cheaper and more accurate."""
 EXPONENT = 55.0
 """exp(-55) = 1e-24 bounds the probability left out on each side of a window."""
-_SERIES = np.array([1 / (Long(j) * (j + 1)) for j in range(20, 0, -1)])
+_SERIES = {
+    np.dtype(Long): np.array([1 / (Long(j) * (j + 1)) for j in range(20, 0, -1)]),
+    np.dtype(float): np.array([1 / (j * (j + 1)) for j in range(15, 0, -1)]),
+}
 _UNDERFLOW = -800.0  # exp of this is 0 in double
+_INVISIBLE = -40.0  # exp of this, 4e-18, leaves 1 as it is
 
 
 def _excess(u):
     """1 + (1-u) log(1-u) / u = sum u^j / (j(j+1)), without cancellation for small u; scalars or arrays, 0 < u < 1."""
-    series = _SERIES[0]
-    for factor in _SERIES[1:]:
-        series = series * u + factor
-    return np.where(u < 0.1, series * u, 1 + (1 - u) * np.log1p(-u) / u)
+    factors = _SERIES[u.dtype]
+    series = factors[0]
+    for factor in factors[1:]:
+        series = series * u
+        series += factor
+    small = u < 0.1
+    return series * u if small.all() else np.where(small, series * u, 1 + (1 - u) * np.log1p(-u) / u)
 
 
 def _log_none(total, marked, taken):
-    """log of `none` by the Euler-Maclaurin sum of log((N-M-i)/(N-i)) over i < m.
+    """log of `none` by the Euler-Maclaurin sum of log((N-M-i)/(N-i)) over i < m; longdouble or float64.
 
     With a = N-M+1/2 and b = N+1/2 the integral is m (log(1-M/b) + e(m/b) - e(m/a)), e = `_excess`: no differences of
     large numbers. The next terms are in 1/(a-m): their error is below 1e-19 where a-m >= 256.
     """
-    a, b = total - marked + Long(0.5), total + Long(0.5)
-    inside = taken * (np.log1p(-marked / b) + _excess(taken / b) - _excess(taken / a))
-    first = second = third = Long(0)
+    a, b = total - marked + 0.5, total + 0.5
+    upper, lower = _excess(np.stack([taken / b, taken / a]))
+    inside = taken * (np.log1p(-marked / b) + upper - lower)
+    first = second = third = 0.0
     for sign, y in ((1, a - taken), (-1, b - taken), (-1, a), (1, b)):
         inverse = sign / y
         square = inverse * inverse
@@ -68,25 +77,74 @@ def none(total: int, marked: int, taken: int) -> np.longdouble:
     return np.exp(_log_none(Long(total), Long(many), Long(few)))
 
 
-def none_many(total: int, marked: Array | int, taken: Array | int) -> Array:
+def none_many(total: Array | int, marked: Array | int, taken: Array | int) -> Array:
     """`none` for arrays of equal length, float64."""
-    marked, taken = np.broadcast_arrays(np.asarray(marked, np.int64), np.asarray(taken, np.int64))
+    return _none_many(total, marked, taken).astype(np.float64)
+
+
+def _none_many(total: Array | int, marked: Array | int, taken: Array | int) -> Array:
+    total, marked, taken = np.broadcast_arrays(*(np.asarray(x, np.int64) for x in (total, marked, taken)))
     few, many = np.minimum(marked, taken), np.maximum(marked, taken)
-    closed = (few > 0) & (few + many <= total - 256)
-    result = np.where(few > 0, 0.0, 1.0)
-    result[closed] = np.exp(_log_none(Long(total), many[closed].astype(Long), few[closed].astype(Long)))
-    for i in np.flatnonzero(~closed & (few > 0) & (few + many <= total)):
-        result[i] = none(total, int(many[i]), int(few[i]))
+    result = np.where(few > 0, Long(0), Long(1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.flatnonzero((few > 0) & (few + many <= total) & (few * np.log1p(-many / total) >= _UNDERFLOW))
+    total, few, many = total[left], few[left], many[left]
+    closed = few + many <= total - 256
+    found = np.empty(len(left), Long)
+    found[closed] = np.exp(_log_none(*(x[closed].astype(Long) for x in (total, many, few))))
+    for i in np.flatnonzero(~closed):
+        found[i] = none(int(total[i]), int(many[i]), int(few[i]))
+    result[left] = found
     return result
 
 
-def none_run(total: int, marked: int, first: int, count: int) -> Array:
-    """`none(total, marked, k)` for k = first, first+1, ..: a start and the ratios (N-M-k)/(N-k), float64."""
-    k = np.arange(first, first + count - 1)
-    ratios = np.empty(count, Long)
-    ratios[0] = none(total, marked, first)
-    np.divide(np.maximum(total - marked - k, 0), (total - k).astype(Long), out=ratios[1:])
-    return np.cumprod(ratios, out=ratios).astype(np.float64)
+def none_real(total: Array, marked: Array, taken: Array) -> Array:
+    """`none` in double for arrays of equal length, where `taken` need not be whole: gamma functions for factorials.
+
+    Relative error below 1e-12; what is below e^-40 may be 0.
+    """
+    few, many = np.minimum(marked, taken), np.maximum(marked, taken)
+    result = np.where(few > 0, 0.0, 1.0)
+    room = total - few - many
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seen = (few > 0) & (room >= 0) & (few * np.log1p(-many / total) > _INVISIBLE)
+    closed = np.flatnonzero(seen & (room >= 64))
+    result[closed] = np.exp(_log_none(total[closed], many[closed], few[closed]))
+    for i in np.flatnonzero(seen & (room < 64)):
+        j = np.arange(marked[i])
+        result[i] = ((total[i] - taken[i] - j) / (total[i] - j)).prod()
+    return result
+
+
+def none_runs(total: Array, marked: Array, first: Array, count: Array) -> Array:
+    """`none(total, marked, k)` for k = first, first+1, .., `count` of them, run after run in one array; float64.
+
+    Each run is a start and its ratios P0(k+1)/P0(k) = (N-M-k)/(N-k); runs of similar length are formed together.
+    """
+    count = np.asarray(count, np.int64)
+    start = _none_many(total, marked, first)
+    ends = np.cumsum(count)
+    result = np.empty(ends[-1] if len(ends) else 0)
+    order = np.argsort(count, kind="stable")
+    sizes = count[order]
+    low = int(np.searchsorted(sizes, 0, "right"))
+    while low < len(order):
+        high = int(np.searchsorted(sizes, max(2 * int(sizes[low]), 16), "right"))
+        high = min(high, low + max(1, (1 << 16) // int(sizes[high - 1])))
+        some, longest = order[low:high], int(sizes[high - 1])
+        k = np.arange(longest - 1) + first[some, None]
+        ratios = np.empty((len(some), longest), Long)
+        ratios[:, 0] = start[some]
+        np.divide(
+            np.maximum((total - marked)[some, None] - k, 0),
+            np.maximum(total[some, None] - k, 1).astype(Long),
+            out=ratios[:, 1:],
+        )
+        runs = np.cumprod(ratios, axis=1, out=ratios).astype(np.float64)
+        inside = np.arange(longest) < sizes[low:high, None]
+        result[((ends - count)[some, None] + np.arange(longest))[inside]] = runs[inside]
+        low = high
+    return result
 
 
 def table(total: int, marked: int, taken: int) -> tuple[Array, Array]:
@@ -94,8 +152,11 @@ def table(total: int, marked: int, taken: int) -> tuple[Array, Array]:
 
     Ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) outwards from the mode, normalised. More than 256 possible k:
     only those within t of the mode, exp(-t^2 / (2 (variance + t/3))) = 1e-24 (Bernstein's bound of what is left out). A
-    window of more than 65536 k (variance above 1e7) is sampled at equal steps, each k standing for its neighbours; the
-    equal-step sum over so smooth a peak is exact to rounding, and a single P to about 1e-9.
+    window of more than 2048 k (variance above 9000) is sampled at equal steps s, each k standing for its neighbours:
+
+        log P(k+s) - log P(k) = sum of the s log ratios between = s f(mid) + (s^3 - s)/24 f''(mid)
+
+    The equal-step sum over so smooth a peak is exact to rounding, and a single P to about 1e-9.
     """
     least, most = max(0, taken + marked - total), min(taken, marked)
     if least == most:
@@ -106,20 +167,20 @@ def table(total: int, marked: int, taken: int) -> tuple[Array, Array]:
         share = taken / total
         variance = marked * share * (1 - share) * ((total - marked) / max(total - 1, 1))
         reach = math.ceil(EXPONENT / 3 + math.sqrt(EXPONENT**2 / 9 + 2 * EXPONENT * variance)) + 1
-        step = 1 + 2 * reach // SAMPLES if 2 * reach > LONGEST else 1
+        step = (1 + 2 * reach // SAMPLES) | 1 if 2 * reach > LONGEST else 1  # odd: samples on both sides of all edges
         least, most = max(least, mode - reach // step * step), min(most, mode + reach // step * step)
     below, above = (mode - least) // step, (most - mode) // step
     k = mode + step * np.arange(-below, above + 1)
-    p = np.empty(len(k), Long)
-    p[below] = 1
     near = k[:-1] + Long(step - 1) / 2 if step > 1 or total >= 1 << 31 else k[:-1]
     up = (marked - near) * (taken - near)
     down = (near + 1) * (near + (total - marked - taken + 1))
     if step > 1:
-        ratio = np.exp(step * np.log(up / down))
-        np.cumprod(ratio[below:], out=p[below + 1 :])
-        p[:below] = np.cumprod(1 / ratio[:below][::-1])[::-1]
+        slope = step * np.log1p(((up - down) / down).astype(np.float64))
+        slope[1:-1] += (1 - step**-2) / 24 * np.diff(slope, 2)
+        p = np.exp(np.concatenate([-np.cumsum(slope[:below][::-1])[::-1], [0.0], np.cumsum(slope[below:])]))
     else:
+        p = np.empty(len(k), Long)
+        p[below] = 1
         np.cumprod(up[below:] / down[below:].astype(Long), out=p[below + 1 :])
         p[:below] = np.cumprod(down[:below][::-1] / up[:below][::-1].astype(Long))[::-1]
     probability = (p / p.sum()).astype(np.float64)

@@ -57,6 +57,12 @@ class StructuredOccupancy(Occupancy):
         """P(0) of x = n' * (k/n)."""
         return np.maximum(1 - volume(sub_tile) * (np.asarray(k) / volume(tile)), 0.0)
 
+    def empty_within_many(
+        self, sub_tiles: Array, tiles: Array, k: Array, counts: Array, quirks: frozenset[str] = frozenset()
+    ) -> Array:
+        words = np.repeat(volumes(tiles).astype(np.float64), counts)
+        return np.maximum(1 - np.repeat(volumes(sub_tiles).astype(np.float64), counts) * (k / words), 0.0)
+
     def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
         """floor(x); with "Q3" floor((floor(x)/n)*n), which rounding makes smaller by one for some n."""
         low, words = math.floor(self._expected(tile)), volume(tile)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemap import DensityModel, Occupancy
 
-from .hypergeometric import Array, none, none_many, none_run, table
+from .hypergeometric import Array, none, none_many, none_real, none_runs, table
 
 
 def volume(tile: tuple[int, ...]) -> int:
@@ -52,19 +52,39 @@ class UniformOccupancy(Occupancy):
         self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
     ) -> Array:
         """P0(n'|n,k) = C(n-k,n') / C(n,n')."""
-        sub, words = volume(sub_tile), volume(tile)
         k = np.asarray(k)
-        if sub >= words:
-            return np.where(k > 0, 0.0, 1.0)
-        if sub == 1:
-            return (words - k) / words
-        if not k.size:
-            return np.zeros(0)
-        k = k.astype(np.int64, copy=False)
-        first, last = int(k[0]), int(k[-1])
-        if last - first == len(k) - 1:
-            return none_run(words, sub, first, len(k))
-        return none_many(words, sub, k)
+        return self.empty_within_many(np.array([[volume(sub_tile)]]), np.array([[volume(tile)]]), k, np.array([k.size]))
+
+    def empty_within_many(
+        self, sub_tiles: Array, tiles: Array, k: Array, counts: Array, quirks: frozenset[str] = frozenset()
+    ) -> Array:
+        """Consecutive k by ratios, others one by one, both in extended precision."""
+        subs, words = volumes(sub_tiles), volumes(tiles)
+        last = np.cumsum(counts) - 1
+        first = last - counts + 1
+        inside = (subs > 1) & (subs < words) & (counts > 0)
+        run = inside & (counts > 1)
+        run[run] = (k[last[run]] - k[first[run]]) == (last - first)[run]
+        pair = np.repeat(np.arange(len(counts)), counts)
+        sub, word = subs[pair], words[pair]
+        result = np.where(sub >= word, np.where(k > 0, 0.0, 1.0), (word - k) / word)
+        if run.any():
+            result[run[pair]] = none_runs(words[run], subs[run], k[first[run]].astype(np.int64), counts[run])
+        rest = (inside & ~run)[pair]
+        if rest.any():
+            result[rest] = none_many(word[rest], sub[rest], k[rest].astype(np.int64))
+        return result
+
+    def grain(self, tile: tuple[int, ...]) -> int:
+        return 1
+
+    def empty_within_real(self, sub_tiles: Array, tiles: Array, k: Array) -> Array:
+        """(n-n')! (n-k)! / (n! (n-n'-k)!), and (n-k)/n for n' = 1."""
+        sub, words = volumes(sub_tiles).astype(np.float64), volumes(tiles).astype(np.float64)
+        result = (words - k) / words
+        some = np.flatnonzero(sub != 1.0)
+        result[some] = none_real(words[some], np.minimum(sub, words)[some], k[some])
+        return result
 
     def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
         """max(0, n+r-N); with "Q3" what the evaluator gets by forming it in unsigned integers and doubles."""

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparsemap_plugins.densities import Uniform, hypergeometric
+from sparsemap_plugins.densities import Structured, Uniform, hypergeometric
+
+from sparsemap.kinds import Occupancy
 
 Q3 = frozenset({"Q3"})
 
@@ -141,8 +143,9 @@ def test_huge_tiles_stay_small(words):
     k, p = occupancy.distribution((words // 2,))
     assert len(k) <= 70_000
     assert abs(p.sum() - 1) < 1e-14
-    assert p @ (k - words / 4.0) / math.sqrt(words) == pytest.approx(0, abs=1e-9)
-    assert p @ (k - words / 4.0) ** 2 == pytest.approx(words / 16, rel=1e-9)
+    off = (k - words // 4).astype(float)
+    assert p @ off / math.sqrt(words) == pytest.approx(0, abs=1e-9)
+    assert p @ off**2 == pytest.approx(words / 16, rel=1e-9)
     assert occupancy.empty((words // 2,)) == 0
     assert occupancy.empty((40,)) == pytest.approx(0.5**40, rel=1e-9)
 
@@ -172,6 +175,33 @@ def test_scattered_occupancies_equal_consecutive_ones():
     assert ulps(occupancy.empty_within((30,), (1000,), k[picked].astype(float)), whole[picked]) <= 2
     assert occupancy.empty_within((30,), (1000,), np.zeros(0)).shape == (0,)
     assert occupancy.empty_within((1000,), (1000,), np.array([0, 1])).tolist() == [1, 0]
+
+
+def test_double_precision_between_whole_numbers():
+    rng = np.random.default_rng(6)
+    total = (10 ** rng.uniform(2, 12, 5000)).astype(np.int64)
+    marked = 1 + (total * rng.random(5000) ** 6).astype(np.int64)
+    taken = np.minimum(total, 1 + (30 * total / marked * rng.random(5000)).astype(np.int64))
+    exact = hypergeometric.none_many(total, marked, taken)
+    found = hypergeometric.none_real(*(x.astype(float) for x in (total, marked, taken)))
+    assert found == pytest.approx(exact, rel=1e-12, abs=5e-18)
+    # (n-n')! (n-k)! / (n! (n-n'-k)!) with Gamma functions in place of factorials
+    for n, sub, k in ((30, 4, 7.5), (2000, 12, 31.25), (100, 90, 2.5), (70, 1, 0.75)):
+        log = sum(sign * math.lgamma(x + 1) for sign, x in ((1, n - sub), (1, n - k), (-1, n), (-1, n - sub - k)))
+        found = hypergeometric.none_real(*(np.array([float(x)]) for x in (n, sub, k)))
+        assert found[0] == pytest.approx(math.exp(log), rel=1e-10)
+
+
+@pytest.mark.parametrize("model", [Uniform(density=0.2), Structured(density=0.3)])
+def test_many_pairs_at_once(model):
+    occupancy, rng = model.occupancy((4096,)), np.random.default_rng(7)
+    tiles = 2 ** rng.integers(0, 12, (200, 1))
+    subs = np.maximum(tiles // 2 ** rng.integers(0, 6, (200, 1)), 1)
+    parts = [np.sort(rng.choice(int(t) + 1, min(int(t) + 1, rng.integers(0, 5)), replace=False)) for t in tiles[:, 0]]
+    parts[::2] = [np.arange(int(t) // 4, int(t) // 2 + 1) for t in tiles[::2, 0]]
+    counts = np.array([len(part) for part in parts])
+    many = occupancy.empty_within_many(subs, tiles, np.concatenate(parts), counts)
+    assert np.array_equal(many, Occupancy.empty_within_many(occupancy, subs, tiles, np.concatenate(parts), counts))
 
 
 def test_fast_enough():
