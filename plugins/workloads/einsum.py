@@ -24,6 +24,8 @@ from .notation import Access, Einsum
 
 LIMIT = 2**63
 """Products of sizes are counted in int64."""
+WORDS = 2**53
+"""Words of tensors and tiles are counted in float64, which holds every whole number up to here."""
 DENSE = 1 - 1e-9
 """From this density on an output counts as dense."""
 
@@ -115,8 +117,8 @@ class EinsumWorkload(Workload):
         if math.prod(self.dims.values()) >= LIMIT:
             yield "dims", "multiply up to 2^63 or more, which is too large to be counted"
         for access in self.parsed.accesses:
-            if math.prod(self._shape(access)) >= LIMIT:
-                yield "dims", f"make tensor '{access.name}' 2^63 words or larger, which is too large to be counted"
+            if math.prod(self._shape(access)) >= WORDS:
+                yield "dims", f"make tensor '{access.name}' 2^53 words or larger, which is too large to be counted"
 
 
 def spread(density: float) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def test_a_sliding_window_can_overflow_before_its_sizes_do():
         einsum="Z[p] = P[4000000000*p + r, 4000000000*p2 + r2] * Q[p2, r, r2]",
         dims={"p": 9, "p2": 9, "r": 2, "r2": 2},
     )
-    assert lines == ["w.toml: dims: make tensor 'P' 2^63 words or larger, which is too large to be counted"]
+    assert lines == ["w.toml: dims: make tensor 'P' 2^53 words or larger, which is too large to be counted"]
 
 
 def test_a_wrong_density_is_told_with_the_file_of_the_workload():
