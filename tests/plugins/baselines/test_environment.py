@@ -1,9 +1,11 @@
 """The game of editing designs, and its gymnasium environment."""
 
+import sys
 import warnings
 
 import numpy as np
 import pytest
+from sparsemap_plugins.baselines import extras
 from sparsemap_plugins.baselines.edits import DECADES, Edits
 from toy_problem import toy_problem
 
@@ -86,3 +88,13 @@ def test_an_unknown_mode_is_told():
     pytest.importorskip("gymnasium", reason="needs gymnasium of the extra 'baselines'")
     with pytest.raises(sparsemap.SearchError, match="expected one of edit, whole"):
         sparsemap.gym_env(toy_problem(), mode="gene")
+
+
+def test_without_gymnasium_the_line_to_type_is_told(monkeypatch):
+    def absent(module):
+        raise ModuleNotFoundError(f"No module named '{module}'", name=module)
+
+    monkeypatch.setattr(extras, "import_module", absent)
+    monkeypatch.delitem(sys.modules, "sparsemap_plugins.baselines.environment", raising=False)
+    with pytest.raises(sparsemap.SearchError, match=r"needs the package 'gymnasium'.*sparsemap\[baselines\]"):
+        sparsemap.gym_env(toy_problem())
