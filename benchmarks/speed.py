@@ -202,7 +202,8 @@ def table(title: str, head: list[str], rows: list[list[str]]) -> str:
     sizes = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
 
     def line(cells: list[str]) -> str:
-        return "| " + " | ".join(c.ljust(s) if i == 0 else c.rjust(s) for i, (c, s) in enumerate(zip(cells, sizes, strict=True))) + " |"
+        padded = [c.rjust(s) if i else c.ljust(s) for i, (c, s) in enumerate(zip(cells, sizes, strict=True))]
+        return "| " + " | ".join(padded) + " |"
 
     rule = "|" + "|".join("-" * (s + 1) + (":" if i else "-") for i, s in enumerate(sizes)) + "|"
     return "\n".join([f"### {title}", "", line(head), rule, *(line(row) for row in rows), ""])
@@ -231,19 +232,26 @@ def main() -> None:
     rows = speeds(registry, seconds, batches)
     for row in rows:
         row.append(f"{float(row[3].replace(',', '')) / unit * 1e3:.2f}")
-    head = ["designs per second and core", "batch", "decode", "decode + evaluate, random", "mostly valid", "random, per 1000 elements of the kernel"]
+    head = ["designs per second and core", "batch", "decode", "decode + evaluate, random", "mostly valid"]
+    head.append("random, per 1000 elements of the kernel")
     show(table("Warm", head, rows))
-    cold_rows = [
-        [f"{w} on {h}", f"{cold(w, h, False):,.0f}", f"{cold(w, h, True):,.0f}"] for w, h in PROBLEMS
-    ]
-    show(table("Cold: the first 20,000 designs of a fresh process", ["designs per second", "random", "whole search"], cold_rows))
+    cold_rows = [[f"{w} on {h}", f"{cold(w, h, False):,.0f}", f"{cold(w, h, True):,.0f}"] for w, h in PROBLEMS]
+    head = ["designs per second", "random", "whole search"]
+    show(table("Cold: the first 20,000 designs of a fresh process", head, cold_rows))
     show(table("Where the time goes, mm3 on cloud, mostly valid designs", ["module", "share"], stages(registry)))
-    show(table("How speed changes with the problem", ["mostly valid designs, batch 4,096", "designs/s"], growth(registry, seconds)))
+    show(
+        table(
+            "How speed changes with the problem",
+            ["mostly valid designs, batch 4,096", "designs/s"],
+            growth(registry, seconds),
+        )
+    )
     show(table("Start-up, processor time", ["step", "seconds"], startup()))
     show(table("Peak memory", ["process", "memory"], peak_memory()))
     if options.markdown is not None:
         options.markdown.parent.mkdir(parents=True, exist_ok=True)
-        options.markdown.write_text("\n".join(["# Speed", "", "`python benchmarks/speed.py --markdown FILE` wrote this.", "", *parts]))
+        title = ["# Speed", "", "`python benchmarks/speed.py --markdown FILE` wrote this.", ""]
+        options.markdown.write_text("\n".join([*title, *parts]))
 
 
 if __name__ == "__main__":

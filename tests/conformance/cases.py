@@ -1,4 +1,4 @@
-"""Reference cases (see FORMAT in README.md of this folder) as problems and designs of SparseMap, and results in the cases' shape."""
+"""Reference cases as problems and designs of SparseMap, and results in the shape of the cases' `ref`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _hardware(case: Mapping[str, Any]) -> Hardware:
     for i, (name, level) in enumerate(hw["levels"].items()):
         inner = hw["levels"][names[i + 1]] if i + 1 < len(names) else hw["mac"]
         fanout = inner["instances"] // level["instances"]
-        energy = {action: 0.0 for action in ACTIONS}
+        energy = dict.fromkeys(ACTIONS, 0.0)
         energy |= {k: float(v) for k, v in level["energy"].items()}
         energy = {k: energy.get(k, 0.0) for k in [*energy, "read", "write", "metadata_read", "metadata_write"]}
         table: dict[str, Any] = {
@@ -169,7 +169,9 @@ def _formats(case: Mapping[str, Any], registry: Any) -> tuple[tuple[Format, ...]
         ranks = sparse.get("ranks", {}).get(name, {})
         loops = _rank_loops(case, tensor)
         top = ranks.get(levels[0], [])
-        _check_ranks(ranks, loops, [level for level in levels if name not in case["mapping"].get("bypass", {}).get(level, [])])
+        _check_ranks(
+            ranks, loops, [level for level in levels if name not in case["mapping"].get("bypass", {}).get(level, [])]
+        )
         if not top:
             top = [["U", 0, 0]] * len(loops)
         slots.append([made.setdefault((f, float(m), float(p)), len(made)) for f, m, p in top])
@@ -353,9 +355,7 @@ def _reject(problem: Problem, evaluation: Any, mapping: Mapping[str, Any]) -> di
     row = needed.get(first)
     if reason == "fanout":
         # loops where nothing fans out have no level to name; otherwise all spatial loops are held against the MACs
-        products = {
-            m.storage: np.prod([n for _, n in mapping[m.name]]) for m in problem.mapping_levels if m.spatial
-        }
+        products = {m.storage: np.prod([n for _, n in mapping[m.name]]) for m in problem.mapping_levels if m.spatial}
         alone = any(problem.levels[s].fanout == 1 and n > 1 for s, n in products.items())
         total = _number(np.prod([float(n) for n in products.values()]))
         if not alone:

@@ -35,7 +35,9 @@ def main() -> None:
     rows = [json.loads(line) for file in options.files for line in file.read_text().splitlines()]
     fixed = [cases.evaluate(case, registry, "none") for case in rows]
     touched = np.zeros(len(rows), dtype=bool)
-    print(f"| {'quirk':5} | {'cases':>5} | {'energy, median':>14} | {'energy, most':>12} | {'cycles, most':>12} | what |")
+    print(
+        f"| {'quirk':5} | {'cases':>5} | {'energy, median':>14} | {'energy, most':>12} | {'cycles, most':>12} | what |"
+    )
     print("|-------|------:|---------------:|-------------:|-------------:|------|")
     for name, text in QUIRKS.items():
         with_quirk = [cases.evaluate(case, registry, name) for case in rows]
