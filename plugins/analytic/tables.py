@@ -312,7 +312,7 @@ class TensorTables:
         `box` is the rank's tile, `below` the tile of one position, `above` the number of fibers in the whole tile,
         `offset` the words an offset of this rank must be able to name.
         """
-        numbers = [*tile, *box, *below, length, above, formats, drop_empty]
+        numbers = [*tile, *box, *below, length, above, formats, offset, drop_empty]
 
         def fill(rows: Array) -> Array:
             self._trim()
