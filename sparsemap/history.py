@@ -81,9 +81,7 @@ class Archive:
     front: Front = attrs.field(factory=Front)
     """The best trade-offs between several objectives; empty where there is one."""
 
-    def add(
-        self, genomes: Array, scores: Array, evaluation: Evaluation | None, values: Array | None = None
-    ) -> None:
+    def add(self, genomes: Array, scores: Array, evaluation: Evaluation | None, values: Array | None = None) -> None:
         """Takes in one evaluated batch: (n, G), (n,) and, where they are known, the evaluation behind the scores, and
         the values (n, M) of several objectives."""
         valid = evaluation.valid if evaluation is not None else np.isfinite(scores)

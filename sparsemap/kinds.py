@@ -382,9 +382,7 @@ class Segment(Piece):
         """
         return neighbours(genes, self.genes(problem), rng)
 
-    def repair(
-        self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
-    ) -> Array:
+    def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """Genes changed as little as possible where they are known to make a design invalid, (g, B) -> (g, B).
 
         `columns` is the decoded genome, batch last; where segments depend on each other, earlier ones are repaired.

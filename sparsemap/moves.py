@@ -1,11 +1,11 @@
 """What evolutionary searchers share: moves that the segments offer, crossing, neighbourhoods, and what was proposed.
 
-    moves, known = Moves(space), Seen()
-    children, used = moves.vary(cross(space, first, second, rng), rng)
-    children = space.repair(children, rng)
-    fresh = known.new(children)
-    scored = yield children[fresh]
-    moves.learn(used[fresh[: len(scored)]], scored.scores < bar)
+moves, known = Moves(space), Seen()
+children, used = moves.vary(cross(space, first, second, rng), rng)
+children = space.repair(children, rng)
+fresh = known.new(children)
+scored = yield children[fresh]
+moves.learn(used[fresh[: len(scored)]], scored.scores < bar)
 """
 
 from __future__ import annotations

@@ -171,9 +171,7 @@ class Problem:
             memory: Any = self.registry.build("memory-level", entries, file, path)
             word_bits = memory.word_bits or spec.word_bits
 
-            def capacity(
-                key: str, memory: Any = memory, bits: int = word_bits, path: str = path
-            ) -> float | None:
+            def capacity(key: str, memory: Any = memory, bits: int = word_bits, path: str = path) -> float | None:
                 value = getattr(memory, key)
                 if value is None:
                     return None
@@ -183,9 +181,7 @@ class Problem:
                 value = getattr(memory, key)
                 if value is None:
                     return None
-                return _unit(
-                    units.bandwidth_words_per_cycle, value, clock, bits, file=file, path=f"{path}.{key}"
-                )
+                return _unit(units.bandwidth_words_per_cycle, value, clock, bits, file=file, path=f"{path}.{key}")
 
             levels.append(
                 Level(

@@ -64,7 +64,9 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
     return Costs(spent, read, written, bits)
 
 
-def level_cycles(layout: Layout, costs: Costs, used: Array, active: Array, compute_cycles: Array) -> tuple[Array, Array]:
+def level_cycles(
+    layout: Layout, costs: Costs, used: Array, active: Array, compute_cycles: Array
+) -> tuple[Array, Array]:
     """Cycles (S, B) that each level needs and its slowdown; `active` (T, S, B) instances expected in use of `used` (S, B)."""
     busy = np.where(compute_cycles > 0.0, compute_cycles, 1.0)
     alive = active > 0.0

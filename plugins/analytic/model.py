@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap.designs import Designs
 from sparsemap.errors import SpecError
 from sparsemap.evaluation import Evaluation
 from sparsemap.kinds import CostModel
-from sparsemap.designs import Designs
 from sparsemap.problem import Problem
 
 from .actions import NONE, PlaceTables, removals
@@ -45,7 +45,7 @@ QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS)}
 
 
 def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    names = QUIRK_SETS.get(value, None) if isinstance(value, str) else frozenset(value)
+    names = QUIRK_SETS.get(value) if isinstance(value, str) else frozenset(value)
     if names is None:
         names = frozenset([value])
     wrong = sorted(set(names) - set(QUIRKS))
@@ -86,7 +86,9 @@ class AnalyticModel(CostModel):
         )
 
     def _bound(self, problem: Problem) -> _Bound:
-        return problem.remember((AnalyticModel, self.quirks), lambda: _Bound(problem, frozenset(_quirk_set(self.quirks))))
+        return problem.remember(
+            (AnalyticModel, self.quirks), lambda: _Bound(problem, frozenset(_quirk_set(self.quirks)))
+        )
 
 
 class _Bound:
@@ -129,7 +131,9 @@ class _Bound:
             fitting = np.arange(rows.size) if detail else np.flatnonzero(left == 0)
             if fitting.size:
                 if fitting.size < rows.size:
-                    bounds, order, slots, genes, packed = (x[..., fitting] for x in (bounds, order, slots, genes, packed))
+                    bounds, order, slots, genes, packed = (
+                        x[..., fitting] for x in (bounds, order, slots, genes, packed)
+                    )
                     nest = Nest(self.layout, bounds, order)
                     rows, words = rows[fitting], words[..., fitting]
                 values = self._costs(nest, slots, genes, packed, words, found[rows], extra)

@@ -46,9 +46,7 @@ class GateSkip(Segment):
     def encode(self, designs: Designs, problem: Problem) -> Array:
         return encode_choices(designs.columns["mechanisms"], self._names(problem), self.candidates)
 
-    def repair(
-        self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
-    ) -> Array:
+    def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""
         if "formats" not in columns:
             return genes

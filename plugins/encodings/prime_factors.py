@@ -112,9 +112,7 @@ class PrimeFactors(Segment):
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         return vary_tiling(genes, self._factors(problem)[0], len(problem.mapping_levels), rng)
 
-    def repair(
-        self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
-    ) -> Array:
+    def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         return repair_tiling(genes, problem, columns, *self._factors(problem), rng)
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:

@@ -76,9 +76,7 @@ class RankFormats(Segment):
         changed[chosen, :, rows] = mine.T
         return changed.reshape(genes.shape)
 
-    def repair(
-        self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
-    ) -> Array:
+    def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """An uncompressed format below a compressed one is invalid: the slots above it become its like.
 
         The innermost slot stays, so that a tensor remains compressed or not.

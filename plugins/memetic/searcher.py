@@ -100,9 +100,7 @@ class Memetic(Searcher):
         children, used = moves.vary(children, rng)
         return space.repair(children, rng), used
 
-    def _descend(
-        self, space: Space, rng: np.random.Generator, parents: Scored, size: int, known: Seen
-    ) -> Proposals:
+    def _descend(self, space: Space, rng: np.random.Generator, parents: Scored, size: int, known: Seen) -> Proposals:
         """Sweeps all single-gene neighbours of the best design until none is better."""
         while True:
             around = neighbourhood(space, parents.genomes[0])
