@@ -1,0 +1,56 @@
+"""How the figures look: one size of type, colours that colour-blind readers can tell apart, thin axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#F0E442")
+"""Okabe and Ito's palette, the darkest and most different first."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "svg.hashsalt": "sparsemap",
+    "svg.fonttype": "none",
+}
+
+
+def save(draw: Callable[[], Figure], folder: Path, name: str) -> list[Path]:
+    """Draws and writes PNG and SVG; the same data give the same bytes."""
+    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+    with mpl.rc_context(STYLE):
+        backend = mpl.get_backend()
+        plt.switch_backend("agg")
+        figure = draw()
+        for path in paths:
+            figure.savefig(path, dpi=180, bbox_inches="tight", metadata={"Date": None} if path.suffix == ".svg" else {})
+        plt.close(figure)
+        plt.switch_backend(backend)
+    return paths
+
+
+def plain_log(axis: Axis, steps: tuple[float, ...] = (1, 2, 5)) -> None:
+    """Ticks of a logarithmic axis as plain numbers: 0.5, 1, 2, 5, 10."""
+    axis.set_major_locator(LogLocator(10, steps, numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
