@@ -15,9 +15,16 @@ from sparsemap.loading import load
 REGISTRY = load()
 
 
+def wrapped(value: object) -> bool:
+    """Q11: a count fell below zero and the evaluator's unsigned number wrapped around; there is nothing to compare."""
+    if isinstance(value, dict | list):
+        return any(wrapped(part) for part in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int | float) and value > 2**60
+
+
 def agree(case: dict, quirks: str) -> None:
     expected = reference_model.evaluate(case, quirks)
-    if expected.get("reason") == "abort":
+    if expected.get("reason") == "abort" or wrapped(expected):
         return
     found = conformance.evaluate(case, REGISTRY, quirks)
     if not expected["valid"]:
