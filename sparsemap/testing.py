@@ -289,13 +289,17 @@ def check_cost_model(piece: CostModel, problem: Problem, count: int = 300, seed:
 
 
 def check_objective(piece: Objective, count: int = 50, seed: int = 0) -> None:
-    """One number per design, which does not depend on the other designs."""
+    """One score per design, and one value per name, which do not depend on the other designs."""
     rng = np.random.default_rng(seed)
     energy, cycles = np.exp(rng.uniform(0, 30, (2, count)))
     reasons = np.zeros(count, np.uint64)
-    scores = _array(piece, piece.score(Evaluation(energy, cycles, reasons, ())), (count,), "score", "f")
-    turned = Evaluation(energy[::-1], cycles[::-1], reasons, ())
+    names = piece.names
+    expect(piece, names and len(set(names)) == len(names), "names of values", "distinct names", names)
+    given, turned = Evaluation(energy, cycles, reasons, ()), Evaluation(energy[::-1], cycles[::-1], reasons, ())
+    scores = _array(piece, piece.score(given), (count,), "score", "f")
+    values = _array(piece, piece.values(given), (count, len(names)), "values", "f")
     expect(piece, np.allclose(piece.score(turned)[::-1], scores), "score of a design depends on other designs")
+    expect(piece, np.allclose(piece.values(turned)[::-1], values), "values of a design depend on other designs")
 
 
 # --------------------------------------------------------------------------------------------------------- searching

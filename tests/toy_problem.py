@@ -80,19 +80,21 @@ class ToyWorkload(Workload):
 
 
 def toy_registry() -> Registry:
-    """The toy pieces; evolution, memetic and random search with their specs (other baselines have their own tests)."""
+    """The toy pieces; evolution, memetic, nsga2 and random search with their specs (other baselines have own tests)."""
     import tomllib
     from pathlib import Path
 
     import sparsemap_plugins.baselines
     import sparsemap_plugins.evolution
     import sparsemap_plugins.memetic
+    import sparsemap_plugins.pareto
     import sparsemap_specs
 
     registry = Registry()
-    evolution, memetic = sparsemap_plugins.evolution, sparsemap_plugins.memetic
-    searchers = [*evolution.register_searchers(), *memetic.register_searchers()]
-    types = [*evolution.register_operators(), *searchers, sparsemap_plugins.baselines.RandomSearch]
+    evolution, memetic, pareto = (getattr(sparsemap_plugins, name) for name in ("evolution", "memetic", "pareto"))
+    searchers = [*evolution.register_searchers(), *memetic.register_searchers(), *pareto.register_searchers()]
+    operators = [*evolution.register_operators(), *pareto.register_operators()]
+    types = [*operators, *searchers, sparsemap_plugins.baselines.RandomSearch]
     for cls in [ToyGenes, ToyModel, ToyObjective, ToyWorkload, *types]:
         registry.add_type(cls, Origin("toy"))
     for path in sorted((Path(next(iter(sparsemap_specs.__path__))) / "searchers").glob("*.toml")):

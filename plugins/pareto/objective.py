@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,8 +14,17 @@ from sparsemap.kinds import Array, Objective
 if TYPE_CHECKING:
     from sparsemap.evaluation import Evaluation
 
-COMMA = re.compile(r",(?![^()]*\))")
-"""A comma that stands between objectives, not between the arguments of a function."""
+
+def split(text: str) -> list[str]:
+    """The parts between commas, other than those within parentheses."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _several(instance: Any, attribute: attrs.Attribute, value: tuple[Objective, ...]) -> None:
@@ -47,7 +55,7 @@ class ParetoObjective(Objective):
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
         """Objectives with commas between them."""
-        return {"objectives": [part.strip() for part in COMMA.split(text) if part.strip()]}
+        return {"objectives": split(text)}
 
     @property
     def names(self) -> tuple[str, ...]:

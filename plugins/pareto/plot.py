@@ -23,7 +23,7 @@ LOG_FROM = 8.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
 THOUSANDS = ("", "thousand", "million", "billion", "trillion")
 ENERGIES = ("pJ", "nJ", "µJ", "mJ", "J")
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.labelsize": 9,
     "axes.edgecolor": INK,
@@ -192,7 +192,7 @@ def axis_of(values: Array, text: str) -> Axis:
     """Values in a unit that gives short numbers: `energy, pJ` becomes "Energy (µJ)" or what fits."""
     what, comma, unit = text.rpartition(", ")
     largest = float(np.abs(values).max())
-    steps = max(int(np.floor(np.log10(largest) / 3)), 0) if largest > 0 else 0
+    steps = max(int(np.floor(np.log10(largest / 2) / 3)), 0) if largest > 0 else 0
     if unit == "pJ":
         steps = min(steps, len(ENERGIES) - 1)
         shown = ENERGIES[steps]
