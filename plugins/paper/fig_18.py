@@ -91,5 +91,10 @@ def draw(panels: dict[str, tuple[list[Curve], list[Curve]]], hardware: str) -> F
         axes[0, column].set_title(f"{workload} on {hardware}")
         axes[1, column].set_xlabel("designs evaluated")
     handles, labels = axes[0, 0].get_legend_handles_labels()
+    nothing = [
+        not any(np.isfinite(curves[0][place].middle).any() for curves in panels.values())
+        for place in range(len(labels))
+    ]
+    labels = [f"{label}: nothing valid" if none else label for label, none in zip(labels, nothing, strict=True)]
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
     return figure
