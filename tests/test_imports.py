@@ -17,7 +17,7 @@ CORE = ROOT / "sparsemap"
 PLUGINS = ROOT / "plugins"
 
 ROWS = {
-    "text": ("errors", "units", "expressions", "field_types", "tables", "toml_io"),
+    "text": ("errors", "units", "primes", "expressions", "field_types", "tables", "toml_io"),
     "contracts": ("kinds", "designs", "hookspecs", "backend"),
     "pieces": ("specs", "registry", "loading"),
     "problem": ("problem", "space", "evaluation"),
@@ -34,7 +34,7 @@ LATE = {
 
 PUBLIC = (
     *("sparsemap", "design_file", "designs", "errors", "evaluation", "expressions", "front", "hookspecs", "kinds"),
-    *("loading", "moves", "problem", "result", "search", "space", "testing", "toml_io", "units"),
+    *("loading", "moves", "primes", "problem", "result", "search", "space", "testing", "toml_io", "units"),
 )
 """What plugins may import; the other modules of the core may change without notice."""
 
