@@ -23,6 +23,12 @@ def non_dominated(values: Array) -> Array:
     kept = np.zeros(len(values), dtype=bool)
     rest = np.flatnonzero(np.isfinite(values).all(axis=1))
     rest = rest[np.lexsort(values[rest].T[::-1])]  # in this order no row is dominated by a later one
+    if values.shape[1] == 2 and rest.size:  # then a row is on the front if its second value is the lowest so far
+        ahead = values[rest]
+        lowest = np.concatenate([[np.inf], np.minimum.accumulate(ahead[:-1, 1])])
+        lower = ahead[:, 1] < lowest
+        kept[rest[(ahead == ahead[lower][np.cumsum(lower) - 1]).all(axis=1)]] = True
+        return kept
     while rest.size:
         ahead = values[rest]
         kept[rest[(ahead == ahead[0]).all(axis=1)]] = True
