@@ -50,14 +50,17 @@ def table(name: str, runs: Sequence[Run], known: Mapping[tuple[str, str], Known]
         for run in runs
     ]
     head = ["designs", "searcher", "hardware", "over best known", "worst cell", "which", "within 5 %", "found nothing"]
-    seeds = len({run.seed for run in runs})
+    seeds = ", ".join(
+        f"{counted(len({run.seed for run in mine}), 'seed')} of {searcher} with {budget:,} designs"
+        for (searcher, budget), mine in kinds.items()
+    )
     text = (
         f"# Search quality\n\n"
-        f"`sparsemap paper {name}`: every workload of Table III on every platform of Table II, {counted(seeds, 'seed')}. *Over "
+        f"`sparsemap paper {name}`: every workload of Table III on every platform of Table II, {seeds}. *Over "
         "best known* is the EDP that a search found divided by the best known EDP of its cell (`best-known.csv`), as "
         "geometric mean over cells and seeds; the worst cell is the largest mean over seeds. *Within 5 %* is the share "
         "of all searches.\n\n"
-        + markdown_table(head, lines)
+        + markdown_table(head, lines, left=3)
         + "\n## Cells\n\nEDP over best known, geometric mean over seeds.\n\n"
         + cells_markdown(kinds, known)
     )
