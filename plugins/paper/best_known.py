@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from .report import Report, markdown_table, number, times
-from .runs import Run, Runner, by, finished_runs, geometric_mean
+from .runs import Run, Runner, finished_runs, geometric_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,11 +92,15 @@ def best_of(known: Iterable[Known]) -> dict[tuple[str, str], Known]:
 
 
 def table(name: str, known: Sequence[Known]) -> Report:
-    hardware = by(known, lambda one: one.hardware)  # type: ignore[arg-type, var-annotated]
+    hardware: dict[str, list[Known]] = {}
+    for one in known:
+        hardware.setdefault(one.hardware, []).append(one)
     lines = []
-    for one, mine in hardware.items():
+    for name_of, mine in hardware.items():
         gaps = [x.gap for x in mine]
-        lines.append([one, str(len(gaps)), *(times(value) for value in (geometric_mean(gaps), min(gaps), max(gaps)))])
+        lines.append(
+            [name_of, str(len(gaps)), *(times(value) for value in (geometric_mean(gaps), min(gaps), max(gaps)))]
+        )
     headline = "\n".join(f"{line[0]}: best known EDP is {line[2]} its proven bound (geometric mean)" for line in lines)
     text = (
         f"# Best known EDP of every cell\n\n"

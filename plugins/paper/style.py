@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -14,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#F0E442")
 """Okabe and Ito's palette, the darkest and most different first."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
