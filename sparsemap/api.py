@@ -26,6 +26,7 @@ def load_problem(
     cost_model: Reference = "analytic",
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
     registry: Registry | None = None,
+    backend: str = "numpy",
 ) -> Problem:
     """A workload on a hardware, ready to be searched or evaluated.
 
@@ -34,13 +35,16 @@ def load_problem(
         problem = load_problem("mm3", "cloud")
         problem = load_problem("my-layer.toml", {"extends": "edge", "clock": "2 GHz"})
 
-    `registry` saves loading the plugins again; otherwise they are loaded, those in `plugin_dirs` included.
+    `registry` saves loading the plugins again; otherwise they are loaded, those in `plugin_dirs` included. `backend` is
+    the array library that evaluates designs: `numpy`, `torch`, `cupy` or `jax`, with a device as in `torch:cuda:1`.
     """
     if registry is None:
         from .loading import load
 
         registry = load(plugin_dirs=plugin_dirs)
-    return make_problem(registry, workload, hardware, space, objective, cost_model)
+    problem = make_problem(registry, workload, hardware, space, objective, cost_model)
+    problem.backend = backend
+    return problem
 
 
 def make_problem(

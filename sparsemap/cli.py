@@ -41,6 +41,13 @@ def cli() -> None:
 @click.option("--cost-model", default="analytic", show_default=True, help="Name or TOML file.")
 @click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option(
+    "--backend",
+    default="numpy",
+    show_default=True,
+    metavar="NAME[:DEVICE]",
+    help="Array library that evaluates designs: numpy, torch, cupy or jax; torch:cuda:1 is torch on the second GPU.",
+)
 @plugin_dirs
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
 @click.option("--overwrite", is_flag=True, help="Discard a search in DIR that was stopped, do not go on with it.")
@@ -62,6 +69,7 @@ def search(
     cost_model: str,
     budget: int,
     seed: int,
+    backend: str,
     plugin_dirs: tuple[str, ...],
     out: str | None,
     overwrite: bool,
@@ -80,7 +88,9 @@ def search(
     from .search import SearchFailed, SearchStopped
     from .search import search as run_search
 
-    problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
+    problem = load_problem(
+        workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs), backend=backend
+    )
     try:
         with cli_output.search_progress(budget, quiet) as progress:
             if out:

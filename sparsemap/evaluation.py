@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from .backend import HOST_BLOCK, NUMPY, Backend, backend_of
+from .backend import backend as find_backend
 from .designs import Designs
 from .errors import EvaluationError, SpecError
 
@@ -23,8 +25,8 @@ COLUMN_OF = {"format": "formats", "mechanism": "mechanisms"}
 """The column of designs that says which candidate of a kind they chose."""
 MAX_FAILURES = 200
 """Calls that may fail to find out for which designs of a block a plugin raises; then all that are left count."""
-BLOCK = 4096
-"""Designs per block: enough to hide the cost of a NumPy call, few enough for its temporaries to stay in cache."""
+BLOCK = HOST_BLOCK
+"""Designs per block of NumPy: enough to hide the cost of a call, few enough for its temporaries to stay in cache."""
 
 
 @attrs.frozen(eq=False)
@@ -107,19 +109,33 @@ class BadPiece(EvaluationError):
 
 @attrs.define(eq=False)
 class Evaluator:
-    """Decode, cost model and objective for one problem, in blocks; results do not depend on the block size."""
+    """Decode, cost model and objective for one problem, in blocks; results do not depend on the block size.
+
+    Another `backend` than NumPy needs a cost model that can run on it; `block` is then by default what suits it.
+    """
 
     problem: Problem
-    block: int = BLOCK
+    block: int = 0
+    backend: str | Backend = "numpy"
+    xp: Backend = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.xp = find_backend(self.backend)
+        self.block = self.block or self.xp.block
+        if self.xp is not NUMPY and not self.problem.cost_model.any_backend:
+            name = _name(self.problem)
+            raise EvaluationError(f"cost model '{name}' runs on NumPy only, not on backend '{self.backend}'")
 
     def evaluate(self, genomes: Array, tolerant: bool = False) -> Evaluation:
         """Evaluates genomes (B, G) int64; `EvaluationError` if their shape or a gene is out of bounds.
+
+        With another backend than NumPy they may be arrays of its library, of any integer type.
 
         A plugin that raises ends the evaluation; if `tolerant`, the designs it raises for become invalid with the
         reason "plugin-error", or "bad-result" where it returned arrays of a wrong shape or type. Of a format that
         breaks its contract ("bad-format") they are those of the block that use it.
         """
-        genomes = self.problem.space.check(genomes)
+        genomes = self.problem.space.check(genomes) if self.xp is NUMPY else self._sent(genomes)
         evaluate = self._tolerant if tolerant else self._block
         parts = [evaluate(genomes[i : i + self.block]) for i in range(0, len(genomes), self.block)]
         return Evaluation.join(parts) if parts else self._block(genomes)
@@ -151,10 +167,35 @@ class Evaluator:
             )
         return np.where((evaluation.valid & ~np.isnan(values).any(axis=1))[:, None], values, np.inf)
 
+    def _sent(self, genomes: Any) -> Any:
+        """Genomes on the device, checked there."""
+        xp, space = self.xp, self.problem.space
+        if isinstance(genomes, list | tuple | np.ndarray):
+            genomes = np.asarray(genomes)
+            if genomes.ndim != 2 or genomes.shape[1] != len(space) or genomes.dtype.kind not in "iu":
+                genomes = space.check(genomes)
+            array = xp.asarray(genomes.astype(np.int64) if genomes.dtype.kind == "u" else genomes)
+        elif backend_of(genomes) is not xp or genomes.ndim != 2 or genomes.shape[1] != len(space):
+            array = xp.asarray(space.check(backend_of(genomes).to_host(genomes)))
+        else:
+            array = genomes
+        array = xp.astype(array, xp.int64)
+        if ((array < xp.constant(space.low)) | (array > xp.constant(space.high))).any():
+            space.check(xp.to_host(array))
+        return array
+
     def _block(self, genomes: Array) -> Evaluation:
         return self.evaluate_designs(self.problem.space.decode(genomes))
 
     def _tolerant(self, genomes: Array) -> Evaluation:
+        if self.xp is not NUMPY:
+            try:
+                return self._block(genomes)
+            except Exception:  # once more with NumPy, which finds out for which designs
+                genomes = self.xp.to_host(genomes)
+        return self._tolerant_on_host(genomes)
+
+    def _tolerant_on_host(self, genomes: Array) -> Evaluation:
         """One block; the designs for which a plugin raises are found by halving, or by what they use."""
         parts: list[Evaluation] = []
         places: list[Array] = []

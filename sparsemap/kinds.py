@@ -350,6 +350,8 @@ class Segment(Piece):
     """The columns of `Designs` that decode returns. A property where they depend on the spec."""
     canonical_needs: ClassVar[tuple[str, ...]] = ()
     """The columns, of other segments, that `canonical` reads."""
+    any_backend: ClassVar[bool] = False
+    """Whether `decode` takes and returns arrays of any library in `sparsemap.backend`; otherwise it gets NumPy's."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         """Dimension sizes that this encoding can represent, at least as large as the given ones."""
@@ -407,6 +409,8 @@ class CostModel(Piece):
     default_type: ClassVar[str] = "analytic"
     needs: ClassVar[tuple[str, ...]] = ()
     """The columns of `Designs` that evaluate reads."""
+    any_backend: ClassVar[bool] = False
+    """Whether `evaluate` takes columns of any library in `sparsemap.backend`; what it returns is NumPy's anyway."""
 
     def reasons(self, problem: Problem) -> tuple[str, ...]:
         """Names of the reasons for which a design can be invalid; bit i of `Evaluation.reasons` is reason i. At most 64."""

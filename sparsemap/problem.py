@@ -99,6 +99,8 @@ class Problem:
     registry: Registry
     files: Mapping[str, str] = attrs.field(factory=dict)
     """Where workload, hardware and space came from, for messages."""
+    backend: str = "numpy"
+    """The array library that evaluates designs, see `sparsemap.backend`."""
     _memory: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
 
     def remember(self, key: Any, make: Callable[[], T]) -> T:
@@ -285,7 +287,7 @@ class Problem:
     def evaluator(self) -> Evaluator:
         from .evaluation import Evaluator
 
-        return Evaluator(self)
+        return Evaluator(self, backend=self.backend)
 
     def _file(self, what: str) -> str:
         return self.files.get(what, what)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from .backend import NUMPY, backend_of
 from .designs import Designs
 from .errors import EvaluationError, SpecError, unknown
 from .errors import Problem as Trouble
@@ -144,11 +145,17 @@ class Space:
         return genomes
 
     def decode(self, genomes: Array) -> Designs:
-        """(B, G) genomes within bounds -> designs."""
-        by_gene = np.ascontiguousarray(genomes.T)
+        """(B, G) genomes within bounds -> designs. Columns are arrays of the library that the genomes are of."""
+        xp = backend_of(genomes)
+        by_gene = np.ascontiguousarray(genomes.T) if xp is NUMPY else genomes.T
         columns: dict[str, Array] = {}
         for name, segment in self.segments.items():
-            columns.update(segment.decode(by_gene[self.slices[name]], self.problem))
+            genes = by_gene[self.slices[name]]
+            if xp is NUMPY or segment.any_backend:
+                columns.update(segment.decode(genes, self.problem))
+            else:
+                decoded = segment.decode(np.ascontiguousarray(xp.to_host(genes)), self.problem)
+                columns.update({key: xp.asarray(column) for key, column in decoded.items()})
         return Designs(columns)
 
     def encode(self, designs: Designs) -> Array:

@@ -8,9 +8,9 @@ import attrs
 import numpy as np
 
 from sparsemap import Filter, Mechanism
+from sparsemap.backend import Backend
 from sparsemap.problem import Place
 
-from .layout import Layout
 from .nest import Nest
 from .tables import TensorTables
 
@@ -73,17 +73,17 @@ class PlaceTables:
             tuple(actions.values()), mechanisms, tuple((g, t, flags) for (g, t), flags in needs.items()), compute
         )
 
-    def eliminated(self, action: Action, genes: Array, empty: Array) -> Array:
+    def eliminated(self, action: Action, genes: Array, empty: Array, xp: Backend) -> Array:
         """Lets mechanisms with limits of their own say how much of `empty` they remove."""
         for m, rule in action.filters.items():
             mechanism = self.mechanisms[m]
             if type(mechanism).eliminated is Mechanism.eliminated:
                 continue
-            rows = np.flatnonzero(genes == m)
-            if rows.size:
-                share = np.asarray(mechanism.eliminated(action.place, rule, empty[rows]), dtype=np.float64)
-                empty = empty.copy()
-                empty[rows] = np.clip(share, 0.0, 1.0)
+            rows = xp.flatnonzero(genes == m)
+            if len(rows):
+                share = mechanism.eliminated(action.place, rule, xp.to_host(empty[rows]))
+                share = np.clip(np.asarray(share, dtype=np.float64), 0.0, 1.0)
+                empty = xp.put(xp.copy(empty), rows, xp.asarray(share))
         return empty
 
 
@@ -99,31 +99,29 @@ class Removal:
 
 def removals(nest: Nest, genes: Array, places: PlaceTables, tables: list[TensorTables]) -> Removal:
     """All actions of a batch; `genes` is (A, B). Gating is processed before skipping; the larger share wins."""
-    lay = nest.layout
+    lay, xp = nest.layout, nest.xp
     shape = (lay.T, lay.S, nest.batch)
-    found = Removal(np.zeros(shape, dtype=np.int8), np.zeros(shape))
-    wanted: list[tuple[int, int, Array, Array, Array]] = []
+    kinds, shares = xp.zeros(shape, dtype=xp.int8), xp.zeros(shape)
+    wanted: list[tuple[int, int, tuple[int, int], Array, Array]] = []
     for position, action in enumerate(sorted(places.actions, key=lambda a: -(a.place.storage or 0))):
-        kind = action.kind[genes[action.gene]]
-        rows = np.flatnonzero(kind)
+        kind = xp.take(xp.constant(action.kind), genes[action.gene])
+        rows = xp.flatnonzero(kind)
         level = action.place.storage
-        if not rows.size or level is None:
+        if not len(rows) or level is None:
             continue
         while not lay.stored[action.target, level]:
             level -= 1
         share = 1.0 - _leaders_full(nest, rows, level, action.target, action.leaders, tables)
-        share = places.eliminated(action, genes[action.gene][rows], share)
+        share = places.eliminated(action, genes[action.gene][rows], share, xp)
         for which in (GATE, SKIP):
             mine = kind[rows] == which
             if mine.any():
-                cell = np.full(int(mine.sum()), action.target * lay.S + level)
-                wanted.append((which, position, cell, rows[mine], share[mine]))
-    kinds, shares = found.kind.reshape(-1, nest.batch), found.share.reshape(-1, nest.batch)
-    for which, _, cell, rows, share in sorted(wanted, key=lambda entry: entry[:2]):
-        better = (kinds[cell, rows] == NONE) | (share > shares[cell, rows])
-        kinds[cell[better], rows[better]] = which
-        shares[cell[better], rows[better]] = share[better]
-    return found
+                wanted.append((which, position, (action.target, level), rows[mine], share[mine]))
+    for which, _, (t, s), rows, share in sorted(wanted, key=lambda entry: entry[:2]):
+        better = (kinds[t, s][rows] == NONE) | (share > shares[t, s][rows])
+        kinds = xp.put(kinds, (t, s, rows[better]), which)
+        shares = xp.put(shares, (t, s, rows[better]), share[better])
+    return Removal(kinds, shares)
 
 
 def _leaders_full(
@@ -135,7 +133,7 @@ def _leaders_full(
     the *region* is everything inside it and, outside, the spatial loops and (if the target loop is spatial) the temporal
     loops over which the target stays. A leader tile is the leader's part of the region, less the loops that move both.
     """
-    lay = nest.layout
+    lay, xp = nest.layout, nest.xp
     child = lay.child(t, level)
     at_compute = child is None
     inner = lay.S if child is None else child
@@ -149,69 +147,74 @@ def _leaders_full(
     inside = nest.extents[inner][:, rows]
     if groups:
         which = [g for g, _ in groups]
-        dims = nest.order[which][:, ::-1].reshape(len(which) * lay.D, -1)[:, rows]
-        bounds = nest.loop_bounds[which][:, ::-1].reshape(len(which) * lay.D, -1)[:, rows]
+        dims, bounds = nest.loops(which, rows)
         is_spatial = np.repeat([flag for _, flag in groups], lay.D)[:, None]
         # at the compute unit only the spatial loops of the innermost level are searched for a target
         searched = np.repeat([not at_compute or lay.block[g] == lay.S - 1 for g in which], lay.D)[:, None]
     else:
-        dims, bounds = np.zeros((1, len(rows)), dtype=np.int8), np.ones((1, len(rows)))
+        dims, bounds = xp.zeros((1, len(rows)), dtype=xp.int8), xp.ones((1, len(rows)))
         is_spatial, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
+    last_searched = int(searched.sum()) - 1
+    is_spatial, searched = xp.constant(is_spatial), xp.constant(searched)
     busy = bounds > 1.0
-    moved = lay.relevant[t][dims]
+    moved = xp.take(xp.constant(lay.relevant[t]), dims)
     hits = busy & moved & searched
     hit = hits.any(axis=0)
-    place = np.arange(len(bounds))[:, None]
-    target = np.where(hit, hits.argmax(axis=0), int(searched.sum()) - 1)
-    columns = np.arange(len(rows))
-    target_spatial = hit & np.broadcast_to(is_spatial, bounds.shape)[target, columns]
+    place = xp.arange(len(bounds))[:, None]
+    target = xp.where(hit, xp.first(hits), last_searched)
+    columns = xp.arange(len(rows))
+    target_spatial = hit & is_spatial[:, 0][target]
     outside = (place > target) & busy
     temporal_moves = outside & ~is_spatial & moved
-    stays = ~np.logical_or.accumulate(temporal_moves, axis=0) & ~moved & ~is_spatial & target_spatial
+    stays = ~xp.seen(temporal_moves) & ~moved & ~is_spatial & target_spatial
     grows = outside & (is_spatial | stays)
     joined = grows | ((place == target) & hit)
-    factor = np.where(place <= target, bounds, 1.0)
-    region_factor = np.where(grows, bounds, factor)
-    base, region = inside.copy(), inside.copy()
+    factor = xp.where(place <= target, bounds, 1.0)
+    region_factor = xp.where(grows, bounds, factor)
+    base, region = [], []
     for d in range(lay.D):
         mine = dims == d
-        base[d] *= np.multiply.reduce(np.where(mine, factor, 1.0), axis=0)
-        region[d] *= np.multiply.reduce(np.where(mine, region_factor, 1.0), axis=0)
+        base.append(inside[d] * xp.product(xp.where(mine, factor, 1.0)))
+        region.append(inside[d] * xp.product(xp.where(mine, region_factor, 1.0)))
     words = nest.volume(t, base)
-    full = np.ones(len(rows))
+    full = xp.ones(len(rows))
     for c in leaders:
-        moves = lay.relevant[c][dims]
+        moves = xp.take(xp.constant(lay.relevant[c]), dims)
         shared = joined & moves & moved
-        seen = np.logical_or.accumulate(shared, axis=0)
-        before = np.concatenate([np.zeros((1, len(rows)), dtype=bool), seen[:-1]])
+        before = xp.concatenate([xp.zeros((1, len(rows)), dtype=bool), xp.seen(shared)[:-1]])
         again = joined & moves & before & target_spatial  # a second such loop: the tiles no longer match
         useless = again.any(axis=0)
-        shared &= ~again
-        extent = _leader_tile(lay, t, c, region, words, np.where(shared, bounds, 1.0), dims, dims[target, columns])
+        shared = shared & ~again
+        shared_bounds = xp.where(shared, bounds, 1.0)
+        extent = _leader_tile(nest, t, c, region, words, shared_bounds, dims, dims[target, columns])
         widths = nest.box(c, extent)
         volume = widths[0]
         for w in widths[1:]:
             volume = volume * w
         empty = tables[c].empty(tables[c].key(widths, volume))
-        full = np.where(useless, full, full * (1.0 - empty))
+        full = xp.where(useless, full, full * (1.0 - empty))
     return full
 
 
 def _leader_tile(
-    lay: Layout, t: int, c: int, region: Array, words: Array, shared: Array, dims: Array, target_dim: Array
-) -> Array:
-    """(D, n) extents of the leader's tile: the region less the loops that move target and leader together (7.1)."""
+    nest: Nest, t: int, c: int, region: list[Array], words: Array, shared: Array, dims: Array, target_dim: Array
+) -> list[Array]:
+    """Per dimension, (n,) extents of the leader's tile: the region less the loops that move both tensors (7.1)."""
+    lay, xp = nest.layout, nest.xp
     both = [d for d in range(lay.D) if lay.relevant[t, d] and lay.relevant[c, d]]
-    together = np.multiply.reduce(shared, axis=0)
+    together = xp.product(shared)
     ratio = words / together
-    need = np.where(ratio >= 1.0, 1.0, np.ceil(1.0 / ratio))
-    extent = region.copy()
+    need = xp.where(ratio >= 1.0, 1.0, xp.ceil(xp.divide(1.0, ratio)))
+    extent = list(region)
     for d in both:
-        factor = np.multiply.reduce(np.where(dims == d, shared, 1.0), axis=0)
+        factor = xp.product(xp.where(dims == d, shared, 1.0))
         on = factor > 1.0
-        extent[d] = np.where(on, np.ceil(extent[d] / (factor / need)), extent[d])
-        need = np.where(on, need / factor, need)
-    extra = np.flatnonzero(need > 1.0)
-    if extra.size:
-        extent[target_dim[extra], extra] = np.trunc(extent[target_dim[extra], extra] * need[extra])
+        extent[d] = xp.where(on, xp.ceil(extent[d] / (factor / need)), extent[d])
+        need = xp.where(on, need / factor, need)
+    extra = xp.flatnonzero(need > 1.0)
+    if len(extra):
+        which = target_dim[extra]
+        for d in range(lay.D):
+            rows = extra[which == d]
+            extent[d] = xp.put(xp.copy(extent[d]), rows, xp.trunc(extent[d][rows] * need[rows]))
     return extent

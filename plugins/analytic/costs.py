@@ -5,6 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from sparsemap.backend import Backend
+
 from .actions import GATE, SKIP
 from .layout import Layout
 from .ranks import Metadata
@@ -27,9 +29,10 @@ class Costs:
 
 def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
     """Energy and demand of every tensor at every level."""
-    shape = counts.read.shape
-    cells = counts.read.size
-    energy = {action: np.array([row[action] for row in layout.energies])[:, None] for action in layout.energies[0]}
+    xp, shape = metadata.xp, tuple(counts.read.shape)
+    cells = shape[0] * shape[1] * shape[2]
+    prices = {action: np.array([row[action] for row in layout.energies])[:, None] for action in layout.energies[0]}
+    energy = {action: xp.constant(price) for action, price in prices.items()}
     spent = counts.read * energy["read"] + counts.fill * energy["fill"] + counts.update * energy["update"]
     read, written = counts.read, counts.fill + counts.update
     gate, skip = counts.kind == GATE, counts.kind == SKIP
@@ -40,9 +43,9 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
         if name == "gated":
             read, written = read + gone_read, written + gone_update
     bits: dict[str, Array] = {}
-    if metadata.cell.size:
-        width = np.array([float(level.metadata_width) for level in layout.levels])[:, None]
-        word = np.array([float(level.word_bits) for level in layout.levels])[:, None]
+    if len(metadata.cell):
+        width = xp.constant(np.array([float(level.metadata_width) for level in layout.levels])[:, None])
+        word = xp.constant(np.array([float(level.word_bits) for level in layout.levels])[:, None])
         for action in ("read", "fill", "update"):
             bits[action] = metadata.bits(getattr(metadata, action), cells).reshape(shape)
         timed_read, timed_write = bits["read"], bits["fill"] + bits["update"]
@@ -56,36 +59,37 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
                 timed_write = timed_write + bits["gated_update"]
         for action, amount in bits.items():
             prefix, _, name = action.rpartition("_")
-            cost = energy[f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"]
-            if cost.any():
-                spent = spent + np.ceil(amount / width) * cost
-        read = read + np.floor(timed_read / word)
-        written = written + np.floor(timed_write / word)
+            price = f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"
+            if prices[price].any():
+                spent = spent + xp.ceil(amount / width) * energy[price]
+        read = read + xp.floor(timed_read / word)
+        written = written + xp.floor(timed_write / word)
     return Costs(spent, read, written, bits)
 
 
 def level_cycles(
-    layout: Layout, costs: Costs, used: Array, active: Array, compute_cycles: Array
+    layout: Layout, costs: Costs, used: Array, active: Array, compute_cycles: Array, xp: Backend
 ) -> tuple[Array, Array]:
     """Cycles (S, B) that each level needs and its slowdown; `active` (T, S, B) instances expected in use of `used` (S, B)."""
-    busy = np.where(compute_cycles > 0.0, compute_cycles, 1.0)
+    busy = xp.where(compute_cycles > 0.0, compute_cycles, 1.0)
     alive = active > 0.0
-    share = used / np.where(alive, active, 1.0)
+    share = used / xp.where(alive, active, 1.0)
     # averaged over instances and rounded up tensor by tensor, then added in their order
-    reads = np.where(alive, np.ceil(costs.read / share), 0.0) / busy
-    writes = np.where(alive, np.ceil(costs.written / share), 0.0) / busy
+    reads = xp.where(alive, xp.ceil(costs.read / share), 0.0) / busy
+    writes = xp.where(alive, xp.ceil(costs.written / share), 0.0) / busy
     read, written = reads[0], writes[0]
     for t in range(1, layout.T):
         read, written = read + reads[t], written + writes[t]
-    slowdown = np.ones_like(read)
+    slowdown = xp.ones(read.shape)
     for s, level in enumerate(layout.levels):
         demands = ((level.read_bandwidth, read[s]), (level.write_bandwidth, written[s]))
         for bandwidth, demand in (*demands, (level.bandwidth, read[s] + written[s])):
             if bandwidth is not None:
-                slowdown[s] = np.minimum(slowdown[s], bandwidth / np.maximum(demand, bandwidth))
-    cycles = np.ceil(busy / slowdown)
+                least = xp.minimum(slowdown[s], xp.divide(bandwidth, xp.maximum(demand, bandwidth)))
+                slowdown = xp.put(slowdown, s, least)
+    cycles = xp.ceil(busy / slowdown)
     # nothing computed: the level still moves its words (the evaluator divides by zero there)
-    return np.where((compute_cycles > 0.0) | (slowdown < 1.0), cycles, 0.0), slowdown
+    return xp.where((compute_cycles > 0.0) | (slowdown < 1.0), cycles, 0.0), slowdown
 
 
 def compute_energy(layout: Layout, compute: Compute) -> Array:

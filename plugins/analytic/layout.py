@@ -45,6 +45,10 @@ class Layout:
                 self.spatial[mapping_level.storage] = group
             else:
                 self.temporal[mapping_level.storage] = group
+        self.inwards = [
+            group for s in reversed(range(self.S)) for group in (self.spatial[s], self.temporal[s]) if group is not None
+        ]
+        """Mapping groups, the innermost first."""
         self.block = [m.storage for m in problem.mapping_levels]
         """Storage level by mapping group."""
         self._check()

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap.backend import NUMPY, Backend, backend_of
 from sparsemap.designs import Designs
 from sparsemap.errors import SpecError
 from sparsemap.evaluation import Evaluation
@@ -22,6 +23,7 @@ from .bound import LowerBound
 from .boundary import Checked
 from .costs import compute_energy, level_costs, level_cycles
 from .detail import cell_details
+from .device import DeviceTables
 from .layout import Layout
 from .nest import Nest
 from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
@@ -61,6 +63,7 @@ class AnalyticModel(CostModel):
 
     type_name: ClassVar[str] = "analytic"
     needs: ClassVar[tuple[str, ...]] = ("bounds", "order", "formats", "mechanisms")
+    any_backend: ClassVar[bool] = True
 
     quirks: str | tuple[str, ...] = attrs.field(default="none")
     """"none", "timeloop-v3", or a list of quirk names."""
@@ -103,105 +106,116 @@ class _Bound:
         lay = self.layout
         formats = tuple(map(Checked, self.formats.formats))
         self.tables = [TensorTables(lay, t, quirks, formats) for t in range(lay.T)]
+        self._device_tables: dict[Backend, list[DeviceTables]] = {}
         if lay.T != 3:
             raise SpecError.at(problem.workload.name, "einsum", f"{lay.T} tensors; the analytic model takes 3")
 
+    def tables_on(self, xp: Backend) -> list[Any]:
+        """Per tensor, the tables as arrays of a backend."""
+        if xp is NUMPY:
+            return self.tables
+        if xp not in self._device_tables:
+            self._device_tables[xp] = [DeviceTables(table, xp) for table in self.tables]
+        return self._device_tables[xp]
+
     def evaluate(self, designs: Designs, detail: bool) -> Evaluation:
-        columns = designs.columns
-        bounds, order = columns["bounds"], columns["order"]
-        slots, genes = columns["formats"], columns["mechanisms"]
+        bounds, order, slots, genes = (designs.columns[name] for name in AnalyticModel.needs)
+        xp = backend_of(bounds)
         batch = bounds.shape[-1]
-        found = np.zeros(batch, dtype=np.uint64)
+        found = xp.zeros(batch, dtype=xp.word)
         products = bounds.prod(axis=1)
-        self.reasons.factors(bounds, found)
-        self.reasons.fanout(products, found)
-        counts = rank_counts(self.layout, bounds)
-        packed = self.reasons.formats(slots, counts, genes, self.formats, self.places, found)
-        energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
+        found = self.reasons.factors(bounds, found, xp)
+        found = self.reasons.fanout(products, found, xp)
+        counts = rank_counts(self.layout, bounds, xp)
+        packed, found = self.reasons.formats(slots, counts, genes, self.formats, self.places, found, xp)
+        energy, cycles = xp.full(batch, np.inf), xp.full(batch, np.inf)
         extra: dict[str, Any] | None = {} if detail else None
-        rows = np.arange(batch) if detail else np.flatnonzero(found == 0)
-        if rows.size:
-            if rows.size < batch:
+        rows = xp.arange(batch) if detail else xp.flatnonzero(found == 0)
+        if len(rows):
+            if len(rows) < batch:
                 bounds, order, slots, genes, packed = (x[..., rows] for x in (bounds, order, slots, genes, packed))
-            left = found[rows]
-            nest = Nest(self.layout, bounds, order)
+            nest = Nest(self.layout, bounds, order, xp)
             words = self._data_words(nest, packed)
-            self.reasons.data(words.sum(axis=0), left)
-            found[rows] = left
-            fitting = np.arange(rows.size) if detail else np.flatnonzero(left == 0)
-            if fitting.size:
-                if fitting.size < rows.size:
-                    bounds, order, slots, genes, packed = (
-                        x[..., fitting] for x in (bounds, order, slots, genes, packed)
-                    )
-                    nest = Nest(self.layout, bounds, order)
+            left = self.reasons.data(words.sum(axis=0), found[rows], xp)
+            found = xp.put(found, rows, left)
+            fitting = xp.arange(len(rows)) if detail else xp.flatnonzero(left == 0)
+            if len(fitting):
+                if len(fitting) < len(rows):
+                    columns = (bounds, order, slots, genes, packed)
+                    bounds, order, slots, genes, packed = (x[..., fitting] for x in columns)
+                    nest = Nest(self.layout, bounds, order, xp)
                     rows, words = rows[fitting], words[..., fitting]
                 values = self._costs(nest, slots, genes, packed, words, found[rows], extra)
-                energy[rows], cycles[rows], found[rows] = values
+                energy, cycles, found = (
+                    xp.put(array, rows, part) for array, part in zip((energy, cycles, found), values, strict=True)
+                )
         valid = found == 0
-        energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
-        return Evaluation(energy, cycles, found, self.reasons.names, extra)
+        energy, cycles = xp.where(valid, energy, np.inf), xp.where(valid, cycles, np.inf)
+        energy, cycles, found = (xp.to_host(array) for array in (energy, cycles, found))
+        return Evaluation(energy, cycles, found.astype(np.uint64, copy=False), self.reasons.names, extra)
 
     def _data_words(self, nest: Nest, packed: Array) -> Array:
         """(T, S, B) words of data that the tile of one instance may hold: what the capacity check adds up."""
-        lay = self.layout
-        words = np.zeros((lay.T, lay.S, nest.batch))
-        for t in range(lay.T):
+        lay, xp = self.layout, nest.xp
+        words = xp.zeros((lay.T, lay.S, nest.batch))
+        for t, table in enumerate(self.tables_on(xp)):
             for s in range(lay.S):
                 if lay.stored[t, s]:
-                    words[t, s] = nest.tile_words[t, s]
-            rows = np.flatnonzero(packed[t])
-            if not rows.size:
+                    words = xp.put(words, (t, s), nest.tile_words[t, s])
+            rows = xp.flatnonzero(packed[t])
+            if not len(rows):
                 continue
             for s in range(lay.S):
                 if lay.stored[t, s]:
-                    table = self.tables[t]
-                    parts = table.key([w[rows] for w in nest.boxes[t][s]], nest.tile_words[t, s, rows])
-                    words[t, s, rows] = table.tile_values(parts)[table.LARGEST]
+                    parts = table.key([w[rows] for w in nest.boxes[t][s]], nest.tile_words[t, s][rows])
+                    words = xp.put(words, (t, s, rows), table.tile_values(parts)[table.LARGEST])
         return words
 
     def _costs(
         self, nest: Nest, slots: Array, genes: Array, packed: Array, words: Array, found: Array, extra: dict[str, Any] | None
     ) -> tuple[Array, Array, Array]:  # fmt: skip
-        lay, batch = self.layout, nest.batch
+        lay, batch, xp = self.layout, nest.batch, nest.xp
+        tables = self.tables_on(xp)
         traffic = dense_traffic(nest)
         used = nest.instances_used
-        removal = removals(nest, genes, self.places, self.tables)
-        active = np.where(lay.stored[:, :, None], used[None, : lay.S], 0.0)
-        emptiness = np.zeros((lay.T, lay.S, batch))
+        removal = removals(nest, genes, self.places, tables)
+        stored = xp.constant(lay.stored)
+        active = xp.where(stored[:, :, None], used[None, : lay.S], 0.0)
+        emptiness = xp.zeros((lay.T, lay.S, batch))
         # a compressed tile of one word has one rank without width
-        rank_count = np.repeat(packed[:, None].astype(np.int64), lay.S, axis=1)
+        rank_count = xp.astype(xp.broadcast_to(packed[:, None], (lay.T, lay.S, batch)), xp.int64)
         lists = {}
         for t in range(lay.T):
-            rows = np.flatnonzero(packed[t])
-            if not rows.size:
+            rows = xp.flatnonzero(packed[t])
+            if not len(rows):
                 continue
-            table = self.tables[t]
-            lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, table.by_shape)
-            rank_count[t] = np.maximum(rank_count[t], lists[t].counts)
+            lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, tables[t].by_shape)
+            rank_count = xp.put(rank_count, t, xp.maximum(rank_count[t], lists[t].counts))
             occupied, density = self._tiles(nest, t, rows)
-            active[t][:, rows] *= occupied
-            emptiness[t][:, rows] = np.where(lay.stored[t][:, None], 1.0 - density, 0.0)
-        metadata = metadata_of(nest, lists, slots, self.tables, traffic, extra is not None)
-        largest = np.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
+            empty = xp.where(stored[t][:, None], 1.0 - density, 0.0)
+            these = (slice(None), rows)
+            active = xp.put(active, t, xp.put(active[t], these, active[t][these] * occupied))
+            emptiness = xp.put(emptiness, t, xp.put(emptiness[t], these, empty))
+        metadata = metadata_of(nest, lists, slots, tables, traffic, extra is not None)
+        largest = xp.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
         metadata_bits = largest.sum(axis=0)
-        self.reasons.metadata(words.sum(axis=0), metadata_bits, found)
-        counts = storage_counts(lay, traffic, emptiness, metadata, rank_count, removal, self.quirks)
+        found = self.reasons.metadata(words.sum(axis=0), metadata_bits, found, xp)
+        counts = storage_counts(lay, traffic, emptiness, metadata, rank_count, removal, self.quirks, xp)
         computes = used[lay.S] * nest.steps[-1]
         densities = [occupancy.density for occupancy in lay.occupancies]
         if self.places.compute is None:
-            unit = np.full(batch, NONE, dtype=np.int8)
+            unit = xp.full(batch, NONE, dtype=xp.int8)
         else:
             gene, kinds = self.places.compute
-            unit = kinds[genes[gene]]
-        compute = compute_counts(lay, computes, densities, packed, removal, unit, self.quirks)
-        compute_cycles = np.ceil((compute.actual + compute.gated) / used[lay.S])
+            unit = xp.take(xp.constant(kinds), genes[gene])
+        compute = compute_counts(lay, computes, densities, packed, removal, unit, xp)
+        compute_cycles = xp.ceil((compute.actual + compute.gated) / used[lay.S])
         costs = level_costs(lay, counts, metadata)
-        here, slowdown = level_cycles(lay, costs, used[: lay.S], active, compute_cycles)
+        here, slowdown = level_cycles(lay, costs, used[: lay.S], active, compute_cycles, xp)
         energy, cycles = compute_energy(lay, compute), compute_cycles
         spent = costs.energy_pj * active
         for s in range(lay.S):  # one by one: sums of NumPy may add in another order for another batch
-            cycles = np.maximum(cycles, here[s])
+            cycles = xp.maximum(cycles, here[s])
             for t in range(lay.T):
                 energy = energy + spent[t, s]
         if extra is not None:
@@ -216,10 +230,11 @@ class _Bound:
 
     def _tiles(self, nest: Nest, t: int, rows: Array) -> tuple[Array, Array]:
         """(S, n) share of the instances that get a tile at all, and density of those tiles."""
-        lay, table = self.layout, self.tables[t]
-        boxes = [np.concatenate(widths) for widths in zip(*[[w[rows] for w in b] for b in nest.boxes[t]], strict=True)]
-        values = table.tile_values(table.key(boxes, nest.tile_words[t, : lay.S, rows].T.reshape(-1)))
+        lay, xp = self.layout, nest.xp
+        table = self.tables_on(xp)[t]
+        boxes = [xp.concatenate(widths) for widths in zip(*[[w[rows] for w in b] for b in nest.boxes[t]], strict=True)]
+        values = table.tile_values(table.key(boxes, nest.tile_words[t][: lay.S][:, rows].reshape(-1)))
         values = values.reshape(len(values), lay.S, len(rows))
-        drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None]
-        occupied = np.where(drops, values[table.OCCUPIED], values[table.EMPTY_SENT])
-        return occupied, np.where(drops, values[table.DENSITY], values[table.DENSITY_SENT])
+        drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None])
+        occupied = xp.where(drops, values[table.OCCUPIED], values[table.EMPTY_SENT])
+        return occupied, xp.where(drops, values[table.DENSITY], values[table.DENSITY_SENT])

@@ -7,6 +7,8 @@ from functools import cached_property
 import attrs
 import numpy as np
 
+from sparsemap.backend import NUMPY, Backend
+
 from .layout import Layout
 
 Array = np.ndarray
@@ -21,6 +23,8 @@ class Nest:
     """(L, D, B) float64."""
     order: Array
     """(L, D, B), dimension index outer to inner."""
+    xp: Backend = NUMPY
+    """The library of the arrays."""
 
     @property
     def batch(self) -> int:
@@ -30,7 +34,7 @@ class Nest:
     def extents(self) -> list[Array]:
         """Per storage level, then compute: (D, B) extents of the tile, all loops of the level's block inwards."""
         lay = self.layout
-        extent = np.ones(self.bounds.shape[1:])
+        extent = self.xp.ones(self.bounds.shape[1:])
         found = [extent]
         for s in range(lay.S - 1, -1, -1):
             extent = extent * self.bounds[lay.temporal[s]]
@@ -53,7 +57,7 @@ class Nest:
             found.append(inner if spatial is None else inner * spatial)
         return found
 
-    def box(self, t: int, extent: Array) -> list[Array]:
+    def box(self, t: int, extent: Array | list[Array]) -> list[Array]:
         """Words per rank of tensor t for extents (D, B): 1 + sum of c * (E - 1) (section 1)."""
         widths = []
         for rank in self.layout.ranks[t]:
@@ -62,9 +66,9 @@ class Nest:
             for other, coefficient in rest:
                 width = width + coefficient * (extent[other] - 1.0)
             widths.append(width)
-        return widths or [np.ones(extent.shape[-1])]
+        return widths or [self.xp.ones(extent[0].shape[-1])]
 
-    def volume(self, t: int, extent: Array) -> Array:
+    def volume(self, t: int, extent: Array | list[Array]) -> Array:
         widths = self.box(t, extent)
         volume = widths[0]
         for width in widths[1:]:
@@ -80,17 +84,41 @@ class Nest:
     def tile_words(self) -> Array:
         """(T, S + 1, B) words of the tile of one instance; the last is the single word at the compute unit."""
         lay = self.layout
-        words = np.ones((lay.T, lay.S + 1, self.batch))
+        words = self.xp.ones((lay.T, lay.S + 1, self.batch))
         for t in range(lay.T):
             for s in range(lay.S):
-                for width in self.boxes[t][s]:
-                    words[t, s] *= width
+                first, *rest = self.boxes[t][s]
+                for width in rest:
+                    first = first * width
+                words = self.xp.put(words, (t, s), first)
         return words
 
     @cached_property
     def loop_bounds(self) -> Array:
         """(L, D, B) loop bounds by position, outer to inner."""
-        return np.take_along_axis(self.bounds, self.order, axis=1)
+        return self.xp.take_along_axis(self.bounds, self.order, axis=1)
+
+    def loops(self, groups: list[int], rows: Array) -> tuple[Array, Array]:
+        """Dimension index and bound of the loops of some groups, (P, n), the innermost first, for the designs `rows`.
+
+        `groups` are in the order of `Layout.inwards`, without gaps unless there are few of them.
+        """
+        lay = self.layout
+        starts = [lay.inwards.index(group) * lay.D for group in groups]
+        parts = [slice(starts[0], starts[-1] + lay.D)]
+        if starts[-1] - starts[0] != (len(groups) - 1) * lay.D:
+            parts = [slice(start, start + lay.D) for start in starts]
+        dims, bounds = ([loops[part][:, rows] for part in parts] for loops in self._inwards)
+        return (dims[0], bounds[0]) if len(parts) == 1 else (self.xp.concatenate(dims), self.xp.concatenate(bounds))
+
+    @cached_property
+    def _inwards(self) -> tuple[Array, Array]:
+        """Dimension index and bound of all loops, (L * D, B), the innermost first."""
+        xp, groups = self.xp, self.layout.inwards
+        return (
+            xp.concatenate([xp.flip(self.order[group], 0) for group in groups]),
+            xp.concatenate([xp.flip(self.loop_bounds[group], 0) for group in groups]),
+        )
 
     @cached_property
     def group_products(self) -> Array:
@@ -101,14 +129,14 @@ class Nest:
     def instances_used(self) -> Array:
         """(S + 1, B) instances in use per storage level, then compute units in use."""
         lay = self.layout
-        used = np.ones((lay.S + 1, self.batch))
+        used = [self.xp.ones(self.batch)]
         for s in range(lay.S):
             group = lay.spatial[s]
-            used[s + 1] = used[s] if group is None else used[s] * self.group_products[group]
-        return used
+            used.append(used[s] if group is None else used[s] * self.group_products[group])
+        return self.xp.stack(used)
 
     @cached_property
     def steps(self) -> Array:
         """(S, B) temporal iterations of all blocks up to and including the block of level s, from the outside."""
         lay = self.layout
-        return np.cumprod(self.group_products[lay.temporal], axis=0)
+        return self.xp.cumprod(self.xp.stack([self.group_products[group] for group in lay.temporal]), axis=0)

@@ -7,10 +7,13 @@ tensors and levels is one flat list again, so that a batch costs a fixed number 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import attrs
 import numpy as np
+
+from sparsemap.backend import Backend
 
 from .layout import Layout
 from .nest import Nest
@@ -37,15 +40,15 @@ class FormatTables:
         formats = (*candidates, *beyond)
         return cls(formats, len(candidates) if beyond else 0, np.array([f.compressed for f in formats], dtype=bool))
 
-    def check(self, slots: Array, count: Array) -> tuple[Array, Array]:
+    def check(self, slots: Array, count: Array, xp: Backend) -> tuple[Array, Array]:
         """Slots (R, B), number of ranks (B,) -> (compresses the tensor, breaks the order), each (B,) bool.
 
         The last `count` slots are in use. An uncompressed rank below a compressed one breaks the order.
         """
         width = len(slots)
-        packed = self.compressed[slots]
-        any_packed = np.zeros(count.shape, dtype=bool)
-        broken = np.zeros(count.shape, dtype=bool)
+        packed = xp.take(xp.constant(self.compressed), slots)
+        any_packed = xp.zeros(count.shape, dtype=bool)
+        broken = xp.zeros(count.shape, dtype=bool)
         for slot in range(width):
             used = count >= width - slot
             now = packed[slot] & used
@@ -54,10 +57,10 @@ class FormatTables:
         return any_packed, broken
 
 
-def rank_counts(layout: Layout, bounds: Array) -> Array:
+def rank_counts(layout: Layout, bounds: Array, xp: Backend) -> Array:
     """(T, B) number of ranks of each tensor: loops with a bound above one that move it."""
-    busy = (bounds > 1.0).sum(axis=0, dtype=np.int16)  # (D, B)
-    return np.stack([busy[layout.relevant[t]].sum(axis=0, dtype=np.int16) for t in range(layout.T)])
+    busy = (bounds > 1.0).sum(axis=0, dtype=xp.int16)  # (D, B)
+    return xp.stack([busy[xp.constant(moves)].sum(axis=0, dtype=xp.int16) for moves in layout.relevant])
 
 
 @attrs.define(eq=False)
@@ -86,52 +89,49 @@ class RankList:
 
 def list_ranks(nest: Nest, t: int, rows: Array, slots: Array, tables: FormatTables, by_shape: bool) -> RankList:
     """The loops of tensor t from the innermost outwards for the designs `rows`; `slots` is (R, B)."""
-    lay = nest.layout
-    groups = [g for s in range(lay.S - 1, -1, -1) for g in (lay.spatial[s], lay.temporal[s]) if g is not None]
-    # (P, n) loops by position, innermost first
-    dims = nest.order[groups][:, ::-1].reshape(len(groups) * lay.D, -1)[:, rows]
-    bounds = nest.loop_bounds[groups][:, ::-1].reshape(len(groups) * lay.D, -1)[:, rows]
-    active = (bounds > 1.0) & lay.relevant[t][dims]
-    bounds = np.where(active, bounds, 1.0)
-    counted = np.cumsum(active, axis=0, dtype=np.int16)
+    lay, xp = nest.layout, nest.xp
+    dims, bounds = nest.loops(lay.inwards, rows)
+    active = (bounds > 1.0) & xp.take(xp.constant(lay.relevant[t]), dims)
+    bounds = xp.where(active, bounds, 1.0)
+    counted = xp.cumsum(active, axis=0, dtype=xp.int16)
     simple = not (lay.windowed[t] or lay.holes[t] or by_shape)
     if simple:
-        volume = np.cumprod(bounds, axis=0)
-        position, column = np.nonzero(active)
+        volume = xp.cumprod(bounds, axis=0)
+        position, column = xp.nonzero(active)
         length = bounds[position, column]
         positions = volume[position, column]
         box, below = [positions], [positions / length]
     else:
         widths, coefficient = [], np.ones(lay.D)
         for rank in lay.ranks[t]:
-            width = np.ones(bounds.shape)
+            width = xp.ones(bounds.shape)
             for dim, c in rank:
                 coefficient[dim] = c
-                width += c * (np.cumprod(np.where(dims == dim, bounds, 1.0), axis=0) - 1.0)
+                width = width + c * (xp.cumprod(xp.where(dims == dim, bounds, 1.0), axis=0) - 1.0)
             widths.append(width)
-        lengths = (bounds - 1.0) * coefficient[dims] + 1.0
-        position, column = np.nonzero(active)
+        lengths = (bounds - 1.0) * xp.take(xp.constant(coefficient), dims) + 1.0
+        position, column = xp.nonzero(active)
         length = lengths[position, column]
-        positions = np.cumprod(lengths, axis=0)[position, column]
-        parts = widths if by_shape else [np.multiply.reduce(widths)]
-        outside = [np.concatenate([np.ones((1, len(rows))), part]) for part in parts]
+        positions = xp.cumprod(lengths, axis=0)[position, column]
+        parts = widths if by_shape else [xp.product(xp.stack(widths))]
+        outside = [xp.concatenate([xp.ones((1, len(rows))), part]) for part in parts]
         box = [part[position + 1, column] for part in outside]
         below = [part[position, column] for part in outside]
-    place = counted[position, column].astype(np.int64) - 1
+    place = xp.astype(counted[position, column], xp.int64) - 1
     design = rows[column]
     width = len(slots)
-    chosen = slots[np.maximum(width - 1 - place, 0), design].astype(np.int64)
-    chosen = np.where(place < width, chosen, tables.beyond)
-    counts = np.zeros((lay.S, nest.batch), dtype=np.int64)
+    chosen = xp.astype(slots[xp.maximum(width - 1 - place, 0), design], xp.int64)
+    chosen = xp.where(place < width, chosen, tables.beyond)
+    counts = xp.zeros((lay.S, nest.batch), dtype=xp.int64)
     ends, last = [0] * lay.S, 0
     for s in range(lay.S - 1, -1, -1):
         last += lay.D * (1 if lay.spatial[s] is None else 2)
-        counts[s, rows] = counted[last - 1]
-        ends[s] = int(np.searchsorted(position, last))
+        counts = xp.put(counts, (s, rows), xp.astype(counted[last - 1], xp.int64))
+        ends[s] = int(counted[last - 1].sum())
     return RankList(rows, design, place, chosen, length, box, below, positions, ends, counts)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, slots=False)
 class Metadata:
     """The metadata of all tensors at all levels: flat entries (N,), accesses per instance as [metadata, payload]."""
 
@@ -146,16 +146,30 @@ class Metadata:
     read: list[Array]
     fill: list[Array]
     update: list[Array]
+    xp: Backend
     gone_read: list[Array] = attrs.field(factory=list)
     """Gated or skipped, as the action of the cell says."""
     gone_update: list[Array] = attrs.field(factory=list)
 
     def bits(self, counts: list[Array], cells: int) -> Array:
         """(cells,) bits of some accesses."""
+        xp = self.xp
         if not counts:
-            return np.zeros(cells)
+            return xp.zeros(cells)
         weights = counts[0] * self.metadata_bits + counts[1] * self.payload_bits
-        return np.bincount(self.cell, weights, cells)
+        if xp.in_order:
+            return xp.bincount(self.cell, weights, cells)
+        found = xp.zeros(cells)
+        for rows, mine in self._by_place:  # one rank of every cell at a time, from the innermost one
+            found = xp.put(found, mine, found[mine] + weights[rows])
+        return found
+
+    @cached_property
+    def _by_place(self) -> list[tuple[Array, Array]]:
+        """Per place, its entries and their cells, of which no two are the same."""
+        last = int(self.place.max()) if len(self.place) else -1
+        rows = [self.xp.flatnonzero(self.place == place) for place in range(last + 1)]
+        return [(some, self.cell[some]) for some in rows]
 
     def level(self, index: int, batch: int) -> Metadata | None:
         """The entries of one tensor at one level, `index` into (T, S); their cells are then designs."""
@@ -168,7 +182,7 @@ class Metadata:
 
         return Metadata(
             self.cell[rows] % batch, self.place[rows], self.metadata_bits[rows], self.payload_bits[rows],
-            some(self.largest), some(self.read), some(self.fill), some(self.update),
+            some(self.largest), some(self.read), some(self.fill), some(self.update), self.xp,
             some(self.gone_read), some(self.gone_update),
         )  # fmt: skip
 
@@ -180,20 +194,20 @@ def metadata_of(
 
     A compressed tile of one word has one rank without width: it costs nothing, and only `detail` lists it.
     """
-    lay = nest.layout
+    lay, xp = nest.layout, nest.xp
     parts = [_entries(nest, t, ranks, slots[t], tables[t], detail) for t, ranks in lists.items()]
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 8
-    cell, place = columns[0].astype(np.int64), columns[1].astype(np.int64)
+    columns = [xp.concatenate(column) for column in zip(*parts, strict=True)] if parts else [xp.zeros(0)] * 8
+    cell, place = xp.astype(columns[0], xp.int64), xp.astype(columns[1], xp.int64)
     values = columns[2:]
     words = nest.tile_words[:, : lay.S].reshape(-1)[cell]
 
     def accesses(count: Array) -> list[Array]:
         ratio = count.reshape(-1)[cell] / words
-        return [np.ceil(values[0] * ratio), np.ceil(values[1] * ratio)]
+        return [xp.ceil(values[0] * ratio), xp.ceil(values[1] * ratio)]
 
     return Metadata(
         cell, place, values[4], values[5], [values[2], values[3]],
-        accesses(dense.reads), accesses(dense.fills), accesses(dense.updates),
+        accesses(dense.reads), accesses(dense.fills), accesses(dense.updates), xp,
     )  # fmt: skip
 
 
@@ -201,17 +215,17 @@ def _entries(
     nest: Nest, t: int, ranks: RankList, slots: Array, tables: TensorTables, detail: bool
 ) -> tuple[Array, ...]:
     """Cell, place and the six table values of every rank of tensor t at every level that stores it."""
-    lay = nest.layout
+    lay, xp = nest.layout, nest.xp
     levels = [s for s in range(lay.S) if lay.stored[t, s]]
-    pick = np.concatenate([np.arange(ranks.ends[s]) for s in levels])
-    level = np.repeat(levels, [ranks.ends[s] for s in levels])
+    pick = xp.concatenate([xp.arange(ranks.ends[s]) for s in levels])
+    level = xp.concatenate([xp.full(ranks.ends[s], s, dtype=xp.int64) for s in levels])
     design, place = ranks.design[pick], ranks.place[pick]
     positions, length, chosen = ranks.positions[pick], ranks.length[pick], ranks.format[pick]
     box, below = [b[pick] for b in ranks.box], [b[pick] for b in ranks.below]
     # fibers of a rank in the tile: positions of the ranks further out, within this level
-    all_positions = np.ones((lay.S, nest.batch))
+    all_positions = xp.ones((lay.S, nest.batch))
     last = ranks.counts[level, design] - 1 == place
-    all_positions[level[last], design[last]] = positions[last]
+    all_positions = xp.put(all_positions, (level[last], design[last]), positions[last])
     above = all_positions[level, design] / positions
     if detail:
         lone_level, lone = np.nonzero(ranks.counts[levels][:, ranks.rows] == 0)
@@ -222,12 +236,13 @@ def _entries(
         box, below = [np.concatenate([x, one]) for x in box], [np.concatenate([x, one]) for x in below]
         chosen = np.concatenate([chosen, slots[-1, ranks.rows[lone]].astype(np.int64)])
     if tables.by_shape:
-        shapes = np.stack([np.stack([nest.boxes[t][s][r] for s in range(lay.S)]) for r in range(len(nest.boxes[t][0]))])
+        shapes = [xp.stack([nest.boxes[t][s][r] for s in range(lay.S)]) for r in range(len(nest.boxes[t][0]))]
         tile = [shape[level, design] for shape in shapes]
     else:
-        tile = [nest.tile_words[t, level, design]]
-    drop_empty = np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64)[level]
-    values = tables.rank_values(tile, box, below, length, above, chosen.astype(np.float64), positions, drop_empty)
+        tile = [nest.tile_words[t][level, design]]
+    drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64)
+    drop_empty, formats = xp.constant(drops)[level], xp.astype(chosen, xp.float64)
+    values = tables.rank_values(tile, box, below, length, above, formats, positions, drop_empty)
     if detail and lone.size:
         values[[tables.METADATA_BITS, tables.PAYLOAD_BITS], len(design) - len(lone) :] = 0.0
     inner = place > 0  # the payload of the innermost rank is the data

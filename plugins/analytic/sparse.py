@@ -5,6 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from sparsemap.backend import Backend
+
 from .actions import GATE, NONE, SKIP, Removal
 from .layout import Layout
 from .ranks import Metadata
@@ -33,93 +35,96 @@ class Compute:
     skipped: Array
 
 
-def less(count: Array, share: Array) -> Array:
+def less(count: Array, share: Array, xp: Backend) -> Array:
     """What remains of a count, as the evaluator rounds it."""
-    return count - np.floor(count * share)
+    return count - xp.floor(count * share)
 
 
 def storage_counts(
     layout: Layout, traffic: Traffic, emptiness: Array, metadata: Metadata, rank_counts: Array, removal: Removal,
-    quirks: frozenset[str],
+    quirks: frozenset[str], xp: Backend,
 ) -> Counts:  # fmt: skip
     """7.2, from the outermost level inwards; reduces `metadata` as it goes.
 
     `emptiness` (T, S, B) is 1 - density of the tile where the tensor has metadata, else 0; `rank_counts` (T, S, B) the
     ranks that each level's metadata has.
     """
-    read, fill = less(traffic.reads, emptiness), less(traffic.fills, emptiness)
-    update = less(traffic.updates, emptiness)
+    read, fill = less(traffic.reads, emptiness, xp), less(traffic.fills, emptiness, xp)
+    update = less(traffic.updates, emptiness, xp)
     kind, share = removal.kind, removal.share
     acting = kind != NONE
-    counts = Counts(read, fill, update, np.zeros_like(read), np.zeros_like(read), kind)
+    gone_read, gone_update = xp.zeros(read.shape), xp.zeros(read.shape)
     if not acting.any():
-        return counts
-    own = np.zeros_like(share)  # what a level removes of what reaches it
-    outer = np.zeros_like(share)  # what the nearest outer level with an action removes of this one
-    outer_acts = np.zeros_like(acting)
-    outer_one_rank = np.zeros_like(acting)
-    above = np.zeros_like(share[:, 0])
-    acts_above = np.zeros_like(acting[:, 0])
-    one_rank = np.zeros_like(acting[:, 0])
-    is_output = (np.arange(layout.T) == layout.output)[:, None]
+        return Counts(read, fill, update, gone_read, gone_update, kind)
+    own = xp.zeros(read.shape)  # what a level removes of what reaches it
+    outer = xp.zeros(read.shape)  # what the nearest outer level with an action removes of this one
+    outer_acts = xp.zeros(read.shape, dtype=bool)
+    outer_one_rank = xp.zeros(read.shape, dtype=bool)
+    above = xp.zeros(share[:, 0].shape)
+    acts_above = xp.zeros(above.shape, dtype=bool)
+    one_rank = acts_above
+    is_output = xp.constant((np.arange(layout.T) == layout.output)[:, None])
     for s in range(layout.S):
-        outer[:, s], outer_acts[:, s], outer_one_rank[:, s] = above, acts_above, one_rank
-        for part in (read, fill, update):
-            part[:, s] = less(part[:, s], above)
-        if not acting[:, s].any():
+        here = (slice(None), s)
+        outer, outer_acts = xp.put(outer, here, above), xp.put(outer_acts, here, acts_above)
+        outer_one_rank = xp.put(outer_one_rank, here, one_rank)
+        read, fill, update = (xp.put(part, here, less(part[here], above, xp)) for part in (read, fill, update))
+        if not acting[here].any():
             continue
         left = 1.0 - above
-        nested = 1.0 - (1.0 - share[:, s]) / np.where(left > 0.0, left, 1.0)
+        nested = 1.0 - (1.0 - share[here]) / xp.where(left > 0.0, left, 1.0)
         if "Q11" not in quirks:
-            nested = np.maximum(nested, 0.0)
-        nested = np.where(left > 0.0, nested, 0.0)
-        own[:, s] = np.where(acting[:, s], np.where(acts_above, nested, share[:, s]), 0.0)
-        lost = read[:, s] * own[:, s]
-        counts.gone_read[:, s] = np.where(is_output, np.ceil(lost), np.floor(lost))
-        counts.gone_update[:, s] = np.floor(update[:, s] * own[:, s])
-        read[:, s] -= counts.gone_read[:, s]
-        update[:, s] -= counts.gone_update[:, s]
-        above = np.where(acting[:, s], share[:, s], above)
-        acts_above = acts_above | acting[:, s]
-        one_rank = np.where(acting[:, s], rank_counts[:, s] == 1, one_rank)
-    if metadata.cell.size:
+            nested = xp.maximum(nested, 0.0)
+        nested = xp.where(left > 0.0, nested, 0.0)
+        removed = xp.where(acting[here], xp.where(acts_above, nested, share[here]), 0.0)
+        own = xp.put(own, here, removed)
+        lost = read[here] * removed
+        lost_read = xp.where(is_output, xp.ceil(lost), xp.floor(lost))
+        lost_update = xp.floor(update[here] * removed)
+        gone_read, gone_update = xp.put(gone_read, here, lost_read), xp.put(gone_update, here, lost_update)
+        read, update = xp.put(read, here, read[here] - lost_read), xp.put(update, here, update[here] - lost_update)
+        above = xp.where(acting[here], share[here], above)
+        acts_above = acts_above | acting[here]
+        one_rank = xp.where(acting[here], rank_counts[here] == 1, one_rank)
+    if len(metadata.cell):
         _reduce_metadata(metadata, outer, outer_acts, outer_one_rank, acting, quirks)
         _split_metadata(layout, metadata, own, rank_counts)
-    return counts
+    return Counts(read, fill, update, gone_read, gone_update, kind)
 
 
 def _reduce_metadata(
     metadata: Metadata, outer: Array, outer_acts: Array, one_rank: Array, acting: Array, quirks: frozenset[str]
 ) -> None:
     """What an outer level's action leaves of an inner level's metadata."""
-    cell = metadata.cell
+    cell, xp = metadata.cell, metadata.xp
     lost = outer.reshape(-1)[cell]
     if "Q7" in quirks:
         # only the innermost rank, and only where the acting level has exactly one rank
-        lost = np.where((metadata.place == 0) & one_rank.reshape(-1)[cell], lost, 0.0)
+        lost = xp.where((metadata.place == 0) & one_rank.reshape(-1)[cell], lost, 0.0)
     else:
-        metadata.update = [less(x, lost) for x in metadata.update]
-    metadata.read = [less(x, lost) for x in metadata.read]
-    metadata.fill = [less(x, lost) for x in metadata.fill]
+        metadata.update = [less(x, lost, xp) for x in metadata.update]
+    metadata.read = [less(x, lost, xp) for x in metadata.read]
+    metadata.fill = [less(x, lost, xp) for x in metadata.fill]
     if "Q8" in quirks:
         # an action below another one: the evaluator reports the updates in place of the reads
         replaced = (acting & outer_acts).reshape(-1)[cell]
         pairs = zip(metadata.read, metadata.update, strict=True)
-        metadata.read = [np.where(replaced, update, read) for read, update in pairs]
+        metadata.read = [xp.where(replaced, update, read) for read, update in pairs]
 
 
 def _split_metadata(layout: Layout, metadata: Metadata, own: Array, rank_counts: Array) -> None:
     """The ranks that the child has (the innermost ones; all ranks if there is no child) are gated or skipped as well."""
-    below = np.full_like(rank_counts, np.iinfo(rank_counts.dtype).max)
+    xp = metadata.xp
+    below = xp.full(rank_counts.shape, 1 << 40, dtype=xp.int64)
     for t in range(layout.T):
         for s in range(layout.S):
             child = layout.child(t, s)
             if child is not None:
-                below[t, s] = rank_counts[t, child]
+                below = xp.put(below, (t, s), rank_counts[t, child])
     cell = metadata.cell
-    share = np.where(metadata.place < below.reshape(-1)[cell], own.reshape(-1)[cell], 0.0)
-    metadata.gone_read = [np.floor(x * share) for x in metadata.read]
-    metadata.gone_update = [np.floor(x * share) for x in metadata.update]
+    share = xp.where(metadata.place < below.reshape(-1)[cell], own.reshape(-1)[cell], 0.0)
+    metadata.gone_read = [xp.floor(x * share) for x in metadata.read]
+    metadata.gone_update = [xp.floor(x * share) for x in metadata.update]
     metadata.read = [x - gone for x, gone in zip(metadata.read, metadata.gone_read, strict=True)]
     metadata.update = [x - gone for x, gone in zip(metadata.update, metadata.gone_update, strict=True)]
 
@@ -135,7 +140,7 @@ def temporal_reductions(layout: Layout, traffic: Traffic, counts: Counts) -> Arr
 
 
 def compute_counts(
-    layout: Layout, total: Array, densities: list[float], packed: Array, removal: Removal, kind: Array, quirks: frozenset[str]
+    layout: Layout, total: Array, densities: list[float], packed: Array, removal: Removal, kind: Array, xp: Backend
 ) -> Compute:  # fmt: skip
     """7.3 for two operands. `total` (B,) dense computes, `packed` (T, B) tensors with metadata, `kind` (B,) of the unit."""
     batch = total.shape[0]
@@ -144,29 +149,29 @@ def compute_counts(
     for t in layout.operands:
         if removal.kind[t].any():
             # the share of the innermost level with an action decides which computes remain
-            caught[t] = np.zeros(batch)
+            caught[t] = xp.zeros(batch)
             for s in range(layout.S):
-                caught[t] = np.where(removal.kind[t, s] != NONE, removal.share[t, s], caught[t])
-            left = less(left, caught[t])
+                caught[t] = xp.where(removal.kind[t, s] != NONE, removal.share[t, s], caught[t])
+            left = less(left, caught[t], xp)
     nonzero, zero, absent = [], [], []
     for position, t in enumerate(layout.operands):
-        density = np.floor(1e6 * densities[t] + 0.5) / 1e6
+        density = float(np.floor(1e6 * densities[t] + 0.5) / 1e6)
         others = [u for i, u in enumerate(layout.operands) if i != position]
-        present = np.full(batch, density)
+        present = xp.full(batch, density)
         for u in others:
             if u in caught:
-                kept = 1.0 - np.floor(1e6 * caught[u] + 0.5) / 1e6
-                present = np.where(kept > 0.0, present / np.where(kept > 0.0, kept, 1.0), 0.0)
-        present = np.clip(present, 0.0, 1.0)
+                kept = 1.0 - xp.divide(xp.floor(1e6 * caught[u] + 0.5), 1e6)
+                present = xp.where(kept > 0.0, present / xp.where(kept > 0.0, kept, 1.0), 0.0)
+        present = xp.clip(present, 0.0, 1.0)
         rest = 1.0 - present
         nonzero.append(present)
-        zero.append(np.where(packed[t], 0.0, rest))
-        absent.append(np.where(packed[t], rest, 0.0))
+        zero.append(xp.where(packed[t], 0.0, rest))
+        absent.append(xp.where(packed[t], rest, 0.0))
     (np_, nq), (zp, zq), (ap, aq) = nonzero, zero, absent
     one_absent = left * (np_ * aq + ap * nq) + left * (zp * aq + ap * zq)
     some_zero = left * (np_ * zq + zp * nq) + left * (zp * zq)
-    vanish = np.floor(left * (ap * aq))
-    skipped = np.where(kind == SKIP, np.floor(one_absent), 0.0)
-    gated = np.where(kind == GATE, np.floor(one_absent + some_zero), 0.0)
-    actual = np.trunc(left - skipped - gated - vanish)
+    vanish = xp.floor(left * (ap * aq))
+    skipped = xp.where(kind == SKIP, xp.floor(one_absent), 0.0)
+    gated = xp.where(kind == GATE, xp.floor(one_absent + some_zero), 0.0)
+    actual = xp.trunc(left - skipped - gated - vanish)
     return Compute(actual, gated, skipped)

@@ -21,9 +21,9 @@ class Traffic:
 
 
 def dense_traffic(nest: Nest) -> Traffic:
-    lay = nest.layout
+    lay, xp = nest.layout, nest.xp
     shape = (lay.T, lay.S, nest.batch)
-    reads, fills, updates = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    reads, fills, updates = xp.zeros(shape), xp.zeros(shape), xp.zeros(shape)
     for t in range(lay.T):
         delivered = delivered_words(nest, t)
         accesses = [delivered[s] * distinct_children(nest, t, s) for s in range(lay.S)]
@@ -34,37 +34,37 @@ def dense_traffic(nest: Nest) -> Traffic:
                 continue
             outermost = lay.parent(t, s) is None
             if part is None:
-                reads[t, s] = np.floor(accesses[s] + 0.5)
+                reads = xp.put(reads, (t, s), xp.floor(accesses[s] + 0.5))
                 if not outermost:
-                    fills[t, s] = np.trunc(delivered[s - 1])
+                    fills = xp.put(fills, (t, s), xp.trunc(delivered[s - 1]))
             else:
-                updates[t, s] = np.floor(accesses[s] + 0.5)
-                reads[t, s] = np.floor(accesses[s] - part[s] + 0.5)
+                updates = xp.put(updates, (t, s), xp.floor(accesses[s] + 0.5))
+                reads = xp.put(reads, (t, s), xp.floor(accesses[s] - part[s] + 0.5))
                 if not outermost:
-                    fills[t, s] = np.floor(delivered[s - 1] - part[s] + 0.5)
+                    fills = xp.put(fills, (t, s), xp.floor(delivered[s - 1] - part[s] + 0.5))
     return Traffic(reads, fills, updates)
 
 
 def delivered_words(nest: Nest, t: int) -> list[Array]:
     """Per level, the words that one child instance receives over the whole run (4.1)."""
-    lay = nest.layout
+    lay, xp = nest.layout, nest.xp
     if lay.windowed[t]:
         return [*(_window_delivered(nest, t, s) for s in range(lay.S - 1)), nest.steps[-1]]
     delivered: list[Array] = []
-    relevant = lay.relevant[t]
-    reuse_outside = np.ones(nest.batch)
+    relevant = xp.constant(lay.relevant[t])
+    reuse_outside = xp.ones(nest.batch)
     for s in range(lay.S - 1):
         # temporal reuse: the run of irrelevant loops that lies innermost above the tile, looking through levels
         group = lay.temporal[s]
-        moves = relevant[nest.order[group]]
+        moves = xp.take(relevant, nest.order[group])
         loop_bounds = nest.loop_bounds[group]
-        run = np.ones(nest.batch)
-        still = np.ones(nest.batch, dtype=bool)
+        run = xp.ones(nest.batch)
+        still = xp.ones(nest.batch, dtype=bool)
         for position in range(lay.D - 1, -1, -1):
             bound = loop_bounds[position]
             still &= ~(moves[position] & (bound > 1.0))
-            run = np.where(still, run * bound, run)
-        reuse_outside = np.where(still, run * reuse_outside, run)
+            run = xp.where(still, run * bound, run)
+        reuse_outside = xp.where(still, run * reuse_outside, run)
         delivered.append(nest.tile_words[t, s + 1] * (nest.steps[s] / reuse_outside))
     delivered.append(nest.steps[-1])
     return delivered
@@ -72,52 +72,52 @@ def delivered_words(nest: Nest, t: int) -> list[Array]:
 
 def _window_delivered(nest: Nest, t: int, s: int) -> Array:
     """4.1 with sliding windows: overlap is kept along the innermost moving loop, and while the step stays the same."""
-    lay = nest.layout
+    lay, xp = nest.layout, nest.xp
     widths = nest.boxes[t][s + 1]
     words = nest.tile_words[t, s + 1]
     ranks = range(len(widths))
-    total = words.copy()
-    outside = nest.steps[s].copy()
-    moved = [np.zeros(nest.batch) for _ in ranks]
-    first_step = [np.zeros(nest.batch) for _ in ranks]
+    total = words
+    outside = nest.steps[s]
+    none = xp.zeros(nest.batch)
+    moved, first_step = [none for _ in ranks], [none for _ in ranks]
     first_delta = words
-    seen = np.zeros(nest.batch, dtype=bool)
+    seen = xp.zeros(nest.batch, dtype=bool)
     for block in range(s, -1, -1):
         group = lay.temporal[block]
         # one step of the loop over d moves the tile by c * (extent of d inside the loop)
-        steps = np.zeros((len(widths), lay.D, nest.batch))
+        steps = xp.zeros((len(widths), lay.D, nest.batch))
         for r, rank in enumerate(lay.ranks[t]):
             for dim, c in rank:
-                steps[r, dim] = c * nest.below_spatial[block][dim]
+                steps = xp.put(steps, (r, dim), c * nest.below_spatial[block][dim])
         for position in range(lay.D - 1, -1, -1):
             bound = nest.loop_bounds[group, position]
             active = bound > 1.0
             if not active.any():
                 continue
-            index = nest.order[group, position][None, None, :].astype(np.intp)
-            step = np.take_along_axis(steps, index, axis=1)[:, 0]
+            index = xp.astype(nest.order[group, position][None, None, :], xp.int64)
+            step = xp.take_along_axis(steps, index, axis=1)[:, 0]
             outside = outside / bound
             starts = active & ~seen
             vector = [step[r] - moved[r] for r in ranks]
-            overlap = np.ones(nest.batch)
-            same = seen.copy()
+            overlap = xp.ones(nest.batch)
+            same = seen
             for r in ranks:
-                first_step[r] = np.where(starts, vector[r], first_step[r])
-                same &= vector[r] == first_step[r]
-                overlap = overlap * np.maximum(0.0, widths[r] - np.abs(vector[r]))
-            first_delta = np.where(starts, words - overlap, first_delta)
-            delta = np.where(starts | same, first_delta, words)
-            total += (bound - 1.0) * outside * delta
-            moved = [np.where(active, moved[r] + step[r], moved[r]) for r in ranks]
-            seen |= active
+                first_step[r] = xp.where(starts, vector[r], first_step[r])
+                same = same & (vector[r] == first_step[r])
+                overlap = overlap * xp.maximum(0.0, widths[r] - xp.abs(vector[r]))
+            first_delta = xp.where(starts, words - overlap, first_delta)
+            delta = xp.where(starts | same, first_delta, words)
+            total = total + (bound - 1.0) * outside * delta
+            moved = [xp.where(active, moved[r] + step[r], moved[r]) for r in ranks]
+            seen = seen | active
     return total
 
 
 def distinct_children(nest: Nest, t: int, s: int) -> Array:
     """Distinct tiles among the children of one instance: the rest is multicast or spatial reduction (4.2)."""
-    lay = nest.layout
+    lay, xp = nest.layout, nest.xp
     spatial = nest.spatial_bounds(s)
-    distinct = np.ones(nest.batch)
+    distinct = xp.ones(nest.batch)
     if spatial is None:
         return distinct
     inner = nest.extents[s + 1]
@@ -128,29 +128,28 @@ def distinct_children(nest: Nest, t: int, s: int) -> Array:
         (first, c1), (second, c2) = rank
         n1, n2 = spatial[first], spatial[second]
         count = n1 * n2
-        rows = np.flatnonzero((n1 > 1.0) & (n2 > 1.0))
-        if rows.size:
+        rows = xp.flatnonzero((n1 > 1.0) & (n2 > 1.0))
+        if len(rows):
             # sums i * a + j * b, i < n1, j < n2: (i, j) and (i + b', j - a') coincide, with a', b' free of common factors
-            a = (c1 * inner[first][rows]).astype(np.int64)
-            b = (c2 * inner[second][rows]).astype(np.int64)
-            g = np.gcd(a, b)
-            lost = np.maximum(0.0, n1[rows] - b // g) * np.maximum(0.0, n2[rows] - a // g)
-            count = count.copy()
-            count[rows] -= lost
+            a = xp.astype(c1 * inner[first][rows], xp.int64)
+            b = xp.astype(c2 * inner[second][rows], xp.int64)
+            g = xp.gcd(a, b)
+            lost = xp.maximum(0.0, n1[rows] - b // g) * xp.maximum(0.0, n2[rows] - a // g)
+            count = xp.put(count, rows, count[rows] - lost)
         distinct = distinct * count
     return distinct
 
 
 def _partition(nest: Nest, t: int) -> list[Array]:
     """Words of the output that one instance ever sees (4.3)."""
-    lay = nest.layout
+    lay, xp = nest.layout, nest.xp
     part = [nest.tile_words[t, 0]]
     for s in range(1, lay.S):
         spread = nest.volume(t, nest.below_spatial[s - 1])
         if lay.windowed[t] or lay.holes[t]:
-            part.append(np.floor(part[-1] * nest.tile_words[t, s] / spread))
+            part.append(xp.floor(part[-1] * nest.tile_words[t, s] / spread))
         else:
-            part.append(np.floor(part[-1] / (spread / nest.tile_words[t, s])))
+            part.append(xp.floor(part[-1] / (spread / nest.tile_words[t, s])))
     return part
 
 

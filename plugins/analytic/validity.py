@@ -11,6 +11,9 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
+from sparsemap.backend import NUMPY, Backend
+from sparsemap.errors import SpecError
+
 from .actions import PlaceTables
 from .layout import Layout
 from .ranks import FormatTables
@@ -42,63 +45,74 @@ class Reasons:
         names.append("no-occupancy")
         if len(names) > 62:
             dims = ", ".join(layout.dims)
-            raise ValueError(f"{len(names)} reasons for invalid designs, at most 62 fit (dimensions {dims})")
+            text = f"{len(names)} reasons for invalid designs, at most 62 fit: too many levels or dimensions ({dims})"
+            raise SpecError.at(problem.files.get("hardware", "hardware"), "levels", text)
         return cls(layout, tuple(names), {name: np.uint64(1) << np.uint64(i) for i, name in enumerate(names)})
 
-    def mark(self, found: Array, name: str, failed: Array) -> None:
-        """Adds a reason to the designs that failed."""
-        found |= np.where(failed, self.bit[name], np.uint64(0))
+    def mark(self, found: Array, name: str, failed: Array, xp: Backend) -> Array:
+        """`found` with a reason added to the designs that failed."""
+        if xp is NUMPY:
+            found |= np.where(failed, self.bit[name], np.uint64(0))
+        else:
+            found |= xp.where(failed, int(self.bit[name]), 0)
+        return found
 
-    def factors(self, bounds: Array, found: Array) -> None:
+    def factors(self, bounds: Array, found: Array, xp: Backend) -> Array:
         """10.1: the bounds of a dimension multiply to its size; spatial loops fit the fan-out."""
         lay = self.layout
         products = bounds.prod(axis=0)
-        wrong = products != lay.sizes[:, None]
+        wrong = products != xp.constant(lay.sizes)[:, None]
         if wrong.any():
             for d, dim in enumerate(lay.dims):
-                self.mark(found, f"factors:{dim}", wrong[d])
+                found = self.mark(found, f"factors:{dim}", wrong[d], xp)
+        return found
 
-    def fanout(self, group_products: Array, found: Array) -> None:
+    def fanout(self, group_products: Array, found: Array, xp: Backend) -> Array:
         for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
             if mapping_level.spatial:
                 name = f"fanout:{self.layout.levels[mapping_level.storage].name}"
-                self.mark(found, name, group_products[group] > mapping_level.limit)
+                found = self.mark(found, name, group_products[group] > mapping_level.limit, xp)
+        return found
 
     def formats(
-        self, slots: Array, counts: Array, mechanisms: Array, formats: FormatTables, places: PlaceTables, found: Array
-    ) -> Array:
+        self, slots: Array, counts: Array, mechanisms: Array, formats: FormatTables, places: PlaceTables, found: Array,
+        xp: Backend,
+    ) -> tuple[Array, Array]:  # fmt: skip
         """Order of the formats, and leaders with metadata where the mechanism needs it; returns packed (T, B) bool."""
-        lay = self.layout
-        packed = np.zeros((lay.T, found.shape[0]), dtype=bool)
+        lay, packed = self.layout, []
         for t, tensor in enumerate(lay.tensors):
-            packed[t], broken = formats.check(slots[t], counts[t])
-            self.mark(found, f"format-order:{tensor.name}", broken)
+            compresses, broken = formats.check(slots[t], counts[t], xp)
+            packed.append(compresses)
+            found = self.mark(found, f"format-order:{tensor.name}", broken, xp)
         for gene, t, needs in places.needs:
-            lacking = needs[mechanisms[gene]] & ~packed[t]
-            self.mark(found, f"mechanism:{lay.problem.places[gene].name}", lacking)
-        return packed
+            lacking = xp.take(xp.constant(needs), mechanisms[gene]) & ~packed[t]
+            found = self.mark(found, f"mechanism:{lay.problem.places[gene].name}", lacking, xp)
+        return xp.stack(packed), found
 
     def data_words(self, level: int) -> float | None:
         """Words of data that one instance holds; None: unlimited."""
         spec = self.layout.levels[level]
         return None if spec.capacity_bits is None else float(np.floor(spec.capacity_bits / spec.word_bits))
 
-    def data(self, words: Array, found: Array) -> None:
+    def data(self, words: Array, found: Array, xp: Backend) -> Array:
         """Data words of all tensors, (S, B), against the capacity of each level."""
         for s, level in enumerate(self.layout.levels):
             limit = self.data_words(s)
             if limit is not None:
-                self.mark(found, f"capacity:{level.name}", words[s] > limit)
+                found = self.mark(found, f"capacity:{level.name}", words[s] > limit, xp)
+        return found
 
-    def metadata(self, words: Array, bits: Array, found: Array) -> None:
+    def metadata(self, words: Array, bits: Array, found: Array, xp: Backend) -> Array:
         """Metadata bits of all tensors, (S, B): in a memory of their own, or beside the data."""
         for s, level in enumerate(self.layout.levels):
             if level.shared_capacity:
                 if level.capacity_bits is not None:
                     needed = words[s] * level.word_bits + bits[s]
-                    self.mark(found, f"capacity:{level.name}", needed > level.capacity_bits)
+                    found = self.mark(found, f"capacity:{level.name}", needed > level.capacity_bits, xp)
             elif level.metadata_capacity_bits is not None:
-                self.mark(found, f"metadata-capacity:{level.name}", bits[s] > np.floor(level.metadata_capacity_bits))
+                limit = float(np.floor(level.metadata_capacity_bits))
+                found = self.mark(found, f"metadata-capacity:{level.name}", bits[s] > limit, xp)
+        return found
 
     def needed(self, words: Array, bits: Array, group_products: Array, found: Array) -> list[list[Shortfall]]:
         """For messages, per design: (reason, needed, available) in loops, words or, for separate metadata, bits."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap.backend import backend_of
 from sparsemap.kinds import Array, Genes, Piece, Segment
 
 from .choices import build_candidates, choice_genes, encode_choices
@@ -26,6 +27,7 @@ class GateSkip(Segment):
 
     type_name: ClassVar[str] = "gate-skip"
     provides: ClassVar[tuple[str, ...]] = ("mechanisms",)
+    any_backend: ClassVar[bool] = True
 
     candidates: tuple[str, ...] = attrs.field(validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)])
     """Names of mechanisms; gene value i chooses the i-th, from 0."""
@@ -41,7 +43,8 @@ class GateSkip(Segment):
         return ", ".join(place.name for place in problem.places)
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        return {"mechanisms": genes.astype(np.int8)}
+        xp = backend_of(genes)
+        return {"mechanisms": xp.astype(genes, xp.int8)}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
         return encode_choices(designs.columns["mechanisms"], self._names(problem), self.candidates)

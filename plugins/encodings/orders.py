@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap.backend import NUMPY, backend_of
 from sparsemap.designs import Designs
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.kinds import Array, Genes, Segment
@@ -60,6 +61,7 @@ class Cantor(Segment):
 
     type_name: ClassVar[str] = "cantor"
     provides: ClassVar[tuple[str, ...]] = ("order",)
+    any_backend: ClassVar[bool] = True
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
     max_dims: ClassVar[int] = MAX_DIMS
 
@@ -76,10 +78,13 @@ class Cantor(Segment):
         return "one Cantor code per mapping level"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        dims = len(problem.dims)
+        dims, xp = len(problem.dims), backend_of(genes)
         if dims > TABLE_DIMS:
-            return {"order": decode_order(genes, dims)}
+            return {"order": xp.asarray(decode_order(xp.to_host(genes), dims))}
         table = problem.remember(("order-table", dims), lambda: order_table(dims))
+        if xp is not NUMPY:
+            device_table = problem.remember(("order-table", dims, xp), lambda: xp.asarray(table))
+            return {"order": xp.stack([xp.take(device_table[place], genes - 1) for place in range(dims)], axis=1)}
         order = np.empty((genes.shape[0], dims, genes.shape[1]), dtype=np.int8)
         codes = genes - 1
         for level in range(genes.shape[0]):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap.backend import Backend, backend_of
 from sparsemap.errors import DesignError
 from sparsemap.kinds import Array, Genes, Segment
 
@@ -45,14 +46,15 @@ class PrimeFactors(Segment):
 
     type_name: ClassVar[str] = "prime-factors"
     provides: ClassVar[tuple[str, ...]] = ("bounds",)
+    any_backend: ClassVar[bool] = True
 
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none")))
     """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
     above `largest_factor` goes to the next size without (730 = 2*5*73 -> 735 = 3*5*7*7). `none`: sizes stay."""
     prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
     """`prime` leaves primes up to this one alone: filters of 3, 5 or 7 are prime and small enough for one loop."""
-    largest_factor: int = attrs.field(default=7, validator=attrs.validators.ge(2))
-    """Largest prime factor that `smooth` keeps. With 7, sizes grow by 0.6 % on average, by 9 % at most (22 -> 24)."""
+    largest_factor: int = attrs.field(default=7, validator=[attrs.validators.ge(2), attrs.validators.le(31)])
+    """Largest prime factor that `smooth` keeps, up to 31. With 7, sizes grow by 0.6 % on average, by 9 % at most (22 -> 24)."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         if self.padding == "none":
@@ -72,6 +74,8 @@ class PrimeFactors(Segment):
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         """For every level: how many of a group's factors it holds, and that power of the prime."""
+        if not isinstance(genes, np.ndarray):
+            return {"bounds": self._decode_on(backend_of(genes), genes, problem)}
         levels = len(problem.mapping_levels)
         bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
         small = genes.astype(np.int8 if levels < 128 else np.int16)
@@ -95,6 +99,19 @@ class PrimeFactors(Segment):
             if not any_factor:
                 bounds[:, dim] = 1.0
         return {"bounds": bounds}
+
+    def _decode_on(self, xp: Backend, genes: Any, problem: Problem) -> Any:
+        """The same for arrays of another library than NumPy."""
+        levels, dims = len(problem.mapping_levels), len(problem.dims)
+        small = xp.astype(genes, xp.int8 if levels < 128 else xp.int16)
+        bounds = xp.ones((levels, dims, genes.shape[1]))
+        for group, powers in self._groups(problem):
+            mine = small[group.first : group.last]
+            for level in range(levels):
+                factor = xp.take(xp.constant(powers), (mine == level + 1).sum(axis=0))
+                here = (level, group.dim)
+                bounds = xp.put(bounds, here, bounds[here] * factor)
+        return bounds
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
         bounds = designs.columns["bounds"]
