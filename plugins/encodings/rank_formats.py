@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap.backend import backend_of
 from sparsemap.kinds import Array, Genes, Piece, Segment
 
 from .choices import build_candidates, choice_genes, encode_choices
@@ -27,6 +28,7 @@ class RankFormats(Segment):
 
     type_name: ClassVar[str] = "rank-formats"
     provides: ClassVar[tuple[str, ...]] = ("formats",)
+    any_backend: ClassVar[bool] = True
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
 
     slots: int = attrs.field(default=5, validator=attrs.validators.ge(1))
@@ -51,7 +53,8 @@ class RankFormats(Segment):
         return f"{self.slots} slots each for {', '.join(tensor.name for tensor in problem.tensors)}"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        return {"formats": genes.astype(np.int8).reshape(len(problem.tensors), self.slots, -1)}
+        xp = backend_of(genes)
+        return {"formats": xp.astype(genes, xp.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
         return encode_choices(designs.columns["formats"], self._names(problem), self.candidates)
