@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from functools import cache
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -136,6 +137,24 @@ def test_genomes_may_be_arrays_of_the_library_and_of_any_integer_type() -> None:
         other.evaluator.evaluate(batch)
     with pytest.raises(EvaluationError, match="shape"):
         other.evaluator.evaluate(torch.as_tensor(batch[:, 1:]))
+
+
+@needs_torch
+def test_segments_that_need_numpy_are_decoded_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = REGISTRY.resolve("space", "paper")
+    tables = {**paper.tables, "orders": {"type": "random-order"}}
+    plain = load_problem("mm3", "cloud", attrs.evolve(paper, tables=tables), registry=REGISTRY)
+    segment = type(plain.space.segments["orders"])
+    asked, decode = [], segment.decode
+
+    def checked(self, genes, problem):
+        asked.append(type(genes))
+        return decode(self, genes, problem)
+
+    monkeypatch.setattr(segment, "decode", checked)
+    batch = genomes(plain, 100)
+    same(plain.evaluator.evaluate(batch), Evaluator(plain, backend="torch:cpu").evaluate(batch))
+    assert set(asked) == {np.ndarray}
 
 
 @needs_torch
