@@ -37,6 +37,8 @@ CELL_FILE = "cell.json"
 TABLE_FILES = ("table.csv", "table.md")
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
+LABEL = 60
+"""Characters of a workload, hardware or searcher in the name of a cell's folder."""
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
 
 
@@ -140,7 +142,7 @@ def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
     if not study.out:
         raise SearchError(f"study '{study.name}' does not say where its results go: set 'out' in it, or give a folder")
     here, folder = Path.cwd().resolve(), Path(study.out).resolve()
-    if here not in folder.parents:
+    if study.out.startswith("~") or here not in folder.parents:
         raise SearchError(f"study '{study.name}': out = {study.out!r} is not below the working directory; give --out")
     for entry in folder.iterdir() if folder.is_dir() else ():
         if not _is_of_study(entry):
@@ -321,17 +323,24 @@ def _labels(references: Iterable[str]) -> dict[str, str]:
     labels = [stem if stems.count(stem) == 1 else text for stem, text in zip(stems, long, strict=True)]
     slugs = [re.sub(r"[^0-9A-Za-z._+=-]+", "-", label).strip("-.") or "unnamed" for label in labels]
     return {
-        text: slug if slugs.count(slug) == 1 else f"{slug}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+        text: slug if slugs.count(slug) == 1 and len(slug) <= LABEL else f"{slug[:LABEL]}-{_digest(text)}"
         for text, slug in zip(references, slugs, strict=True)
     }
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6]
+
+
 def placed(value: Any, base: Path) -> Any:
     """A path of a study, which is relative to the study's folder, or else to the working directory."""
-    if isinstance(value, str) and is_path(value):
+    if not (isinstance(value, str) and is_path(value)):
+        return value
+    try:
         beside = base / Path(value).expanduser()
         return str(beside.resolve() if beside.exists() else Path(value).expanduser())
-    return value
+    except (OSError, RuntimeError):  # too long for a name, or a home that nobody has: told when it is read
+        return value
 
 
 def _described(value: Any) -> Any:

@@ -26,7 +26,7 @@ class Hardware(Piece):
     clock: str = "1 GHz"
     word_bits: int = attrs.field(default=16, validator=attrs.validators.ge(1))
     """Bits of one data word at every level that does not say otherwise."""
-    levels: tuple[Table, ...] = attrs.field(validator=attrs.validators.min_len(1))
+    levels: tuple[Table, ...] = attrs.field(validator=[attrs.validators.min_len(1), attrs.validators.max_len(32)])
     """One table per storage level, outermost first; `class` names a memory type, the other keys are its fields."""
     compute: Table = attrs.field(factory=dict)
     """`name` (default "MAC"), `gate_skip`, and `energy` in pJ for compute, gated, skipped."""

@@ -63,6 +63,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise SpecError.at(file, "", f"is not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise SpecError.at(file, "", f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a path with a null character
+        raise SpecError.at(repr(file), "", f"cannot be read: {error}") from None
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -70,6 +72,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise SpecError.at(file, where, f"is not TOML: {message}") from None
     except RecursionError:
         raise SpecError.at(file, "", "is nested too deeply") from None
+    except ValueError:  # Python refuses to read whole numbers of thousands of digits
+        raise SpecError.at(file, "", "is not TOML: a number has too many digits") from None
 
 
 def _split_place(message: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ Rank = tuple[tuple[str, int], ...]
 """The terms of one index: dimension and coefficient."""
 
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+|\+=|[][=*+,])")
+MAX_LENGTH = 1000
 _NOTATION = "expected a form such as 'Z[m, n] = P[m, k] * Q[k, n]'"
 
 
@@ -43,6 +44,8 @@ class Einsum:
 
     @classmethod
     def parse(cls, text: str) -> Einsum:
+        if len(text) > MAX_LENGTH:
+            raise ValueError(f"has {len(text)} characters, an einsum may have {MAX_LENGTH}")
         reader = _Reader(text)
         output = reader.access()
         reader.take("=", "+=")
