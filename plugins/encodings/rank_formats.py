@@ -31,7 +31,7 @@ class RankFormats(Segment):
     any_backend: ClassVar[bool] = True
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
 
-    slots: int = attrs.field(default=5, validator=attrs.validators.ge(1))
+    slots: int = attrs.field(default=5, validator=[attrs.validators.ge(1), attrs.validators.le(64)])
     """Rank slots R of every tensor."""
     beyond: str = ""
     """The format of ranks further out than the slots; absent: the first candidate."""
