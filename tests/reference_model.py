@@ -109,9 +109,9 @@ def dense_counts(design, tensor):
         exchanged = 0 if outermost else share[s + 1]
         if tensor.is_output:
             # every arriving partial sum is an update; all but the first of a word are read before; a tile is
-            # fetched back except its first time
-            reads = round_half_away(accesses[s] - part[s])
-            fills = 0 if outermost else round_half_away(exchanged - part[s])
+            # fetched back except its first time (a strided output has holes, and then fewer arrive than it has words)
+            reads = max(0, round_half_away(accesses[s] - part[s]))
+            fills = 0 if outermost else max(0, round_half_away(exchanged - part[s]))
             counts[s] = {"read": reads, "fill": fills, "update": round_half_away(accesses[s])}, reads
         else:
             counts[s] = {"read": round_half_away(accesses[s]), "fill": math.trunc(exchanged), "update": 0}, 0

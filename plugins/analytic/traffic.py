@@ -38,10 +38,12 @@ def dense_traffic(nest: Nest) -> Traffic:
                 if not outermost:
                     fills = xp.put(fills, (t, s), xp.trunc(delivered[s - 1]))
             else:
+                # the box of a strided output counts holes that no partial sum touches: never fewer than none
                 updates = xp.put(updates, (t, s), xp.floor(accesses[s] + 0.5))
-                reads = xp.put(reads, (t, s), xp.floor(accesses[s] - part[s] + 0.5))
+                reads = xp.put(reads, (t, s), xp.clip(xp.floor(accesses[s] - part[s] + 0.5), 0.0, None))
                 if not outermost:
-                    fills = xp.put(fills, (t, s), xp.floor(delivered[s - 1] - part[s] + 0.5))
+                    left = xp.clip(xp.floor(delivered[s - 1] - part[s] + 0.5), 0.0, None)
+                    fills = xp.put(fills, (t, s), left)
     return Traffic(reads, fills, updates)
 
 
