@@ -33,7 +33,18 @@ LATE = {
 """Imports against the direction that happen within a function, and why."""
 
 PUBLIC = (
-    *("sparsemap", "backend", "design_file", "designs", "errors", "evaluation", "expressions", "front", "hookspecs", "kinds"),
+    *(
+        "sparsemap",
+        "backend",
+        "design_file",
+        "designs",
+        "errors",
+        "evaluation",
+        "expressions",
+        "front",
+        "hookspecs",
+        "kinds",
+    ),
     *("loading", "moves", "primes", "problem", "result", "search", "space", "testing", "toml_io", "units"),
 )
 """What plugins may import; the other modules of the core may change without notice."""

@@ -84,9 +84,7 @@ class Nsga2Search(Searcher):
                 quiet = 0 if front.add(scored.genomes, values_of(scored), scored.scores[:, None]) else quiet + 1
             best = parents if best is None else self.selection.survive(best, parents, size)
 
-    def _sampled(
-        self, space: Space, budget: Budget, rng: np.random.Generator, size: int, known: Seen
-    ) -> Proposals:
+    def _sampled(self, space: Space, budget: Budget, rng: np.random.Generator, size: int, known: Seen) -> Proposals:
         """The first population of a (re)start: the best of a repaired random sample."""
         count = int(min(max(self.sample * budget.total, 4 * size), 10 * size, max(budget.left, 1)))
         found: Scored | None = None

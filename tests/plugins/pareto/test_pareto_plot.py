@@ -66,5 +66,7 @@ def test_without_a_front_or_matplotlib_the_way_out_is_told(tmp_path, monkeypatch
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(SearchError, match=r"needs matplotlib, which is not installed: pip install 'sparsemap\[plots\]'"):
+    with pytest.raises(
+        SearchError, match=r"needs matplotlib, which is not installed: pip install 'sparsemap\[plots\]'"
+    ):
         draw(result, tmp_path)

@@ -97,7 +97,9 @@ def test_values_of_a_wrong_shape_are_told():
             return super().values(evaluation)[:, :1]
 
     wrong.objective = Wrong(name="wrong", objectives=wrong.objective.objectives)
-    with pytest.raises(EvaluationError, match=r"objective 'wrong' returned values of shape \(5, 1\), expected \(5, 2\)"):
+    with pytest.raises(
+        EvaluationError, match=r"objective 'wrong' returned values of shape \(5, 1\), expected \(5, 2\)"
+    ):
         search(wrong, 5, searcher=InOrder(name="in-order"))
 
 
