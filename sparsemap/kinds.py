@@ -548,6 +548,8 @@ class Mutation(Piece):
 @attrs.frozen(kw_only=True)
 class Searcher(Piece):
     kind: ClassVar[str] = "searcher"
+    takes_migrants: ClassVar[bool] = False
+    """Whether the next population comes from the `Scored` designs received, so that others may stand among them."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         """Straight-line code that yields genomes and receives them scored, until the driver closes it."""

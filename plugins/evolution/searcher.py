@@ -28,6 +28,7 @@ class Evolution(Searcher):
     """
 
     type_name: ClassVar[str] = "evolution"
+    takes_migrants: ClassVar[bool] = True
 
     population: int = attrs.field(default=100, validator=attrs.validators.ge(2))
     """Survivors per generation, mu. A budget of fewer than ten generations makes it smaller."""

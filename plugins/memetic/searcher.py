@@ -26,6 +26,7 @@ class Memetic(Searcher):
     """Evolution with repair, structured moves, coordinate descent and restarts."""
 
     type_name: ClassVar[str] = "memetic"
+    takes_migrants: ClassVar[bool] = True
 
     population: int = attrs.field(default=128, validator=attrs.validators.ge(4))
     """Survivors per generation."""

@@ -35,6 +35,7 @@ class Nsga2Search(Searcher):
     """Evolution towards a front of trade-offs, with structured moves, repair, sweeps around the front and restarts."""
 
     type_name: ClassVar[str] = "nsga2"
+    takes_migrants: ClassVar[bool] = True
 
     population: int = attrs.field(default=128, validator=attrs.validators.ge(4))
     """Survivors per generation."""
