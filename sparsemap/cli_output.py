@@ -117,15 +117,22 @@ Update = Callable[[int, int, str], None]
 
 
 @contextmanager
-def _bar(quiet: bool, total: int | None = None) -> Iterator[Update | None]:
-    """A progress bar on stderr; None where nobody is there to see it."""
+def _bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = None) -> Iterator[Update | None]:
+    """A progress bar on stderr, which asks for `more` to show every second; None where nobody is there to see it."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    columns = (BarColumn(24), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    class More(ProgressColumn):
+        max_refresh = 1.0
+
+        def render(self, task: Any) -> Text:
+            return Text(more() if more is not None else "")
+
+    columns = (BarColumn(24), MofNCompleteColumn(), TextColumn("{task.description}"), More(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
         yield lambda done, total, text: progress.update(task, completed=done, total=total, description=text)
@@ -148,9 +155,16 @@ def search_progress(budget: int, quiet: bool) -> Iterator[Callable[[Snapshot], N
 
 
 @contextmanager
-def study_progress(quiet: bool) -> Iterator[Callable[[int, int, Outcome], None]]:
-    """Cells that have ended, live; failed ones are told at once."""
-    with _bar(quiet) as update:
+def study_progress(
+    quiet: bool, running: Callable[[], tuple[int, int]] = lambda: (0, 0)
+) -> Iterator[Callable[[int, int, Outcome], None]]:
+    """Cells that have ended, live; failed ones are told at once. `running`: cells that are on, and designs in them."""
+
+    def more() -> str:
+        cells, designs = running()
+        return f"{cells} running: {designs:,} designs" if cells else ""
+
+    with _bar(quiet, more=more) as update:
 
         def hear(done: int, total: int, outcome: Outcome) -> None:
             if outcome.state == "failed":

@@ -108,8 +108,9 @@ def _outcomes(
     if cluster and jobs > 1:
         raise click.UsageError("--jobs is for this machine; with --cluster the cluster's workers decide")
     folder = out or piece.out
+    cells = parallel.cells_of(piece, parallel.folder_of(piece, out or ""), base)
     try:
-        with cli_output.study_progress(quiet) as progress:
+        with cli_output.study_progress(quiet, lambda: parallel.running(cells)) as progress:
             outcomes = parallel.run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster)
     except KeyboardInterrupt:
         cli_output.say(f"interrupted; finished cells are in {folder}, run the study again to go on", "yellow")

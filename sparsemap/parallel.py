@@ -26,7 +26,7 @@ from . import toml_io
 from .api import load_problem
 from .errors import SearchError, SparseMapError
 from .folder import discard, search_into
-from .journal import JournalMismatch
+from .journal import JOURNAL_FILE, JournalMismatch, designs_in
 from .registry import Registry, is_path
 from .result import RESULT_FILE, Result, read_result
 from .search import OnPluginError
@@ -149,6 +149,12 @@ def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
             found = f"holds {entry.name!r}, which is not of a study"
             raise SearchError(f"study '{study.name}': out = {study.out!r} {found}; give another folder with --out")
     return folder
+
+
+def running(cells: Iterable[Cell]) -> tuple[int, int]:
+    """How many cells have a search that has begun and not ended, and about how many designs it has evaluated."""
+    counts = [count for cell in cells if (count := designs_in(Path(cell.folder, JOURNAL_FILE)))]
+    return len(counts), sum(counts)
 
 
 def _is_of_study(entry: Path) -> bool:

@@ -95,6 +95,18 @@ def test_progress_comes_from_all_workers_and_outcomes_in_the_order_of_the_study(
     assert [outcome.cell.workload for outcome in outcomes] == ["mm1", "mm2", "mm3", "mm4"]
 
 
+def test_progress_knows_of_the_designs_in_all_cells_that_are_running():
+    from sparsemap import load_problem, search
+    from sparsemap.journal import JOURNAL_FILE
+
+    cells = parallel.cells_of(study(), Path("out").absolute())
+    assert parallel.running(cells) == (0, 0)
+    for cell, budget in zip(cells[:2], (3000, 5000), strict=True):
+        search(load_problem("mm1", "cloud"), budget, journal=Path(cell.folder, JOURNAL_FILE))
+    count, designs = parallel.running(cells)
+    assert count == 2 and 8000 <= designs < 8200
+
+
 def test_a_worker_that_dies_once_costs_nothing():
     study(searchers=["deadly"], seeds=[0, 1])
     plugins = deadly("once")
