@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 import numpy as np
-from sparsemap_plugins.memetic import Memetic
 
 from sparsemap.kinds import Array, Proposals, Scored, Searcher
 from sparsemap.search import Budget
@@ -28,7 +27,7 @@ class Islands(Searcher):
     type_name: ClassVar[str] = "islands"
     takes_migrants: ClassVar[bool] = True
 
-    searcher: Searcher = attrs.field(factory=Memetic)
+    searcher: Searcher
     """What every island is: the name or the table of a searcher."""
     islands: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
     every: int = attrs.field(default=10, validator=attrs.validators.ge(1))
