@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -46,6 +47,8 @@ HEAD = struct.Struct("<IIId")
 CHECKED = 4
 """Recorded batches, at most, that are evaluated again to see whether evaluation still says the same."""
 DIFFERENCES = 4
+WAIT_SECONDS = 5
+"""How long to wait for another search to leave the journal: that of a worker whose study was killed leaves it soon."""
 
 
 class JournalMismatch(SearchError):
@@ -224,13 +227,19 @@ class Journal:
     def _lock(self) -> None:
         if fcntl is None:
             return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            text = f"{self.path}: another search is writing it; wait for its end or choose another folder"
-            raise SearchError(text) from None
-        except OSError:
-            pass  # a file system without locks
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    text = f"{self.path}: another search is writing it; wait for its end or choose another folder"
+                    raise SearchError(text) from None
+                time.sleep(0.05)
+                continue
+            except OSError:
+                pass  # a file system without locks
+            return
 
     def _trouble(self, error: OSError) -> SearchError:
         return SearchError(f"{self.path}: {error.strerror or error}")

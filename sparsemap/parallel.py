@@ -12,10 +12,11 @@ import hashlib
 import io
 import json
 import os
+import platform
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from .folder import discard, search_into
 from .journal import JOURNAL_FILE, JournalMismatch, designs_in
 from .registry import Registry, is_path
 from .result import RESULT_FILE, Result, read_result
-from .search import OnPluginError
+from .search import OnPluginError, Snapshot
 from .specs import Study
 from .workers import in_processes, on_cluster
 
@@ -108,7 +109,7 @@ def run_study(
     if cluster:
         outcomes = on_cluster(run_cell, cells, args, cluster)
     elif jobs > 1 and cells:
-        outcomes = in_processes(run_cell, cells, args, jobs)
+        outcomes = in_processes(partial(run_cell, parent=(platform.node(), os.getpid())), cells, args, jobs)
     interrupted = False
     try:
         for outcome in outcomes:
@@ -199,14 +200,19 @@ def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
     return cells
 
 
-def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
-    """Runs one cell unless it is finished; errors become the outcome."""
+def run_cell(cell: Cell, registry_args: Mapping[str, Any], parent: tuple[str, int] | None = None) -> Outcome:
+    """Runs one cell unless it is finished; errors become the outcome.
+
+    A worker whose `parent` (machine and process) was killed stops, so that it is not in the way of the study's next run.
+    """
     kept = _finished(cell)
     try:
+        if _orphaned(parent):
+            return Outcome(cell, "interrupted")
         if kept is not None:
             discard(cell.folder)  # killed between writing the result and removing the journal
             return Outcome(cell, "kept", kept)
-        result = _searched(cell, _registry(registry_args))
+        result = _searched(cell, _registry(registry_args), parent)
     except SparseMapError as error:
         return Outcome(cell, "failed", error=str(error))
     except OSError as error:
@@ -217,7 +223,20 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
     return Outcome(cell, "interrupted" if result.interrupted else "done", {key: table.get(key) for key in NUMBERS})
 
 
-def _searched(cell: Cell, registry: Registry) -> Result:
+def _orphaned(parent: tuple[str, int] | None) -> bool:
+    """Whether the process that handed out the work is gone."""
+    if parent is None or os.name != "posix" or parent[0] != platform.node():
+        return False
+    try:
+        os.kill(parent[1], 0)  # asks, and does not kill
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _searched(cell: Cell, registry: Registry, parent: tuple[str, int] | None = None) -> Result:
     """Runs the search of a cell, or goes on with it, and writes its files, `cell.json` first and `result.json` last.
 
     A journal that does not fit, such as that of a cell which the study has changed since, is discarded.
@@ -229,10 +248,13 @@ def _searched(cell: Cell, registry: Registry) -> Result:
     (folder / RESULT_FILE).unlink(missing_ok=True)
     toml_io.write_text_atomic(folder / CELL_FILE, cell.identity)
 
+    def stop_if_orphaned(_: Snapshot) -> None:
+        if _orphaned(parent):
+            raise KeyboardInterrupt
+
     def searched(overwrite: bool) -> Result:
-        return search_into(
-            folder, problem, cell.budget, cell.seed, searcher, None, overwrite, on_plugin_error=cell.on_plugin_error
-        )
+        hear, policy = stop_if_orphaned if parent else None, cell.on_plugin_error
+        return search_into(folder, problem, cell.budget, cell.seed, searcher, hear, overwrite, on_plugin_error=policy)
 
     try:
         return searched(overwrite=False)

@@ -258,8 +258,9 @@ def test_a_file_that_is_no_journal_is_not_touched(tmp_path):
     assert (tmp_path / JOURNAL_FILE).read_bytes() == b"the only copy of my thesis"
 
 
-def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path):
+def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path, monkeypatch):
     pytest.importorskip("fcntl")
+    monkeypatch.setattr("sparsemap.journal.WAIT_SECONDS", 0.2)
     with (
         Journal(tmp_path / JOURNAL_FILE, _identity(toy_problem())),
         pytest.raises(SearchError, match="another search is writing it"),
@@ -312,7 +313,8 @@ def test_the_same_command_goes_on_after_kill_9(tmp_path):
     assert outcome(torn) == outcome(tmp_path / "whole")
 
 
-def test_a_killed_study_goes_on_and_ends_with_the_same_table(tmp_path):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_study_goes_on_and_ends_with_the_same_table(jobs, tmp_path):
     study = tmp_path / "study.toml"
     toml_io.write(study, {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": ["cloud"],
                           "seeds": [0, 1], "budget": 4000})  # fmt: skip
@@ -320,7 +322,7 @@ def test_a_killed_study_goes_on_and_ends_with_the_same_table(tmp_path):
     subprocess.run(command(*args, tmp_path / "whole"), check=True)
     torn = tmp_path / "torn"
     for seed in (0, 1):
-        process = subprocess.Popen(command(*args, torn))
+        process = subprocess.Popen(command(*args, torn, "--jobs", jobs))
         journal = torn / f"mm1--cloud--sparsemap--seed{seed}" / JOURNAL_FILE
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not journal.exists() and process.poll() is None:
@@ -328,7 +330,7 @@ def test_a_killed_study_goes_on_and_ends_with_the_same_table(tmp_path):
         time.sleep(0.1 * random.random())
         process.kill()
         process.wait()
-    subprocess.run(command(*args, torn), check=True)
+    subprocess.run(command(*args, torn, "--jobs", jobs), check=True)
     assert (torn / "table.csv").read_text() == (tmp_path / "whole/table.csv").read_text()
     for cell in (tmp_path / "whole").glob("mm*"):
         assert outcome(torn / cell.name) == outcome(cell)
