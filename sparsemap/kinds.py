@@ -384,6 +384,15 @@ class Segment(Piece):
         """
         return neighbours(genes, self.genes(problem), rng)
 
+    def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
+        """Random genomes to start a search with, (g, count): by default uniform ones.
+
+        A segment that knows what good designs look like draws those more often.
+        """
+        bounds = self.genes(problem)
+        shape = (count, len(bounds.names))
+        return rng.integers(bounds.low, bounds.high, size=shape, endpoint=True, dtype=np.int64).T
+
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """Genes changed as little as possible where they are known to make a design invalid, (g, B) -> (g, B).
 

@@ -125,6 +125,13 @@ class Space:
         """Uniform random genomes, (count, G) int64."""
         return rng.integers(self.low, self.high, size=(count, len(self)), endpoint=True, dtype=np.int64)
 
+    def guess(self, count: int, rng: np.random.Generator) -> Array:
+        """Random genomes as the segments would start a search with, (count, G) int64."""
+        genomes = np.empty((count, len(self)), dtype=np.int64)
+        for name, segment in self.segments.items():
+            genomes[:, self.slices[name]] = segment.guess(count, self.problem, rng).T
+        return genomes
+
     def check(self, genomes: Array) -> Array:
         """Genomes as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong."""
         genomes = np.asarray(genomes)

@@ -13,7 +13,7 @@ from sparsemap.errors import DesignError
 from sparsemap.kinds import Array, Genes, Segment
 
 from .factors import next_composite, next_smooth, prime_factors
-from .tile_moves import repair_tiling, vary_tiling
+from .tile_moves import guess_tiling, repair_tiling, vary_tiling
 
 if TYPE_CHECKING:
     from sparsemap.designs import Designs
@@ -128,6 +128,9 @@ class PrimeFactors(Segment):
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         return vary_tiling(genes, self._factors(problem)[0], len(problem.mapping_levels), rng)
+
+    def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
+        return guess_tiling(count, problem, *self._factors(problem), rng)
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         return repair_tiling(genes, problem, columns, *self._factors(problem), rng)

@@ -79,6 +79,17 @@ class RankFormats(Segment):
         changed[chosen, :, rows] = mine.T
         return changed.reshape(genes.shape)
 
+    def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
+        """Every tensor has one format on its innermost ranks, mostly on the last one only, and one on those above."""
+        flags = np.array([f.compressed for f in self.choices(problem)["format"]], dtype=bool)
+        shape = (len(problem.tensors), 1, count)
+        inner = rng.integers(0, len(flags), size=shape)
+        plain = np.flatnonzero(~flags)
+        above = plain[rng.integers(0, len(plain), size=shape)] if plain.size else inner
+        first = np.where(rng.random(shape) < 0.5, self.slots - 1, rng.integers(0, self.slots, size=shape))
+        slots = np.where(np.arange(self.slots)[:, None] >= first, inner, above)
+        return slots.reshape(-1, count)
+
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """An uncompressed format below a compressed one is invalid: the slots above it become its like.
 

@@ -11,6 +11,10 @@ from sparsemap.kinds import Array
 from sparsemap.problem import Problem
 
 
+LOOPS = 0.65
+"""Share of the moves that are of single factors; the others are of whole loops."""
+
+
 def vary_tiling(genes: Array, dims: Array, levels: int, rng: np.random.Generator) -> Array:
     """A neighbour of every tiling, (g, B): one factor moves, two factors swap levels, or a dimension's loop moves.
 
@@ -28,15 +32,47 @@ def vary_tiling(genes: Array, dims: Array, levels: int, rng: np.random.Generator
     # a swap partner: the factor with the largest random key among those on another level
     keys = np.where(genes != before, rng.random(genes.shape), -1.0)
     second = keys.argmax(axis=0)
-    swap = (kind < 0.45) & (keys[second, rows] >= 0.0)
+    swap = (kind < 0.40) & (keys[second, rows] >= 0.0)
     other = genes[second, rows]
     changed[first, rows] = np.where(swap, other, target)
     changed[second[swap], rows[swap]] = before[swap]
-    together = np.flatnonzero(kind > 0.85)  # the whole loop of the factor's dimension on its level
-    if together.size:
-        same = (dims[:, None] == dims[first[together]]) & (genes[:, together] == before[together])
-        changed[:, together] = np.where(same, target[together], genes[:, together])
+    # whole loops: that of the factor's dimension moves; the one it meets on the new level, of the same or another
+    # dimension, takes its place or stays
+    loops = np.flatnonzero(kind > LOOPS)
+    if loops.size:
+        mine, here, there = genes[:, loops], before[loops], target[loops]
+        own = dims[:, None] == dims[first[loops]]
+        keys = np.where((mine == there) & ~own, rng.random(mine.shape), -1.0)
+        met = dims[keys.argmax(axis=0)]
+        draw = rng.random(loops.size)
+        other = np.where(draw < 0.3, own, (dims[:, None] == met) & (keys.max(axis=0) >= 0.0)) & (draw < 0.8)
+        moved = np.where(own & (mine == here), there, mine)
+        changed[:, loops] = np.where(other & (mine == there), here, moved)
     return changed
+
+
+def guess_tiling(count: int, problem: Problem, dims: Array, primes: Array, rng: np.random.Generator) -> Array:
+    """Tilings whose dimensions have loops on few levels, (g, count), and most of whose spatial levels are well used."""
+    levels = len(problem.mapping_levels)
+    genes = np.empty((len(dims), count), dtype=np.int64)
+    for dim in range(len(problem.dims)):
+        mine = np.flatnonzero(dims == dim)
+        few = rng.integers(1, levels + 1, size=(3, count))  # the same one twice: a loop on fewer levels
+        genes[mine] = few[rng.integers(0, 3, size=(len(mine), count)), np.arange(count)]
+    for index, level in enumerate(problem.mapping_levels):
+        if not level.spatial:
+            continue
+        filled = rng.random(count) < 0.8
+        genes[:, filled] = np.where(genes[:, filled] == index + 1, rng.integers(1, levels + 1), genes[:, filled])
+        used = np.where(genes == index + 1, primes[:, None].astype(np.float64), 1.0).prod(axis=0)
+        free = rng.random((len(problem.dims), count))[dims] + 0.3 * rng.random(genes.shape)  # dimension after dimension
+        order = free.argsort(axis=0)
+        rows = np.arange(count)
+        for gene in order:
+            fits = filled & (used * primes[gene] <= level.limit)
+            used = np.where(fits, used * primes[gene], used)
+            genes[gene[fits], rows[fits]] = index + 1
+    return genes
 
 
 def repair_tiling(

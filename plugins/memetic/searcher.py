@@ -1,9 +1,12 @@
-"""A memetic search: a population that evolves by moves the segments offer, and local search around its best designs.
+"""A memetic search: demes that evolve by moves the segments offer, with local search around their best designs.
 
 It keeps the paper's encoding and adds what cheap evaluation allows: every proposal is repaired before it is evaluated, moves
-are structured (factors swap levels, a tensor changes its formats together), the share of each kind of move follows its
-success, the single-gene neighbourhood of the best design is swept when progress stops, and a population that has
-converged is restarted around the best.
+are structured (loops swap levels, a tensor changes its formats together), the share of each kind of move follows its
+success, and the single-gene neighbourhood of a deme's best design is swept when its progress stops.
+
+Designs whose scores are near often have tilings far apart, with nothing good in between. So the first part of the budget
+goes to several small demes that do not mix; one that has converged starts anew. The rest goes to one population of the
+best of all. All demes propose at once: a batch is as large as that of a single population.
 """
 
 from __future__ import annotations
@@ -21,103 +24,144 @@ if TYPE_CHECKING:
     from sparsemap.space import Space
 
 
+@attrs.define(eq=False)
+class Deme:
+    """A population that does not mix with others: its best designs, sorted."""
+
+    size: int
+    parents: Scored | None = None
+    quiet: int = 0
+    """Batches without a better design."""
+    swept: bool = False
+    """Whether the neighbourhood of its best design has been proposed."""
+
+    @property
+    def found(self) -> bool:
+        return self.parents is not None and bool(np.isfinite(self.parents.scores[0]))
+
+    def hear(self, scored: Scored) -> None:
+        before = self.parents.scores[0] if self.parents is not None else np.inf
+        self.parents = survivors(scored if self.parents is None else Scored.join([self.parents, scored]), self.size)
+        if self.parents.scores[0] < before:
+            self.quiet, self.swept = 0, False
+        else:
+            self.quiet += 1
+
+
 @attrs.frozen(kw_only=True)
 class Memetic(Searcher):
-    """Evolution with repair, structured moves, coordinate descent and restarts."""
+    """Evolution of demes with repair, structured moves, coordinate descent and restarts."""
 
     type_name: ClassVar[str] = "memetic"
     takes_migrants: ClassVar[bool] = True
 
-    population: int = attrs.field(default=128, validator=attrs.validators.ge(4))
-    """Survivors per generation."""
-    offspring: int = attrs.field(default=512, validator=attrs.validators.ge(1))
-    """Designs proposed per generation."""
+    population: int = attrs.field(default=32, validator=attrs.validators.ge(4))
+    """Survivors of a deme per generation."""
+    offspring: int = attrs.field(default=128, validator=attrs.validators.ge(1))
+    """Designs that a deme proposes per generation."""
+    demes: int = attrs.field(default=4, validator=attrs.validators.ge(1))
+    merged: float = attrs.field(default=0.6)
+    """Share of the budget after which the demes become one population, as large as all of them."""
     sample: float = attrs.field(default=0.15, validator=[attrs.validators.gt(0.0), attrs.validators.lt(1.0)])
     """Share of the budget for the first random sample, at most ten populations."""
     crossover: float = attrs.field(default=0.3, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children with two parents."""
     greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
     """How strongly good parents are preferred: a parent's rank is drawn as u ** greed."""
-    patience: int = attrs.field(default=6, validator=attrs.validators.ge(1))
+    patience: int = attrs.field(default=4, validator=attrs.validators.ge(1))
     """Generations without a better design before its neighbourhood is swept, and again before a restart."""
+    finalpop: int = 64
+    uniform: float = 0.0
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
-        size = max(8, min(self.population, budget.total // 20))
-        offspring = max(8, min(self.offspring, budget.total // 10))
-        known = Seen()
-        best: Scored | None = None
-        moves = Moves(space)
-        while True:
-            parents = yield from self._fresh(space, budget, rng, size, known, best)
-            quiet, swept = 0, False
-            top = parents.scores[0]
-            while quiet < 3 * self.patience:
-                if quiet >= self.patience and not swept:
-                    parents = yield from self._descend(space, rng, parents, size, known)
-                    swept = True
-                else:
-                    children, used = self._children(space, parents, offspring, moves, rng)
-                    fresh = known.new(children)
-                    if fresh.size < offspring // 8:
-                        break  # converged: nearly everything within reach has been seen
-                    scored: Scored = yield children[fresh]
-                    better = scored.scores < parents.scores[len(parents) // 2]  # survives in the better half
-                    moves.learn(used[fresh[: len(scored)]], better)
-                    parents = survivors(parents, scored, size)
-                if parents.scores[0] < top:
-                    top, quiet, swept = parents.scores[0], 0, False
-                else:
-                    quiet += 1
-            best = parents.best(1) if best is None else Scored.join([best, parents]).best(1)
-
-    def _fresh(
-        self, space: Space, budget: Budget, rng: np.random.Generator, size: int, known: Seen, best: Scored | None
-    ) -> Proposals:
-        """The first population of a (re)start: the best of a repaired random sample, after a restart with the best so far."""
         if len(space) == 0:
             yield np.zeros((1, 0), dtype=np.int64)
             return
-        count = int(min(max(self.sample * budget.total, 4 * size), 10 * size, max(budget.left, 1)))
-        found: Scored | None = None
+        number = max(1, min(self.demes, budget.total // 500))
+        size = max(8, min(self.population, budget.total // 20))
+        share = max(8, min(self.offspring, budget.total // 20))
+        demes = [Deme(size) for _ in range(number)]
+        hall: list[Scored] = []
+        known, moves = Seen(), Moves(space)
+        final = False
         while True:
-            genomes = space.repair(space.sample(count, rng), rng)
-            fresh = known.new(genomes)
-            scored = yield genomes[fresh] if fresh.size else genomes[:1]
-            found = scored.best(size) if found is None else Scored.join([found, scored]).best(size)
-            if np.isfinite(found.scores[0]):
-                break
-        return found if best is None or rng.random() < 0.5 else Scored.join([best, found]).best(size)
+            if not final and budget.progress >= self.merged:
+                final = True
+                pool = [*hall, *(d.parents for d in demes if d.parents is not None)]
+                one = Deme(self.finalpop, survivors(Scored.join(pool), self.finalpop)) if pool else Deme(size)
+                demes, share = [one], share * number
+            for deme in demes:
+                if deme.quiet >= 2 * self.patience and deme.found:
+                    hall.append(deme.parents.best(4))
+                    deme.parents, deme.quiet, deme.swept = None, 0, False
+            kinds = [self._kind(deme) for deme in demes]
+            parts = [np.zeros((0, len(space)), dtype=np.int64)] * len(demes)
+            evolving = [i for i, kind in enumerate(kinds) if kind == "evolve"]
+            tags = [np.full(0, -1)] * len(demes)
+            if evolving:
+                children, used = self._children(space, [demes[i].parents for i in evolving], share, moves, rng)
+                for place, i in enumerate(evolving):
+                    parts[i] = children[place * share : (place + 1) * share]
+                    tags[i] = used[place * share : (place + 1) * share]
+            for i, (deme, kind) in enumerate(zip(demes, kinds, strict=True)):
+                if kind == "sweep":
+                    parts[i] = neighbourhood(space, deme.parents.genomes[0])
+                    deme.swept = True
+                elif kind == "sample":
+                    count = int(min(max(self.sample * budget.total / number, 4 * deme.size), 10 * deme.size))
+                    parts[i] = space.guess(count, rng)
+                    uni = int(self.uniform * count)
+                    parts[i][:uni] = space.sample(uni, rng)
+            mend = [i for i, kind in enumerate(kinds) if kind != "sweep"]
+            if mend:
+                whole = space.repair(np.concatenate([parts[i] for i in mend]), rng)
+                for i, part in zip(mend, np.split(whole, np.cumsum([len(parts[i]) for i in mend])[:-1]), strict=True):
+                    parts[i] = part
+            for i, deme in enumerate(demes):
+                fresh = known.new(parts[i])
+                if kinds[i] == "evolve":
+                    tags[i] = tags[i][fresh]
+                    if fresh.size < share // 8:
+                        deme.quiet = 99
+                parts[i] = parts[i][fresh]
+            sizes = [len(p) for p in parts]
+            if not sum(sizes):
+                continue
+            scored: Scored = yield np.concatenate(parts)
+            start = 0
+            for i, (deme, n) in enumerate(zip(demes, sizes, strict=True)):
+                mine = scored.take(slice(start, start + n))
+                start += n
+                if not len(mine):
+                    continue
+                if kinds[i] == "evolve":
+                    better = mine.scores < deme.parents.scores[len(deme.parents) // 2]
+                    moves.learn(tags[i][: len(mine)], better)
+                deme.hear(mine)
+
+    def _kind(self, deme):
+        if not deme.found:
+            return "sample"
+        return "sweep" if deme.quiet >= self.patience and not deme.swept else "evolve"
 
     def _children(
-        self, space: Space, parents: Scored, count: int, moves: Moves, rng: np.random.Generator
+        self, space: Space, demes, count: int, moves: Moves, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Children (count, G), and the segment of the first move of each (count,)."""
-        alive = max(1, int(np.isfinite(parents.scores).sum()))
-        picks = (alive * rng.random((2, count)) ** self.greed).astype(np.int64)
-        children = parents.genomes[picks[0]].copy()
-        mixed = np.flatnonzero(rng.random(count) < self.crossover)
+        alive = np.array([max(1, int(np.isfinite(p.scores).sum())) for p in demes])
+        starts = np.cumsum([0] + [len(p) for p in demes[:-1]])
+        picks = (alive[:, None] * rng.random((2, len(demes), count)) ** self.greed).astype(np.int64) + starts[:, None]
+        picks = picks.reshape(2, -1)
+        genomes = np.concatenate([p.genomes for p in demes])
+        children = genomes[picks[0]]
+        mixed = np.flatnonzero(rng.random(len(children)) < self.crossover)
         if mixed.size:
-            children[mixed] = cross(space, children[mixed], parents.genomes[picks[1][mixed]], rng)
-        children, used = moves.vary(children, rng)
-        return space.repair(children, rng), used
-
-    def _descend(self, space: Space, rng: np.random.Generator, parents: Scored, size: int, known: Seen) -> Proposals:
-        """Sweeps all single-gene neighbours of the best design until none is better."""
-        while True:
-            around = neighbourhood(space, parents.genomes[0])
-            fresh = known.new(around)
-            if not fresh.size:
-                return parents
-            before = parents.scores[0]
-            scored = yield around[fresh]
-            parents = survivors(parents, scored, size)
-            if not parents.scores[0] < before:
-                return parents
+            children[mixed] = cross(space, children[mixed], genomes[picks[1][mixed]], rng)
+        return moves.vary(children, rng)
 
 
-def survivors(parents: Scored, children: Scored, size: int) -> Scored:
+def survivors(pool: Scored, size: int) -> Scored:
     """The best, with at most a few of one score: equal scores are nearly always the same design in other genes."""
-    pool = Scored.join([parents, children])
     order = np.argsort(pool.scores, kind="stable")
     scores = pool.scores[order]
     starts = np.concatenate([[True], scores[1:] != scores[:-1]])
