@@ -7,6 +7,10 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
   factor (7.3). Rounding to six decimals and the floors are given away below.
 * *Outermost level.* Every word that some compute touches leaves it once (operands) or arrives once (output); compression
   leaves the nonzeros. Filters at this level, if the hardware has any, can remove a share of at most 1 - d of the leader.
+* *Tiles of the next level.* What is too large for it is moved more than once. All tiles are tried: the extents of a tile
+  divide the sizes, its tensors must fit at their largest occupancy without metadata, and the outermost loops around it
+  have one that is innermost: a tensor that it moves is delivered in every step (4.1), any other one at best as if all
+  loops that do not move it were innermost. Partial sums that come back are read, moved and written again (4.3).
 * *Next level.* Those words are filled once at least, and the first write of an output cannot be avoided either.
 * *Innermost level.* Each compute reads its operands and updates its output there; one access serves at most as many
   computes as the innermost fan-out can share it with.
@@ -27,6 +31,10 @@ from sparsemap.primes import divisors
 from .actions import PlaceTables
 from .layout import Layout
 
+Array = np.ndarray
+
+MOST_TILES = 1 << 20
+"""Where a problem has more tiles, none is tried: words are then counted once."""
 ROUNDING = 1e-6
 """Densities and shares are rounded to six decimals before computes are counted (7.3)."""
 
@@ -60,6 +68,7 @@ class LowerBound:
         self.computes = float(np.prod([float(n) for n in sizes.values()]))
         limits = [m.limit for m in problem.mapping_levels if m.spatial]
         self.units = _largest(limits, sizes.values())
+        self.volumes = [float(np.prod([float(n) for n in t.shape(problem.sizes)])) for t in layout.tensors]
         self.touched = [self._touched(t) for t in range(layout.T)]
         self.kept = [self._kept(t, places) for t in range(layout.T)]
         self.outer_kept = [self._kept(t, places, 0) for t in range(layout.T)]
@@ -92,7 +101,10 @@ class LowerBound:
         """
         leaders: set[int] = set()
         for action in places.actions:
-            if action.target == t and (level is None or action.place.storage == level) and action.kind.any():
+            acts = action.place.storage
+            while acts is not None and not self.layout.stored[t, acts]:
+                acts -= 1  # of a tensor that passes by, the level that hands it over
+            if action.target == t and (level is None or acts == level) and action.kind.any():
                 leaders |= set(action.leaders)
         kept = 1.0
         for leader in leaders:
@@ -111,21 +123,72 @@ class LowerBound:
         return _largest([limit], [sizes[d] for d in free])
 
     def _outermost(self) -> tuple[float, float]:
-        """Compulsory traffic of the outermost level and of the fills of the next one: pJ, cycles."""
+        """Traffic of the outermost level and of the fills of the next one that no tile avoids: pJ, cycles."""
         lay = self.layout
-        energy, read, written = 0.0, 0.0, 0.0
+        moved = self._moved()
+        energy: Array = np.zeros(1)
+        read, written = energy, energy
+
+        def left(t: int, words: Array) -> Array:
+            return np.maximum(0.0, words * min(1.0, self.densities[t]) * self.outer_kept[t] * (1.0 - 1e-9) - 1.0)
+
         for t in range(lay.T):
-            words = max(0.0, self.touched[t] * min(1.0, self.densities[t]) * self.outer_kept[t] * (1.0 - 1e-9) - 1.0)
             child = lay.child(t, 0)
+            fill = 0.0 if child is None else lay.energies[child]["fill"]
+            words = left(t, np.maximum(moved[t], self.touched[t]))
             if t == lay.output:
-                energy += words * lay.energies[0]["update"]
-                written += words
+                again = left(t, np.maximum(moved[t] - self.volumes[t], 0.0))
+                energy = energy + words * lay.energies[0]["update"] + again * (lay.energies[0]["read"] + fill)
+                read, written = read + again, written + words
+            else:
+                energy = energy + words * (lay.energies[0]["read"] + fill)
+                read = read + words
+        return float(energy.min()), self._transfer(0, read, written)
+
+    def _moved(self) -> list[Array]:
+        """Per tensor, words that the outermost level exchanges with the next one, without compression, for every tile
+        that fits and every loop that may be innermost around it, (N,); 0 where it is not known."""
+        lay = self.layout
+        moved = [np.zeros(1) for _ in range(lay.T)]
+        plain = [not lay.holes[t] for t in range(lay.T)]
+        options = [np.array(divisors(int(size)), dtype=np.float64) for size in lay.sizes]
+        tiles = float(np.prod([float(len(option)) for option in options]))
+        if lay.S < 2 or lay.spatial[0] is not None or tiles > MOST_TILES:
+            return moved
+        extents = np.stack([grid.ravel() for grid in np.meshgrid(*options, indexing="ij")])
+        widths = [
+            [1.0 + sum(c * (extents[dim] - 1.0) for dim, c in rank) for rank in lay.ranks[t]] for t in range(lay.T)
+        ]
+        words = [np.prod(np.array(boxes), axis=0) for boxes in widths]
+        room = lay.levels[1].capacity_bits
+        if room is not None:
+            needed = sum(self._least(t, words[t]) for t in range(lay.T) if lay.stored[t, 1] and plain[t])
+            fits = needed <= np.floor(room / lay.levels[1].word_bits)
+            extents, words = extents[:, fits], [w[fits] for w in words]
+            widths = [[w[fits] for w in boxes] for boxes in widths]
+        loops = lay.sizes[:, None] / extents
+        steps, busy = loops.prod(axis=0), loops > 1.0
+        possible = [np.flatnonzero(busy[d] | ~busy.any(axis=0)) for d in range(lay.D)]
+        for t in range(lay.T):
+            if not plain[t] or lay.child(t, 0) != 1:
                 continue
-            energy += words * lay.energies[0]["read"]
-            read += words
-            if child is not None:
-                energy += words * lay.energies[child]["fill"]
-        return energy, self._transfer(0, read, written)
+            reuse = loops[~lay.relevant[t]].prod(axis=0)
+            found = words[t] * steps
+            by_loop = [found if lay.relevant[t, d] else found / reuse for d in range(lay.D)]
+            for rank, width in zip(lay.ranks[t], widths[t], strict=True):
+                for d, c in rank:  # what a window keeps while it slides; other loops innermost, it may keep more
+                    by_loop[d] = by_loop[d] * np.minimum(1.0, c * extents[d] / width)
+            if lay.windowed[t]:
+                by_loop = [by if lay.relevant[t, d] else 0.0 * by for d, by in enumerate(by_loop)]
+            moved[t] = np.concatenate([by[rows] for by, rows in zip(by_loop, possible, strict=True)])
+        return moved
+
+    def _least(self, t: int, words: Array) -> Array:
+        """Words of data that tiles of so many words need at least, whether compressed or not."""
+        occupancy = self.layout.occupancies[t]
+        if self.layout.by_shape[t] or not hasattr(occupancy, "largest_many"):
+            return np.floor(words * min(1.0, self.densities[t]) * (1.0 - 1e-9))  # the mean: no largest one is smaller
+        return np.minimum(words, occupancy.largest_many(words.astype(np.int64)))
 
     def _innermost(self) -> tuple[float, float]:
         """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles."""
@@ -150,17 +213,18 @@ class LowerBound:
                 read += accesses / instances
         return energy, self._transfer(level, read, written)
 
-    def _transfer(self, level: int, read: float, written: float) -> float:
+    def _transfer(self, level: int, read: Array | float, written: Array | float) -> float:
+        """Cycles that the words take, of several possibilities the shortest."""
         spec = self.layout.levels[level]
-        cycles = 0.0
+        cycles: Array = np.zeros(1)
         for words, bandwidth in (
             (read, spec.read_bandwidth),
             (written, spec.write_bandwidth),
             (read + written, spec.bandwidth),
         ):
             if bandwidth is not None:
-                cycles = max(cycles, np.floor(words / bandwidth * (1.0 - 1e-6)))
-        return float(cycles)
+                cycles = np.maximum(cycles, np.floor(np.asarray(words) / bandwidth * (1.0 - 1e-6)))
+        return float(cycles.min())
 
 
 def _rounded(density: float) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 from sparsemap.kinds import Array
 from sparsemap.problem import Problem
 
-
 LOOPS = 0.65
 """Share of the moves that are of single factors; the others are of whole loops."""
 

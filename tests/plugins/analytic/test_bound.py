@@ -61,18 +61,30 @@ def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
     else:
         einsum = CONV.format(stride=draw(st.sampled_from([1, 2])))
         sizes = {d: draw(st.sampled_from([1, 2, 3, 4])) for d in "kcpqrs"}
-    spec = {"einsum": einsum, "dims": sizes, "density": {"P": draw(density), "Q": draw(density)}}
+    model = st.one_of(
+        density, st.sampled_from([{"type": "n-of-m", "n": 2, "m": 4}, {"type": "structured", "density": 0.5}])
+    )
+    spec = {"einsum": einsum, "dims": sizes, "density": {"P": draw(model), "Q": draw(density)}}
     if draw(st.booleans()):
         spec["density"]["Z"] = draw(density)
     bandwidth = st.sampled_from(["0.5 words/cycle", "4 words/cycle", "unlimited"])
+    capacity = st.sampled_from(["16 B", "64 B", "200 B", "1 KB", "64 KB"])  # so small that tiles come again
+    bypass = st.sampled_from([[], [], [], ["Z"], ["P"], ["P", "Z"]])
     levels = [
-        {"name": "DRAM", "class": "dram", "bandwidth": draw(bandwidth), "gate_skip": draw(st.booleans())},
-        {"name": "GLB", "class": "sram", "capacity": "64 KB", "fanout": draw(st.sampled_from([1, 4, 16])), "gate_skip": True},
+        {
+            "name": "DRAM", "class": "dram", "bandwidth": draw(bandwidth), "gate_skip": draw(st.booleans()),
+            "fanout": draw(st.sampled_from([1, 1, 1, 4])),
+        },
+        {
+            "name": "GLB", "class": "sram", "capacity": draw(capacity), "fanout": draw(st.sampled_from([1, 4, 16])),
+            "gate_skip": True, "bypass": draw(bypass),
+        },
         {
             "name": "PEB", "class": "sram", "capacity": "8 KB", "fanout": draw(st.sampled_from([1, 2, 8])),
             "gate_skip": True, "read_bandwidth": draw(bandwidth), "write_bandwidth": draw(bandwidth),
         },
     ]  # fmt: skip
+    levels = levels[: draw(st.sampled_from([2, 3, 3, 3]))]
     hardware = {"technology": "12nm", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
     problem = sparsemap.load_problem(spec, hardware, registry=REGISTRY)
     rng = np.random.default_rng(draw(st.integers(0, 9)))
