@@ -103,6 +103,10 @@ class Problem:
     """The array library that evaluates designs, see `sparsemap.backend`."""
     _memory: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
 
+    def __deepcopy__(self, memo: Any) -> Problem:
+        """Itself, for a problem does not change; libraries such as gymnasium copy what they are given."""
+        return self
+
     def remember(self, key: Any, make: Callable[[], T]) -> T:
         """The value made once per problem for this key: the home of per-problem tables of segments and cost models."""
         if key not in self._memory:

@@ -164,6 +164,8 @@ class LowerBound:
         if room is not None:
             needed = sum(self._least(t, words[t]) for t in range(lay.T) if lay.stored[t, 1] and plain[t])
             fits = needed <= np.floor(room / lay.levels[1].word_bits)
+            if not fits.any():
+                return moved  # nor does any design
             extents, words = extents[:, fits], [w[fits] for w in words]
             widths = [[w[fits] for w in boxes] for boxes in widths]
         loops = lay.sizes[:, None] / extents

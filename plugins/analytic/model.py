@@ -125,6 +125,8 @@ class _Bound:
         found = xp.zeros(batch, dtype=xp.word)
         products = bounds.prod(axis=1)
         found = self.reasons.factors(bounds, found, xp)
+        if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
+            bounds = xp.where(found == 0, bounds, 1.0)
         found = self.reasons.fanout(products, found, xp)
         counts = rank_counts(self.layout, bounds, xp)
         packed, found = self.reasons.formats(slots, counts, genes, self.formats, self.places, found, xp)
@@ -145,7 +147,7 @@ class _Bound:
                     bounds, order, slots, genes, packed = (x[..., fitting] for x in columns)
                     nest = Nest(self.layout, bounds, order, xp)
                     rows, words = rows[fitting], words[..., fitting]
-                values = self._costs(nest, slots, genes, packed, words, found[rows], extra)
+                values = self._costs(nest, slots, genes, packed, words, found[rows], products, extra)
                 energy, cycles, found = (
                     xp.put(array, rows, part) for array, part in zip((energy, cycles, found), values, strict=True)
                 )
@@ -172,7 +174,8 @@ class _Bound:
         return words
 
     def _costs(
-        self, nest: Nest, slots: Array, genes: Array, packed: Array, words: Array, found: Array, extra: dict[str, Any] | None
+        self, nest: Nest, slots: Array, genes: Array, packed: Array, words: Array, found: Array, products: Array,
+        extra: dict[str, Any] | None,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         lay, batch, xp = self.layout, nest.batch, nest.xp
         tables = self.tables_on(xp)
@@ -220,7 +223,7 @@ class _Bound:
                 energy = energy + spent[t, s]
         if extra is not None:
             extra.update(
-                needed=self.reasons.needed(words.sum(axis=0), metadata_bits, nest.group_products, found),
+                needed=self.reasons.needed(words.sum(axis=0), metadata_bits, products, found),
                 data_words_max=words, tile_words=nest.tile_words[:, : lay.S], instances_used=used, instances_active=active,
                 metadata_bits_max=metadata_bits, traffic=traffic, compute=compute, compute_cycles=compute_cycles,
                 compute_energy_pj=compute_energy(lay, compute), level_cycles=here, slowdown=slowdown, energy_pj=spent,

@@ -204,7 +204,7 @@ def _identity(problem, budget=600, seed=7, searcher="sparsemap"):
         ({"budget": 700}, "budget is 600 there, 700 here"),
         ({"seed": 8}, "seed is 7 there, 8 here"),
         ({"searcher": "random"}, 'searcher.name is "sparsemap" there, "random" here'),
-        ({"searcher": {"type": "memetic", "name": "sparsemap", "population": 64}}, "searcher.population is nothing"),
+        ({"searcher": {"type": "memetic", "name": "sparsemap", "population": 48}}, "searcher.population is nothing"),
     ],
 )
 def test_another_search_in_the_folder_is_an_error_that_says_what_differs(arguments, text, tmp_path):
