@@ -16,6 +16,7 @@ NAMES = {
     "table-iv": "28 workloads on 3 platforms against SAGE-like and a Sparseloop mapper (Table IV)",
     "table-iv-16gbps": "the edge columns of Table IV with 16 GB/s of DRAM bandwidth",
     "quality": "how near 2,000 and 20,000 designs come to the best known design of each cell",
+    "optimum": "how often searches reach the optimum of problems small enough to try every design",
     "best-known": "the best design known of each cell, from 200,000 designs",
     "fig-2": "formats and mappings over density (Fig. 2)",
     "fig-7": "valid and invalid designs among 1,000 random ones (Fig. 7)",

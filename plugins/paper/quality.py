@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .best_known import Known, best_of, committed, known_from, of_runs
-from .report import Report, counted, markdown_table, number, percent
+from .report import Report, counted, markdown_table, number, percent, times_exact
 from .runs import Run, Runner, by, geometric_mean
 
 if TYPE_CHECKING:
@@ -70,11 +70,6 @@ def table(name: str, runs: Sequence[Run], known: Mapping[tuple[str, str], Known]
 def over_best(run: Run, known: Mapping[tuple[str, str], Known]) -> float:
     best = known.get((run.workload, run.hardware))
     return run.edp / best.edp if best and math.isfinite(run.edp) else math.nan
-
-
-def times_exact(value: float) -> str:
-    """A ratio near 1."""
-    return f"{value:.3f}x" if math.isfinite(value) else "-"
 
 
 def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[Run]], known: Mapping[tuple[str, str], Known]) -> str:

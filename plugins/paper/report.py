@@ -83,6 +83,11 @@ def times(value: float) -> str:
     return f"{value:,.0f}x" if value >= 1000 else f"{value:.1f}x" if value >= 10 else f"{value:.2f}x"
 
 
+def times_exact(value: float) -> str:
+    """A ratio near 1."""
+    return f"{value:.3f}x" if math.isfinite(value) else "-"
+
+
 def percent(value: float) -> str:
     return f"{100 * value:.1f} %" if math.isfinite(value) else "-"
 
