@@ -181,8 +181,11 @@ def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
             "objective": study.objective,
             "cost_model": study.cost_model,
         }
-        parts = {key: toml_io.plain(placed(value, base)) for key, value in parts.items()}
-        described = {**{key: _described(value) for key, value in parts.items()}, "budget": study.budget, "seed": seed}
+        parts = {
+            key: toml_io.plain(placed(value, base) if _file(key, value) else value) for key, value in parts.items()
+        }
+        described = {key: _described(value) if _file(key, value) else value for key, value in parts.items()}
+        described |= {"budget": study.budget, "seed": seed}
         name = "--".join((work_label, hard_label, searcher_label, f"seed{seed}"))
         cells.append(
             Cell(
@@ -360,6 +363,11 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6]
 
 
+def _file(key: str, value: Any) -> bool:
+    """Whether a part of a cell is the path of a file; the slash of an objective is a division."""
+    return isinstance(value, str) and (value.endswith(".toml") if key == "objective" else is_path(value))
+
+
 def placed(value: Any, base: Path) -> Any:
     """A path of a study, which is relative to the study's folder, or else to the working directory."""
     if not (isinstance(value, str) and is_path(value)):
@@ -371,12 +379,10 @@ def placed(value: Any, base: Path) -> Any:
         return value
 
 
-def _described(value: Any) -> Any:
-    """A name or table as it is; a file by its name and what is in it, so that it may be moved but not changed."""
-    if isinstance(value, str) and is_path(value):
-        try:
-            digest = hashlib.sha256(Path(value).read_bytes()).hexdigest()
-        except OSError:
-            digest = ""
-        return {"file": Path(value).name, "sha256": digest}
-    return value
+def _described(value: str) -> dict[str, str]:
+    """A file by its name and what is in it, so that it may be moved but not changed."""
+    try:
+        digest = hashlib.sha256(Path(value).read_bytes()).hexdigest()
+    except OSError:
+        digest = ""
+    return {"file": Path(value).name, "sha256": digest}

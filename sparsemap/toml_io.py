@@ -83,11 +83,16 @@ def _split_place(message: str) -> tuple[str, str]:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the keys of `over`: tables merge key by key, everything else (lists too) is replaced."""
+    """`base` with the keys of `over`: tables merge key by key, everything else (lists too) is replaced.
+
+    A table inside that names another `type` replaces as well: the keys of one class mean nothing to another.
+    """
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
-        merged[key] = merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+        tables = isinstance(below, Mapping) and isinstance(value, Mapping)
+        alike = tables and value.get("type", below.get("type")) == below.get("type")
+        merged[key] = merge(below, value) if alike else value
     return merged
 
 

@@ -119,3 +119,11 @@ def test_nothing_valid_at_all_has_no_means():
     found = Comparison("r", ("r", "s"), (CellRow("a", "h", 0, {"s": None, "r": None}),))
     assert found.means[0].arithmetic is None
     assert "| - " in found.markdown()
+
+
+def test_an_objective_with_a_division_is_no_path():
+    for objective in ("edp / cycles", "2 * edp / cycles", "cycles / 3"):
+        Path("study.toml").write_text(STUDY.replace("mm3", "mm1") + f'objective = "{objective}"\n')
+        compare("study.toml", "--out", "out")
+        told = json.loads(Path("out/mm1--cloud--random--seed0/result.json").read_text())
+        assert told["objective"] == objective  # not what an earlier objective has left

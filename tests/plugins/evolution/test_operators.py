@@ -14,6 +14,7 @@ from sparsemap_plugins.evolution.selection import Ranking
 from toy_problem import HIGH, run, toy_problem, toy_scores
 
 from sparsemap import Context, Scored
+from sparsemap.loading import load
 
 SPACE = toy_problem().space
 MANY = 20_000
@@ -249,3 +250,10 @@ def test_low_sensitivity_genes_come_from_the_pool():
     generator = Hypercube().fill(SPACE, 20, state, np.random.default_rng(0))
     _, batches = run(generator, toy_scores(toy_problem()))
     assert all((batch[:, 1:] == 1).all() for batch in batches)
+
+
+def test_a_spec_that_extends_the_papers_search_may_take_another_operator():
+    """The keys of the operator that is replaced (here the rate and start of the annealing) mean nothing to the new one."""
+    searcher = load().build("searcher", {"extends": "sparsemap-paper", "mutation": {"type": "random-reset"}})
+    assert searcher.mutation.type_name == "random-reset"
+    assert searcher.population == 100
