@@ -10,12 +10,14 @@ import numpy as np
 from sparsemap.kinds import Array
 from sparsemap.problem import Problem
 
-LOOPS = 0.65
-"""Share of the moves that are of single factors; the others are of whole loops."""
+SWAPS, LOOPS = 0.40, 0.35
+"""Shares of the moves: two factors swap levels; whole loops move. The others move one factor."""
+FILLED = 0.8
+"""Share of the guesses that fill a spatial level."""
 
 
 def vary_tiling(genes: Array, dims: Array, levels: int, rng: np.random.Generator) -> Array:
-    """A neighbour of every tiling, (g, B): one factor moves, two factors swap levels, or a dimension's loop moves.
+    """A neighbour of every tiling, (g, B): a factor moves to another level, or swaps with one there; so do whole loops.
 
     `dims` (g,) is the dimension of every factor.
     """
@@ -31,44 +33,48 @@ def vary_tiling(genes: Array, dims: Array, levels: int, rng: np.random.Generator
     # a swap partner: the factor with the largest random key among those on another level
     keys = np.where(genes != before, rng.random(genes.shape), -1.0)
     second = keys.argmax(axis=0)
-    swap = (kind < 0.40) & (keys[second, rows] >= 0.0)
+    swap = (kind < SWAPS) & (keys[second, rows] >= 0.0)
     other = genes[second, rows]
     changed[first, rows] = np.where(swap, other, target)
     changed[second[swap], rows[swap]] = before[swap]
-    # whole loops: that of the factor's dimension moves; the one it meets on the new level, of the same or another
-    # dimension, takes its place or stays
-    loops = np.flatnonzero(kind > LOOPS)
+    loops = np.flatnonzero(kind >= 1.0 - LOOPS)
     if loops.size:
-        mine, here, there = genes[:, loops], before[loops], target[loops]
-        own = dims[:, None] == dims[first[loops]]
-        keys = np.where((mine == there) & ~own, rng.random(mine.shape), -1.0)
-        met = dims[keys.argmax(axis=0)]
-        draw = rng.random(loops.size)
-        other = np.where(draw < 0.3, own, (dims[:, None] == met) & (keys.max(axis=0) >= 0.0)) & (draw < 0.8)
-        moved = np.where(own & (mine == here), there, mine)
-        changed[:, loops] = np.where(other & (mine == there), here, moved)
+        changed[:, loops] = _move_loops(genes[:, loops], dims, first[loops], target[loops], rng)
     return changed
 
 
+def _move_loops(genes: Array, dims: Array, first: Array, target: Array, rng: np.random.Generator) -> Array:
+    """All factors of a dimension that are on the level of its factor `first` (B,) move to `target` (B,).
+
+    The loop of the same dimension there comes back in return (3 of 10), or that of another dimension (5 of 10), or none.
+    """
+    before = genes[first, np.arange(genes.shape[1])]
+    there, own = genes == target, dims[:, None] == dims[first]
+    keys = np.where(there & ~own, rng.random(genes.shape), -1.0)
+    other = (dims[:, None] == dims[keys.argmax(axis=0)]) & (keys.max(axis=0) >= 0.0)
+    kind = rng.random(genes.shape[1])
+    returns = there & ((own & (kind < 0.3)) | (other & (kind >= 0.3) & (kind < 0.8)))
+    return np.where(own & (genes == before), target, np.where(returns, before, genes))
+
+
 def guess_tiling(count: int, problem: Problem, dims: Array, primes: Array, rng: np.random.Generator) -> Array:
-    """Tilings whose dimensions have loops on few levels, (g, count), and most of whose spatial levels are well used."""
-    levels = len(problem.mapping_levels)
+    """Tilings (g, count) whose dimensions have loops on one to three levels, and mostly full spatial levels."""
+    levels, rows = len(problem.mapping_levels), np.arange(count)
     genes = np.empty((len(dims), count), dtype=np.int64)
     for dim in range(len(problem.dims)):
         mine = np.flatnonzero(dims == dim)
         few = rng.integers(1, levels + 1, size=(3, count))  # the same one twice: a loop on fewer levels
-        genes[mine] = few[rng.integers(0, 3, size=(len(mine), count)), np.arange(count)]
+        genes[mine] = few[rng.integers(0, 3, size=(len(mine), count)), rows]
     for index, level in enumerate(problem.mapping_levels):
         if not level.spatial:
             continue
-        filled = rng.random(count) < 0.8
-        genes[:, filled] = np.where(genes[:, filled] == index + 1, rng.integers(1, levels + 1), genes[:, filled])
+        filled = rng.random(count) < FILLED
+        # its loops go elsewhere, and factors come while they fit, dimension after dimension
+        genes = np.where(filled & (genes == index + 1), rng.integers(1, levels + 1, size=count), genes)
         used = np.where(genes == index + 1, primes[:, None].astype(np.float64), 1.0).prod(axis=0)
-        free = rng.random((len(problem.dims), count))[dims] + 0.3 * rng.random(genes.shape)  # dimension after dimension
-        order = free.argsort(axis=0)
-        rows = np.arange(count)
-        for gene in order:
-            fits = filled & (used * primes[gene] <= level.limit)
+        keys = rng.random((len(problem.dims), count))[dims] + 0.3 * rng.random(genes.shape)
+        for gene in keys.argsort(axis=0):
+            fits = filled & (genes[gene, rows] != index + 1) & (used * primes[gene] <= level.limit)
             used = np.where(fits, used * primes[gene], used)
             genes[gene[fits], rows[fits]] = index + 1
     return genes
