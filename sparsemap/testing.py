@@ -193,7 +193,7 @@ def _energy(piece: Technology, given: float, what: str) -> float:
 
 
 def check_segment(piece: Segment, problem: Problem, count: int = 200, seed: int = 0) -> None:
-    """Genes, columns, and `encode` as the inverse of `decode` (where there is one), on random genes.
+    """Genes, columns, moves, and `encode` as the inverse of `decode` (where there is one), on random genes.
 
     Problems that pad their sizes should do so by a space that contains the segment.
     """
@@ -217,6 +217,11 @@ def check_segment(piece: Segment, problem: Problem, count: int = 200, seed: int 
         for name, column in piece.decode(values[:, :few], problem).items():
             same = column.shape[-1] == few and (column == columns[name][..., :few]).all()
             expect(piece, same, f"column '{name}' of a design depends on the others in the batch")
+    for what in ("guess", "vary"):
+        moved = piece.guess(count, problem, rng) if what == "guess" else piece.vary(values, problem, rng)
+        _array(piece, moved, values.shape, what, "i")
+        expect(piece, ((moved >= low[:, None]) & (moved <= high[:, None])).all(), f"{what} gave genes out of bounds")
+    expect(piece, (values == kept).all(), "vary changed its input")
     try:
         encoded = piece.encode(Designs(columns), problem)
     except NotImplementedError:
