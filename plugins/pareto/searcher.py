@@ -90,7 +90,7 @@ class Nsga2Search(Searcher):
         count = int(min(max(self.sample * budget.total, 4 * size), 10 * size, max(budget.left, 1)))
         found: Scored | None = None
         while found is None or not np.isfinite(found.scores).any():
-            genomes = space.repair(space.sample(count, rng), rng)
+            genomes = space.repair(space.guess(count, rng), rng)
             fresh = known.new(genomes)
             scored: Scored = yield genomes[fresh] if fresh.size else genomes[:1]
             found = self.selection.survive(scored.take(slice(0)) if found is None else found, scored, size)
