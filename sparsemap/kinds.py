@@ -268,8 +268,6 @@ class Format(Piece):
     """A short name for loop nests, such as "CP"; absent: the initials."""
     compressed: bool = False
     """Whether empty positions are left out, so that the data below shrinks with the density."""
-    needs_inner: bool = False
-    """Whether the format only makes sense above a compressed rank (offset pairs)."""
 
     def metadata_bits(self, fiber: Fiber) -> Array:
         """Metadata bits of the rank, shape (N,)."""

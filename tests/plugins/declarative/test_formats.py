@@ -47,10 +47,9 @@ def test_units(name, metadata, metadata_bits, payload, payload_bits):
     assert units.payload_bits.tolist() == payload_bits
 
 
-def test_which_formats_compress_and_which_need_an_inner_rank():
+def test_which_formats_compress():
     pieces = [registry().get("format", name) for name in FORMATS]
     assert [piece.compressed for piece in pieces] == [False, True, True, True, False]
-    assert [piece.needs_inner for piece in pieces] == [False, False, False, False, True]
 
 
 def test_bits_of_all_units_together():

@@ -32,7 +32,7 @@ HARDWARE: dict[str, Any] = {
     "compute": {"name": "MAC", "gate_skip": True, "energy": {"compute": 1.0, "gated": 0.1, "skipped": 0.0}},
 }
 ROWS = {"compressed": False, "metadata": "0", "payload": "fibers * (length + 1)", "payload_bits": "4"}
-PIECES = {"format": {"row-offsets": {"needs_inner": True, **ROWS}}}
+PIECES = {"format": {"row-offsets": ROWS}}
 DENSE = ["uncompressed"] * 4
 CSR = ["row-offsets", "row-offsets", "row-offsets", "coordinate"]
 BITMASKS = ["bitmask"] * 4
