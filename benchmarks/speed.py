@@ -2,19 +2,23 @@
 
     python benchmarks/speed.py [--quick] [--markdown docs/results/speed.md]
 
-Prints designs per second and core of decode, of the evaluation and of a whole search, cold and warm, at several batch
-sizes; where the time goes; start-up times; peak memory; and how speed changes with the size of a problem. Times are
-processor time, so that other programs on the machine disturb little; machines are compared by the calibration kernel.
+Prints designs per second and core of decode, of the evaluation and of whole searches, cold and warm, at several batch
+sizes; where the time goes; start-up times; peak memory; how speed changes with the size of a problem; and what a second
+worker adds to a study. Times are processor time unless it says otherwise, so that other programs on the machine disturb
+little; machines are compared by the calibration kernel.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import os
 import platform
 import pstats
+import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +35,17 @@ PROBLEMS = [
     ("batched-matmul-8x64x64x64", "clustered"),
 ]
 BATCHES = [256, 1024, 4096, 16384]
+GENOMES = 1 << 15
+"""Genomes per measurement, in batches: some valid ones are among random genomes of any problem here."""
+
+
+def processor() -> str:
+    """Its name, where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 def fastest(work: Callable[[], object], seconds: float) -> float:
@@ -72,20 +87,29 @@ def speeds(registry: object, seconds: float, batches: list[int]) -> list[list[st
     for workload, hardware in PROBLEMS:
         problem = sparsemap.load_problem(workload, hardware, registry=registry)
         rng = np.random.default_rng(1)
+        random, repaired = problem.space.sample(GENOMES, rng), valid_genomes(problem, GENOMES)
+        for genomes in (random, repaired):
+            problem.evaluator.evaluate(genomes)
         for batch in batches:
-            random, repaired = problem.space.sample(batch, rng), valid_genomes(problem, batch)
-            decode = fastest(lambda: problem.space.decode(random), seconds)  # noqa: B023
-            evaluator = problem.evaluator
-            cells = []
-            for genomes in (random, repaired):
-                evaluator.evaluate(genomes)
 
-                def work(genomes: np.ndarray = genomes, problem: sparsemap.Problem = problem) -> None:
-                    problem.evaluator.evaluate_designs(problem.space.decode(genomes))
+            def work(genomes: np.ndarray, problem: sparsemap.Problem = problem, batch: int = batch) -> None:
+                for start in range(0, GENOMES, batch):
+                    problem.evaluator.evaluate_designs(problem.space.decode(genomes[start : start + batch]))
 
-                cells.append(f"{batch / fastest(work, seconds):,.0f}")
-            rows.append([f"{workload} on {hardware}", f"{batch:,}", f"{batch / decode:,.0f}", *cells])
+            one = random[:batch]
+            decode = fastest(lambda: problem.space.decode(one), seconds)  # noqa: B023
+            cells = [GENOMES / fastest(lambda: work(genomes), seconds) for genomes in (random, repaired)]  # noqa: B023
+            cells.append(loop(problem, batch))
+            rows.append([f"{workload} on {hardware}", f"{batch:,}", *(f"{x:,.0f}" for x in (batch / decode, *cells))])
     return rows
+
+
+def loop(problem: sparsemap.Problem, batch: int) -> float:
+    """Designs per second of a whole search, its tables warm, that proposes `batch` designs at a time."""
+    budget = max(20_000, 20 * batch)
+    start = time.process_time()
+    sparsemap.search(problem, budget=budget, searcher={"type": "memetic", "offspring": batch}, seed=0)
+    return budget / (time.process_time() - start)
 
 
 def cold(workload: str, hardware: str, search: bool) -> float:
@@ -118,11 +142,19 @@ def startup() -> list[list[str]]:
     package = timed("import sparsemap")
     plugins = timed("import sparsemap; from sparsemap.loading import load; load()")
     problem = timed("import sparsemap; sparsemap.load_problem('mm3', 'cloud').space.names")
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["-m", "sparsemap", "search", "mm3", "cloud", "--budget", "20000", "--out", f"{folder}/out"]
+        wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *command], check=True, capture_output=True)
+        wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return [
         ["import numpy", f"{numpy:.2f} s"],
         ["import sparsemap, NumPy included", f"{package:.2f} s"],
         ["... and plugins and specs loaded", f"{plugins:.2f} s"],
         ["... and a problem made", f"{problem:.2f} s"],
+        ["`sparsemap search mm3 cloud`, 20,000 designs, from prompt to files", f"{spent:.2f} s"],
+        ["the same by the clock on the wall", f"{wall:.2f} s"],
     ]
 
 
@@ -184,10 +216,23 @@ def growth(registry: object, seconds: float) -> list[list[str]]:
     return rows
 
 
-def peak_memory() -> list[list[str]]:
+def workers() -> list[list[str]]:
+    """Seconds on the wall of the study `all-cells`, 84 searches, by one worker and by two."""
+    rows, seconds = [], []
+    for jobs in (1, 2):
+        with tempfile.TemporaryDirectory() as folder:
+            command = ["-m", "sparsemap", "run", "all-cells", "--jobs", str(jobs), "--out", f"{folder}/out", "--quiet"]
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *command], check=True, capture_output=True)
+            seconds.append(time.perf_counter() - start)
+        rows.append([f"{jobs}", f"{seconds[-1]:.1f} s", f"{seconds[0] / seconds[-1]:.2f}x"])
+    return rows
+
+
+def peak_memory(budgets: list[int]) -> list[list[str]]:
     """Peak memory of whole searches of mm3 on cloud, each in a process of its own."""
     rows = []
-    for budget in (20_000, 200_000):
+    for budget in budgets:
         code = (
             f"import sparsemap; p = sparsemap.load_problem('mm3', 'cloud'); sparsemap.search(p, budget={budget});"
             "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
@@ -220,7 +265,7 @@ def main() -> None:
     kernel = calibration(seconds)
     unit = 65536 / kernel
     parts = [
-        f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}, one core. Calibration kernel: "
+        f"Python {platform.python_version()}, NumPy {np.__version__}, {processor()}, one core. Calibration kernel: "
         f"{kernel * 1e3:.2f} ms, {unit / 1e6:.1f} million elements per second.\n"
     ]
 
@@ -233,7 +278,7 @@ def main() -> None:
     for row in rows:
         row.append(f"{float(row[3].replace(',', '')) / unit * 1e3:.2f}")
     head = ["designs per second and core", "batch", "decode", "decode + evaluate, random", "mostly valid"]
-    head.append("random, per 1000 elements of the kernel")
+    head += ["whole search", "random, per 1000 elements of the kernel"]
     show(table("Warm", head, rows))
     cold_rows = [[f"{w} on {h}", f"{cold(w, h, False):,.0f}", f"{cold(w, h, True):,.0f}"] for w, h in PROBLEMS]
     head = ["designs per second", "random", "whole search"]
@@ -241,13 +286,18 @@ def main() -> None:
     show(table("Where the time goes, mm3 on cloud, mostly valid designs", ["module", "share"], stages(registry)))
     show(
         table(
-            "How speed changes with the problem",
+            "How speed changes with the problem (the model is of three tensors: two operands, one output)",
             ["mostly valid designs, batch 4,096", "designs/s"],
             growth(registry, seconds),
         )
     )
     show(table("Start-up, processor time", ["step", "seconds"], startup()))
-    show(table("Peak memory", ["process", "memory"], peak_memory()))
+    budgets = [20_000, 200_000] if options.quick else [20_000, 200_000, 1_000_000]
+    show(table("Peak memory", ["process", "memory"], peak_memory(budgets)))
+    cores = os.cpu_count() or 1
+    if cores > 1 and not options.quick:
+        title = f"A study of 84 cells, 2,000 designs each, on {cores} cores, by the clock on the wall"
+        show(table(title, ["workers", "time", "speed-up"], workers()))
     if options.markdown is not None:
         options.markdown.parent.mkdir(parents=True, exist_ok=True)
         title = ["# Speed", "", "`python benchmarks/speed.py --markdown FILE` wrote this.", ""]
