@@ -12,8 +12,8 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
   have one that is innermost: a tensor that it moves is delivered in every step (4.1), any other one at best as if all
   loops that do not move it were innermost. Partial sums that come back are read, moved and written again (4.3).
 * *Next level.* Those words are filled once at least, and the first write of an output cannot be avoided either.
-* *Innermost level.* Each compute reads its operands and updates its output there; one access serves at most as many
-  computes as the innermost fan-out can share it with.
+* *Innermost level.* Each compute reads its operands and updates its output there; one access serves the computes that the
+  innermost fan-out shares it with. All ways to share the fan-out among the dimensions are tried.
 * *Cycles.* Computes over the largest number of units that the factors of the sizes can fill, and the words of the outermost
   level over its bandwidth, and the words of the innermost level over its own.
 
@@ -111,16 +111,41 @@ class LowerBound:
             kept *= self.densities[leader]
         return kept
 
-    def _share(self, t: int, level: int) -> float:
-        """Largest number of children or computes of one instance that a single access can serve."""
+    def _splits(self, level: int) -> Array:
+        """(D, n) every way to share the instances below one instance of a level among the dimensions."""
         lay = self.layout
         group = lay.spatial[level]
+        found: Array = np.ones((lay.D, 1))
         if group is None:
-            return 1.0
+            return found
         limit = lay.problem.mapping_levels[group].limit
-        sizes = lay.problem.sizes
-        free = lay.dims if lay.windowed[t] else [d for i, d in enumerate(lay.dims) if not lay.relevant[t, i]]
-        return _largest([limit], [sizes[d] for d in free])
+        for d, size in enumerate(lay.sizes):
+            usable = np.array([n for n in divisors(int(size)) if n <= limit], dtype=np.float64)
+            found = np.repeat(found, len(usable), axis=1)
+            found[d] *= np.tile(usable, found.shape[1] // len(usable))
+            found = found[:, found.prod(axis=0) <= limit]
+            if found.shape[1] > MOST_TILES:
+                raise OverflowError
+        return found
+
+    def _shares(self, level: int) -> Array:
+        """(T, n) computes that a single access of each tensor can serve, for every split; sums of two dimensions that
+        move a window together are at least n1 + n2 - 1 different ones (4.2)."""
+        lay = self.layout
+        try:
+            splits = self._splits(level)
+        except OverflowError:  # too many ways: the best for each tensor by itself
+            limit = lay.problem.mapping_levels[lay.spatial[level] or 0].limit
+            free = [
+                [d for i, d in enumerate(lay.dims) if lay.windowed[t] or not lay.relevant[t, i]] for t in range(lay.T)
+            ]
+            return np.array([[_largest([limit], [lay.problem.sizes[d] for d in dims])] for dims in free])
+        shares = np.empty((lay.T, splits.shape[1]))
+        for t in range(lay.T):
+            shares[t] = splits.prod(axis=0)
+            for rank in lay.ranks[t]:
+                shares[t] /= sum(splits[d] for d, _ in rank) - (len(rank) - 1)
+        return shares
 
     def _outermost(self) -> tuple[float, float]:
         """Traffic of the outermost level and of the fills of the next one that no tile avoids: pJ, cycles."""
@@ -200,20 +225,28 @@ class LowerBound:
             return 0.0, 0.0  # the same accesses as the outermost level's
         limits = [m.limit for m in lay.problem.mapping_levels if m.spatial and m.storage < level]
         instances = _largest(limits, lay.problem.sizes.values())
-        energy, read, written = 0.0, 0.0, 0.0
+        shares = self._shares(level)
+        energy: Array = np.zeros(shares.shape[1])
+        read, written = energy, energy
+
+        def left(t: int, accesses: Array) -> Array:
+            # one access may be lost to rounding per instance and action
+            kept = accesses * min(1.0, self.densities[t]) * self.kept[t]
+            return np.maximum(0.0, kept * (1.0 - 1e-6) - 4.0 * instances)
+
         for t in range(lay.T):
             if not lay.stored[t, level]:
                 continue
-            accesses = self.computes / self._share(t, level) * min(1.0, self.densities[t]) * self.kept[t]
-            # one access may be lost to rounding per instance and action
-            accesses = max(0.0, accesses * (1.0 - 1e-6) - 4.0 * instances)
+            accesses = left(t, self.computes / shares[t])
             if t == lay.output:
-                energy += accesses * lay.energies[level]["update"]
-                written += accesses / instances
+                # an instance reads all partial sums back but the first of each word it sees (4.3)
+                again = left(t, np.maximum(self.computes / shares[t] - self.volumes[t] * instances, 0.0))
+                energy = energy + accesses * lay.energies[level]["update"] + again * lay.energies[level]["read"]
+                read, written = read + again / instances, written + accesses / instances
             else:
-                energy += accesses * lay.energies[level]["read"]
-                read += accesses / instances
-        return energy, self._transfer(level, read, written)
+                energy = energy + accesses * lay.energies[level]["read"]
+                read = read + accesses / instances
+        return float(energy.min()), self._transfer(level, read, written)
 
     def _transfer(self, level: int, read: Array | float, written: Array | float) -> float:
         """Cycles that the words take, of several possibilities the shortest."""
