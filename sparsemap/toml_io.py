@@ -90,9 +90,10 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
-        tables = isinstance(below, Mapping) and isinstance(value, Mapping)
-        alike = tables and value.get("type", below.get("type")) == below.get("type")
-        merged[key] = merge(below, value) if alike else value
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            alike = value.get("type", below.get("type")) == below.get("type")
+            value = merge(below, value) if alike else value
+        merged[key] = value
     return merged
 
 
