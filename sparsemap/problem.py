@@ -162,6 +162,19 @@ class Problem:
     def technology(self) -> Technology:
         return self.registry.build("technology", self.hardware.technology, self._file("hardware"), "technology")
 
+    def _memory_level(self, table: Mapping[str, Any], file: str, path: str) -> Any:
+        """The memory of a level; what other specs call `type` is the level's `class`."""
+        entries = dict(table)
+        if "class" not in entries:
+            return self.registry.build("memory-level", entries, file, path)
+        entries["type"] = entries.pop("class")
+        try:
+            return self.registry.build("memory-level", entries, file, path)
+        except SpecError as error:
+            wrong = f"{path}.type"
+            told = (attrs.evolve(p, path=f"{path}.class") if p.path == wrong else p for p in error.problems)
+            raise SpecError(told) from error.__cause__
+
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """Storage levels, outermost first."""
@@ -171,10 +184,7 @@ class Problem:
         instances = 1
         for index, table in enumerate(spec.levels):
             path = f"levels[{index}]"
-            entries = dict(table)
-            if "class" in entries:
-                entries["type"] = entries.pop("class")
-            memory: Any = self.registry.build("memory-level", entries, file, path)
+            memory = self._memory_level(table, file, path)
             word_bits = memory.word_bits or spec.word_bits
 
             def capacity(key: str, memory: Any = memory, bits: int = word_bits, path: str = path) -> float | None:
