@@ -61,9 +61,11 @@ def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
     else:
         einsum = CONV.format(stride=draw(st.sampled_from([1, 2])))
         sizes = {d: draw(st.sampled_from([1, 2, 3, 4])) for d in "kcpqrs"}
-    model = st.one_of(
-        density, st.sampled_from([{"type": "n-of-m", "n": 2, "m": 4}, {"type": "structured", "density": 0.5}])
-    )
+    models: list[dict[str, object]] = [
+        {"type": "n-of-m", "n": 2, "m": 4}, {"type": "structured", "density": 0.5},
+        {"type": "block", "density": 0.3, "block": [2, 2]},
+    ]  # fmt: skip
+    model = st.one_of(density, st.sampled_from(models))
     spec = {"einsum": einsum, "dims": sizes, "density": {"P": draw(model), "Q": draw(density)}}
     if draw(st.booleans()):
         spec["density"]["Z"] = draw(density)
