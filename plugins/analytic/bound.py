@@ -194,21 +194,35 @@ class LowerBound:
             extents, words = extents[:, fits], [w[fits] for w in words]
             widths = [[w[fits] for w in boxes] for boxes in widths]
         loops = lay.sizes[:, None] / extents
-        steps, busy = loops.prod(axis=0), loops > 1.0
+        busy = loops > 1.0
         possible = [np.flatnonzero(busy[d] | ~busy.any(axis=0)) for d in range(lay.D)]
         for t in range(lay.T):
             if not plain[t] or lay.child(t, 0) != 1:
                 continue
-            reuse = loops[~lay.relevant[t]].prod(axis=0)
-            found = words[t] * steps
-            by_loop = [found if lay.relevant[t, d] else found / reuse for d in range(lay.D)]
-            for rank, width in zip(lay.ranks[t], widths[t], strict=True):
-                for d, c in rank:  # what a window keeps while it slides; other loops innermost, it may keep more
-                    by_loop[d] = by_loop[d] * np.minimum(1.0, c * extents[d] / width)
-            if lay.windowed[t]:
-                by_loop = [by if lay.relevant[t, d] else 0.0 * by for d, by in enumerate(by_loop)]
+            by_loop = self._delivered(t, words[t], widths[t], extents, loops)
             moved[t] = np.concatenate([by[rows] for by, rows in zip(by_loop, possible, strict=True)])
         return moved
+
+    def _delivered(self, t: int, words: Array, widths: list[Array], extents: Array, loops: Array) -> list[Array]:
+        """Per dimension whose loop is the innermost around a tile of `words` (N,): the least that is delivered (4.1).
+
+        If the loop moves the tensor, each of its steps brings what it uncovers. So may the other loop along the same
+        rank of a window, where its step is the same; all further loops deliver the tile anew. If the loop does not move
+        it, the loops that do deliver all words, but for one of two along a rank: its step may be none.
+        """
+        lay = self.layout
+        anew = np.ones_like(words)
+        for rank in lay.ranks[t]:
+            along = np.array([loops[d] for d, _ in rank])
+            busiest, idlest = along.max(axis=0), along.min(axis=0)
+            anew = anew * np.where(idlest > 1.0, idlest, busiest)
+        found = [words * anew for _ in lay.dims]
+        for rank, width in zip(lay.ranks[t], widths, strict=True):
+            along = np.array([loops[d] for d, _ in rank]).prod(axis=0)
+            for d, c in rank:
+                uncovered = words * np.minimum(1.0, c * extents[d] / width)
+                found[d] = loops.prod(axis=0) / along * (words + (along - 1.0) * uncovered)
+        return found
 
     def _least(self, t: int, words: Array) -> Array:
         """Words of data that tiles of so many words need at least, whether compressed or not."""
