@@ -6,6 +6,7 @@ from pathlib import Path
 
 import check
 import pytest
+from mutations import MUTANTS, ROOT
 
 from sparsemap.loading import load
 
@@ -40,3 +41,9 @@ def test_out_writes_a_line_per_case(tmp_path: Path) -> None:
     cases = [json.loads(line) for line in few.read_text().splitlines()]
     assert [line["id"] for line in lines] == [case["id"] for case in cases]
     assert all(line["result"]["valid"] == case["ref"]["valid"] for line, case in zip(lines, cases, strict=True))
+
+
+@pytest.mark.parametrize(("file", "right"), [mutant[1:3] for mutant in MUTANTS], ids=[mutant[0] for mutant in MUTANTS])
+def test_the_lines_that_mutations_change_are_there(file: str, right: str) -> None:
+    """`mutations.py`, which takes longer, shows that the comparison notices when they are wrong."""
+    assert right in (ROOT / "plugins/analytic" / file).read_text("utf-8")
