@@ -26,7 +26,7 @@ AGAIN = 0.45
 class Seen:
     """Genomes proposed so far, by hash, so that no evaluation is spent twice; forgets all when it grows too large."""
 
-    LIMIT = 2_000_000
+    LIMIT = 1_000_000
 
     def __init__(self) -> None:
         self.keys: set[int] = set()
