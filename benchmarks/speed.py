@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -97,8 +98,8 @@ def speeds(registry: object, seconds: float, batches: list[int]) -> list[list[st
                     problem.evaluator.evaluate_designs(problem.space.decode(genomes[start : start + batch]))
 
             one = random[:batch]
-            decode = fastest(lambda: problem.space.decode(one), seconds)  # noqa: B023
-            cells = [GENOMES / fastest(lambda: work(genomes), seconds) for genomes in (random, repaired)]  # noqa: B023
+            decode = fastest(partial(problem.space.decode, one), seconds)
+            cells = [GENOMES / fastest(partial(work, genomes), seconds) for genomes in (random, repaired)]
             cells.append(loop(problem, batch))
             rows.append([f"{workload} on {hardware}", f"{batch:,}", *(f"{x:,.0f}" for x in (batch / decode, *cells))])
     return rows
@@ -211,7 +212,7 @@ def growth(registry: object, seconds: float) -> list[list[str]]:
         problem = sparsemap.load_problem(workload, hardware, space, registry=registry)
         genomes = valid_genomes(problem, 4096)
         problem.evaluator.evaluate(genomes)
-        took = fastest(lambda: problem.evaluator.evaluate(genomes), seconds)  # noqa: B023
+        took = fastest(partial(problem.evaluator.evaluate, genomes), seconds)
         rows.append([what, f"{len(genomes) / took:,.0f}"])
     return rows
 

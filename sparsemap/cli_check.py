@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 from . import design_file
-from .api import make_problem, piece_of
+from .api import make_problem, objective_of, piece_of
 from .errors import Problem, SpecError, unknown
-from .parallel import placed
+from .parallel import names_file, placed
 from .problem import Problem as SearchProblem
 from .registry import Registry
 
@@ -105,7 +105,11 @@ def _study(piece: Any, registry: Registry, file: str, path: Path, attempt: Attem
     def named(kind: str, value: Any, where: str) -> None:
         def build() -> None:
             try:
-                piece_of(registry, kind, placed(value, path.parent), file)
+                found = placed(value, path.parent) if names_file(kind, value) else value
+                if kind == "objective":
+                    objective_of(registry, found, file)
+                else:
+                    piece_of(registry, kind, found, file)
             except SpecError as error:
                 raise SpecError(
                     problem if problem.file else Problem(file, where, problem.message) for problem in error.problems

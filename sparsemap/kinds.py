@@ -140,6 +140,10 @@ class Occupancy:
         """The largest possible occupancy of the tile, what a buffer must be able to hold."""
         raise NotImplementedError
 
+    def largest_many(self, tiles: Array) -> Array | None:
+        """`largest` of many tiles, given as volumes (n,), where shapes do not matter; None: not known at once."""
+        return None
+
     def draw(self, rng: np.random.Generator) -> Array:
         """One random tensor of this distribution as a boolean array (True = nonzero) of the tensor's shape."""
         raise NotImplementedError

@@ -182,9 +182,9 @@ def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
             "cost_model": study.cost_model,
         }
         parts = {
-            key: toml_io.plain(placed(value, base) if _file(key, value) else value) for key, value in parts.items()
+            key: toml_io.plain(placed(value, base) if names_file(key, value) else value) for key, value in parts.items()
         }
-        described = {key: _described(value) if _file(key, value) else value for key, value in parts.items()}
+        described = {key: _described(value) if names_file(key, value) else value for key, value in parts.items()}
         described |= {"budget": study.budget, "seed": seed}
         name = "--".join((work_label, hard_label, searcher_label, f"seed{seed}"))
         cells.append(
@@ -363,15 +363,13 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6]
 
 
-def _file(key: str, value: Any) -> bool:
-    """Whether a part of a cell is the path of a file; the slash of an objective is a division."""
+def names_file(key: str, value: Any) -> bool:
+    """Whether a part of a study is the path of a file; the slash of an objective is a division."""
     return isinstance(value, str) and (value.endswith(".toml") if key == "objective" else is_path(value))
 
 
-def placed(value: Any, base: Path) -> Any:
+def placed(value: str, base: Path) -> str:
     """A path of a study, which is relative to the study's folder, or else to the working directory."""
-    if not (isinstance(value, str) and is_path(value)):
-        return value
     try:
         beside = base / Path(value).expanduser()
         return str(beside.resolve() if beside.exists() else Path(value).expanduser())

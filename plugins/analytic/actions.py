@@ -109,8 +109,7 @@ def removals(nest: Nest, genes: Array, places: PlaceTables, tables: list[TensorT
         level = action.place.storage
         if not len(rows) or level is None:
             continue
-        while not lay.stored[action.target, level]:
-            level -= 1
+        level = lay.holder(action.target, level)
         share = 1.0 - _leaders_full(nest, rows, level, action.target, action.leaders, tables)
         share = places.eliminated(action, genes[action.gene][rows], share, xp)
         for which in (GATE, SKIP):

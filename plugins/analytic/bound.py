@@ -33,8 +33,8 @@ from .layout import Layout
 
 Array = np.ndarray
 
-MOST_TILES = 1 << 20
-"""Where a problem has more tiles, none is tried: words are then counted once."""
+MOST_TILES = 1 << 18
+"""Where a problem has more tiles, or ways to share a fan-out, none is tried: this bounds time and memory."""
 ROUNDING = 1e-6
 """Densities and shares are rounded to six decimals before computes are counted (7.3)."""
 
@@ -101,18 +101,18 @@ class LowerBound:
         """
         leaders: set[int] = set()
         for action in places.actions:
-            acts = action.place.storage
-            while acts is not None and not self.layout.stored[t, acts]:
-                acts -= 1  # of a tensor that passes by, the level that hands it over
-            if action.target == t and (level is None or acts == level) and action.kind.any():
+            place = action.place.storage
+            if action.target != t or place is None or not action.kind.any():
+                continue
+            if level is None or self.layout.holder(t, place) == level:
                 leaders |= set(action.leaders)
         kept = 1.0
         for leader in leaders:
             kept *= self.densities[leader]
         return kept
 
-    def _splits(self, level: int) -> Array:
-        """(D, n) every way to share the instances below one instance of a level among the dimensions."""
+    def _splits(self, level: int) -> Array | None:
+        """(D, n) every way to share the instances below one instance of a level among the dimensions; None: too many."""
         lay = self.layout
         group = lay.spatial[level]
         found: Array = np.ones((lay.D, 1))
@@ -121,20 +121,19 @@ class LowerBound:
         limit = lay.problem.mapping_levels[group].limit
         for d, size in enumerate(lay.sizes):
             usable = np.array([n for n in divisors(int(size)) if n <= limit], dtype=np.float64)
+            if found.shape[1] * len(usable) > MOST_TILES:
+                return None
             found = np.repeat(found, len(usable), axis=1)
             found[d] *= np.tile(usable, found.shape[1] // len(usable))
             found = found[:, found.prod(axis=0) <= limit]
-            if found.shape[1] > MOST_TILES:
-                raise OverflowError
         return found
 
     def _shares(self, level: int) -> Array:
         """(T, n) computes that a single access of each tensor can serve, for every split; sums of two dimensions that
         move a window together are at least n1 + n2 - 1 different ones (4.2)."""
         lay = self.layout
-        try:
-            splits = self._splits(level)
-        except OverflowError:  # too many ways: the best for each tensor by itself
+        splits = self._splits(level)
+        if splits is None:  # the best for each tensor by itself
             limit = lay.problem.mapping_levels[lay.spatial[level] or 0].limit
             free = [
                 [d for i, d in enumerate(lay.dims) if lay.windowed[t] or not lay.relevant[t, i]] for t in range(lay.T)
@@ -227,9 +226,10 @@ class LowerBound:
     def _least(self, t: int, words: Array) -> Array:
         """Words of data that tiles of so many words need at least, whether compressed or not."""
         occupancy = self.layout.occupancies[t]
-        if self.layout.by_shape[t] or not hasattr(occupancy, "largest_many"):
+        largest = None if self.layout.by_shape[t] else occupancy.largest_many(words.astype(np.int64))
+        if largest is None:
             return np.floor(words * min(1.0, self.densities[t]) * (1.0 - 1e-9))  # the mean: no largest one is smaller
-        return np.minimum(words, occupancy.largest_many(words.astype(np.int64)))
+        return np.minimum(words, largest)
 
     def _innermost(self) -> tuple[float, float]:
         """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles."""

@@ -85,6 +85,10 @@ class Layout:
         """The next inner level that stores the tensor; None: the compute unit."""
         return next((i for i in range(s + 1, self.S) if self.stored[t, i]), None)
 
+    def holder(self, t: int, s: int) -> int:
+        """The level that hands the tensor over at level s: s itself or, where the tensor passes by, the next outer one."""
+        return next(i for i in range(s, -1, -1) if self.stored[t, i])
+
     def innermost(self, t: int) -> int:
         return max(s for s in range(self.S) if self.stored[t, s])
 

@@ -127,3 +127,9 @@ def test_an_objective_with_a_division_is_no_path():
         compare("study.toml", "--out", "out")
         told = json.loads(Path("out/mm1--cloud--random--seed0/result.json").read_text())
         assert told["objective"] == objective  # not what an earlier objective has left
+
+
+def test_nor_is_it_one_when_the_study_is_checked():
+    Path("study.toml").write_text(STUDY + 'objective = "edp / cycles"\n')
+    done = CliRunner().invoke(cli, ["check", "study.toml"])
+    assert (done.exit_code, done.stdout) == (0, "study.toml: fine\n"), done.stderr
