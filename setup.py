@@ -7,10 +7,11 @@ The list of sub-packages is read from the tree, so that adding a built-in plugin
 from setuptools import find_namespace_packages, find_packages, setup
 
 plugins = ["sparsemap_plugins", *(f"sparsemap_plugins.{name}" for name in find_packages("plugins"))]
+core = ["sparsemap", *(f"sparsemap.{name}" for name in find_packages("sparsemap"))]
 specs = ["sparsemap_specs", *(f"sparsemap_specs.{name}" for name in find_namespace_packages("specs"))]
 
 setup(
-    packages=["sparsemap", *plugins, *specs],
+    packages=[*core, *plugins, *specs],
     package_dir={"sparsemap": "sparsemap", "sparsemap_plugins": "plugins", "sparsemap_specs": "specs"},
     package_data={"sparsemap": ["py.typed"], **{name: ["*.toml", "*.csv"] for name in [*plugins, *specs]}},
 )

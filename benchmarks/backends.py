@@ -17,8 +17,8 @@ import numpy as np
 import sparsemap
 from sparsemap.backend import NAMES, backend
 from sparsemap.errors import EvaluationError
-from sparsemap.evaluation import Evaluator
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
+from sparsemap.problem.evaluation import Evaluator
 
 BATCHES = (4096, 65_536, 1_048_576)
 CASES = (("mm3", "cloud"), ("conv4", "cloud"))

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 import sparsemap
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
 
 PROBLEMS = [
     ("mm3", "cloud"),
@@ -141,7 +141,7 @@ def startup() -> list[list[str]]:
 
     numpy = timed("import numpy")
     package = timed("import sparsemap")
-    plugins = timed("import sparsemap; from sparsemap.loading import load; load()")
+    plugins = timed("import sparsemap; from sparsemap.pieces.loading import load; load()")
     problem = timed("import sparsemap; sparsemap.load_problem('mm3', 'cloud').space.names")
     with tempfile.TemporaryDirectory() as folder:
         command = ["-m", "sparsemap", "search", "mm3", "cloud", "--budget", "20000", "--out", f"{folder}/out"]

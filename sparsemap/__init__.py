@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .errors import DesignError, EvaluationError, PluginError, SearchError, SparseMapError, SpecError
-from .evaluation import Evaluation
-from .hookspecs import hookimpl
-from .kinds import (
+from .pieces.contracts import (
     Context,
     CostModel,
     Crossover,
@@ -34,12 +32,14 @@ from .kinds import (
     Units,
     Workload,
 )
-from .result import Best, Result
-from .search import Budget, Search, search
+from .pieces.hookspecs import hookimpl
+from .problem.evaluation import Evaluation
+from .searching.driver import Budget, Search, search
+from .searching.result import Best, Result
 
 if TYPE_CHECKING:
-    from .api import evaluate, gym_env, load_problem
-    from .problem import Problem
+    from .problem.load import evaluate, load_problem
+    from .problem.problem import Problem
 
 __version__ = "0.1.0"
 
@@ -82,13 +82,16 @@ __all__ = [
     "Units",
     "Workload",
     "evaluate",
-    "gym_env",
     "hookimpl",
     "load_problem",
     "search",
 ]
 
-_LATER = {"Problem": "problem", "evaluate": "api", "gym_env": "api", "load_problem": "api"}
+_LATER = {
+    "Problem": "problem.problem",
+    "evaluate": "problem.load",
+    "load_problem": "problem.load",
+}
 """Names whose modules read TOML and build pieces; they are imported when first asked for."""
 
 

@@ -1,6 +1,6 @@
 """`python -m sparsemap` is the same as `sparsemap`."""
 
-from .cli import main
+from .cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -15,9 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .designs import Designs
-from .evaluation import Evaluation
-from .kinds import (
+from .pieces.contracts import (
     Array,
     Context,
     CostModel,
@@ -38,8 +36,10 @@ from .kinds import (
     Selection,
     Technology,
 )
-from .problem import Place, Problem
-from .search import Search
+from .problem.designs import Designs
+from .problem.evaluation import Evaluation
+from .problem.problem import Place, Problem
+from .searching.driver import Search
 
 ACCESSES = ("read", "fill", "update")
 GENERAL_ACTIONS = ("read", "write", "metadata_read", "metadata_write")

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap import toml_io
-from sparsemap.evaluation import Evaluation
-from sparsemap.kinds import CostModel
-from sparsemap.problem import Problem
-from sparsemap.registry import Origin, Registry
-from sparsemap.specs import Hardware, SpaceSpec
+from sparsemap.pieces.contracts import CostModel
+from sparsemap.pieces.data_specs import Hardware, SpaceSpec
+from sparsemap.pieces.registry import Origin, Registry
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.problem import Problem
+from sparsemap.spec import toml_io
 
 SPECS = Path(__file__).parents[1] / "specs"
 PLUGINS = ("declarative", "densities", "encodings", "memories", "workloads")

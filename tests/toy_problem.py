@@ -6,11 +6,11 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.evaluation import Evaluation
-from sparsemap.kinds import CostModel, Genes, Objective, Scored, Segment, Workload
-from sparsemap.problem import Problem
-from sparsemap.registry import Origin, Registry
-from sparsemap.specs import Hardware, SpaceSpec
+from sparsemap.pieces.contracts import CostModel, Genes, Objective, Scored, Segment, Workload
+from sparsemap.pieces.data_specs import Hardware, SpaceSpec
+from sparsemap.pieces.registry import Origin, Registry
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.problem import Problem
 
 WEIGHTS = np.array([1000.0, 100.0, 1.0, 1.0, 1.0, 0.1, 0.1, 0.1])
 HIGH = np.array([6, 6, 5, 5, 5, 7, 7, 1])
@@ -74,7 +74,7 @@ class ToyWorkload(Workload):
     type_name: ClassVar[str] = "toy-workload"
 
     def loops(self, registry):
-        from sparsemap.kinds import Loops
+        from sparsemap.pieces.contracts import Loops
 
         return Loops({"m": 4}, ())
 
@@ -84,17 +84,13 @@ def toy_registry() -> Registry:
     import tomllib
     from pathlib import Path
 
-    import sparsemap_plugins.baselines
-    import sparsemap_plugins.evolution
-    import sparsemap_plugins.memetic
-    import sparsemap_plugins.pareto
     import sparsemap_specs
+    from sparsemap_plugins import searchers
+    from sparsemap_plugins.searchers.baselines import SEARCHERS, RandomSearch
 
     registry = Registry()
-    evolution, memetic, pareto = (getattr(sparsemap_plugins, name) for name in ("evolution", "memetic", "pareto"))
-    searchers = [*evolution.register_searchers(), *memetic.register_searchers(), *pareto.register_searchers()]
-    operators = [*evolution.register_operators(), *pareto.register_operators()]
-    types = [*operators, *searchers, sparsemap_plugins.baselines.RandomSearch]
+    others = set(SEARCHERS) - {RandomSearch}
+    types = [*searchers.register_operators(), *(cls for cls in searchers.register_searchers() if cls not in others)]
     for cls in [ToyGenes, ToyModel, ToyObjective, ToyWorkload, *types]:
         registry.add_type(cls, Origin("toy"))
     for path in sorted((Path(next(iter(sparsemap_specs.__path__))) / "searchers").glob("*.toml")):

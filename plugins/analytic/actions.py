@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemap import Filter, Mechanism
 from sparsemap.backend import Backend
-from sparsemap.problem import Place
+from sparsemap.problem.problem import Place
 
 from .nest import Nest
 from .tables import TensorTables

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from sparsemap.primes import divisors
+from sparsemap.problem.primes import divisors
 
 from .actions import PlaceTables
 from .layout import Layout

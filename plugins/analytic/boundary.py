@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparsemap import Fiber, Format, Units
-from sparsemap.evaluation import BadPiece
+from sparsemap.problem.evaluation import BadPiece
 
 FIELDS = ("metadata", "metadata_bits", "payload", "payload_bits")
 

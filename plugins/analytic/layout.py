@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError
-from sparsemap.problem import Problem
+from sparsemap.problem.problem import Problem
 
 Array = np.ndarray
 

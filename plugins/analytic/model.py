@@ -12,11 +12,11 @@ import attrs
 import numpy as np
 
 from sparsemap.backend import NUMPY, Backend, backend_of
-from sparsemap.designs import Designs
 from sparsemap.errors import SpecError
-from sparsemap.evaluation import Evaluation
-from sparsemap.kinds import CostModel
-from sparsemap.problem import Problem
+from sparsemap.pieces.contracts import CostModel
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.problem import Problem
 
 from .actions import NONE, PlaceTables, removals
 from .bound import LowerBound

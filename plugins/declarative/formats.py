@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap.expressions import Expression
-from sparsemap.kinds import Array, Fiber, Format, Units
+from sparsemap.pieces.contracts import Array, Fiber, Format, Units
+from sparsemap.spec.expressions import Expression
 
 COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots"})
 """What a number of bits or units may depend on: the arrays of `Fiber`."""

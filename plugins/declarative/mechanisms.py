@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from sparsemap.kinds import Array, Filter, Mechanism
+from sparsemap.pieces.contracts import Array, Filter, Mechanism
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Place
+    from sparsemap.problem.problem import Place
 
 ACTIONS = ("none", "gate", "skip")
 in_unit_interval = attrs.validators.and_(attrs.validators.ge(0.0), attrs.validators.le(1.0))

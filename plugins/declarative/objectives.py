@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from sparsemap.expressions import Expression, grows
-from sparsemap.kinds import Array, Objective
+from sparsemap.pieces.contracts import Array, Objective
+from sparsemap.spec.expressions import Expression, grows
 
 if TYPE_CHECKING:
-    from sparsemap.evaluation import Evaluation
+    from sparsemap.problem.evaluation import Evaluation
 
 NAMES = ("energy_pj", "cycles", "edp")
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from sparsemap.errors import SpecError
-from sparsemap.kinds import Technology
+from sparsemap.pieces.contracts import Technology
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Level
+    from sparsemap.problem.problem import Level
 
 KIB_BITS = 8 * 1024
 WRITES = ("write", "fill", "update")

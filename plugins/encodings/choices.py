@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemap.errors import DesignError
-from sparsemap.kinds import Array, Genes, Piece
+from sparsemap.pieces.contracts import Array, Genes, Piece
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
+    from sparsemap.problem.problem import Problem
 
 
 def build_candidates(problem: Problem, kind: str, names: tuple[str, ...], path: str) -> tuple[Piece, ...]:

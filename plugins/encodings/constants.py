@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemap.errors import listed, unknown
-from sparsemap.kinds import Array
+from sparsemap.pieces.contracts import Array
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
+    from sparsemap.problem.problem import Problem
 
 Say = Callable[[str, str], None]
 """Takes the path of a wrong value within the segment's table, and what is wrong."""

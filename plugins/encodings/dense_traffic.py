@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemap.kinds import Array
+from sparsemap.pieces.contracts import Array
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
+    from sparsemap.problem.problem import Problem
 
 
 class DenseTraffic:

@@ -9,11 +9,11 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import DesignError
-from sparsemap.kinds import Array, Genes, Segment
+from sparsemap.pieces.contracts import Array, Genes, Segment
 
 if TYPE_CHECKING:
-    from sparsemap.designs import Designs
-    from sparsemap.problem import Problem
+    from sparsemap.problem.designs import Designs
+    from sparsemap.problem.problem import Problem
 
 
 @attrs.frozen(kw_only=True)

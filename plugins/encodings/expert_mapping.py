@@ -19,15 +19,15 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError
-from sparsemap.kinds import Array
-from sparsemap.primes import divisors, prime_factors
+from sparsemap.pieces.contracts import Array
+from sparsemap.problem.primes import divisors, prime_factors
 
 from .constant import Constant
 from .dense_traffic import DenseTraffic
 from .prime_factors import PrimeFactors
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
+    from sparsemap.problem.problem import Problem
 
 NEAR_BEST = 0.9
 """Share of the best use of a fan-out from which on fewer words count more."""

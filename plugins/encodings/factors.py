@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from sparsemap.primes import is_prime, prime_factors
+from sparsemap.problem.primes import is_prime, prime_factors
 
 __all__ = ["is_prime", "next_composite", "next_smooth", "prime_factors"]
 

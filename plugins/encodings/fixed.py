@@ -17,14 +17,14 @@ import attrs
 
 from sparsemap.errors import Problem as Trouble
 from sparsemap.errors import SpecError
-from sparsemap.kinds import Array, Piece
+from sparsemap.pieces.contracts import Array, Piece
 
 from .choices import build_candidates
 from .constant import Constant
 from .constants import bound_column, format_column, mechanism_column, order_column
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
+    from sparsemap.problem.problem import Problem
 
 
 @attrs.frozen(kw_only=True)

@@ -13,13 +13,13 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError
-from sparsemap.kinds import Array, Piece
+from sparsemap.pieces.contracts import Array, Piece
 
 from .choices import build_candidates
 from .constant import Constant
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
+    from sparsemap.problem.problem import Problem
 
 COLUMNS = ("formats", "mechanisms")
 

@@ -11,12 +11,12 @@ import attrs
 import numpy as np
 
 from sparsemap.backend import NUMPY, backend_of
-from sparsemap.designs import Designs
 from sparsemap.errors import DesignError, SpecError
-from sparsemap.kinds import Array, Genes, Segment
+from sparsemap.pieces.contracts import Array, Genes, Segment
+from sparsemap.problem.designs import Designs
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
+    from sparsemap.problem.problem import Problem
 
 TABLE_DIMS = 8
 """Up to 8! = 40,320 orders are looked up in a table; beyond, they are computed."""

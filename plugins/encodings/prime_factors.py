@@ -10,14 +10,14 @@ import numpy as np
 
 from sparsemap.backend import Backend, backend_of
 from sparsemap.errors import DesignError
-from sparsemap.kinds import Array, Genes, Segment
+from sparsemap.pieces.contracts import Array, Genes, Segment
 
 from .factors import next_composite, next_smooth, prime_factors
 from .tile_moves import guess_tiling, repair_tiling, vary_tiling
 
 if TYPE_CHECKING:
-    from sparsemap.designs import Designs
-    from sparsemap.problem import Problem
+    from sparsemap.problem.designs import Designs
+    from sparsemap.problem.problem import Problem
 
 
 @attrs.frozen

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.kinds import Array, Genes
+from sparsemap.pieces.contracts import Array, Genes
 
 from .orders import Cantor
 
 if TYPE_CHECKING:
-    from sparsemap.designs import Designs
-    from sparsemap.problem import Problem
+    from sparsemap.problem.designs import Designs
+    from sparsemap.problem.problem import Problem
 
 
 @attrs.frozen(kw_only=True)

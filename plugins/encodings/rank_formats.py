@@ -9,13 +9,13 @@ import attrs
 import numpy as np
 
 from sparsemap.backend import backend_of
-from sparsemap.kinds import Array, Genes, Piece, Segment
+from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
 
 from .choices import build_candidates, choice_genes, encode_choices
 
 if TYPE_CHECKING:
-    from sparsemap.designs import Designs
-    from sparsemap.problem import Problem
+    from sparsemap.problem.designs import Designs
+    from sparsemap.problem.problem import Problem
 
 
 @attrs.frozen(kw_only=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.kinds import Array
-from sparsemap.problem import Problem
+from sparsemap.pieces.contracts import Array
+from sparsemap.problem.problem import Problem
 
 SWAPS, LOOPS = 0.40, 0.35
 """Shares of the moves: two factors swap levels; whole loops move. The others move one factor."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 
 from sparsemap import hookimpl
-from sparsemap.kinds import MemoryLevel
+from sparsemap.pieces.contracts import MemoryLevel
 
 
 @attrs.frozen(kw_only=True)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.units import format_count, format_energy
+from sparsemap.spec.units import format_count, format_energy
 
 from .text import TextExporter, aligned, best_of, percent
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
-    from sparsemap.result import Result
+    from sparsemap.problem.problem import Problem
+    from sparsemap.searching.result import Result
 
 
 @attrs.frozen

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.units import format_bits
+from sparsemap.spec.units import format_bits
 
 from .text import TextExporter, best_of, percent
 from .wording import einsum_text, mechanism_text, symbols
 
 if TYPE_CHECKING:
-    from sparsemap.designs import Designs
-    from sparsemap.problem import MappingLevel, Problem
-    from sparsemap.result import Result
+    from sparsemap.problem.designs import Designs
+    from sparsemap.problem.problem import MappingLevel, Problem
+    from sparsemap.searching.result import Result
 
 MIN_WIDTH = 50
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from sparsemap.units import format_count, format_energy
+from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import Breakdown, breakdown_lines
 from .loop_nest import MIN_WIDTH, loop_nest
@@ -14,8 +14,8 @@ from .text import TextExporter, aligned, best_of, percent
 from .wording import einsum_text
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
-    from sparsemap.result import Result
+    from sparsemap.problem.problem import Problem
+    from sparsemap.searching.result import Result
 
 REASONS_SHOWN = 8
 FRONT_SHOWN = 8

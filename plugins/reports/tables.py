@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from sparsemap import design_file, toml_io
+from sparsemap.problem import design_file
+from sparsemap.spec import toml_io
 
 from .breakdown import Breakdown, breakdown_of
 from .text import TextExporter, best_of
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
-    from sparsemap.result import Result
+    from sparsemap.problem.problem import Problem
+    from sparsemap.searching.result import Result
 
 
 @attrs.frozen(kw_only=True)
@@ -64,7 +65,7 @@ class DesignTable(TextExporter):
 
 
 def design_table(result: Result, problem: Problem) -> dict[str, Any]:
-    """The design as `sparsemap.design_file` writes it."""
+    """The design as `sparsemap.problem.design_file` writes it."""
     best = best_of(result)
     return design_file.dump(problem, best.design, best.numbers)
 

@@ -10,11 +10,11 @@ import attrs
 
 from sparsemap import Exporter
 from sparsemap.errors import SearchError
-from sparsemap.toml_io import write_text_atomic
+from sparsemap.spec.toml_io import write_text_atomic
 
 if TYPE_CHECKING:
-    from sparsemap.problem import Problem
-    from sparsemap.result import Best, Result
+    from sparsemap.problem.problem import Problem
+    from sparsemap.searching.result import Best, Result
 
 
 @attrs.frozen(kw_only=True)

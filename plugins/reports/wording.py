@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sparsemap import Format, Mechanism, Tensor
-    from sparsemap.problem import Place, Problem
+    from sparsemap.problem.problem import Place, Problem
 
 
 def symbols(formats: Sequence[Format]) -> list[str]:

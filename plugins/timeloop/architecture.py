@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sparsemap.problem import Level, Problem
+from sparsemap.problem.problem import Level, Problem
 
 from .names import Names
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sparsemap import toml_io
+from sparsemap.spec import toml_io
 
 from .importer import read_problem
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparsemap.problem import Problem
+from sparsemap.problem.problem import Problem
 
 from .names import Names
 

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap import Exporter, toml_io
-from sparsemap.designs import Designs
+from sparsemap import Exporter
 from sparsemap.errors import DesignError, SearchError
-from sparsemap.problem import Problem
-from sparsemap.result import Result
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.problem import Problem
+from sparsemap.searching.result import Result
+from sparsemap.spec import toml_io
 
 from . import yaml_text
 from .architecture import architecture

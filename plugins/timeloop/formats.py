@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sparsemap.kinds import Array, Fiber, Format, Units
+from sparsemap.pieces.contracts import Array, Fiber, Format, Units
 
 CODES: dict[str, Callable[[Fiber], tuple[Array, Array]]] = {
     "B": lambda f: (f.fibers * f.length, f.fibers * np.ceil(f.occupied)),

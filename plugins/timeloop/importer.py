@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sparsemap import toml_io
 from sparsemap.errors import SparseMapError, SpecError
+from sparsemap.spec import toml_io
 
 Table = Mapping[str, Any]
 DENSE = {"type": "structured", "density": 1.0}

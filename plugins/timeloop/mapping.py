@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.designs import Designs
-from sparsemap.problem import Problem
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.problem import Problem
 
 from .names import Names
 

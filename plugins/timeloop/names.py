@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from sparsemap.errors import DesignError
-from sparsemap.problem import Problem
+from sparsemap.problem.problem import Problem
 
 TAKEN_LEVELS = ("wire",)
 """A component of this name in the energy table is taken for the wires."""

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from sparsemap.errors import DesignError
-from sparsemap.kinds import Tensor
-from sparsemap.problem import Problem
+from sparsemap.pieces.contracts import Tensor
+from sparsemap.problem.problem import Problem
 
 from .names import Names
 

@@ -14,10 +14,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap.designs import Designs
 from sparsemap.errors import DesignError
-from sparsemap.kinds import Filter, Format, Mechanism
-from sparsemap.problem import Level, Place, Problem
+from sparsemap.pieces.contracts import Filter, Format, Mechanism
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.problem import Level, Place, Problem
 
 from .formats import bits_of, code_of
 from .names import Names

@@ -33,8 +33,8 @@ def verify_command(
     that the output equals the dense product. Every quantity is printed with what the cost model expects, the measured
     mean and its 95 % confidence interval, and what explains a deviation.
     """
-    from sparsemap import design_file
-    from sparsemap.loading import load
+    from sparsemap.pieces.loading import load
+    from sparsemap.problem import design_file
 
     from .run import verify
 

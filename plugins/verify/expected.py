@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparsemap.errors import DesignError
-from sparsemap.evaluation import Evaluation
+from sparsemap.problem.evaluation import Evaluation
 
 from .simulate import Simulation
 from .tally import Key, energy_action

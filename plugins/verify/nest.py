@@ -13,8 +13,8 @@ from functools import cached_property
 import attrs
 import numpy as np
 
-from sparsemap.designs import Designs
-from sparsemap.problem import Problem
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.problem import Problem
 
 Array = np.ndarray
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sparsemap.designs import Designs
 from sparsemap.errors import SparseMapError
-from sparsemap.problem import Problem
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.problem import Problem
 
 from .expected import evaluate, expected, window_parts
 from .report import Row, Verification, spread

@@ -19,9 +19,9 @@ from functools import cached_property
 import attrs
 import numpy as np
 
-from sparsemap.designs import Designs
 from sparsemap.errors import DesignError
-from sparsemap.problem import Problem
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.problem import Problem
 
 from .leaders import GATE, compute_kind, guards
 from .links import Link, Sent

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap.errors import Problem, SpecError, nearest, unknown
-from sparsemap.kinds import DensityModel, Loops, Tensor, Workload
+from sparsemap.pieces.contracts import DensityModel, Loops, Tensor, Workload
 
 from .notation import Access, Einsum
 

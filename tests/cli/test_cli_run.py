@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sparsemap import parallel
-from sparsemap.cli import cli
-from sparsemap.specs import Study
+from sparsemap.cli.main import cli
+from sparsemap.pieces.data_specs import Study
+from sparsemap.study import study as parallel
 
 STUDY = """
 kind = "study"
@@ -149,7 +149,7 @@ def test_ctrl_c_keeps_finished_cells(monkeypatch):
 
 
 def test_ctrl_c_during_a_cell_keeps_its_files_but_not_its_row(monkeypatch):
-    from sparsemap.evaluation import Evaluator
+    from sparsemap.problem.evaluation import Evaluator
 
     evaluate, calls = Evaluator.evaluate, []
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sparsemap import cli_output
-from sparsemap.cli import cli
+from sparsemap.cli import output as cli_output
+from sparsemap.cli.main import cli
 
 SEARCH = ["search", "mm1", "edge-16gbps", "--budget", "500"]
 TOO_SMALL = """
@@ -138,7 +138,7 @@ def test_json_without_any_valid_design_is_still_json():
 
 def interrupted_after(count, monkeypatch):
     """Ctrl-C when so many batches have been evaluated."""
-    from sparsemap.evaluation import Evaluator
+    from sparsemap.problem.evaluation import Evaluator
 
     evaluate, calls = Evaluator.evaluate, []
 
@@ -165,7 +165,7 @@ def test_ctrl_c_before_the_search_ends_quietly(monkeypatch):
     def interrupt(**_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sparsemap.loading.load", interrupt)
+    monkeypatch.setattr("sparsemap.pieces.loading.load", interrupt)
     done = run(*SEARCH, code=130)
     assert done.stderr == "interrupted\n"
 
@@ -216,7 +216,7 @@ def test_progress_is_shown_to_a_terminal_only(monkeypatch):
     import io
     import sys
 
-    from sparsemap.search import Snapshot
+    from sparsemap.searching.driver import Snapshot
 
     class Terminal(io.StringIO):
         def isatty(self):

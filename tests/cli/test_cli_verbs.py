@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from sparsemap.cli import cli
-from sparsemap.cli_group import Verbs
+from sparsemap.cli.group import Verbs
+from sparsemap.cli.main import cli
 
 VERBS = ["search", "run", "evaluate", "show", "export", "list", "describe", "check", "plugins"]
 
@@ -134,8 +134,8 @@ def test_describe_as_json():
 
 
 def test_every_piece_can_be_described():
-    from sparsemap.cli_describe import described
-    from sparsemap.loading import load
+    from sparsemap.cli.describe import described
+    from sparsemap.pieces.loading import load
 
     registry = load()
     for kind in registry.kinds():
@@ -247,7 +247,7 @@ def test_a_closed_pipe_is_no_error():
 
 
 def test_help_does_not_load_the_pieces():
-    code = "import sys; from sparsemap.cli import cli; cli(['search', '--help'], standalone_mode=False); "
+    code = "import sys; from sparsemap.cli.main import cli; cli(['search', '--help'], standalone_mode=False); "
     code += "sys.exit(any(name in sys.modules for name in ('rich', 'joblib', 'sparsemap_plugins')))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 

@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 
 import sparsemap
-from sparsemap.designs import Designs
-from sparsemap.kinds import Fiber, Filter, Format, Genes, Loops, Mechanism, Segment, Tensor, Units, Workload
-from sparsemap.problem import Place, Problem
-from sparsemap.specs import Hardware, SpaceSpec
+from sparsemap.pieces.contracts import Fiber, Filter, Format, Genes, Loops, Mechanism, Segment, Tensor, Units, Workload
+from sparsemap.pieces.data_specs import Hardware, SpaceSpec
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.problem import Place, Problem
 
 NAMES = {"U": "uncompressed", "B": "bitmask", "RLE": "run-length", "CP": "coordinate", "UOP": "offset-pair"}
 ACTIONS = [

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import cases
 
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
 
 FLOATS = ("energy", "edp", "instances_avg", "slowdown")
 

@@ -76,7 +76,7 @@ def disagreeing(copy: Path, few: Path) -> int:
     """Cases with a quantity outside the tolerance; -1 if the mutant cannot run."""
     code = (
         "import sys, pathlib; sys.path[:0] = ['tests/conformance', '.']\n"
-        "import check; from sparsemap.loading import load\n"
+        "import check; from sparsemap.pieces.loading import load\n"
         f"tallies = check.run([pathlib.Path({str(few)!r})], 'timeloop-v3', None, load())\n"
         "print(sum(t.cases - t.perfect for t in tallies.values()))"
     )

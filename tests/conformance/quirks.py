@@ -18,7 +18,7 @@ import check
 import numpy as np
 from sparsemap_plugins.analytic.model import QUIRKS
 
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
 
 
 def change(base: dict[str, Any], other: dict[str, Any], key: str) -> float:

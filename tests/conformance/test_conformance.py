@@ -8,7 +8,7 @@ import check
 import pytest
 from mutations import MUTANTS, ROOT
 
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
 
 FILES = sorted(Path(__file__).parent.glob("cases-*.jsonl"))
 REGISTRY = load()

@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 import sparsemap_specs
 
-from sparsemap import toml_io
-from sparsemap.registry import Registry
+from sparsemap.pieces.registry import Registry
+from sparsemap.spec import toml_io
 
 NUMBERS = [
     *(0, 1, -1, 2, 3, 7, 16, 64, 255, 256, 1000, 1009, 2**20, 2**31 - 1, 2**53, 2**62, 2**63 - 1, 2**63, 10**30),

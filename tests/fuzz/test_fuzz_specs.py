@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spec_fuzz import Inputs
 
-from sparsemap import SparseMapError, load_problem, toml_io
-from sparsemap.loading import load
+from sparsemap import SparseMapError, load_problem
+from sparsemap.pieces.loading import load
+from sparsemap.spec import toml_io
 
 INPUTS = int(os.environ.get("SPARSEMAP_FUZZ", "3000"))
 PER_EXAMPLE = 50

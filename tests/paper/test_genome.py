@@ -3,7 +3,7 @@
 import numpy as np
 from encoding_problems import matmul, problem
 
-from sparsemap.kinds import Filter
+from sparsemap.pieces.contracts import Filter
 
 
 def test_genome_of_the_running_example_has_39_genes():

@@ -9,10 +9,10 @@ from click.testing import CliRunner
 from toy_problem import ToyModel, toy_problem
 
 from sparsemap import EvaluationError, load_problem, search
-from sparsemap.cli import cli
-from sparsemap.evaluation import Evaluation, Evaluator, broken
-from sparsemap.loading import load
-from sparsemap.search import SearchFailed
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+from sparsemap.problem.evaluation import Evaluation, Evaluator, broken
+from sparsemap.searching.driver import SearchFailed
 
 
 def problem_with(change, when=lambda values: values[5] == 2, **keys):

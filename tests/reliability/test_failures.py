@@ -12,12 +12,13 @@ from click.testing import CliRunner
 from crashes import outcome, search_quietly
 from toy_problem import toy_problem
 
-from sparsemap import Searcher, SearchError, load_problem, search, toml_io
-from sparsemap.cli import cli
-from sparsemap.folder import search_into, unfinished
-from sparsemap.journal import JOURNAL_FILE, Journal
-from sparsemap.loading import load
-from sparsemap.search import SearchFailed, SearchStopped
+from sparsemap import Searcher, SearchError, load_problem, search
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+from sparsemap.searching.driver import SearchFailed, SearchStopped
+from sparsemap.searching.folder import search_into, unfinished
+from sparsemap.searching.journal import JOURNAL_FILE, Journal
+from sparsemap.spec import toml_io
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_a_result_that_cannot_be_written_is_not_lost(function, registry, tmp_pat
     assert unfinished(tmp_path)
     evaluated = []
     monkeypatch.setattr(type(problem.evaluator), "evaluate", lambda self, genomes, tolerant=False: evaluated.append(1))
-    monkeypatch.setattr(sys.modules["sparsemap.search"], "CHECKED", 0)
+    monkeypatch.setattr(sys.modules["sparsemap.searching.driver"], "CHECKED", 0)
     assert search_quietly(tmp_path, problem, 600).evaluations == 600
     assert not evaluated
     assert not unfinished(tmp_path)
@@ -153,7 +154,7 @@ def unwritable(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_told_before_the_search(tmp_path, monkeypatch):
     begun = lambda *args: pytest.fail("the search has begun")  # noqa: E731
-    monkeypatch.setattr(sys.modules["sparsemap.search"], "_evaluated", begun)
+    monkeypatch.setattr(sys.modules["sparsemap.searching.driver"], "_evaluated", begun)
     with pytest.raises(SearchError, match="taken"):
         search_quietly(unwritable(tmp_path), toy_problem(), 600)
 

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from sparsemap import SearchError, SparseMapError, SpecError, load_problem, parallel, search, toml_io
-from sparsemap.cli import cli
-from sparsemap.expressions import Expression
-from sparsemap.folder import search_into
-from sparsemap.loading import load
-from sparsemap.specs import Study
+from sparsemap import SearchError, SparseMapError, SpecError, load_problem, search
+from sparsemap.cli.main import cli
+from sparsemap.pieces.data_specs import Study
+from sparsemap.pieces.loading import load
+from sparsemap.searching.folder import search_into
+from sparsemap.spec import toml_io
+from sparsemap.spec.expressions import Expression
+from sparsemap.study import study as parallel
 
 
 @pytest.fixture(scope="module")

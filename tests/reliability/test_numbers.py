@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sparsemap import SpecError, load_problem, search
-from sparsemap.loading import load
-from sparsemap.primes import divisors, prime_factors
+from sparsemap.pieces.loading import load
+from sparsemap.problem.primes import divisors, prime_factors
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -11,10 +11,10 @@ import pytest
 from sparsemap_plugins.declarative.technologies import MemoryTable, TableTechnology
 from sparsemap_plugins.memories import Dram, RegisterFile, Sram
 
-from sparsemap import units
 from sparsemap.errors import SpecError
-from sparsemap.kinds import MemoryLevel
-from sparsemap.problem import Level
+from sparsemap.pieces.contracts import MemoryLevel
+from sparsemap.problem.problem import Level
+from sparsemap.spec import units
 
 SPECS = Path(__file__).parents[2] / "specs"
 KINDS = {"workloads": "workload", "hardware": "hardware", "technologies": "technology"}

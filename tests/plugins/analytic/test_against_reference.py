@@ -10,7 +10,7 @@ import reference_model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
 
 REGISTRY = load()
 

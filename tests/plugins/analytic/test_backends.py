@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparsemap.api import load_problem
 from sparsemap.backend import NAMES, NUMPY, backend, backend_of
 from sparsemap.errors import EvaluationError
-from sparsemap.evaluation import Evaluation, Evaluator
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
+from sparsemap.problem.evaluation import Evaluation, Evaluator
+from sparsemap.problem.load import load_problem
 
 REGISTRY = load()
 WORKLOADS = ("mm1", "mm3", "mm8", "conv1", "conv4", "conv11", "depthwise-conv-32x16x16", "batched-matmul-8x64x64x64")

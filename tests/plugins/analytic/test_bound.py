@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sparsemap
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
 
 REGISTRY = load()
 CONV = "Z[k, p, q] = P[c, {stride}*p + r, {stride}*q + s] * Q[k, c, r, s]"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparsemap
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
 
 REGISTRY = load()
 CONV = {

@@ -11,7 +11,7 @@ from sparsemap_plugins.analytic import cells, tables
 from sparsemap_plugins.analytic.tables import Table, TensorTables
 from sparsemap_plugins.densities import Banded, Block, Structured, Uniform, hypergeometric
 
-from sparsemap.kinds import Fiber, Units
+from sparsemap.pieces.contracts import Fiber, Units
 
 
 class Counting:

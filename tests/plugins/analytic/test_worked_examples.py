@@ -12,7 +12,7 @@ import cases
 import pytest
 import test_reference_model as examples
 
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
 
 REGISTRY = load()
 MORE = ("test_q3_dense", "test_q7_and_q8", "test_bypass", "test_invalid_designs")

@@ -5,7 +5,7 @@ import pytest
 from encoding_problems import registry
 
 from sparsemap.errors import SpecError
-from sparsemap.kinds import Fiber
+from sparsemap.pieces.contracts import Fiber
 from sparsemap.testing import check_format
 
 FORMATS = ("uncompressed", "bitmask", "run-length", "coordinate", "offset-pair")

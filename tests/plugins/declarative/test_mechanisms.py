@@ -3,8 +3,8 @@ import pytest
 from encoding_problems import registry
 
 from sparsemap.errors import SpecError
-from sparsemap.kinds import Filter
-from sparsemap.problem import Place
+from sparsemap.pieces.contracts import Filter
+from sparsemap.problem.problem import Place
 from sparsemap.testing import check_mechanism
 
 GLB = Place("GLB", 1)

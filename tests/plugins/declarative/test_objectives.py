@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from encoding_problems import registry
 
-from sparsemap.api import objective_of
 from sparsemap.errors import SpecError
-from sparsemap.evaluation import Evaluation
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.load import objective_of
 from sparsemap.testing import check_objective
 
 TWO = Evaluation(np.array([3.0, 5.0]), np.array([2.0, 4.0]), np.zeros(2, np.uint64), ())

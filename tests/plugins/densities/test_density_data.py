@@ -113,7 +113,7 @@ def test_relative_to_the_working_directory(tmp_path, monkeypatch):
 
 
 def test_relative_to_the_spec():
-    tables = pytest.importorskip("sparsemap.tables")
+    tables = pytest.importorskip("sparsemap.spec.structuring")
     model = tables.structure(ActualData, {"name": "mine", "file": "tensor.npy"}, file="specs/mine.toml")
     assert model.file == Path("specs/tensor.npy")
 

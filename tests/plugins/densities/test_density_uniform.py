@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparsemap_plugins.densities import Structured, Uniform, hypergeometric
 
-from sparsemap.kinds import Occupancy
+from sparsemap.pieces.contracts import Occupancy
 
 Q3 = frozenset({"Q3"})
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from encoding_problems import matmul, problem
 
-from sparsemap.designs import Designs
 from sparsemap.errors import DesignError, SpecError
+from sparsemap.problem.designs import Designs
 
 
 def changed(**tables):

@@ -3,8 +3,8 @@ import pytest
 from encoding_problems import matmul, problem, product, space
 from sparsemap_plugins.encodings.orders import decode_order, encode_order, order_table
 
-from sparsemap.designs import Designs
 from sparsemap.errors import DesignError, SpecError
+from sparsemap.problem.designs import Designs
 
 
 def with_orders(table, sizes):

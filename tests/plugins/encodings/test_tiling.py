@@ -3,8 +3,8 @@ import pytest
 from encoding_problems import matmul, problem
 from sparsemap_plugins.encodings.factors import next_composite, next_smooth, prime_factors
 
-from sparsemap.designs import Designs
 from sparsemap.errors import DesignError, SpecError
+from sparsemap.problem.designs import Designs
 
 
 def with_tiling(sizes, **table):

@@ -11,7 +11,7 @@ from sparsemap_plugins.reports.text import aligned, percent
 
 from sparsemap import load_problem, search
 from sparsemap.errors import SearchError
-from sparsemap.result import result_around
+from sparsemap.searching.result import result_around
 
 
 @pytest.fixture(scope="module")

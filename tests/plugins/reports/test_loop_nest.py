@@ -9,8 +9,9 @@ import pytest
 from sparsemap_plugins.reports.loop_nest import loop_nest, loops_of, ranks_of
 from sparsemap_plugins.reports.wording import einsum_text, mechanism_text, symbols
 
-from sparsemap import Filter, design_file, load_problem
-from sparsemap.loading import load
+from sparsemap import Filter, load_problem
+from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
 
 FIG_13 = """
 [workload]

@@ -12,7 +12,7 @@ from sparsemap_plugins.timeloop import yaml_text
 from sparsemap_plugins.timeloop.exporter import tables
 from timeloop_reader import read_case
 
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance"
 EVERY = 4

@@ -15,11 +15,11 @@ from timeloop_reader import load as load_folder
 from timeloop_reader import read_case
 from worked_example import BITMASKS, CSR
 
-from sparsemap import design_file
-from sparsemap.api import load_problem
 from sparsemap.errors import DesignError
-from sparsemap.loading import load
-from sparsemap.result import Best, result_around
+from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
+from sparsemap.problem.load import load_problem
+from sparsemap.searching.result import Best, result_around
 
 
 @pytest.fixture(scope="module")

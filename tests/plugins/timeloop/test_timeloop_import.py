@@ -13,10 +13,10 @@ from sparsemap_plugins.timeloop.importer import read_problem
 from sparsemap_plugins.timeloop.names import Names
 from sparsemap_plugins.timeloop.problem import problem_table
 
-from sparsemap import toml_io
-from sparsemap.api import load_problem
 from sparsemap.errors import SparseMapError, SpecError
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
+from sparsemap.problem.load import load_problem
+from sparsemap.spec import toml_io
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sparsemap import design_file
+from sparsemap.problem import design_file
 
 KINDS = [f"{kind}_{part}" for kind in ("gated", "skipped") for part in ("fill", "update")]
 METADATA = [f"{kind}_metadata_{part}" for kind in ("gated", "skipped") for part in ("read", "fill", "update")]

@@ -8,15 +8,15 @@ from sparsemap_plugins.verify import TooLarge, verify
 from sparsemap_plugins.verify.report import Row, spread
 from verify_designs import BITMASK, build, example, random_design
 
-import sparsemap.cli
-from sparsemap import toml_io
+import sparsemap.cli.main
 from sparsemap.errors import DesignError
+from sparsemap.spec import toml_io
 
 SPARSE = example(p=0.25, q=0.5, p_formats=BITMASK, PEB="skip-q", MAC="gate-q")
 
 
 def cli(*arguments):
-    return CliRunner().invoke(sparsemap.cli.cli, ["verify", *map(str, arguments)])
+    return CliRunner().invoke(sparsemap.cli.main.cli, ["verify", *map(str, arguments)])
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import math
 import random
 from functools import cache
 
-from sparsemap import design_file
-from sparsemap.loading import load
+from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
 
 ZERO = [
     f"{kind}_{part}{action}"

@@ -1,0 +1,171 @@
+"""Runs the studies, by the verb `run`, and reads what their searches found."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+import numpy as np
+
+from sparsemap import SparseMapError
+from sparsemap.pieces.loading import load
+from sparsemap.spec import toml_io
+
+Array = np.ndarray
+
+
+@attrs.frozen(eq=False, slots=False)
+class Run:
+    """One search of a study."""
+
+    workload: str
+    hardware: str
+    searcher: str
+    seed: int
+    edp: float
+    """pJ * cycles; infinity if no valid design was found."""
+    valid_fraction: float
+    folder: Path
+
+    @cached_property
+    def result(self) -> dict[str, Any]:
+        """All that its `result.json` says."""
+        return json.loads((self.folder / "result.json").read_text("utf-8"))
+
+    @cached_property
+    def history(self) -> dict[str, Array]:
+        """Columns of its convergence, one row per batch."""
+        with (self.folder / "history.csv").open(encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        names = ("evaluations", "best_score", "valid", "mean_score")
+        return {name: np.array([float(row[name] or "nan") for row in rows]) for name in names}
+
+    def best_at(self, evaluations: Array, column: str = "best_score") -> Array:
+        """The best score (or another column) after so many evaluations; NaN where nothing valid was known."""
+        at = np.searchsorted(self.history["evaluations"], evaluations, side="right") - 1
+        found = np.where(at >= 0, self.history[column][np.maximum(at, 0)], np.nan)
+        return np.where(np.isfinite(found), found, np.nan)
+
+
+@attrs.frozen
+class Runner:
+    """Runs a study with what the command line asked for."""
+
+    context: click.Context
+    jobs: int = 1
+    work: Path | None = None
+    """Absent: where the study says."""
+    scale: float = 1.0
+    seeds: int = 0
+    workloads: tuple[str, ...] = ()
+    out: Path = Path("docs/results")
+    """Where the tables go; `quality` reads the table of best known designs there."""
+    registry: Any = attrs.field(factory=load)
+
+    def study(self, name: str) -> Any:
+        """The study, made smaller as asked."""
+        study = self.registry.resolve("study", name)
+        unknown = [workload for workload in self.workloads if workload not in study.workloads]
+        if unknown:
+            raise SparseMapError(f"--workload: study '{name}' has no {', '.join(unknown)}")
+        return attrs.evolve(
+            study,
+            workloads=tuple(x for x in study.workloads if not self.workloads or x in self.workloads),
+            seeds=study.seeds[: self.seeds] if self.seeds else study.seeds,
+            budget=max(1, round(self.scale * study.budget)),
+        )
+
+    def folder(self, name: str) -> Path:
+        """Where the searches of a study go; searches of the same kind and budget share it."""
+        study = self.registry.resolve("study", name)
+        folder = self.work / Path(study.out).name if self.work else Path(study.out)
+        return folder if self.scale == 1 else folder.with_name(f"{folder.name}-x{self.scale:g}")
+
+    def run(self, name: str) -> list[Run]:
+        """Runs the searches of a study that are not finished yet; all of them, in the order of the study."""
+        study, folder = self.study(name), self.folder(name)
+        reference = name
+        if self.scale != 1 or self.seeds or self.workloads:
+            table = {"kind": "study", "name": name, "extends": name, "workloads": list(study.workloads)}
+            path = folder.parent / f"smaller-{name}.toml"
+            toml_io.write(path, table | {"seeds": list(study.seeds), "budget": study.budget})
+            reference = str(path.resolve())
+        group = self.context.find_root().command
+        verb = group.get_command(self.context, "run") if isinstance(group, click.Group) else None
+        if verb is None:
+            raise SparseMapError("the verb 'run' is missing")
+        click.echo(f"{name}: results of the searches go to {folder}", err=True)
+        with redirect_stdout(io.StringIO()):  # its table has a line for every search
+            self.context.invoke(
+                verb, study=reference, jobs=self.jobs, cluster="", out=str(folder), plugin_dirs=(), as_json=False,
+                quiet=False,
+            )  # fmt: skip
+        return read_runs(folder)
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """The searches in the table of a study's folder."""
+    with (folder / "table.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [
+        Run(
+            workload=row["workload"],
+            hardware=row["hardware"],
+            searcher=row["searcher"],
+            seed=int(row["seed"]),
+            edp=float(row["edp"] or "inf"),
+            valid_fraction=float(row["valid_fraction"] or "nan"),
+            folder=folder / f"{row['workload']}--{row['hardware']}--{row['searcher']}--seed{row['seed']}",
+        )
+        for row in rows
+    ]
+
+
+def finished_runs(folder: Path, searchers: Sequence[str]) -> list[Run]:
+    """All finished searches in a folder, whichever study they were for."""
+    found = []
+    for path in sorted(folder.glob("*--*--*--seed*/result.json")):
+        workload, hardware, searcher, seed = path.parent.name.split("--")
+        if searcher in searchers:
+            table = json.loads(path.read_text("utf-8"))
+            edp = math.inf if table["edp"] is None else table["edp"]
+            place = workload, hardware, searcher, int(seed.removeprefix("seed"))
+            found.append(Run(*place, edp, table["valid_fraction"], path.parent))
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------- statistics
+
+
+def arithmetic_mean(values: Iterable[float]) -> float:
+    """NaN without values."""
+    values = list(values)
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """NaN without values."""
+    return math.exp(arithmetic_mean(map(math.log, values)))
+
+
+def by(runs: Iterable[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:
+    """Runs in groups, in the order in which the groups first appear."""
+    groups: dict[Any, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def typical_edp(runs: Sequence[Run]) -> float:
+    """The geometric mean over seeds that found a valid design; infinity if none did."""
+    found = [run.edp for run in runs if math.isfinite(run.edp)]
+    return geometric_mean(found) if found else math.inf

@@ -1,0 +1,20 @@
+"""The tables and figures of SparseMap (Zhao et al.), a module each; their studies are in `specs/studies`.
+
+`table-iv.csv` holds the numbers printed in Table IV.
+"""
+
+NAMES = {
+    "table-iv": "28 workloads on 3 platforms against SAGE-like and a Sparseloop mapper (Table IV)",
+    "table-iv-16gbps": "the edge columns of Table IV with 16 GB/s of DRAM bandwidth",
+    "quality": "how near 2,000 and 20,000 designs come to the best known design of each cell",
+    "optimum": "how often searches reach the optimum of problems small enough to try every design",
+    "best-known": "the best design known of each cell, from 200,000 designs",
+    "fig-2": "formats and mappings over density (Fig. 2)",
+    "fig-7": "valid and invalid designs among 1,000 random ones (Fig. 7)",
+    "fig-10": "Cantor codes against codes in random order (Fig. 10)",
+    "fig-17": "six search methods on 13 convolutions (Fig. 17)",
+    "fig-18": "what encodings and operators contribute (Fig. 18)",
+}
+"""What can be reproduced; the module is named alike, with underscores."""
+ALIKE = {"table-iv-16gbps": "table-iv"}
+"""Names that share a module."""

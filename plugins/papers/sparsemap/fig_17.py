@@ -1,0 +1,98 @@
+"""Fig. 17: what search methods find on the convolutions of a pruned VGG16, and how many of their designs are valid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..report import Report, counted, markdown_table, number, percent, times
+from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, typical_edp
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LABELS = {
+    "sparsemap": "SparseMap (default)",
+    "sparsemap-paper": "SparseMap (paper)",
+    "pso": "PSO",
+    "mcts": "MCTS",
+    "tbpsa": "TBPSA",
+    "ppo": "PPO",
+    "dqn": "DQN",
+}
+REFERENCE = "sparsemap-paper"
+"""The paper's own method; the default search is shown beside it."""
+
+
+def report(runner: Runner, name: str) -> Report:
+    return table(name, runner.run(name))
+
+
+def table(name: str, runs: Sequence[Run]) -> Report:
+    edps = {
+        workload: {searcher: typical_edp(mine) for searcher, mine in by(group, lambda run: run.searcher).items()}
+        for workload, group in by(runs, lambda run: run.workload).items()
+    }
+    searchers = by(runs, lambda run: run.searcher)
+    seconds = {searcher: arithmetic_mean(run.result["seconds"] for run in mine) for searcher, mine in searchers.items()}
+    valid = {searcher: arithmetic_mean(run.valid_fraction for run in mine) for searcher, mine in searchers.items()}
+    ratios = {
+        searcher: [
+            found[searcher] / found[REFERENCE]
+            for found in edps.values()
+            if math.isfinite(found[searcher]) and math.isfinite(found[REFERENCE])
+        ]
+        for searcher in searchers
+    }
+    rows = [
+        {"workload": run.workload, "searcher": run.searcher, "seed": run.seed, "edp": run.edp}
+        | {"valid_fraction": run.valid_fraction, "seconds": float(run.result["seconds"])}
+        for run in runs
+    ]
+    budget, seeds = runs[0].result["budget"], len({run.seed for run in runs})
+    lines = []
+    for searcher, found in ratios.items():
+        line = [LABELS[searcher], times(geometric_mean(found)), times(max(found, default=math.nan))]
+        lines.append([*line, f"{len(found)} of {len(edps)}", percent(valid[searcher]), f"{seconds[searcher]:.1f}"])
+    head = ["method", "EDP of SparseMap (paper), geometric mean", "largest", "layers solved", "valid", "s per search"]
+    headline = "\n".join(f"{line[0]}: EDP {line[1]} of {LABELS[REFERENCE]}'s, {line[4]} valid" for line in lines)
+    text = (
+        f"# Fig. 17: search methods on {len(edps)} convolutions\n\n"
+        f"`sparsemap paper {name}`: {runs[0].hardware}, {budget:,} designs, {counted(seeds, 'seed')}. All methods search the "
+        "same genome (prime factors, Cantor codes). The paper reports 2 to 5 orders of magnitude over the baselines; "
+        "it does not say how they encode a design.\n\n"
+        + markdown_table(head, lines)
+        + "\n## EDP by layer, pJ * cycles\n\n"
+        + markdown_table(
+            ["layer", *(LABELS[searcher] for searcher in searchers)],
+            [[workload, *(number(found[searcher]) for searcher in searchers)] for workload, found in edps.items()],
+        )
+    )
+    return Report(name, headline, text, rows, lambda: draw(edps, valid, runs[0].hardware))
+
+
+def draw(edps: Mapping[str, Mapping[str, float]], valid: Mapping[str, float], hardware: str) -> Figure:
+    import matplotlib.pyplot as plt
+
+    from ..style import COLOURS, MARKERS
+
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(10, 3.8), layout="constrained", gridspec_kw={"width_ratios": [3, 1.25]}
+    )
+    places = range(len(edps))
+    for searcher, colour, marker in zip(valid, COLOURS, MARKERS, strict=False):
+        values = [found[searcher] if math.isfinite(found[searcher]) else math.nan for found in edps.values()]
+        left.plot(places, values, marker, color=colour, label=LABELS[searcher], alpha=0.9)
+    left.set(yscale="log", ylabel="EDP (pJ x cycles)", title=f"(a) best design found on {hardware}")
+    left.set_xticks(places, list(edps), rotation=45, ha="right")
+    names = [LABELS[searcher] for searcher in valid]
+    shares = [100 * share for share in valid.values()]
+    bars = right.barh(range(len(names)), shares, color=COLOURS[: len(names)])
+    right.bar_label(bars, fmt="%.1f", padding=3, fontsize=8.5)
+    right.set_yticks(range(len(names)), names)
+    right.invert_yaxis()
+    right.set(xlabel="valid designs (%)", xlim=(0, 115), title="(b) share of valid designs")
+    right.grid(axis="y", visible=False)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=7)
+    return figure

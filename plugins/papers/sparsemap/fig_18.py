@@ -1,0 +1,100 @@
+"""Fig. 18: a standard evolution strategy, the same with the paper's encodings, and with its operators as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..report import Report, counted, markdown_table, number, percent, times
+from ..runs import Run, Runner, arithmetic_mean, by, typical_edp
+from .curves import Curve, curve, plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LABELS = {
+    "es-lhs": "ES: Latin hypercube, direct encoding",
+    "es-pfce": "+ prime factors and Cantor codes (PFCE)",
+    "sparsemap-paper": "+ the paper's operators and initialisation (CEOI)",
+    "sparsemap": "the default search of this program",
+}
+FULL = "sparsemap-paper"
+
+
+def report(runner: Runner, name: str) -> Report:
+    return table(name, runner.run(name))
+
+
+def table(name: str, runs: Sequence[Run]) -> Report:
+    hardware, budget, seeds = runs[0].hardware, runs[0].result["budget"], len({run.seed for run in runs})
+    rows, text, panels, headline = [], [], {}, []
+    for workload, group in by(runs, lambda run: run.workload).items():
+        searchers = by(group, lambda run: run.searcher)
+        best = {searcher: curve(LABELS[searcher], mine) for searcher, mine in searchers.items()}
+        mean = {searcher: curve(LABELS[searcher], mine, "mean_score") for searcher, mine in searchers.items()}
+        panels[workload] = (list(best.values()), list(mean.values()))
+        full, lines = typical_edp(searchers[FULL]), []
+        for searcher, mine in searchers.items():
+            edp = typical_edp(mine)
+            failed = sum(not np.isfinite(run.edp) for run in mine)
+            valid = arithmetic_mean(run.valid_fraction for run in mine)
+            line = [
+                LABELS[searcher],
+                *(number(best[searcher].at(budget * share)) for share in (0.1, 0.5, 1)),
+                number(edp),
+            ]
+            lines.append([*line, times(edp / full), percent(valid), f"{len(mine) - failed} of {len(mine)}"])
+            headline.append(f"{workload}: {searcher} {number(edp)}, {times(edp / full)} of {FULL}")
+            for place, evaluations in enumerate(best[searcher].evaluations):
+                rows.append(
+                    {"workload": workload, "searcher": searcher, "evaluations": int(evaluations)}
+                    | {"best edp": float(best[searcher].middle[place])}
+                    | {"mean edp of a generation": float(mean[searcher].middle[place])}
+                )
+        head = [
+            "",
+            "median at 10 %",
+            "at 50 %",
+            "at the end",
+            "geometric mean",
+            "of CEOI's",
+            "valid",
+            "seeds with a design",
+        ]
+        text += [f"\n## {workload} on {hardware}\n\n", markdown_table(head, lines)]
+    intro = (
+        f"# Fig. 18: what encodings and operators contribute\n\n"
+        f"`sparsemap paper {name}`: {hardware}, {budget:,} designs, {counted(seeds, 'seed')}. EDP in pJ * cycles. The paper's "
+        "figure shows the population's average EDP; here the best design so far (above) and the average of the valid "
+        "designs of a generation (below), both as the median over seeds with their range.\n"
+    )
+    return Report(name, "\n".join(headline), "".join([intro, *text]), rows, lambda: draw(panels, hardware))
+
+
+def draw(panels: dict[str, tuple[list[Curve], list[Curve]]], hardware: str) -> Figure:
+    import matplotlib.pyplot as plt
+
+    from ..style import COLOURS, plain_log
+
+    figure, axes = plt.subplots(
+        2, len(panels), figsize=(4.4 * len(panels), 5.6), sharex=True, squeeze=False, layout="constrained"
+    )
+    for column, (workload, curves) in enumerate(panels.items()):
+        for row, (found, label) in enumerate(zip(curves, ("best EDP so far", "mean EDP of a generation"), strict=True)):
+            plot(axes[row, column], found, COLOURS)
+            axes[row, column].set(xscale="log", yscale="log")
+            if not column:
+                axes[row, column].set_ylabel(f"{label}\n(pJ x cycles)")
+        plain_log(axes[1, column].xaxis, (1,))
+        axes[0, column].set_title(f"{workload} on {hardware}")
+        axes[1, column].set_xlabel("designs evaluated")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    nothing = [
+        not any(np.isfinite(curves[0][place].middle).any() for curves in panels.values())
+        for place in range(len(labels))
+    ]
+    labels = [f"{label}: nothing valid" if none else label for label, none in zip(labels, nothing, strict=True)]
+    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    return figure

@@ -1,0 +1,101 @@
+"""Fig. 2: two mappings with three formats over density; no format is the best for all, and no mapping is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemap import SparseMapError, load_problem
+
+from ..report import Report, markdown_table
+from ..runs import Runner
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+DESIGNS = {
+    "os-csr": "OS, CSR",
+    "os-rle": "OS, RLE",
+    "os-dense": "OS, uncompressed",
+    "is-csr": "IS, CSR",
+    "is-rle": "IS, RLE",
+    "is-dense": "IS, uncompressed",
+}
+"""Spaces with a single design."""
+REFERENCE = "os-csr"
+QUANTITIES = {"cycles": "latency", "energy_pj": "energy"}
+
+
+def report(runner: Runner, name: str) -> Report:
+    study = runner.study(name)
+    rows = [
+        row(runner, study.workloads[0], study.hardware[0], density, space) for density in DENSITIES for space in DESIGNS
+    ]
+    return table(name, rows, study.hardware[0])
+
+
+def row(runner: Runner, workload: str, hardware: str, density: float, space: str) -> dict[str, Any]:
+    """The one design of a space at one density of both operands."""
+    spec = {"extends": workload, "name": workload, "density": {"P": density, "Q": density}}
+    problem = load_problem(spec, hardware, space, registry=runner.registry)
+    found = problem.evaluator.evaluate(np.zeros((1, len(problem.space)), dtype=np.int64))
+    if not found.valid[0]:
+        raise SparseMapError(f"{space} at density {density}: {', '.join(found.reasons_of(0))}")
+    return {"design": space, "density": density, "cycles": float(found.cycles[0])} | {
+        "energy_pj": float(found.energy_pj[0])
+    }
+
+
+def table(name: str, rows: Sequence[dict[str, Any]], hardware: str) -> Report:
+    values = {quantity: {(row["design"], row["density"]): row[quantity] for row in rows} for quantity in QUANTITIES}
+    text = [
+        f"# Fig. 2: formats and mappings over density\n\n"
+        f"`sparsemap paper {name}`: 512 x 512 times 512 x 512 on {hardware}; both operands have the given density. "
+        "OS and IS: an expert's output- and input-stationary mapping, found as if all were dense, and kept over all"
+        " densities. CSR: coordinates with offsets to rows; RLE: run lengths without offsets; both let the processing"
+        " elements skip. Uncompressed operands can only be gated at the MACs. Values are divided by those of "
+        f"{DESIGNS[REFERENCE]} at the same density; the best is bold.\n"
+    ]
+    winners: dict[str, dict[str, int]] = {}
+    for quantity, label in QUANTITIES.items():
+        lines = []
+        for density in DENSITIES:
+            found = {space: values[quantity][space, density] for space in DESIGNS}
+            best = min(found.values())
+            shown = [f"{value / found[REFERENCE]:.3f}" for value in found.values()]
+            marks = ["**" if value <= best * (1 + 1e-6) else "" for value in found.values()]
+            lines.append([f"{density:g}", *(f"{mark}{one}{mark}" for mark, one in zip(marks, shown, strict=True))])
+            first = next(space for space, mark in zip(found, marks, strict=True) if mark)
+            winners.setdefault(label, {}).setdefault(DESIGNS[first], 0)
+            winners[label][DESIGNS[first]] += 1
+        text += [f"\n## {label.capitalize()}\n\n", markdown_table(["density", *DESIGNS.values()], lines, left=0)]
+    headline = "\n".join(
+        f"{label}: " + ", ".join(f"{design} best at {count}" for design, count in found.items())
+        + f" of {len(DENSITIES)} densities"
+        for label, found in winners.items()
+    )  # fmt: skip
+    return Report(name, headline, "".join(text), list(rows), lambda: draw(values, hardware))
+
+
+def draw(values: dict[str, dict[tuple[str, float], float]], hardware: str) -> Figure:
+    import matplotlib.pyplot as plt
+
+    from ..style import COLOURS, MARKERS, plain_log
+
+    figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.6), layout="constrained")
+    for axis, (quantity, label) in zip(axes, QUANTITIES.items(), strict=True):
+        for place, (space, title) in enumerate(DESIGNS.items()):
+            ratios = [values[quantity][space, x] / values[quantity][REFERENCE, x] for x in DENSITIES]
+            axis.plot(
+                DENSITIES, ratios, "-" if space.startswith("os") else "--", marker=MARKERS[place % 3],
+                color=COLOURS[place % 3], markerfacecolor=None if space.startswith("os") else "white", label=title,
+            )  # fmt: skip
+        axis.set(xscale="log", yscale="log", xlabel="density of both operands")
+        axis.set(ylabel=f"{label}, normalised to {DESIGNS[REFERENCE]}", title=f"{label} on {hardware}")
+        plain_log(axis.xaxis)
+        plain_log(axis.yaxis, (1, 1.5, 2, 3, 5, 7))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
+    return figure

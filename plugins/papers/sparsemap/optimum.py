@@ -1,0 +1,84 @@
+"""How often searches reach the optimum of problems so small that every design can be tried."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ..report import Report, counted, markdown_table, number, times_exact
+from ..runs import Run, Runner, by
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SAME = 1e-9
+"""Relative difference of two EDPs that are one: designs alike may add up their energies in another order."""
+
+
+def report(runner: Runner, name: str) -> Report:
+    whole = attrs.evolve(runner, scale=1.0, seeds=0)  # a part of all designs need not hold the best one
+    return table(name, whole.run("optimum-exhaustive"), runner.run("optimum"))
+
+
+def table(name: str, exhaustive: Sequence[Run], runs: Sequence[Run]) -> Report:
+    best = {run.workload: run for run in exhaustive}
+    searchers = by(runs, lambda run: run.searcher)
+    shares: dict[str, dict[str, float]] = {}
+    lines = []
+    for searcher, mine in searchers.items():
+        line = [searcher]
+        for workload, some in by(mine, lambda run: run.workload).items():
+            over = [run.edp / best[workload].edp for run in some]
+            hits = sum(value <= 1 + SAME for value in over)
+            shares.setdefault(searcher, {})[workload] = 100 * hits / len(some)
+            line += [f"{hits} of {len(some)}", times_exact(statistics.median(over)), times_exact(max(over))]
+        lines.append(line)
+    rows = [
+        {"workload": run.workload, "searcher": run.searcher, "seed": run.seed, "edp": run.edp}
+        | {"over optimum": run.edp / best[run.workload].edp}
+        for run in runs
+    ]
+    budget, seeds = runs[0].result["budget"], len({run.seed for run in runs})
+    head = ["searcher", *(f"{workload}{what}" for workload in best for what in ("", ", median", ", worst"))]
+    sizes = [
+        [workload, f"{run.result['evaluations']:,}", number(run.edp), times_exact(run.result["gap"])]
+        for workload, run in best.items()
+    ]
+    headline = "\n".join(
+        f"{searcher}: optimum found in {', '.join(f'{share:.0f} %' for share in found.values())} of the searches"
+        for searcher, found in shares.items()
+    )
+    text = (
+        f"# The optimum of small problems\n\n"
+        f"`sparsemap paper {name}`: every distinct design of three problems is evaluated (searcher `exhaustive`), then "
+        f"each searcher has {budget:,} designs, {counted(seeds, 'seed')}. How many searches end at the optimum, and the "
+        "median and the largest EDP over the optimum.\n\n"
+        + markdown_table(head, lines)
+        + "\n"
+        + markdown_table(["workload", "distinct designs", "optimal EDP, pJ * cycles", "over the proven bound"], sizes)
+    )
+    return Report(name, headline, text, rows, lambda: draw(shares))
+
+
+def draw(shares: Mapping[str, Mapping[str, float]]) -> Figure:
+    import matplotlib.pyplot as plt
+
+    from ..style import COLOURS
+
+    figure, axis = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    workloads = list(dict.fromkeys(workload for found in shares.values() for workload in found))
+    height = 0.8 / len(workloads)
+    for place, (workload, colour) in enumerate(zip(workloads, COLOURS, strict=False)):
+        values = [found[workload] for found in shares.values()]
+        at = [row + (place - (len(workloads) - 1) / 2) * height for row in range(len(values))]
+        bars = axis.barh(at, values, height=0.9 * height, color=colour, label=workload)
+        axis.bar_label(bars, fmt="%.0f", padding=3, fontsize=8)
+    axis.set_yticks(range(len(shares)), list(shares))
+    axis.invert_yaxis()
+    axis.set(xlabel="searches that end at the optimum (%)", xlim=(0, 110))
+    axis.grid(axis="y", visible=False)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=len(workloads))
+    return figure

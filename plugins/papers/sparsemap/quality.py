@@ -1,0 +1,111 @@
+"""Search quality: how near a search comes to the best design known of its cell, per budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..report import Report, counted, markdown_table, number, percent, times_exact
+from ..runs import Run, Runner, by, geometric_mean
+from .best_known import Known, best_of, committed, known_from, of_runs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEAST = 1e-4
+"""What the figure shows equal to the best known as."""
+STUDIES = ("quality-2000", "quality-20000")
+
+
+def report(runner: Runner, name: str) -> Report:
+    runs = [run for study in STUDIES for run in runner.run(study)]
+    known = best_of([*of_runs(runs), *known_from(runner), *(committed(runner.out) if runner.scale == 1 else ())])
+    return table(name, runs, known)
+
+
+def table(name: str, runs: Sequence[Run], known: Mapping[tuple[str, str], Known]) -> Report:
+    kinds = by(runs, lambda run: (run.searcher, run.result["budget"]))
+    lines, worst, excess = [], [], {}
+    for (searcher, budget), mine in kinds.items():
+        for hardware, some in {"all": mine, **by(mine, lambda run: run.hardware)}.items():
+            over = {run: over_best(run, known) for run in some}
+            found = {run: value for run, value in over.items() if math.isfinite(value)}
+            cells = {
+                cell: geometric_mean(found[run] for run in group)
+                for cell, group in by(found, lambda run: (run.workload, run.hardware)).items()
+            }
+            cell = max(cells, key=lambda cell: cells[cell], default=("-", "-"))
+            near = sum(value <= 1.05 for value in found.values())
+            line = [f"{budget:,}", searcher, hardware, times_exact(geometric_mean(found.values()))]
+            line += [times_exact(cells.get(cell, math.nan)), f"{cell[0]} on {cell[1]}", percent(near / len(some))]
+            lines.append([*line, f"{len(some) - len(found)} of {len(some)}"])
+            if hardware == "all":
+                missing = len({(run.workload, run.hardware) for run in some}) - len(cells)
+                excess[searcher, budget] = [*sorted(cells.values()), *[math.inf] * missing]
+                worst.append(f"{searcher}, {budget:,} designs: {lines[-1][3]} best known, worst cell {lines[-1][4]}")
+    rows = [
+        {"workload": run.workload, "hardware": run.hardware, "searcher": run.searcher, "budget": run.result["budget"]}
+        | {"seed": run.seed, "edp": run.edp, "over best known": over_best(run, known)}
+        for run in runs
+    ]
+    head = ["designs", "searcher", "hardware", "over best known", "worst cell", "which", "within 5 %", "found nothing"]
+    seeds = ", ".join(
+        f"{counted(len({run.seed for run in mine}), 'seed')} of {searcher} with {budget:,} designs"
+        for (searcher, budget), mine in kinds.items()
+    )
+    text = (
+        f"# Search quality\n\n"
+        f"`sparsemap paper {name}`: every workload of Table III on every platform of Table II, {seeds}. *Over "
+        "best known* is the EDP that a search found divided by the best known EDP of its cell (`best-known.csv`), as "
+        "geometric mean over cells and seeds; the worst cell is the largest mean over seeds. *Within 5 %* is the share "
+        "of all searches.\n\n"
+        + markdown_table(head, lines, left=3)
+        + "\n## Cells\n\nEDP over best known, geometric mean over seeds.\n\n"
+        + cells_markdown(kinds, known)
+    )
+    return Report(name, "\n".join(worst), text, rows, lambda: draw(excess))
+
+
+def over_best(run: Run, known: Mapping[tuple[str, str], Known]) -> float:
+    best = known.get((run.workload, run.hardware))
+    return run.edp / best.edp if best and math.isfinite(run.edp) else math.nan
+
+
+def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[Run]], known: Mapping[tuple[str, str], Known]) -> str:
+    columns: list[dict[Any, list[Run]]] = [
+        by(runs, lambda run: (run.workload, run.hardware)) for runs in kinds.values()
+    ]
+    cells = dict.fromkeys(cell for column in columns for cell in column)
+    rows = []
+    for cell in cells:
+        best = known.get(cell)
+        means = (
+            geometric_mean(filter(math.isfinite, (over_best(run, known) for run in column.get(cell, ()))))
+            for column in columns
+        )
+        rows.append([*cell, number(best.edp) if best else "-", *(times_exact(mean) for mean in means)])
+    head = ["workload", "hardware", "best known", *(f"{searcher} {budget:,}" for searcher, budget in kinds)]
+    return markdown_table(head, rows, left=2)
+
+
+def draw(excess: Mapping[tuple[str, int], Sequence[float]]) -> Figure:
+    """The share of cells within a factor of the best known."""
+    import matplotlib.pyplot as plt
+
+    from ..style import COLOURS
+
+    figure, axis = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
+    searchers = list(dict.fromkeys(searcher for searcher, _ in excess))
+    budgets = sorted({budget for _, budget in excess})
+    for (searcher, budget), values in excess.items():
+        share = [100 * (place + 1) / len(values) for place in range(len(values))]
+        above = [max(value - 1, LEAST) if math.isfinite(value) else math.nan for value in values]
+        axis.step(
+            above, share, "-" if budget == budgets[-1] else "--", where="post",
+            color=COLOURS[searchers.index(searcher)], label=f"{searcher}, {budget:,} designs",
+        )  # fmt: skip
+    axis.set(xscale="log", xlabel="mean EDP above the best known (%)", ylabel="share of cells (%)", ylim=(0, 102))
+    axis.xaxis.set_major_formatter(lambda value, _: f"{100 * value:,.4g}")
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure

@@ -1,0 +1,33 @@
+"""Classical search methods to compare with. Those that need another package import it when their search starts."""
+
+from .exhaustive import Exhaustive
+from .gamma import Gamma
+from .mcts import TreeSearch
+from .random_pruned import RandomPruned
+from .random_search import RandomSearch
+from .reinforcement import DeepQ, PolicyOptimization
+from .swarms import ParticleSwarm, PopulationAdaptation
+
+__all__ = [
+    "DeepQ",
+    "Exhaustive",
+    "Gamma",
+    "ParticleSwarm",
+    "PolicyOptimization",
+    "PopulationAdaptation",
+    "RandomPruned",
+    "RandomSearch",
+    "TreeSearch",
+]
+
+SEARCHERS: list[type] = [
+    DeepQ,
+    Exhaustive,
+    Gamma,
+    ParticleSwarm,
+    PolicyOptimization,
+    PopulationAdaptation,
+    RandomPruned,
+    RandomSearch,
+    TreeSearch,
+]

@@ -1,0 +1,81 @@
+"""A design as the state of a game: actions edit one gene, the reward is what the edit gained. Arrays only, no packages.
+
+Genes of few values are set to any of them; genes of many move by steps of 1, 8, 64, .. up or down, around their ends.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Array
+
+from .scaling import unit
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
+
+SETTABLE = 24
+"""Genes of up to this many values are set directly."""
+DECADES = 5.0
+"""Merits end at this many orders of magnitude; an invalid design has the lowest."""
+
+
+@attrs.define(eq=False, slots=False)
+class Edits:
+    """Actions, observations and merits on one space, for n designs at a time."""
+
+    space: Space
+    reference: float | None = None
+    """The score of merit 0; None: that of the first valid design that is seen."""
+
+    @cached_property
+    def table(self) -> tuple[Array, Array, Array]:
+        """Per action: gene, amount, and whether the amount is a step rather than a value counted from the lowest."""
+        rows: list[tuple[int, int, bool]] = []
+        for gene, span in enumerate((self.space.high - self.space.low + 1).tolist()):
+            if 1 < span <= SETTABLE:
+                rows += [(gene, value, False) for value in range(span)]
+            elif span > 1:
+                step = 1
+                while step < span:
+                    rows += [(gene, step, True), (gene, -step, True)]
+                    step *= 8
+        if not rows:
+            rows = [(0, 0, True)] if len(self.space) else []
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        return columns[0], columns[1], columns[2].astype(bool)
+
+    @property
+    def actions(self) -> int:
+        return max(len(self.table[0]), 1)
+
+    def apply(self, genomes: Array, actions: Array) -> Array:
+        """(n, G) edited by one action each, (n,)."""
+        edited = genomes.copy()
+        if not len(self.table[0]):
+            return edited
+        gene, amount, step = (column[actions] for column in self.table)
+        rows = np.arange(len(genomes))
+        low, span = self.space.low[gene], (self.space.high - self.space.low + 1)[gene]
+        edited[rows, gene] = low + (np.where(step, genomes[rows, gene] - low, 0) + amount) % span
+        return edited
+
+    def merits(self, scores: Array) -> Array:
+        """(n,) orders of magnitude better than the reference, -5 to 5; -5 for invalid designs."""
+        known = np.isfinite(scores)
+        if self.reference is None and known.any():
+            self.reference = float(scores[known][0])
+        better = np.full(len(scores), -DECADES)
+        tiny = np.finfo(np.float64).tiny
+        with np.errstate(over="ignore"):
+            better[known] = np.log10(max(self.reference or 1.0, tiny)) - np.log10(np.maximum(scores[known], tiny))
+        return np.clip(better, -DECADES, DECADES)
+
+    def observe(self, genomes: Array, merits: Array) -> Array:
+        """(n, G + 1) float32 in 0..1: genes from lowest to highest value, and the merit."""
+        merit = (merits[:, None] + DECADES) / (2 * DECADES)
+        return np.concatenate([unit(genomes, self.space), merit], axis=1).astype(np.float32)

@@ -1,0 +1,115 @@
+"""PPO and DQN (baselines of Section III-C), as implemented in stable-baselines3.
+
+Both play the game of `edits`: many designs at a time, one gene of each edited per step. A step costs an evaluation, so
+20,000 evaluations are 20,000 steps of experience. Building a genome gene by gene and scoring it at the end would cost
+forty times the steps and give a reward only once per episode; setting all genes in one step makes PPO a bandit
+(`mode = "whole"`, for comparison). Neither paper nor map-space study says more than the names of the methods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Proposals, Searcher
+
+from .bridge import Score, bridge
+from .edits import Edits
+from .extras import need
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
+    from sparsemap.searching.driver import Budget
+
+_count = attrs.validators.ge(1)
+
+
+@attrs.frozen(kw_only=True)
+class Learner(Searcher):
+    """What the two share: the game, played by a model of stable-baselines3 until the budget is spent."""
+
+    games: int = attrs.field(default=64, validator=_count)
+    """Designs that are edited at a time."""
+    steps: int = attrs.field(default=64, validator=_count)
+    """Edits before a game starts again from a random design."""
+    learning_rate: float = attrs.field(default=3e-4, validator=attrs.validators.gt(0))
+
+    def model(self, env: Any, seed: int) -> Any:
+        """The untrained model."""
+        raise NotImplementedError
+
+    def played(self) -> str:
+        """Which of the two games of `environment` it is."""
+        return "edit"
+
+    def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
+        what = f"searcher '{self.name or self.type_name}'"
+        torch = need("torch", what)
+        need("stable_baselines3", what)
+        need("gymnasium", what)
+        from .games import Games
+
+        games = min(self.games, max(budget.total // 10, 1))
+        seed = int(rng.integers(2**31))
+
+        def run(score: Score) -> None:
+            threads = torch.get_num_threads()
+            torch.set_num_threads(1)  # small networks gain nothing from more, and sums keep their order
+            try:
+                env = Games(Edits(space), games, self.played(), self.steps, score, rng)
+                self.model(env, seed).learn(total_timesteps=budget.total)
+            finally:
+                torch.set_num_threads(threads)
+
+        yield from bridge(run)
+
+
+@attrs.frozen(kw_only=True)
+class PolicyOptimization(Learner):
+    """Proximal policy optimisation (Schulman et al., 2017)."""
+
+    type_name: ClassVar[str] = "ppo"
+
+    mode: str = attrs.field(default="edit", validator=attrs.validators.in_(("edit", "whole")))
+    """"edit": a step edits one gene. "whole": a step sets all genes, and is an episode."""
+    rollout: int = attrs.field(default=16, validator=_count)
+    """Steps of every game between two updates of the policy."""
+    epochs: int = attrs.field(default=10, validator=_count)
+    entropy: float = attrs.field(default=0.01, validator=attrs.validators.ge(0))
+    """Weight of the policy's entropy, which keeps it exploring."""
+
+    def played(self) -> str:
+        return self.mode
+
+    def model(self, env: Any, seed: int) -> Any:
+        from stable_baselines3 import PPO
+
+        size = self.rollout * env.num_envs
+        return PPO(
+            "MlpPolicy", env, n_steps=max(self.rollout, 2), batch_size=max(size // 4, 2), n_epochs=self.epochs,
+            learning_rate=self.learning_rate, ent_coef=self.entropy, seed=seed, device="cpu",
+        )  # fmt: skip
+
+
+@attrs.frozen(kw_only=True)
+class DeepQ(Learner):
+    """Deep Q-network (Mnih et al., 2015)."""
+
+    type_name: ClassVar[str] = "dqn"
+
+    updates: int = attrs.field(default=8, validator=_count)
+    """Updates of the network after every step of all games."""
+    exploration: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Share of the budget over which random actions become rare."""
+
+    def model(self, env: Any, seed: int) -> Any:
+        from stable_baselines3 import DQN
+
+        games = env.num_envs
+        return DQN(
+            "MlpPolicy", env, learning_rate=self.learning_rate, seed=seed, device="cpu", learning_starts=2 * games,
+            batch_size=128, gamma=0.95, train_freq=1, gradient_steps=self.updates, target_update_interval=16 * games,
+            exploration_fraction=self.exploration, exploration_final_eps=0.05,
+        )  # fmt: skip

@@ -1,0 +1,77 @@
+"""Annealing mutation (Section IV-E, Eq. 6-7), and plain random resetting."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Array, Context, Mutation
+
+from .genes import new_values, pick_some, steps
+
+_share = [attrs.validators.ge(0), attrs.validators.le(1)]
+
+
+def high_probability(progress: float, start: float = 0.8) -> float:
+    """P_h of Eq. 6: 0.8 * exp(-phi) * (1 - phi) with phi = g/G. P_l is 1 - P_h (Eq. 7)."""
+    return start * math.exp(-progress) * (1.0 - progress)
+
+
+@attrs.frozen(kw_only=True)
+class AnnealingMutation(Mutation):
+    """Early on the high-sensitivity genes of an offspring change, later the others.
+
+    An offspring mutates with probability `rate`. One of its two gene segments is chosen with P_h and P_l; one gene of
+    it changes for sure, and each other one such that `genes` change on average.
+    """
+
+    type_name: ClassVar[str] = "annealing"
+
+    rate: float = attrs.field(default=0.8, validator=_share)
+    """Probability that an offspring mutates."""
+    genes: float = attrs.field(default=2.0, validator=attrs.validators.ge(1))
+    """Average number of genes that change in a mutating offspring, as far as the segment has them."""
+    step: float = attrs.field(default=0.0, validator=_share)
+    """Share of changes of ordered genes that go to a neighbouring value; the others go to any other value."""
+    start: float = attrs.field(default=0.8, validator=_share)
+    """P_h at the beginning, 0.8 in Eq. 6."""
+
+    def mutate(self, genomes: Array, context: Context) -> Array:
+        rng, count = context.rng, len(genomes)
+        high = context.high if context.high is not None else np.zeros(genomes.shape[1], bool)
+        chosen = rng.random((count, 1)) < high_probability(context.progress, self.start)
+        if not high.any() or high.all():  # only one segment: nothing to choose
+            chosen = np.full((count, 1), bool(high.any()))
+        return _mutated(genomes, np.where(chosen, high, ~high), self.rate, self.genes, self.step, context)
+
+
+@attrs.frozen(kw_only=True)
+class RandomReset(Mutation):
+    """An offspring mutates with probability `rate`: about `genes` of its genes, any of them, get another value."""
+
+    type_name: ClassVar[str] = "random-reset"
+
+    rate: float = attrs.field(default=0.8, validator=_share)
+    genes: float = attrs.field(default=2.0, validator=attrs.validators.ge(1))
+
+    def mutate(self, genomes: Array, context: Context) -> Array:
+        return _mutated(genomes, np.ones(genomes.shape, bool), self.rate, self.genes, 0.0, context)
+
+
+def _mutated(genomes: Array, segment: Array, rate: float, genes: float, step: float, context: Context) -> Array:
+    """Genomes with about `genes` genes of each row's `segment` (n, G) bool changed, in a share `rate` of the rows."""
+    space, rng = context.space, context.rng
+    segment = segment & (space.high > space.low)
+    sizes = segment.sum(axis=1, keepdims=True)
+    picked = pick_some(segment, (genes - 1.0) / np.maximum(sizes - 1, 1), rng)
+    picked &= rng.random((len(genomes), 1)) < rate
+    near = picked & ordered(context) & (rng.random(genomes.shape) < step)
+    return steps(new_values(genomes, picked & ~near, space, rng), near, space, rng)
+
+
+def ordered(context: Context) -> Array:
+    """(G,) bool: genes whose neighbouring values are similar designs."""
+    return np.concatenate([np.full(len(g.names), g.ordered) for g in context.space.segment_genes.values()])

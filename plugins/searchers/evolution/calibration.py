@@ -1,0 +1,149 @@
+"""High-sensitivity gene calibration by Monte Carlo (Section IV-D, Eq. 2-5).
+
+A trial fixes a whole genome and varies one gene at a time. The relative change of the score per step of the gene,
+averaged over pairs of valid values and over trials, is the gene's sensitivity; genes above three quarters of the range
+of sensitivities are high.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Array, Scored
+
+from .genes import unique, valid
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
+    from sparsemap.searching.driver import Budget
+
+
+@attrs.frozen(eq=False)
+class Calibrated:
+    """What calibration found; without a calibration (`sensitivity` zero everywhere) no gene is high."""
+
+    sensitivity: Array
+    """(G,) float64, S(v) of Eq. 3."""
+    high: Array
+    """(G,) bool, V_high of Eq. 4."""
+    pool: Scored
+    """The valid designs seen, distinct: valid combinations of low-sensitivity genes for the initialisation."""
+
+    @staticmethod
+    def nothing(space: Space) -> Calibrated:
+        empty = Scored(np.zeros((0, len(space)), np.int64), np.zeros(0))
+        return Calibrated(np.zeros(len(space)), np.zeros(len(space), bool), empty)
+
+
+@attrs.frozen(kw_only=True)
+class Calibration:
+    """Its cost counts against the budget and shrinks with it: values per gene are dropped first, then trials.
+
+    The paper leaves open which combination is fixed. Here it is a valid random design, another one for every trial as
+    far as there are some: around an invalid one most values are invalid too, and say nothing. So random probes come
+    first, and go on until one is valid: without a valid design there is nothing that any method could go on from.
+    """
+
+    trials: int = attrs.field(default=8, validator=attrs.validators.ge(1))
+    """I of Eq. 3."""
+    values: int = attrs.field(default=6, validator=attrs.validators.ge(2))
+    """Distinct values drawn for a gene in one trial, its fixed value included; genes with fewer values use all."""
+    threshold: float = attrs.field(default=0.75, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """The paper's 3/4 in Eq. 4."""
+    share: float = attrs.field(default=0.1, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Largest share of the budget that probes and trials may use, if a probe is valid."""
+    probes: float = attrs.field(default=0.25, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Part of that share that is spent on random designs before the first trial."""
+
+    def measure(self, space: Space, budget: Budget, rng: np.random.Generator) -> Generator[Array, Scored, Calibrated]:
+        """Yields probes and trials, returns what they say. A trial holds all genes and is one batch."""
+        allowance = int(self.share * budget.total)
+        trials, values = self._fit(space, allowance)
+        if trials == 0:
+            return Calibrated.nothing(space)
+        cost = trial_cost(space, values)
+        probes = max(allowance - trials * cost, 1)
+        found = valid((yield space.sample(probes, rng)))
+        while not len(found):
+            found = valid((yield space.sample(cost, rng)))
+        tried: list[Scored] = []
+        by_trial: list[Array] = []
+        for trial in range(trials):
+            genomes, genes = trial_genomes(found.genomes[trial % len(found)], values, space, rng)
+            tried.append((yield genomes))
+            by_trial.append(trial_sensitivity(tried[-1], genes[: len(tried[-1])], len(space)))
+        sensitivity = mean_sensitivity(np.array(by_trial).reshape(len(by_trial), len(space)))
+        pool = unique(valid(Scored.join([found, *tried])))
+        return Calibrated(sensitivity, high_genes(sensitivity, self.threshold), pool)
+
+    def _fit(self, space: Space, allowance: int) -> tuple[int, int]:
+        """Trials and values per gene that the allowance affords, with some left for probes."""
+        for values in range(self.values, 1, -1):
+            cost = trial_cost(space, values)
+            trials = min(self.trials, int(allowance * (1 - self.probes)) // cost) if cost else 0
+            if trials >= min(self.trials, 3):
+                return trials, values
+        return (trials, 2) if trials else (0, 2)
+
+
+def trial_cost(space: Space, values: int) -> int:
+    """Designs in one trial."""
+    ranges = space.high - space.low + 1
+    return int(np.minimum(ranges, values)[ranges > 1].sum())
+
+
+def trial_genomes(base: Array, values: int, space: Space, rng: np.random.Generator) -> tuple[Array, Array]:
+    """One trial: for each gene its fixed and other distinct values with all else as in `base` (G,).
+
+    Returns genomes (n, G) and the gene varied in each (n,). Genes with a single value are left out.
+    """
+    rows, genes = [], []
+    for gene, (low, high) in enumerate(zip(space.low.tolist(), space.high.tolist(), strict=True)):
+        if high == low:
+            continue
+        count = min(values, high - low + 1)
+        others = low + rng.choice(high - low, count - 1, replace=False)
+        others += others >= base[gene]  # the fixed value itself is left out
+        rows.append(np.concatenate([[base[gene]], others]))
+        genes.append(np.full(count, gene))
+    varied = np.concatenate(genes) if genes else np.zeros(0, np.int64)
+    genomes = np.repeat(base[None, :], len(varied), axis=0)
+    if len(varied):
+        genomes[np.arange(len(varied)), varied] = np.concatenate(rows)
+    return genomes, varied
+
+
+def trial_sensitivity(scored: Scored, genes: Array, count: int) -> Array:
+    """S_i(v) of Eq. 2 for every gene, shape (count,); NaN where fewer than two values are valid.
+
+    The mean over all pairs of distinct valid values, which is what the paper's randomly drawn pairs estimate.
+    """
+    sensitivity = np.full(count, np.nan)
+    for gene in np.unique(genes):
+        rows = np.flatnonzero((genes == gene) & np.isfinite(scored.scores))
+        if len(rows) > 1:
+            values, scores = scored.genomes[rows, gene].astype(float), scored.scores[rows]
+            a, b = np.triu_indices(len(rows), 1)
+            smaller = np.maximum(np.minimum(scores[a], scores[b]), np.finfo(float).tiny)
+            ratios = np.abs(scores[a] - scores[b]) / (np.abs(values[a] - values[b]) * smaller)
+            sensitivity[gene] = ratios.mean()
+    return sensitivity
+
+
+def mean_sensitivity(by_trial: Array) -> Array:
+    """Eq. 3 over the trials (I, G) that say something about a gene; zero where none does."""
+    told = np.isfinite(by_trial)
+    total = np.where(told, by_trial, 0.0).sum(axis=0)
+    return total / np.maximum(told.sum(axis=0), 1)
+
+
+def high_genes(sensitivity: Array, threshold: float = 0.75) -> Array:
+    """V_high of Eq. 4: S(v) > threshold * (S_max - S_min) + S_min; (G,) bool."""
+    if not len(sensitivity):
+        return np.zeros(0, bool)
+    smallest, largest = sensitivity.min(), sensitivity.max()
+    return sensitivity > threshold * (largest - smallest) + smallest

@@ -1,0 +1,94 @@
+"""High-sensitivity hypercube initialisation (Section IV-D, Fig. 11).
+
+The space of the high-sensitivity genes is cut into hypercubes; each gets a few random tries until it holds one valid
+design. Low-sensitivity genes come from valid designs that calibration saw.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Array, Init, Proposals, Scored
+
+from .genes import unique, valid
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
+
+PAPER_LOG10_SIZE = 41.0
+"""The space of Section III-B, for which 100 hypercubes of 20 tries are given."""
+
+
+@attrs.frozen(kw_only=True)
+class Hypercube(Init):
+    """One valid design per hypercube, all hypercubes of a try in one batch. Larger spaces get more of both."""
+
+    type_name: ClassVar[str] = "hypercube"
+
+    cubes: int = attrs.field(default=100, validator=attrs.validators.ge(1))
+    """Hypercubes for a space of the paper's size (10^41); the number grows with the logarithm of the size."""
+    tries: int = attrs.field(default=20, validator=attrs.validators.ge(1))
+    """Random designs per hypercube, at most; grows likewise."""
+    fresh: float = attrs.field(default=0.0, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Share of the tries whose low-sensitivity genes are random rather than those of a valid design."""
+
+    def fill(self, space: Space, size: int, calibration: Any, rng: np.random.Generator) -> Proposals:
+        growth = max(space.log10_size / PAPER_LOG10_SIZE, 1.0)
+        count = min(round(self.cubes * growth), max(round(size * growth), 1))
+        low, high = cubes(space, calibration.high, count, rng)
+        pool: Scored = calibration.pool
+        found: list[Scored] = []
+        failed: list[Scored] = []
+        open_cubes = np.arange(len(low))
+        for _ in range(round(self.tries * growth)):
+            genomes = self._tries(low[open_cubes], high[open_cubes], calibration.high, pool, space, rng)
+            scored = yield genomes
+            good = np.isfinite(scored.scores)
+            found.append(scored.take(good))
+            failed = [scored.take(~good)]
+            open_cubes = open_cubes[: len(scored)][~good]
+            if not len(open_cubes):
+                break
+        population = unique(Scored.join([*found, *failed]))
+        missing = size - int(np.isfinite(population.scores).sum())
+        if missing > 0 and len(pool):  # hypercubes without a valid design: fill up with what calibration saw
+            extra = pool.take(rng.permutation(len(pool))[:missing])
+            population = unique(Scored.join([valid(population), extra, population]))
+        return population.take(np.argsort(~np.isfinite(population.scores), kind="stable")[: max(size, count)])
+
+    def _tries(
+        self, low: Array, high: Array, axes: Array, pool: Scored, space: Space, rng: np.random.Generator
+    ) -> Array:
+        """One design in each hypercube [low, high] (n, G)."""
+        genomes = rng.integers(low, high, endpoint=True)
+        if len(pool) and axes.any():
+            rows = pool.genomes[rng.integers(len(pool), size=len(low))]
+            kept = rng.random((len(low), 1)) >= self.fresh
+            genomes = np.where(axes | ~kept, genomes, rows)
+        return genomes
+
+
+def cubes(space: Space, axes: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """`count` hypercubes as inclusive bounds (count, G) twice. Genes outside `axes` (G,) bool keep their full range.
+
+    Axes are cut in equal parts, the longest parts first, until there are `count` hypercubes or every part is one value.
+    With fewer hypercubes than `count` they repeat; with more, a random choice of distinct ones is taken.
+    """
+    ranges = space.high - space.low + 1
+    parts = np.ones(len(space), dtype=np.int64)
+    while parts.prod() < count:
+        lengths = np.where(axes, ranges / parts, 0.0)
+        lengths[parts >= ranges] = 0.0
+        axis = int(lengths.argmax())
+        if lengths[axis] <= 0.0:
+            break
+        parts[axis] += 1
+    total = int(parts.prod())
+    chosen = np.concatenate([rng.permutation(total) for _ in range(-(-count // total))])[:count]
+    index = np.stack(np.unravel_index(chosen, tuple(parts.tolist())), axis=1) if len(parts) else chosen[:, None][:, :0]
+    length, longer = np.divmod(ranges, parts)  # the first `longer` parts of an axis have one value more
+    low = space.low + index * length + np.minimum(index, longer)
+    return low, low + length + (index < longer) - 1

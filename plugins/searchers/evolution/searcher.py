@@ -1,0 +1,58 @@
+"""The evolution strategy itself (Section IV-H): calibrate, initialise, then cross, mutate, evaluate, select."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
+
+from .annealing import RandomReset
+from .calibration import Calibrated, Calibration
+from .crossover import OnePoint
+from .sampling import UniformInit
+from .selection import Ranking
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
+    from sparsemap.searching.driver import Budget
+
+
+@attrs.frozen(kw_only=True)
+class Evolution(Searcher):
+    """A (mu + lambda) evolution strategy over genes, with exchangeable operators.
+
+    Operators are named, or given as tables: `mutation = { type = "annealing", rate = 0.9 }`.
+    """
+
+    type_name: ClassVar[str] = "evolution"
+    takes_migrants: ClassVar[bool] = True
+
+    population: int = attrs.field(default=100, validator=attrs.validators.ge(2))
+    """Survivors per generation, mu. A budget of fewer than ten generations makes it smaller."""
+    offspring: int = attrs.field(default=100, validator=attrs.validators.ge(1))
+    """Designs proposed per generation, lambda."""
+    init: Init = attrs.field(factory=UniformInit)
+    selection: Selection = attrs.field(factory=Ranking)
+    crossover: Crossover = attrs.field(factory=OnePoint)
+    mutation: Mutation = attrs.field(factory=RandomReset)
+    calibrate: bool = False
+    """Whether to find the high-sensitivity genes first; without, no gene counts as high."""
+    calibration: Calibration = attrs.field(factory=Calibration)
+
+    def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
+        calibrated = Calibrated.nothing(space)
+        if self.calibrate:
+            calibrated = yield from self.calibration.measure(space, budget, rng)
+        size = min(self.population, max(budget.total // 10, 2))
+        parents = yield from self.init.fill(space, size, calibrated, rng)
+        while True:
+            while not np.isfinite(parents.scores).any():  # nothing valid to select from: keep sampling
+                sampled = yield space.sample(4 * self.offspring, rng)
+                parents = self.selection.survive(parents, sampled, size)
+            context = Context(space, rng, budget.progress, calibrated.sensitivity, calibrated.high)
+            pairs = self.selection.pick(parents, self.offspring, context)
+            children: Scored = yield self.mutation.mutate(self.crossover.cross(pairs, context), context)
+            parents = self.selection.survive(parents, children, size)

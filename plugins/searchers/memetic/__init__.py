@@ -1,0 +1,7 @@
+"""The default searcher: evolution with structured moves, repair and coordinate descent."""
+
+from .searcher import Memetic
+
+__all__ = [
+    "Memetic",
+]

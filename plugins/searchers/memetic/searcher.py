@@ -1,0 +1,146 @@
+"""A memetic search: demes that evolve by moves the segments offer, with local search around their best designs.
+
+It keeps the paper's encoding and adds what cheap evaluation allows: a search starts from guesses of the segments, every
+proposal is repaired before it is evaluated, moves are structured (loops swap levels, a tensor changes its formats
+together), the share of each kind of move follows its success, and the single-gene neighbourhood of a deme's best design
+is swept when progress stops.
+
+Designs with nearly the same score often have tilings far apart, with nothing good in between. So a round begins with
+demes that do not mix; one that has converged starts anew. The best of all then become one population, and when that has
+converged, a new round begins. All demes propose at once, so that a batch is as large as that of one population.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Array, Proposals, Scored, Searcher
+
+from ..moves import Moves, Seen, cross, neighbourhood
+from .deme import Deme
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
+    from sparsemap.searching.driver import Budget
+
+EXHAUSTED = 50
+"""Batches in a row without a design that is new, after which the space has no more to offer."""
+FEWEST = 5_000
+"""Designs that a deme should have before there are several."""
+REMEMBERED = 4
+"""Designs of a converged deme that take part in the population of all."""
+
+
+@attrs.frozen(kw_only=True)
+class Memetic(Searcher):
+    """Evolution of demes with repair, structured moves, coordinate descent and restarts."""
+
+    type_name: ClassVar[str] = "memetic"
+    takes_migrants: ClassVar[bool] = True
+
+    population: int = attrs.field(default=64, validator=attrs.validators.ge(8))
+    """Survivors per generation; demes have half of it."""
+    offspring: int = attrs.field(default=512, validator=attrs.validators.ge(1))
+    """Designs proposed per generation by all demes, at most a twentieth of the budget by each."""
+    demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
+    """Populations that do not mix; fewer if the budget is small."""
+    apart: float = attrs.field(default=0.6, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    """Share of the rest of the budget that goes to the demes of a round."""
+    sample: float = attrs.field(default=0.15, validator=[attrs.validators.gt(0.0), attrs.validators.lt(1.0)])
+    """Share of the budget for the first random sample, at most ten populations per deme."""
+    crossover: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    """Share of the children with two parents."""
+    greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
+    """How strongly good parents are preferred: a parent's rank is drawn as u ** greed."""
+    patience: int = attrs.field(default=4, validator=attrs.validators.ge(1))
+    """Generations without a better design before its neighbourhood is swept, and again before a restart."""
+
+    def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
+        if len(space) == 0:
+            yield np.zeros((1, 0), dtype=np.int64)
+            return
+        run = _Run(self, space, budget, rng)
+        best: list[Scored] = []
+        while not run.exhausted:
+            demes = run.demes(max(1, min(self.demes, budget.left // FEWEST)), self.population // 2)
+            until = budget.spent + self.apart * budget.left
+            while budget.spent < until and not run.exhausted:
+                for place, deme in enumerate(demes):
+                    if deme.converged:
+                        best.append(deme.parents.best(REMEMBERED))
+                        (demes[place],) = run.demes(1, deme.size)
+                yield from run.generation(demes)
+            best += [deme.parents for deme in demes if deme.found]
+            (one,) = run.demes(1, self.population)
+            if best:
+                one.hear(Scored.join(best))
+            while not (one.converged or run.exhausted):
+                yield from run.generation([one])
+            best = [one.parents]
+
+
+class _Run:
+    """What all generations of a search share."""
+
+    def __init__(self, searcher: Memetic, space: Space, budget: Budget, rng: np.random.Generator) -> None:
+        self.searcher, self.space, self.total, self.rng = searcher, space, budget.total, rng
+        self.known, self.moves = Seen(), Moves(space)
+        self.stale = 0
+
+    @property
+    def exhausted(self) -> bool:
+        return self.stale >= EXHAUSTED
+
+    def demes(self, count: int, size: int) -> list[Deme]:
+        """New populations without designs."""
+        return [Deme(max(8, min(size, self.total // 20)), self.searcher.patience) for _ in range(count)]
+
+    def generation(self, demes: Sequence[Deme]) -> Proposals:
+        """One batch of what all demes want next, without designs proposed before; they hear what those are worth."""
+        share = max(8, min(self.searcher.offspring // len(demes), self.total // 20))
+        wants = [deme.wants for deme in demes]
+        parts = [self._wanted(deme, share, len(demes)) for deme in demes]
+        owner = np.repeat(np.arange(len(demes)), [len(part) for part in parts])
+        used = np.full(len(owner), -1)
+        genomes = np.concatenate(parts)
+        children = np.flatnonzero(np.array([want == "children" for want in wants])[owner])
+        genomes[children], used[children] = self.moves.vary(genomes[children], self.rng)
+        genomes = self.space.repair(genomes, self.rng)
+        fresh = self.known.new(genomes)
+        self.stale = 0 if fresh.size else self.stale + 1
+        scored: Scored = yield genomes[fresh]
+        owner, used = owner[fresh][: len(scored)], used[fresh][: len(scored)]
+        for place, (deme, want) in enumerate(zip(demes, wants, strict=True)):
+            rows = np.flatnonzero(owner == place)
+            mine = scored.take(rows)
+            if want == "children" and rows.size:
+                better = mine.scores < deme.parents.scores[len(deme.parents) // 2]  # survives in the better half
+                self.moves.learn(used[rows], better)
+            deme.hear(mine)
+            if want == "children" and rows.size < share // 8:
+                deme.quiet = 2 * deme.patience  # nearly everything within reach has been seen
+
+    def _wanted(self, deme: Deme, share: int, demes: int) -> Array:
+        """What a deme proposes, (n, G), before moves and repair."""
+        if deme.wants == "children":
+            return self._crossed(deme.parents, share)
+        if deme.wants == "sweep":
+            deme.swept = True
+            return neighbourhood(self.space, deme.parents.genomes[0])
+        count = int(min(max(self.searcher.sample * self.total / demes, 4 * deme.size), 10 * deme.size))
+        draw = self.space.sample if self.stale else self.space.guess  # guesses need not reach every design
+        return draw(count, self.rng)
+
+    def _crossed(self, parents: Scored, count: int) -> Array:
+        """Copies of parents, some of them crossed with another one."""
+        alive = int(np.isfinite(parents.scores).sum())
+        first, second = (alive * self.rng.random((2, count)) ** self.searcher.greed).astype(np.int64)
+        children = parents.genomes[first]
+        mixed = np.flatnonzero(self.rng.random(count) < self.searcher.crossover)
+        if mixed.size:
+            children[mixed] = cross(self.space, children[mixed], parents.genomes[second[mixed]], self.rng)
+        return children

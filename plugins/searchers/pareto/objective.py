@@ -1,0 +1,70 @@
+"""Several objectives whose trade-offs are searched, such as `pareto:energy,delay`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Array, Objective
+
+if TYPE_CHECKING:
+    from sparsemap.problem.evaluation import Evaluation
+
+
+def split(text: str) -> list[str]:
+    """The parts between commas, other than those within parentheses."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _several(instance: Any, attribute: attrs.Attribute, value: tuple[Objective, ...]) -> None:
+    if len(value) < 2:
+        raise ValueError(f"expected two objectives or more, found {len(value)}")
+    names = [name for objective in value for name in objective.names]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise ValueError(f"{name!r} is there twice")
+
+
+@attrs.frozen(kw_only=True)
+class ParetoObjective(Objective):
+    """Designs are compared in several objectives; a search keeps those that no other one beats in all of them.
+
+    For progress, and for the design called best, the score is `scalar`, or else the product of all values: of energy
+    and delay that is the energy-delay product.
+    """
+
+    type_name: ClassVar[str] = "pareto"
+    searcher: ClassVar[str] = "nsga2"
+
+    objectives: tuple[Objective, ...] = attrs.field(validator=_several)
+    """Names of objectives, their tables, or expressions: `["energy", "cycles"]`."""
+    scalar: Objective | None = None
+    """The objective by which progress and the best design are told; absent: the product of all values."""
+
+    @classmethod
+    def from_text(cls, text: str) -> Mapping[str, Any] | None:
+        """Objectives with commas between them."""
+        return {"objectives": split(text)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for objective in self.objectives for name in objective.names)
+
+    def values(self, evaluation: Evaluation) -> Array:
+        return np.concatenate([objective.values(evaluation) for objective in self.objectives], axis=1)
+
+    def score(self, evaluation: Evaluation) -> Array:
+        if self.scalar is not None:
+            return self.scalar.score(evaluation)
+        return reduce(np.multiply, self.values(evaluation).T)

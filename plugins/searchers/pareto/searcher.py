@@ -1,0 +1,159 @@
+"""NSGA-II (Deb et al. 2002) with the moves and repairs that the segments of a space offer.
+
+Beyond the textbook: half of the parents are good in one direction of the trade-off (the score, or a random weighted sum
+of logarithms), which pushes harder than ranks do; the single-gene neighbourhoods of designs on the front are swept when
+generations find nothing more; and a population that has come to rest starts afresh.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Array, Context, Proposals, Scored, Searcher, Selection
+from sparsemap.searching.front import Front, crowding, scaled
+
+from ..moves import Moves, Seen, cross, neighbourhood
+from .selection import Nsga2, values_of
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
+    from sparsemap.searching.driver import Budget
+
+DIRECTIONS = 16
+"""Directions per generation."""
+BY_SCORE = 4
+"""How many of them are the score itself; the others are random."""
+ALONE = 0.2
+"""Chance that a direction is one objective alone."""
+
+
+@attrs.frozen(kw_only=True)
+class Nsga2Search(Searcher):
+    """Evolution towards a front of trade-offs, with structured moves, repair, sweeps around the front and restarts."""
+
+    type_name: ClassVar[str] = "nsga2"
+    takes_migrants: ClassVar[bool] = True
+
+    population: int = attrs.field(default=128, validator=attrs.validators.ge(4))
+    """Survivors per generation."""
+    offspring: int = attrs.field(default=256, validator=attrs.validators.ge(1))
+    """Designs proposed per generation."""
+    sample: float = attrs.field(default=0.1, validator=[attrs.validators.gt(0.0), attrs.validators.lt(1.0)])
+    """Share of the budget for the first random sample, at most ten populations."""
+    crossover: float = attrs.field(default=0.3, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    """Share of the children with two parents."""
+    directed: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    """Share of the parents that are picked because they are good in one direction."""
+    greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
+    """How strongly: a parent's place in its direction is drawn as u ** greed."""
+    patience: int = attrs.field(default=4, validator=attrs.validators.ge(1))
+    """Generations without a new design on the front before sweeps, and sweeps without one before a restart."""
+    selection: Selection = attrs.field(factory=Nsga2)
+    """What picks the other parents, and the survivors."""
+
+    def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
+        if len(space) == 0:
+            yield np.zeros((1, 0), dtype=np.int64)
+            return
+        size = max(8, min(self.population, budget.total // 20))
+        offspring = max(8, min(self.offspring, budget.total // 10))
+        moves, known = Moves(space), Seen()
+        best: Scored | None = None
+        while True:
+            parents = yield from self._sampled(space, budget, rng, size, known)
+            if best is not None and rng.random() < 0.5:
+                parents = self.selection.survive(best, parents, size)
+            front = front_of(parents)
+            swept: set[bytes] = set()
+            quiet = 0
+            while quiet < 2 * self.patience:
+                around = unswept(space, front, swept, known) if quiet >= self.patience else None
+                if around is not None:
+                    scored: Scored = yield around
+                    parents = self.selection.survive(parents, scored, size)
+                else:
+                    children, used = self._children(parents, offspring, moves, Context(space, rng, budget.progress))
+                    fresh = known.new(children)
+                    if fresh.size < offspring // 8:
+                        break  # converged: nearly everything within reach has been seen
+                    scored = yield children[fresh]
+                    parents = self.selection.survive(parents, scored, size)
+                    moves.learn(used[fresh[: len(scored)]], among(scored, parents.take(slice(size // 2))))
+                quiet = 0 if front.add(scored.genomes, values_of(scored), scored.scores[:, None]) else quiet + 1
+            best = parents if best is None else self.selection.survive(best, parents, size)
+
+    def _sampled(self, space: Space, budget: Budget, rng: np.random.Generator, size: int, known: Seen) -> Proposals:
+        """The first population of a (re)start: the best of a repaired random sample."""
+        count = int(min(max(self.sample * budget.total, 4 * size), 10 * size, max(budget.left, 1)))
+        found: Scored | None = None
+        while found is None or not np.isfinite(found.scores).any():
+            genomes = space.repair(space.guess(count, rng), rng)
+            fresh = known.new(genomes)
+            scored: Scored = yield genomes[fresh] if fresh.size else genomes[:1]
+            found = self.selection.survive(scored.take(slice(0)) if found is None else found, scored, size)
+        return found
+
+    def _children(self, parents: Scored, count: int, moves: Moves, context: Context) -> tuple[Array, Array]:
+        """Children (count, G), and the segment of the first move of each (count,)."""
+        space, rng = context.space, context.rng
+        pairs = self.selection.pick(parents, count, context)
+        aimed = round(self.directed * count)
+        pairs[:aimed] = self._directed(parents, aimed, rng)
+        children = pairs[:, 0].copy()
+        mixed = np.flatnonzero(rng.random(count) < self.crossover)
+        if mixed.size:
+            children[mixed] = cross(space, children[mixed], pairs[mixed, 1], rng)
+        children, used = moves.vary(children, rng)
+        return space.repair(children, rng), used
+
+    def _directed(self, parents: Scored, count: int, rng: np.random.Generator) -> Array:
+        """Mating pairs (count, 2, G), both parents good in the same direction."""
+        alive = parents.take(np.isfinite(parents.scores))
+        values = scaled(values_of(alive))
+        values = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-9)
+        objectives = values.shape[1]
+        weights = rng.dirichlet(np.ones(objectives), size=DIRECTIONS)
+        alone = rng.random(DIRECTIONS) < ALONE
+        weights[alone] = np.eye(objectives)[rng.integers(0, objectives, size=int(alone.sum()))]
+        aims = values @ weights.T
+        aims[:, :BY_SCORE] = alive.scores[:, None]
+        order = np.argsort(aims, axis=0, kind="stable")
+        places = (len(alive) * rng.random((count, 2)) ** self.greed).astype(np.int64)
+        return alive.genomes[order[places, rng.integers(0, DIRECTIONS, size=count)[:, None]]]
+
+
+def front_of(scored: Scored) -> Front:
+    """The front of a population."""
+    front = Front(max(len(scored), 1))
+    front.add(scored.genomes, values_of(scored), scored.scores[:, None])
+    return front
+
+
+def unswept(space: Space, front: Front, swept: set[bytes], known: Seen) -> Array | None:
+    """New neighbours of the design on the front with the most room around it that is not in `swept`; None: all are.
+
+    The ends of the front and the design with the best score come first.
+    """
+    if front.genomes is None:
+        return None
+    room = crowding(front.values)
+    room[np.argmin(front.numbers[:, 0])] = np.inf
+    for row in np.argsort(-room, kind="stable"):
+        genome = front.genomes[row]
+        if genome.tobytes() in swept:
+            continue
+        swept.add(genome.tobytes())
+        around = neighbourhood(space, genome)
+        around = around[known.new(around)]
+        if len(around):
+            return around
+    return None
+
+
+def among(scored: Scored, survivors: Scored) -> Array:
+    """(n,) bool, which of these designs are among the survivors."""
+    kept = {genome.tobytes() for genome in survivors.genomes}
+    return np.array([genome.tobytes() in kept for genome in scored.genomes], dtype=bool)

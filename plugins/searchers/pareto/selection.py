@@ -1,0 +1,58 @@
+"""Selection by non-dominated sorting (NSGA-II; Deb, Pratap, Agarwal, Meyarivan, IEEE Trans. Evol. Comp. 2002)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Array, Context, Scored, Selection
+from sparsemap.searching.front import crowding, ranks
+
+
+@attrs.frozen(kw_only=True)
+class Nsga2(Selection):
+    """Better ranks mate and survive first and, within a rank, designs with more room around them.
+
+    With a single objective this is a tournament by score and survival of the best.
+    """
+
+    type_name: ClassVar[str] = "nsga2"
+
+    tournament: int = attrs.field(default=2, validator=attrs.validators.ge(1))
+    """How many designs compete to be a parent."""
+
+    def pick(self, parents: Scored, count: int, context: Context) -> Array:
+        place = np.empty(len(parents), dtype=np.int64)
+        place[best_first(values_of(parents))] = np.arange(len(parents))
+        drawn = context.rng.integers(0, len(parents), size=(count, 2, self.tournament))
+        winners = np.take_along_axis(drawn, place[drawn].argmin(axis=2)[:, :, None], axis=2)[:, :, 0]
+        return parents.genomes[winners]
+
+    def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
+        """The best `size` of both, best first; a design whose values another one has comes after all others."""
+        pool = Scored.join([parents, children])
+        values = values_of(pool)
+        first = np.unique(values, axis=0, return_index=True)[1]
+        repeated = np.ones(len(pool), dtype=bool)
+        repeated[first] = False
+        first.sort()
+        order = np.concatenate([first[best_first(values[first], size)], np.flatnonzero(repeated)])
+        return pool.take(order[:size])
+
+
+def values_of(scored: Scored) -> Array:
+    """(n, M) values; of a single objective the scores."""
+    return scored.scores[:, None] if scored.values is None else scored.values
+
+
+def best_first(values: Array, enough: int | None = None) -> Array:
+    """Rows of `values` (n, M) in order: by rank, then the least crowded first; exact for the first `enough` only."""
+    rank = ranks(values, enough)
+    distance = np.zeros(len(values))
+    for front in range(int(rank.max(initial=-1)) + 1):
+        rows = np.flatnonzero(rank == front)
+        if np.isfinite(values[rows]).all():
+            distance[rows] = crowding(values[rows])
+    return np.lexsort([-distance, rank])

@@ -1,0 +1,141 @@
+"""What `sparsemap check` looks at: a spec file, and whatever follows from it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..errors import Problem, SpecError, unknown
+from ..pieces.registry import Registry
+from ..problem import design_file
+from ..problem.load import make_problem, objective_of, piece_of
+from ..problem.problem import Problem as SearchProblem
+from ..study.study import names_file, placed
+
+
+def check_table(table: Mapping[str, Any], registry: Registry, file: str, path: Path) -> list[Problem]:
+    """Everything that is wrong with the table of a spec file, none twice."""
+    problems: dict[Problem, None] = {}
+
+    def attempt(work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except SpecError as error:
+            problems.update(dict.fromkeys(error.problems))
+            return None
+
+    kind = table.get("kind")
+    if kind == design_file.KIND:
+        attempt(lambda: design_file.structure(table, registry, file))
+        return list(problems)
+    if not isinstance(kind, str) or not kind:
+        expected = f"expected one of {', '.join(registry.kinds())}"
+        return [Problem(file, "kind", f"missing; {expected}" if kind is None else f"{expected}, found {kind!r}")]
+    if kind not in registry.kinds():
+        return [Problem(file, "kind", unknown("kind", kind, registry.kinds()))]
+    if not isinstance(table.get("name"), str) or not table["name"]:
+        found = f"expected text, found {table['name']!r}" if "name" in table else "missing; expected text"
+        problems[Problem(file, "name", found)] = None
+    own = {key: value for key, value in table.items() if key != "override"}
+    named = {**own, "name": own["name"] if isinstance(own.get("name"), str) else path.stem}
+    piece = attempt(lambda: registry.build(kind, named, file))
+    if piece is not None and kind in _DEEPER:
+        _DEEPER[kind](piece, registry, file, path, attempt)
+    return list(problems)
+
+
+Attempt = Callable[[Callable[[], Any]], Any]
+
+
+def _workload(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
+    problem = _partly(registry, file, workload=piece)
+    attempt(lambda: problem.loops)
+
+
+def _hardware(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
+    plain = {"class": next(iter(registry.names("memory-level")), "")}
+    for index in range(len(piece.levels)):  # one level at a time, so that each can tell what is wrong with it
+        others = [{**plain, "name": f"level {other}"} for other in range(len(piece.levels))]
+        others[index] = piece.levels[index]
+        alone = _partly(registry, file, hardware=attrs.evolve(piece, levels=tuple(others)))
+        attempt(partial(getattr, alone, "levels"))
+    problem = _partly(registry, file, hardware=piece)
+    levels = attempt(lambda: problem.levels) or ()
+    if attempt(lambda: problem.technology) is None:
+        return
+    for level in levels:
+        for action in ("read", "write", "metadata_read", "metadata_write"):
+            attempt(partial(problem.energy_pj, level.index, action))
+    attempt(partial(problem.mac_pj, "compute"))
+
+
+def _partly(registry: Registry, file: str, **parts: Any) -> SearchProblem:
+    """A problem of which only some parts are asked for."""
+    missing: Any = None
+    return SearchProblem(
+        workload=parts.get("workload", missing),
+        hardware=parts.get("hardware", missing),
+        space_spec=missing,
+        cost_model=missing,
+        objective=missing,
+        registry=registry,
+        files=dict.fromkeys(("workload", "hardware", "space"), file),
+    )
+
+
+def _space(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
+    """A space is checked on some workload and hardware; which values a `fixed` segment may have depends on the two."""
+    some = [registry.names(kind) for kind in ("workload", "hardware")]
+    if not all(some):
+        return
+    problem = attempt(lambda: make_problem(registry, some[0][0], some[1][0], piece, "edp", "analytic"))
+    if problem is not None:
+        problem.files = {**problem.files, "space": file}
+        segments = attempt(lambda: problem.space.segments)
+        if segments is not None and all(type(segment).type_name != "fixed" for segment in segments.values()):
+            attempt(lambda: problem.space.candidates)
+            attempt(lambda: len(problem.space))
+
+
+def _study(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
+    def named(kind: str, value: Any, where: str) -> None:
+        def build() -> None:
+            try:
+                found = placed(value, path.parent) if names_file(kind, value) else value
+                if kind == "objective":
+                    objective_of(registry, found, file)
+                else:
+                    piece_of(registry, kind, found, file)
+            except SpecError as error:
+                raise SpecError(
+                    problem if problem.file else Problem(file, where, problem.message) for problem in error.problems
+                ) from None
+
+        attempt(build)
+
+    for kind, key in (("workload", "workloads"), ("hardware", "hardware"), ("searcher", "searchers")):
+        for index, value in enumerate(getattr(piece, key)):
+            named(kind, value, f"{key}[{index}]")
+    for kind, key in (("space", "space"), ("objective", "objective"), ("cost-model", "cost_model")):
+        named(kind, getattr(piece, key), key)
+    for searcher, value in piece.spaces.items():
+        named("space", value, f"spaces.{searcher}")
+        if searcher not in piece.searchers:
+            text = unknown("searcher of this study", searcher, piece.searchers)
+            attempt(partial(_fail, Problem(file, f"spaces.{searcher}", text)))
+
+
+def _fail(problem: Problem) -> None:
+    raise SpecError([problem])
+
+
+_DEEPER: dict[str, Callable[[Any, Registry, str, Path, Attempt], None]] = {
+    "workload": _workload,
+    "hardware": _hardware,
+    "space": _space,
+    "study": _study,
+}

@@ -1,0 +1,171 @@
+"""What `sparsemap describe` says of a piece: its class, its fields with their meaning, and where it comes from.
+
+The meaning of a field is the text that stands below it in the class.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import attrs
+
+from ..errors import SpecError, unknown
+from ..pieces.registry import RESERVED, Registry
+
+HEADER = ("name", "description", "source")
+
+
+@attrs.frozen
+class FieldText:
+    """A key of a spec: its value, whether the spec sets it, and what it is for."""
+
+    key: str
+    value: Any
+    state: str
+    """"set", "default" or "required"."""
+    doc: str
+
+
+@attrs.frozen
+class Description:
+    kind: str
+    name: str
+    type_name: str
+    description: str
+    about_type: str
+    source: str
+    origin: Mapping[str, str]
+    fields: tuple[FieldText, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return attrs.asdict(self)
+
+    def text(self, width: int = 100) -> str:
+        """For people; what the spec sets comes before what it leaves at its default."""
+        title = f"{self.kind} {self.name}" + (f"   (type {self.type_name})" if self.type_name != self.name else "")
+        lines = [title]
+        for text in dict.fromkeys((self.description, self.about_type)):
+            lines += textwrap.wrap(text, width)
+        lines.append("")
+        where = " ".join(part for part in ("plugin", self.origin["plugin"], self.origin["version"]) if part)
+        lines += [f"from    {where}, {self.origin['file']}".rstrip(", ")]
+        if self.source:
+            lines += textwrap.wrap(f"source  {self.source}", width, subsequent_indent=" " * 8)
+        for state, heading in (("required", "required"), ("set", "set"), ("default", "by default")):
+            found = [field for field in self.fields if field.state == state]
+            if found:
+                lines += ["", heading]
+            for field in found:
+                value = "" if state == "required" else f" = {toml_text(field.value, 4)}"
+                lines.append(f"  {field.key}{value}")
+                lines += textwrap.wrap(field.doc, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        return "\n".join(lines) + "\n"
+
+
+def described(registry: Registry, kind: str, name: str) -> Description:
+    """The piece of a kind, or the type if there is no such piece; SpecError with the nearest name otherwise."""
+    types, names = registry.types(kind), registry.names(kind)
+    if name in names:
+        table, origin = registry.spec(kind, name), registry.origin(kind, name)
+    elif name in types:
+        table, origin = {"type": name}, registry.type_origin(kind, name)
+    else:
+        raise SpecError.at("", "", unknown(kind, name, [*names, *types]))
+    cls = types[table["type"]]
+    docs, fields = field_docs(cls), []
+    for field in attrs.fields(cls):
+        key = (field.alias or field.name).removesuffix("_")
+        if not field.init or key in HEADER:
+            continue
+        doc = docs.get(field.name, "")
+        if key in table:
+            fields.append(FieldText(key, table[key], "set", doc))
+        elif field.default is attrs.NOTHING:
+            fields.append(FieldText(key, None, "required", doc))
+        else:
+            fields.append(FieldText(key, _default(field), "default", doc))
+    keys = {field.key for field in fields}
+    extra = [key for key in table if key not in keys and key not in (*HEADER, *RESERVED)]
+    fields += [FieldText(key, table[key], "set", "") for key in extra]
+    return Description(
+        kind=kind,
+        name=name,
+        type_name=table["type"],
+        description=str(table.get("description", "")),
+        about_type=paragraph(cls),
+        source=str(table.get("source", "")),
+        origin={"plugin": origin.plugin, "version": origin.version, "file": origin.file},
+        fields=tuple(fields),
+    )
+
+
+def _default(field: attrs.Attribute[Any]) -> Any:
+    """The default in the words of a spec."""
+    default: Any = field.default
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        default = default.factory() if not default.takes_self else "(depends on other fields)"
+    if attrs.has(type(default)):
+        from ..spec.toml_io import unstructure
+
+        return unstructure(default) or str(getattr(default, "type_name", ""))
+    return sorted(default) if isinstance(default, set | frozenset) else default
+
+
+def paragraph(cls: type) -> str:
+    """The first paragraph of a class's own docstring on one line; "" if it has none (attrs writes none)."""
+    own = next((base.__doc__ for base in cls.__mro__ if base.__doc__), "") or ""
+    return plain(inspect.cleandoc(own).split("\n\n")[0])
+
+
+def first_sentence(cls: type) -> str:
+    """The first sentence of the class's docstring, without its full stop."""
+    return re.split(r"(?<=[a-z0-9)])\.(?:\s|$)", paragraph(cls), maxsplit=1)[0]
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """The text below each field of a class and of the classes that it derives from."""
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if not attrs.has(base):
+            continue
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        except (OSError, TypeError, SyntaxError):
+            continue
+        body = getattr(tree, "body", [])
+        for field, below in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                text = below.value if isinstance(below, ast.Expr) else None
+                if isinstance(text, ast.Constant):
+                    docs[field.target.id] = plain(str(text.value))
+    return docs
+
+
+def toml_text(value: Any, indent: int = 0) -> str:
+    """A value as it stands in a spec; a list of tables has a line for each."""
+    if value is None:
+        return "(absent)"
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{key} = {toml_text(item)}" for key, item in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    if isinstance(value, list | tuple):
+        items = [toml_text(item) for item in value]
+        if any(isinstance(item, Mapping) for item in value) and len(value) > 1:
+            space = " " * indent
+            return "[\n" + "".join(f"{space}{item},\n" for item in items) + " " * max(indent - 2, 0) + "]"
+        return f"[{', '.join(items)}]"
+    if isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)

@@ -1,0 +1,104 @@
+"""What all verbs share: the group with the verbs of plugins, error messages without traceback, and `--plugin-dir`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import SparseMapError, unknown
+
+if TYPE_CHECKING:
+    from ..pieces.registry import Registry
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
+
+class Verbs(click.Group):
+    """The verbs, with those of plugins: loaded when a verb is not built in, or to list them all."""
+
+    _with_plugins = False
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            self._add_plugin_verbs()
+            found = super().get_command(ctx, cmd_name)
+        return found
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        try:
+            self._add_plugin_verbs()
+        except SparseMapError as error:
+            click.echo(f"verbs of plugins are not listed: {error}", err=True)
+        return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            ctx.fail(unknown("command", args[0], self.commands))
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SparseMapError as error:
+            click.secho(f"{error}", err=True, fg="red")
+            ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+    def _add_plugin_verbs(self) -> None:
+        if self._with_plugins:
+            return
+        self._with_plugins = True
+        if _others_installed():
+            from ..pieces.loading import load
+
+            registry = load()
+            if registry.hook is not None:
+                registry.hook.register_commands(cli=self)
+        else:  # all plugins take several times as long to load as the few that add verbs
+            for plugin in _built_in_with_verbs():
+                import_module(plugin).register_commands(self)
+
+
+def _others_installed() -> bool:
+    """Whether there are plugins that are not built in."""
+    from importlib.metadata import entry_points
+
+    return bool(os.environ.get("SPARSEMAP_PLUGIN_DIRS") or entry_points(group="sparsemap"))
+
+
+def _built_in_with_verbs() -> Iterator[str]:
+    """Names of the built-in plugins that implement the hook, by the text of their modules."""
+    spec = find_spec("sparsemap_plugins")
+    disabled = {name.strip() for name in os.environ.get("SPARSEMAP_DISABLE", "").split(",")}
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for file in sorted(Path(folder).glob("*/__init__.py")):
+            if file.parent.name not in disabled and b"register_commands" in file.read_bytes():
+                yield f"sparsemap_plugins.{file.parent.name}"
+
+
+def plugin_dirs(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--plugin-dir`."""
+    return click.option(
+        "plugin_dirs",
+        "--plugin-dir",
+        multiple=True,
+        metavar="DIR",
+        type=click.Path(),
+        help="Folder with plugins; may be given several times. Those in SPARSEMAP_PLUGIN_DIRS are loaded as well.",
+    )(verb)
+
+
+def loaded(plugin_dirs: tuple[str, ...]) -> Registry:
+    from ..pieces.loading import load
+
+    return load(plugin_dirs=plugin_dirs)

@@ -1,0 +1,136 @@
+"""The `sparsemap` command: search is here, the other verbs in `cli_study`, `cli_show` and `cli_pieces`.
+
+Whatever needs plugins is imported in the verb that needs it, so that `--help` stays quick. Reports go to stdout, notes
+and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wrong input, 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import __version__
+from . import pieces as cli_pieces
+from . import show as cli_show
+from . import study as cli_study
+from .group import INTERRUPTED, Verbs, loaded, plugin_dirs
+
+if TYPE_CHECKING:
+    from ..searching.driver import OnPluginError
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="sparsemap", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Finds the mapping and the sparse strategy of a sparse tensor accelerator together.
+
+    Start with:  sparsemap search mm3 cloud
+    """
+
+
+@cli.command()
+@click.argument("workload")
+@click.argument("hardware")
+@click.option(
+    "--objective",
+    default="edp",
+    show_default=True,
+    help='Name, expression such as "energy_pj * cycles**2", or several: pareto:energy,delay.',
+)
+@click.option("--searcher", help="Name or TOML file.  [default: sparsemap; nsga2 for several objectives]")
+@click.option("--space", default="paper", show_default=True, help="Name or TOML file of the design space.")
+@click.option("--cost-model", default="analytic", show_default=True, help="Name or TOML file.")
+@click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option(
+    "--backend",
+    default="numpy",
+    show_default=True,
+    metavar="NAME[:DEVICE]",
+    help="Array library that evaluates designs: numpy, torch, cupy or jax; torch:cuda:1 is torch on the second GPU.",
+)
+@plugin_dirs
+@click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
+@click.option("--overwrite", is_flag=True, help="Discard a search in DIR that was stopped, do not go on with it.")
+@click.option(
+    "--on-plugin-error",
+    default="stop",
+    show_default=True,
+    type=click.Choice(["stop", "continue"]),
+    help="When a cost model or format breaks its contract: end the search, or go on without the designs concerned.",
+)
+@click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
+def search(
+    workload: str,
+    hardware: str,
+    objective: str,
+    searcher: str | None,
+    space: str,
+    cost_model: str,
+    budget: int,
+    seed: int,
+    backend: str,
+    plugin_dirs: tuple[str, ...],
+    out: str | None,
+    overwrite: bool,
+    on_plugin_error: OnPluginError,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Search a design for WORKLOAD on HARDWARE.
+
+    Both are names (see `sparsemap list workload`) or TOML files. Ctrl-C ends the search and keeps the best design so
+    far. With --out the same command goes on with a search that was stopped, by whatever, and ends with the same result.
+    """
+    from ..problem.load import load_problem
+    from ..searching.driver import SearchFailed, SearchStopped
+    from ..searching.driver import search as run_search
+    from ..searching.folder import search_into, unfinished
+    from . import output as cli_output
+
+    problem = load_problem(
+        workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs), backend=backend
+    )
+    try:
+        with cli_output.search_progress(budget, quiet) as progress:
+            if out:
+                if unfinished(out) and not (overwrite or quiet):
+                    cli_output.say(f"going on with the search in {out} that was stopped")
+                result = search_into(out, problem, budget, seed, searcher, progress, overwrite, on_plugin_error)
+            else:
+                result = run_search(problem, budget, seed, searcher, progress, on_plugin_error=on_plugin_error)
+    except (SearchFailed, SearchStopped) as error:
+        if error.result is not None and error.result.best is not None:
+            cli_output.say(f"best so far, {cli_show.one_line(error.result)}")
+        raise
+    if result.interrupted:
+        advice = "; the same command goes on from there" if out else ""
+        cli_output.say(f"interrupted after {result.evaluations:,} of {budget:,} designs{advice}", "yellow")
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), indent=2))
+    elif result.best is None:
+        cli_output.say(cli_show.nothing_valid(result, problem))
+    elif quiet:
+        click.echo(cli_show.one_line(result))
+    else:
+        text = cli_output.report(result, problem, "summary", width=cli_output.width())
+        cli_output.show(text or cli_show.one_line(result))
+    plots = cli_output.front_plots(result, problem, out) if out else []
+    if out and not quiet:
+        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *plots])} to {out}")
+    if result.interrupted:
+        raise SystemExit(INTERRUPTED)
+    if result.best is None:
+        raise SystemExit(1)
+
+
+for _verb in (cli_study.run, cli_study.compare, cli_show.evaluate, cli_show.show, cli_show.export, *cli_pieces.VERBS):
+    cli.add_command(_verb)
+
+
+def main() -> None:
+    """The entry point of the `sparsemap` command."""
+    cli.main(prog_name="sparsemap")

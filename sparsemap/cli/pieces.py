@@ -1,0 +1,157 @@
+"""Verbs about pieces and the plugins they come from: list, describe, check, plugins."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import SpecError
+from .group import loaded, plugin_dirs
+
+if TYPE_CHECKING:
+    from ..errors import Problem
+    from ..pieces.registry import Registry
+
+json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")
+
+
+@click.command("list")
+@click.argument("kind", required=False)
+@plugin_dirs
+@json_option
+def list_(kind: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+    """List what there is of KIND, or the kinds.
+
+    KIND is one such as workload, hardware, format or searcher.
+    """
+    from . import output as cli_output
+    from .describe import first_sentence
+
+    registry = loaded(plugin_dirs)
+    if kind is None:
+        kinds = {name: len(registry.names(name)) for name in registry.kinds()}
+        if as_json:
+            click.echo(json.dumps(kinds, indent=2))
+        else:
+            click.echo(cli_output.table([["kind", "pieces"], *([name, str(count)] for name, count in kinds.items())]))
+        return
+    kind = kind if kind in registry.kinds() else _singular(kind, registry)
+    rows = [[name, _one_line_about(registry, kind, name)] for name in _natural(registry.names(kind))]
+    if as_json:
+        click.echo(json.dumps(dict(rows), indent=2))
+    elif rows:
+        click.echo(cli_output.table(rows))
+    types = [
+        [name, first_sentence(cls)] for name, cls in registry.types(kind).items() if name not in registry.names(kind)
+    ]
+    if types and not as_json:
+        click.echo(("\n" if rows else "") + "types, which a spec gives their fields\n" + cli_output.table(types))
+
+
+def _singular(kind: str, registry: Registry) -> str:
+    """`workloads` is taken for `workload`."""
+    return kind[:-1] if kind.endswith("s") and kind[:-1] in registry.kinds() else kind
+
+
+def _natural(names: Iterable[str]) -> list[str]:
+    """mm2 before mm10."""
+    return sorted(names, key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)])
+
+
+def _one_line_about(registry: Registry, kind: str, name: str) -> str:
+    """The description of a piece, or the first line of its class's."""
+    from .describe import first_sentence
+
+    table = registry.spec(kind, name)
+    own = table.get("description")
+    return str(own) if own else first_sentence(registry.types(kind)[table["type"]])
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("name")
+@plugin_dirs
+@json_option
+def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+    """Describe the piece NAME of KIND.
+
+    Says what its fields are, what they are for, and where the piece comes from. NAME may also be a type.
+    """
+    from . import output as cli_output
+    from .describe import described
+
+    registry = loaded(plugin_dirs)
+    found = described(registry, kind if kind in registry.kinds() else _singular(kind, registry), name)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+        return
+    click.echo(found.text(cli_output.width()), nl=False)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
+@plugin_dirs
+def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
+    """Check spec files of any kind.
+
+    FILE may be a folder of them. All problems are told at once.
+    """
+    registry = loaded(plugin_dirs)
+    wrong = 0
+    for file in _files(files):
+        problems = check_file(file, registry)
+        wrong += bool(problems)
+        for problem in problems:
+            click.secho(str(problem), err=True, fg="red")
+        if not problems:
+            click.echo(f"{file}: fine")
+    if wrong:
+        raise SystemExit(1)
+
+
+def _files(given: tuple[str, ...]) -> list[str]:
+    """The files given, and the TOML files in folders given."""
+    found: list[str] = []
+    for text in given:
+        below = sorted(str(path) for path in Path(text).rglob("*.toml")) if Path(text).is_dir() else [text]
+        if not below:
+            raise click.UsageError(f"no TOML file in folder '{text}'")
+        found += below
+    return found
+
+
+def check_file(file: str, registry: Registry) -> list[Problem]:
+    """Everything that is wrong with a spec file; goes as deep as can be said without other files."""
+    from ..spec import toml_io
+    from .check import check_table
+
+    try:
+        return check_table(toml_io.read(file), registry, toml_io.shown(file), Path(file))
+    except SpecError as error:
+        return list(error.problems)
+
+
+@click.command()
+@plugin_dirs
+@json_option
+def plugins(plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+    """List the plugins and the hooks that they use."""
+    from . import output as cli_output
+
+    found: list[dict[str, Any]] = [
+        {"name": plugin.name, "version": plugin.version, "file": plugin.file, "hooks": list(plugin.hooks)}
+        for plugin in loaded(plugin_dirs).plugins
+    ]
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    rows = [[row["name"], row["version"] or "-", ", ".join(row["hooks"]) or "specs only", row["file"]] for row in found]
+    click.echo(cli_output.table([["plugin", "version", "hooks", "file"], *rows]))
+
+
+VERBS = (list_, describe, check, plugins)

@@ -1,0 +1,133 @@
+"""The verbs about many searches: run the cells of a study, and compare its searchers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .group import INTERRUPTED, loaded, plugin_dirs
+
+if TYPE_CHECKING:
+    from ..study.study import Outcome
+
+
+def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """What the verbs have in common."""
+    for option in (
+        click.option("--quiet", "-q", is_flag=True, help="No progress and no table; problems are still told."),
+        click.option("as_json", "--json", is_flag=True, help="Print the table as JSON."),
+        plugin_dirs,
+        click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for the results."),
+        click.option(
+            "--cluster", default="", metavar="dask://HOST:PORT", help="Run the cells on the workers of a Dask cluster."
+        ),
+        click.option("--jobs", "-j", default=1, show_default=True, type=click.IntRange(min=1), help="Cells at a time."),
+        click.argument("study"),
+    ):
+        verb = option(verb)
+    return verb
+
+
+@click.command()
+@_study_options
+def run(
+    study: str, jobs: int, cluster: str, out: str | None, plugin_dirs: tuple[str, ...], as_json: bool, quiet: bool
+) -> None:
+    """Run all cells of the study in a TOML file.
+
+    A cell is a workload on a hardware with a searcher and a seed.
+
+    A study that was interrupted or killed goes on where it stopped: finished cells are not run again unless the study
+    changes them. Results do not depend on --jobs or --cluster.
+    """
+    from ..study import study as parallel
+
+    outcomes, folder = _outcomes(study, jobs, cluster, out, plugin_dirs, quiet)
+    rows = [outcome.row for outcome in outcomes]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    elif not quiet:
+        click.echo(parallel.markdown_text(rows), nl=False)
+    _tell(outcomes, folder, parallel.TABLE_FILES, quiet)
+
+
+@click.command()
+@_study_options
+@click.option("--reference", default="", metavar="NAME", help="The searcher that the others are divided by.")
+def compare(
+    study: str,
+    jobs: int,
+    cluster: str,
+    out: str | None,
+    plugin_dirs: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    reference: str,
+) -> None:
+    """Run a study and compare its searchers.
+
+    Tells the EDP of every searcher, its ratio to that of the reference (by default sparsemap, or else the study's first
+    searcher) on the same workload, hardware and seed, and the means of the ratios per hardware. A study that was run
+    before, or stopped, goes on.
+    """
+    from ..study import comparison
+    from ..study import study as parallel
+
+    piece, base = _study(study, plugin_dirs)
+    labels = list(dict.fromkeys(cell.searcher for cell in parallel.cells_of(piece, Path("."), base)))
+    comparison.checked_reference(labels, reference)
+    outcomes, folder = _outcomes(study, jobs, cluster, out, plugin_dirs, quiet)
+    found = comparison.compare(outcomes, reference)
+    found.write(parallel.folder_of(piece, out or ""))
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    elif not quiet:
+        click.echo(found.markdown(), nl=False)
+    _tell(outcomes, folder, parallel.COMPARISON_FILES, quiet)
+
+
+def _study(study: str, plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
+    """A study, and the folder that its paths are relative to."""
+    from ..pieces.registry import is_path
+
+    return loaded(plugin_dirs).resolve("study", study), Path(study).parent if is_path(study) else Path(".")
+
+
+def _outcomes(
+    study: str, jobs: int, cluster: str, out: str | None, plugin_dirs: tuple[str, ...], quiet: bool
+) -> tuple[list[Outcome], str]:
+    """Runs a study with progress; what came out, and the folder in which it is."""
+    from ..study import study as parallel
+    from . import output as cli_output
+
+    piece, base = _study(study, plugin_dirs)
+    if not (out or piece.out):
+        raise click.UsageError(f"study '{piece.name}' does not say where its results go; give --out DIR")
+    if cluster and jobs > 1:
+        raise click.UsageError("--jobs is for this machine; with --cluster the cluster's workers decide")
+    folder = out or piece.out
+    cells = parallel.cells_of(piece, parallel.folder_of(piece, out or ""), base)
+    try:
+        with cli_output.study_progress(quiet, lambda: parallel.running(cells)) as progress:
+            outcomes = parallel.run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster)
+    except KeyboardInterrupt:
+        cli_output.say(f"interrupted; finished cells are in {folder}, run the study again to go on", "yellow")
+        raise SystemExit(INTERRUPTED) from None
+    return outcomes, folder
+
+
+def _tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: bool) -> None:
+    """How the cells ended and where the tables are; ends with an error if cells failed."""
+    from . import output as cli_output
+
+    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed")}
+    if not quiet:
+        kept = f", {counts['kept']} kept from earlier" if counts["kept"] else ""
+        cli_output.say(f"{len(outcomes)} cells{kept}; {' and '.join(files)} are in {folder}")
+    if counts["failed"]:
+        cli_output.say(f"{counts['failed']} of {len(outcomes)} cells failed", "red")
+        raise SystemExit(2)

@@ -1,0 +1,49 @@
+"""The contract class of every kind of piece, with array shapes and units.
+
+A *piece* is a frozen attrs object of one kind, built from a TOML spec. A plugin derives a class from a contract here, gives
+it a `type_name`, and returns it from the hook of its kind; the class's attrs fields are the keys that a spec may set.
+
+Axes used throughout: `B` batch of designs, `G` genes, `L` mapping levels, `D` dimensions, `T` tensors, `R` format slots,
+`S` storage levels (outermost first), `A` skip/gate places. Inside decode and evaluation the batch is the last axis, so
+that every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first.
+"""
+
+from .base import Array, Piece
+from .cost import CostModel, Objective
+from .genome import Genes, Segment, neighbours
+from .hardware import MemoryLevel, Technology
+from .report import Exporter
+from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
+from .sparsity import Fiber, Filter, Format, Mechanism, Units
+from .workload import DensityModel, Loops, Occupancy, Tensor, Workload
+
+__all__ = [
+    "Array",
+    "Context",
+    "CostModel",
+    "Crossover",
+    "DensityModel",
+    "Exporter",
+    "Fiber",
+    "Filter",
+    "Format",
+    "Genes",
+    "Init",
+    "Loops",
+    "Mechanism",
+    "MemoryLevel",
+    "Mutation",
+    "Objective",
+    "Occupancy",
+    "Piece",
+    "Proposals",
+    "Scored",
+    "Searcher",
+    "Segment",
+    "Selection",
+    "Technology",
+    "Tensor",
+    "Units",
+    "Workload",
+    "neighbours",
+]

@@ -1,0 +1,69 @@
+"""What a design costs, and what a search minimises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from .base import Array, Piece
+
+if TYPE_CHECKING:
+    from ...problem.designs import Designs
+    from ...problem.evaluation import Evaluation
+    from ...problem.problem import Problem
+
+
+@attrs.frozen(kw_only=True)
+class CostModel(Piece):
+    """Energy, cycles and reasons of a batch of designs."""
+
+    kind: ClassVar[str] = "cost-model"
+    default_type: ClassVar[str] = "analytic"
+    needs: ClassVar[tuple[str, ...]] = ()
+    """The columns of `Designs` that evaluate reads."""
+    any_backend: ClassVar[bool] = False
+    """Whether `evaluate` takes columns of any library in `sparsemap.backend`; what it returns is NumPy's anyway."""
+
+    def reasons(self, problem: Problem) -> tuple[str, ...]:
+        """Names of the reasons for which a design can be invalid; bit i of `Evaluation.reasons` is reason i. At most 64."""
+        raise NotImplementedError
+
+    def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
+        """Evaluates all designs; `detail` asks for traffic, metadata and energies by level and tensor."""
+        raise NotImplementedError
+
+    def lower_bound(self, problem: Problem) -> Evaluation | None:
+        """An evaluation (B = 1) that no design of the problem can beat in energy or in cycles; None: not known."""
+        return None
+
+
+@attrs.frozen(kw_only=True)
+class Objective(Piece):
+    """What a search minimises: one score or, with several `names`, several values whose trade-offs are kept."""
+
+    kind: ClassVar[str] = "objective"
+    default_type: ClassVar[str] = "expression"
+    searcher: ClassVar[str] = "sparsemap"
+    """The searcher used where none is named."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each of the M values is called."""
+        return (self.name or self.type_name,)
+
+    @property
+    def monotone(self) -> bool:
+        """Whether the score never falls when energy or cycles grow: a bound on both is then a bound on the score."""
+        return False
+
+    def score(self, evaluation: Evaluation) -> Array:
+        """(B,) float64, lower is better. Invalid designs are set to infinity by the caller.
+
+        With several values, a single number for progress and for the design called best.
+        """
+        raise NotImplementedError
+
+    def values(self, evaluation: Evaluation) -> Array:
+        """(B, M) float64, each to be minimised; by default the score alone."""
+        return self.score(evaluation)[:, None]

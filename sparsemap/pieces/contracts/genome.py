@@ -1,0 +1,109 @@
+"""Segments of the genome: genes, and how they become columns of designs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from .base import Array, Piece
+
+if TYPE_CHECKING:
+    from ...problem.designs import Designs
+    from ...problem.problem import Problem
+
+
+@attrs.frozen
+class Genes:
+    """The genes of a segment: names, and inclusive bounds (g,) int64."""
+
+    names: tuple[str, ...]
+    low: Array
+    high: Array
+    ordered: bool = True
+    """Whether neighbouring values are similar designs."""
+
+
+def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
+    """One random gene of every genome set to another value, (g, B) -> (g, B); genes with one value stay."""
+    free = np.flatnonzero(np.asarray(bounds.high) > np.asarray(bounds.low))
+    changed = genes.copy()
+    if not free.size:
+        return changed
+    rows = np.arange(genes.shape[1])
+    which = free[rng.integers(0, len(free), size=len(rows))]
+    low, span = np.asarray(bounds.low)[which], (np.asarray(bounds.high) - np.asarray(bounds.low) + 1)[which]
+    shift = 1 + (rng.random(len(rows)) * (span - 1)).astype(np.int64)
+    changed[which, rows] = low + (genes[which, rows] - low + shift) % span
+    return changed
+
+
+@attrs.frozen(kw_only=True)
+class Segment(Piece):
+    """A run of genes with its decoder. Per-problem tables belong in `problem.remember(key, make)`."""
+
+    kind: ClassVar[str] = "segment"
+    provides: ClassVar[tuple[str, ...]] = ()
+    """The columns of `Designs` that decode returns. A property where they depend on the spec."""
+    canonical_needs: ClassVar[tuple[str, ...]] = ()
+    """The columns, of other segments, that `canonical` reads."""
+    any_backend: ClassVar[bool] = False
+    """Whether `decode` takes and returns arrays of any library in `sparsemap.backend`; otherwise it gets NumPy's."""
+
+    def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """Dimension sizes that this encoding can represent, at least as large as the given ones."""
+        return {}
+
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+        """Pieces that genes of this segment choose from, by kind, in gene order (`candidates` names them in specs)."""
+        return {}
+
+    def genes(self, problem: Problem) -> Genes:
+        raise NotImplementedError
+
+    def explain(self, problem: Problem) -> str:
+        """What the genes are, in a few words, for `sparsemap show space`; empty: the names of the genes say it."""
+        return ""
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        """(g, B) int64 -> columns with the batch last."""
+        raise NotImplementedError
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        """The inverse, (g, B) int64; `DesignError` if a design cannot be written in this encoding."""
+        raise NotImplementedError
+
+    def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
+        """A random neighbour of every genome, (g, B) -> (g, B): by default one gene gets another value.
+
+        A segment that knows which changes keep a design sensible offers those instead, such as two factors that swap
+        their levels. The input is not changed.
+        """
+        return neighbours(genes, self.genes(problem), rng)
+
+    def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
+        """Random genomes to start a search with, (g, count): by default uniform ones.
+
+        A segment that knows what good designs look like draws those more often.
+        """
+        bounds = self.genes(problem)
+        shape = (count, len(bounds.names))
+        return rng.integers(bounds.low, bounds.high, size=shape, endpoint=True, dtype=np.int64).T
+
+    def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
+        """Genes changed as little as possible where they are known to make a design invalid, (g, B) -> (g, B).
+
+        `columns` is the decoded genome, batch last; where segments depend on each other, earlier ones are repaired.
+        """
+        return genes
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """One way to write each design, (g, B) -> (g, B): what searches need that must not repeat or miss a design.
+
+        The canonical genes, with `columns` (those of `canonical_needs`), mean the same hardware behaviour as the given
+        ones; they are their own canonical genes; and their first genes stay as they are if the later ones are set to
+        their highest values. The input is not changed. By default every genome counts as a design of its own.
+        """
+        return genes

@@ -1,0 +1,67 @@
+"""Hardware: the types of memory, and the energy of every action."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from .base import Piece
+
+if TYPE_CHECKING:
+    from ...problem.problem import Level
+
+
+@attrs.frozen(kw_only=True)
+class MemoryLevel(Piece):
+    """A type of memory; its fields are the keys of one storage level of a hardware spec, for one instance of it.
+
+    `sparsemap.problem.problem.Level` is the same level with units resolved.
+    """
+
+    kind: ClassVar[str] = "memory-level"
+    default_type: ClassVar[str] = "sram"
+
+    capacity: str | int | None = None
+    """Data capacity, such as "128 KB" or "4096 words"; absent: unlimited."""
+    bandwidth: str | float | None = None
+    """Reads and writes together, such as "32 GB/s" or "4 words/cycle"; absent: unlimited."""
+    read_bandwidth: str | float | None = None
+    write_bandwidth: str | float | None = None
+    fanout: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Instances of the next inner level (or of the compute unit) below one instance. Absent: one, and no spatial loops."""
+    gate_skip: bool = False
+    """Whether this level can skip or gate: it then gets a skip/gate gene."""
+    word_bits: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    metadata_capacity: str | int | None = None
+    """A separate memory for metadata; absent: metadata shares `capacity`; "unlimited": separate and never full."""
+    metadata_width: int = attrs.field(default=32, validator=attrs.validators.ge(1))
+    """Bits of one metadata access."""
+    bypass: tuple[str, ...] = ()
+    """Tensors (by role P, Q, Z or by name) that this level does not store."""
+    energy: Mapping[str, float] = attrs.field(
+        factory=dict, validator=attrs.validators.deep_mapping(value_validator=attrs.validators.ge(0))
+    )
+    """Energies in pJ by action that replace the technology's."""
+
+    def usable_bits(self, capacity_bits: float | None) -> float | None:
+        """Bits that may be resident at once; None: unlimited. A double-buffered memory returns half of its capacity."""
+        return capacity_bits
+
+
+@attrs.frozen(kw_only=True)
+class Technology(Piece):
+    """Energy per action."""
+
+    kind: ClassVar[str] = "technology"
+    default_type: ClassVar[str] = "table"
+
+    def energy_pj(self, level: Level, action: str) -> float:
+        """pJ of one access. `action`: read, write (one word), metadata_read, metadata_write (one metadata access), and
+        gated_/skipped_ with read, fill, update, metadata_read, metadata_fill, metadata_update."""
+        raise NotImplementedError
+
+    def mac_pj(self, bits: int, action: str) -> float:
+        """pJ of one multiply-accumulate; `action`: compute, gated or skipped."""
+        raise NotImplementedError

@@ -1,0 +1,95 @@
+"""The sparse strategy: compression formats of ranks, and skip/gate mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from .base import Array, Piece
+
+if TYPE_CHECKING:
+    from ...problem.problem import Place
+
+
+@attrs.frozen
+class Fiber:
+    """Ranks of tiles as formats see them: 1-D arrays of equal length N, one entry per (rank, occupancy) to be encoded."""
+
+    fibers: Array
+    """Non-empty fibers of the rank in the tile (expected number, given the tile's occupancy)."""
+    length: Array
+    """Positions per fiber."""
+    occupied: Array
+    """Expected non-empty positions of one fiber."""
+    coord_bits: Array
+    """Bits that name a position of the fiber, rounded up to a power of two."""
+    offset_bits: Array
+    """Bits of an offset into the tile below, rounded up to a power of two."""
+    slots: Array
+    """Fibers of the rank, empty ones included."""
+
+
+@attrs.frozen
+class Units:
+    """Metadata of a rank: counts and the bits of one unit. Payloads link a rank to the next; the innermost has none."""
+
+    metadata: Array
+    metadata_bits: Array | float
+    payload: Array | float = 0.0
+    payload_bits: Array | float = 0.0
+
+
+@attrs.frozen(kw_only=True)
+class Format(Piece):
+    """A one-dimensional compression format, chosen per tensor rank. Either method below is enough."""
+
+    kind: ClassVar[str] = "format"
+    default_type: ClassVar[str] = "expression"
+
+    symbol: str = ""
+    """A short name for loop nests, such as "CP"; absent: the initials."""
+    compressed: bool = False
+    """Whether empty positions are left out, so that the data below shrinks with the density."""
+
+    def metadata_bits(self, fiber: Fiber) -> Array:
+        """Metadata bits of the rank, shape (N,)."""
+        raise NotImplementedError
+
+    def units(self, fiber: Fiber) -> Units:
+        """Metadata and payload units, shape (N,). Widths may depend on the shape of the fiber, not on its occupancy."""
+        return Units(metadata=self.metadata_bits(fiber), metadata_bits=1.0)
+
+
+@attrs.frozen
+class Filter:
+    """Accesses of `target` are filtered where the words of every leader are empty. Roles: P, Q (operands), Z (output)."""
+
+    target: str
+    leaders: tuple[str, ...]
+    action: str
+    """"gate": the cycle is spent, the energy is not. "skip": neither is."""
+
+
+@attrs.frozen(kw_only=True)
+class Mechanism(Piece):
+    """A skip/gate mechanism at one place (a storage level or the compute unit)."""
+
+    kind: ClassVar[str] = "mechanism"
+    default_type: ClassVar[str] = "filters"
+
+    def filters(self, place: Place) -> Sequence[Filter]:
+        """What is filtered at this place; at the compute unit only the action counts."""
+        raise NotImplementedError
+
+    def needs_metadata(self, place: Place) -> bool:
+        """Whether each leader must have metadata here (a skipping unit must find the next nonzero)."""
+        return False
+
+    def eliminated(self, place: Place, filter: Filter, empty: Array) -> Array:
+        """Share of the target's accesses removed, shape (B,), given the probability that the leaders' words are empty.
+
+        A mechanism with limited look-ahead returns less than `empty`.
+        """
+        return empty

@@ -1,0 +1,131 @@
+"""Workloads: tensors, loops, and how the nonzeros of a tensor are distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from .base import Array, Piece
+
+
+@attrs.frozen
+class Tensor:
+    """One tensor of an einsum. Rank r is indexed by the sum of coefficient * dimension over `ranks[r]`."""
+
+    name: str
+    ranks: tuple[tuple[tuple[str, int], ...], ...]
+    density: DensityModel
+    output: bool = False
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions that move this tensor (its relevant dimensions)."""
+        return tuple(dict.fromkeys(dim for rank in self.ranks for dim, _ in rank))
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Words per rank of the box that covers `sizes` of every dimension; halos and stride holes are counted."""
+        return tuple(1 + sum(c * (sizes[dim] - 1) for dim, c in rank) for rank in self.ranks)
+
+
+@attrs.frozen
+class Loops:
+    """What a workload means: dimensions with sizes, and tensors (operands first, then the output)."""
+
+    sizes: Mapping[str, int]
+    tensors: tuple[Tensor, ...]
+
+
+class Occupancy:
+    """The occupancy of the tiles of one tensor. `tile` is a tuple of words per rank; k counts nonzeros.
+
+    The tables of a cost model call this once per distinct tile, never once per design.
+    """
+
+    density: float
+    """Nonzeros per word of the whole tensor."""
+    by_shape: bool = False
+    """Whether tiles of the same volume but of different shape differ (banded, actual data)."""
+
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+        """Occupancies k, ascending, shape (K,), and their probabilities, shape (K,); zero probabilities left out."""
+        raise NotImplementedError
+
+    def empty(self, tile: tuple[int, ...]) -> float:
+        """Probability that the tile holds no nonzero."""
+        raise NotImplementedError
+
+    def empty_within(
+        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
+    ) -> Array:
+        """Probability, shape of `k`, that a sub-tile is empty given that its tile holds k nonzeros."""
+        raise NotImplementedError
+
+    def empty_within_many(
+        self, sub_tiles: Array, tiles: Array, k: Array, counts: Array, quirks: frozenset[str] = frozenset()
+    ) -> Array:
+        """`empty_within` of many pairs, (n, ranks) int64; the first `counts[0]` of k are those of the first pair, ..
+
+        May be overridden to be fast; what a pair gets must not depend on the others.
+        """
+        ends = np.cumsum(counts)
+        parts = [
+            self.empty_within(tuple(sub.tolist()), tuple(tile.tolist()), k[end - count : end], quirks)
+            for sub, tile, count, end in zip(sub_tiles, tiles, counts, ends, strict=True)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def grain(self, tile: tuple[int, ...]) -> int:
+        """Where probabilities vary smoothly with k: the distance of possible occupancies, such as 1. 0: no such thing.
+
+        The many k of a large tile may then be represented by few, which need not be possible ones; `distribution` may
+        leave out k at equal steps, the probability of each k being that of its neighbourhood; and there must be
+        `empty_within_real`.
+        """
+        return 0
+
+    def empty_within_real(self, sub_tiles: Array, tiles: Array, k: Array) -> Array:
+        """`empty_within` of (n, ranks) int64 sub-tiles and tiles, each with one real k > 0, (n,); to 1e-12 relative."""
+        raise NotImplementedError
+
+    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
+        """The smallest possible occupancy; `quirks` may ask for what the reference evaluator takes it to be."""
+        return float(self.distribution(tile)[0][0])
+
+    def largest(self, tile: tuple[int, ...]) -> float:
+        """The largest possible occupancy of the tile, what a buffer must be able to hold."""
+        raise NotImplementedError
+
+    def largest_many(self, tiles: Array) -> Array | None:
+        """`largest` of many tiles, given as volumes (n,), where shapes do not matter; None: not known at once."""
+        return None
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """One random tensor of this distribution as a boolean array (True = nonzero) of the tensor's shape."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class DensityModel(Piece):
+    """How the nonzeros of a tensor are distributed."""
+
+    kind: ClassVar[str] = "density"
+    default_type: ClassVar[str] = "uniform"
+
+    def occupancy(self, shape: tuple[int, ...]) -> Occupancy:
+        """The occupancies of a tensor of this shape (words per rank)."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class Workload(Piece):
+    """A workload kind turns its spec into loops."""
+
+    kind: ClassVar[str] = "workload"
+    default_type: ClassVar[str] = "einsum"
+
+    def loops(self, registry: Any) -> Loops:
+        """Dimensions, tensors and index projections; `registry` resolves the names of density models."""
+        raise NotImplementedError

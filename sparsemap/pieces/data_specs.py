@@ -1,0 +1,84 @@
+"""The spec kinds that are data only: hardware, space, study. (Workloads and all other kinds are plugin types.)"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import attrs
+
+from ..spec.structuring import fields, structure_hook
+from .contracts import Piece
+
+Table = Mapping[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class Hardware(Piece):
+    """An accelerator: storage levels from the outermost inwards, then the compute units."""
+
+    kind: ClassVar[str] = "hardware"
+    type_name: ClassVar[str] = "hardware"
+    default_type: ClassVar[str] = "hardware"
+
+    technology: str | Table = "12nm"
+    """Name of a technology spec, or its table."""
+    clock: str = "1 GHz"
+    word_bits: int = attrs.field(default=16, validator=attrs.validators.ge(1))
+    """Bits of one data word at every level that does not say otherwise."""
+    levels: tuple[Table, ...] = attrs.field(validator=[attrs.validators.min_len(1), attrs.validators.max_len(32)])
+    """One table per storage level, outermost first; `class` names a memory type, the other keys are its fields."""
+    compute: Table = attrs.field(factory=dict)
+    """`name` (default "MAC"), `gate_skip`, and `energy` in pJ for compute, gated, skipped."""
+
+
+@attrs.frozen(kw_only=True)
+class SpaceSpec(Piece):
+    """A design space: the segments of the genome, in order. Keys named like a segment hold its table."""
+
+    kind: ClassVar[str] = "space"
+    type_name: ClassVar[str] = "space"
+    default_type: ClassVar[str] = "space"
+
+    segments: tuple[str, ...]
+    tables: Mapping[str, Table] = attrs.field(factory=dict)
+    """Table per segment; in a spec they stand beside `segments`, under the segments' names."""
+
+
+def _fold_tables(spec: Any, cls: type[SpaceSpec]) -> SpaceSpec:
+    """Collects the tables of segments into `tables`."""
+    if not isinstance(spec, Mapping):
+        return fields(cls, spec)
+    known = attrs.fields_dict(cls)
+    tables = {key: value for key, value in spec.items() if key not in known and isinstance(value, Mapping)}
+    if not tables:
+        return fields(cls, spec)
+    rest = {key: value for key, value in spec.items() if key not in tables}
+    return fields(cls, {**rest, "tables": {**rest.get("tables", {}), **tables}})
+
+
+structure_hook(SpaceSpec, _fold_tables)
+
+
+@attrs.frozen(kw_only=True)
+class Study(Piece):
+    """Which cells to run: every workload on every hardware, with every searcher, space and seed."""
+
+    kind: ClassVar[str] = "study"
+    type_name: ClassVar[str] = "study"
+    default_type: ClassVar[str] = "study"
+
+    workloads: tuple[str, ...]
+    hardware: tuple[str, ...]
+    searchers: tuple[str, ...] = ("sparsemap",)
+    space: str | Table = "paper"
+    spaces: Mapping[str, str | Table] = attrs.field(factory=dict)
+    """A space per searcher where they differ, such as a fixed mapping for a baseline."""
+    objective: str | Table = "edp"
+    cost_model: str | Table = "analytic"
+    budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1))
+    seeds: tuple[int, ...] = (0,)
+    on_plugin_error: Literal["stop", "continue"] = "stop"
+    """Whether a search ends when a cost model or format breaks its contract, or goes on without these designs."""
+    out: str = ""
+    """Folder for the results, relative to the working directory; `--out` overrides it."""

@@ -1,0 +1,360 @@
+"""Finds plugins and specs and fills a registry with them.
+
+In this order: the built-in folder `sparsemap_plugins`, scanned like any plugin folder, and the specs in
+`sparsemap_specs`; installed packages with an entry point in the group `sparsemap`; plugin folders that the user names;
+specs that the user names. Whatever is wrong with any of them is collected and raised at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pluggy
+
+from ..errors import PluginError, Problem, SpecError, listed, nearest
+from ..spec import toml_io
+from . import contracts as kinds
+from . import hookspecs
+from .contracts import Piece
+from .data_specs import Hardware, SpaceSpec, Study
+from .registry import Origin, Plugin, Registry
+
+CONTRACTS: dict[str, tuple[type[Piece], ...]] = {
+    "register_formats": (kinds.Format,),
+    "register_mechanisms": (kinds.Mechanism,),
+    "register_memory_levels": (kinds.MemoryLevel,),
+    "register_technologies": (kinds.Technology,),
+    "register_density_models": (kinds.DensityModel,),
+    "register_workload_kinds": (kinds.Workload,),
+    "register_segments": (kinds.Segment,),
+    "register_cost_models": (kinds.CostModel,),
+    "register_objectives": (kinds.Objective,),
+    "register_operators": (kinds.Init, kinds.Crossover, kinds.Mutation, kinds.Selection),
+    "register_searchers": (kinds.Searcher,),
+    "register_exporters": (kinds.Exporter,),
+}
+"""The contracts whose classes a hook may return."""
+
+SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, SpaceSpec, Study)
+"""The kinds that are data only."""
+
+DIRS_VARIABLE = "SPARSEMAP_PLUGIN_DIRS"
+DISABLE_VARIABLE = "SPARSEMAP_DISABLE"
+
+
+def load(
+    plugin_dirs: Iterable[str | os.PathLike[str]] = (),
+    specs: Iterable[str | os.PathLike[str]] = (),
+    env: Mapping[str, str] = os.environ,
+    *,
+    builtin: bool = True,
+) -> Registry:
+    """A registry of the built-in and installed plugins, those in `plugin_dirs`, and the TOML files or folders `specs`.
+
+    `env` may hold SPARSEMAP_PLUGIN_DIRS (folders, separated as in PATH) and SPARSEMAP_DISABLE (plugin names, separated
+    by commas). `builtin=False` leaves out all but what is named here, for tests. Raises PluginError or SpecError with
+    everything that is wrong.
+    """
+    loader = _Loader(frozenset(filter(None, (name.strip() for name in env.get(DISABLE_VARIABLE, "").split(",")))))
+    if builtin:
+        loader.add_builtin()
+        loader.add_installed()
+    for folder in (*plugin_dirs, *filter(None, env.get(DIRS_VARIABLE, "").split(os.pathsep))):
+        loader.add_plugin_dir(Path(folder).expanduser())
+    return loader.finish([Path(path).expanduser() for path in specs])
+
+
+@attrs.frozen(eq=False)
+class _Found:
+    """A plugin that was found, with its module (None if it is TOML only) and its TOML files."""
+
+    name: str
+    file: str
+    version: str
+    module: Any = None
+    tomls: tuple[Path, ...] = ()
+
+    def problem(self, message: str, about: str = "") -> Problem:
+        where = f"plugin {self.name!r}" + (f", {about}" if about else "")
+        return Problem(self.file, where, message)
+
+
+class _Loader:
+    """Collects plugins, then their types, then all specs; keeps what goes wrong until the end."""
+
+    def __init__(self, disabled: frozenset[str]) -> None:
+        self.disabled = disabled
+        self.manager = pluggy.PluginManager(hookspecs.PROJECT)
+        self.manager.add_hookspecs(hookspecs)
+        self.found: dict[str, _Found] = {}
+        self.plugin_problems: list[Problem] = []
+        self.spec_problems: list[Problem] = []
+
+    # -- finding
+
+    def add_builtin(self) -> None:
+        version = getattr(sys.modules.get("sparsemap"), "__version__", "")
+        try:
+            plugins, specs = (importlib.import_module(f"sparsemap_{part}").__path__ for part in ("plugins", "specs"))
+        except ImportError as error:
+            text = f"the built-in plugins are not installed ({error}); install SparseMap with pip"
+            self.plugin_problems.append(Problem("", "", text))
+            return
+        for folder in map(Path, plugins):
+            for below in _plugin_folders(folder):
+                self._add_folder(below, version, package=f"sparsemap_plugins.{below.name}")
+        tomls = [toml for folder in specs for toml in _tomls(Path(folder))]
+        self._add(_Found("specs", toml_io.shown(next(iter(specs))), version, tomls=tuple(tomls)))
+
+    def add_installed(self) -> None:
+        from importlib.metadata import entry_points  # slow to import, and only needed here
+
+        for entry in entry_points(group=hookspecs.PROJECT):
+            version = entry.dist.version if entry.dist else ""
+            if entry.name in self.disabled:
+                continue
+            try:
+                module = entry.load()
+            except (Exception, SystemExit) as error:
+                self._import_failed(_Found(entry.name, entry.value, version), error)
+                continue
+            self._add(_Found(entry.name, _file_of(module), version, module))
+
+    def add_plugin_dir(self, folder: Path) -> None:
+        """A folder that is a plugin itself, or that holds plugins and loose TOML files."""
+        if not folder.is_dir():
+            text = "expected a folder of plugins" if folder.exists() else "no such plugin folder"
+            self.plugin_problems.append(Problem(toml_io.shown(folder), "", text))
+            return
+        if (folder / "__init__.py").exists():
+            self._add_folder(folder, "")
+            return
+        below = list(_plugin_folders(folder))
+        for plugin in below:
+            self._add_folder(plugin, "")
+        loose = [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]
+        if loose:
+            self._add(_Found(folder.resolve().name, toml_io.shown(folder), "", tomls=tuple(loose)))
+        if not below and not loose:
+            text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
+            self.plugin_problems.append(Problem(toml_io.shown(folder), "", text))
+
+    def _add_folder(self, folder: Path, version: str, package: str = "") -> None:
+        """One plugin folder; `package` is its name where it can be imported as it is."""
+        source, tomls = folder / "__init__.py", tuple(_tomls(folder))
+        name = folder.resolve().name
+        if name in self.disabled:
+            return
+        if not source.exists():
+            self._add(_Found(name, toml_io.shown(folder), version, tomls=tomls))
+            return
+        found = _Found(name, toml_io.shown(source), version, tomls=tomls)
+        try:
+            module = importlib.import_module(package) if package else _import_folder(folder)
+        except (Exception, SystemExit) as error:
+            self._import_failed(found, error)
+            return
+        self._add(attrs.evolve(found, module=module, version=version or str(getattr(module, "__version__", ""))))
+
+    def _import_failed(self, found: _Found, error: BaseException) -> None:
+        cause = f"{type(error).__name__}: {error}"
+        ours = ("<", __file__, os.path.dirname(importlib.__file__))
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
+        if frames:  # the innermost line of the plugin itself, not of what it calls
+            folder = os.path.dirname(frames[0].filename)
+            line = [frame for frame in frames if frame.filename.startswith(folder)][-1]
+            cause += f" ({toml_io.shown(line.filename)}, line {line.lineno})"
+        advice = f"{DISABLE_VARIABLE}={found.name} goes on without it"
+        self.plugin_problems.append(found.problem(f"cannot be imported: {cause}; {advice}"))
+
+    def _add(self, found: _Found) -> None:
+        if found.name in self.disabled:
+            return
+        other = self.found.get(found.name)
+        if other is not None:
+            if (other.file, other.module) != (found.file, found.module):
+                self.plugin_problems.append(found.problem(f"has the name of the plugin in {other.file}; rename one"))
+            return
+        self.found[found.name] = found
+        if found.module is not None:
+            try:
+                self.manager.register(found.module, found.name)
+            except pluggy.PluginValidationError as error:
+                self.plugin_problems.append(found.problem(self._argument_text(found.module, str(error))))
+            except ValueError as error:
+                self.plugin_problems.append(found.problem(str(error)))
+
+    def _argument_text(self, module: Any, text: str) -> str:
+        """pluggy's complaint about a hook function's arguments, in one line."""
+        match = re.search(r"for hook '(\w+)'", text)
+        caller = getattr(self.manager.hook, match[1], None) if match else None
+        if match is None or caller is None or caller.spec is None:
+            return " ".join(text.split())
+        takes = ", ".join(caller.spec.argnames)
+        given = ", ".join(inspect.signature(getattr(module, match[1])).parameters)
+        return f"hook {match[1]}({given}) has an argument that the hook does not pass; expected {match[1]}({takes})"
+
+    # -- filling
+
+    def finish(self, specs: Iterable[Path]) -> Registry:
+        registry = Registry()
+        for contract in (contract for contracts in CONTRACTS.values() for contract in contracts):
+            registry.add_kind(contract)
+        core = Origin(
+            "sparsemap", "sparsemap/pieces/data_specs.py", getattr(sys.modules.get("sparsemap"), "__version__", "")
+        )
+        for cls in SPEC_KINDS:
+            registry.add_type(cls, core)
+        plugins, tomls = [], []
+        for found in self.found.values():
+            hooks = self._hooks(found) if found.module is not None else {}
+            plugins.append(Plugin(found.name, found.file, found.version, tuple(sorted(hooks))))
+            origin = Origin(found.name, found.file, found.version)
+            for hook, functions in hooks.items():
+                for function in functions:
+                    self._add_types(registry, found, hook, function, origin)
+            tomls += [(path, origin) for path in (*found.tomls, *self._hooked_specs(found, hooks))]
+        tomls += [(path, Origin("command line")) for given in specs for path in _given(given)]
+        seen: set[Path] = set()
+        for path, origin in tomls:
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                self._add_spec(registry, path, origin)
+        if self.plugin_problems:
+            raise PluginError([*self.plugin_problems, *self.spec_problems])
+        if self.spec_problems:
+            raise SpecError(self.spec_problems)
+        registry.plugins, registry.hook = tuple(plugins), self.manager.hook
+        return registry
+
+    def _hooks(self, found: _Found) -> dict[str, list[Any]]:
+        """The plugin's functions by hook; one whose hook does not exist is a problem."""
+        hooks: dict[str, list[Any]] = {}
+        for caller in self.manager.get_hookcallers(found.module) or ():
+            own = [impl for impl in caller.get_hookimpls() if impl.plugin is found.module]
+            if caller.has_spec():
+                hooks[caller.name] = [impl.function for impl in own]
+            elif not all(impl.optionalhook for impl in own):
+                known = [name for name, spec in vars(hookspecs).items() if hasattr(spec, f"{hookspecs.PROJECT}_spec")]
+                guess = nearest(caller.name, known)
+                hint = f"did you mean {guess!r}?" if guess else f"known: {listed(known, 20)}"
+                self.plugin_problems.append(found.problem(f"no hook {caller.name!r}; {hint}"))
+        return hooks
+
+    def _called(self, found: _Found, hook: str, function: Any, words: str) -> list[Any]:
+        """What a register hook returns; a problem if it fails or returns no list."""
+        try:
+            items = function()
+        except Exception as error:
+            self.plugin_problems.append(found.problem(f"{hook} raised {type(error).__name__}: {error}"))
+            return []
+        if not isinstance(items, list | tuple):
+            self.plugin_problems.append(found.problem(f"{hook} returned {items!r}, expected a list of {words}"))
+            return []
+        return list(items)
+
+    def _add_types(self, registry: Registry, found: _Found, hook: str, function: Any, origin: Origin) -> None:
+        contracts = CONTRACTS.get(hook, ())
+        if not contracts:
+            return
+        words = " or ".join(contract.__name__ for contract in contracts)
+        for cls in self._called(found, hook, function, f"classes derived from {words}"):
+            fault = _fault(cls, contracts, words)
+            if fault:
+                name = getattr(cls, "__name__", repr(cls))
+                self.plugin_problems.append(found.problem(f"{hook}: {fault}", f"class {name}"))
+                continue
+            try:
+                registry.add_type(cls, origin)
+            except SpecError as error:
+                self.plugin_problems.extend(error.problems)
+
+    def _hooked_specs(self, found: _Found, hooks: Mapping[str, list[Any]]) -> Iterator[Path]:
+        for function in hooks.get("register_specs", ()):
+            for item in self._called(found, "register_specs", function, "folders"):
+                if isinstance(item, str | os.PathLike) and Path(item).is_dir():
+                    yield from _tomls(Path(item))
+                else:
+                    self.plugin_problems.append(found.problem(f"register_specs: {item!r} is not a folder"))
+
+    def _add_spec(self, registry: Registry, path: Path, origin: Origin) -> None:
+        try:
+            registry.add_spec(toml_io.read(path), attrs.evolve(origin, file=toml_io.shown(path)))
+        except SpecError as error:
+            self.spec_problems.extend(error.problems)
+
+
+def _plugin_folders(folder: Path) -> Iterator[Path]:
+    """The sub-folders that are plugins."""
+    for below in sorted(folder.iterdir()):
+        if below.is_dir() and below.name[0] not in "._" and ((below / "__init__.py").exists() or any(_tomls(below))):
+            yield below
+
+
+def _is_spec(path: Path) -> bool:
+    return path.suffix == ".toml" and path.name != "pyproject.toml" and not path.name.startswith(".")
+
+
+def _tomls(folder: Path) -> Iterator[Path]:
+    """The spec files below a folder, sorted; hidden folders and those with an underscore are left out."""
+    for path, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name[0] not in "._")
+        yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if _is_spec(toml))
+
+
+def _given(path: Path) -> Iterable[Path]:
+    """A spec file, or those in a folder."""
+    return _tomls(path) if path.is_dir() else [path]
+
+
+def _import_folder(folder: Path) -> Any:
+    """The package in a folder that is on no path, under a name of its own, so that two folders cannot get mixed up."""
+    source = (folder / "__init__.py").resolve()
+    digest = hashlib.sha256(str(source).encode()).hexdigest()[:8]
+    name = f"sparsemap_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', source.parent.name)}_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=[str(source.parent)])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{source} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs, so that its own modules find it
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        for loaded in [key for key in sys.modules if key == name or key.startswith(f"{name}.")]:
+            del sys.modules[loaded]
+        raise
+    return module
+
+
+def _file_of(module: Any) -> str:
+    file = getattr(module, "__file__", None) or getattr(sys.modules.get(type(module).__module__), "__file__", None)
+    return toml_io.shown(file) if file else ""
+
+
+def _fault(cls: Any, contracts: tuple[type[Piece], ...], words: str) -> str:
+    """Why a class cannot be registered by a hook; empty if it can."""
+    if not isinstance(cls, type):
+        return "is not a class; expected classes, not instances"
+    if not issubclass(cls, contracts) or cls in contracts:
+        return f"is not derived from {words}"
+    if not cls.type_name:
+        return "has no type_name, the name by which specs select it"
+    annotations = [name for name, hint in vars(cls).get("__annotations__", {}).items() if "ClassVar" not in str(hint)]
+    if annotations and "__attrs_attrs__" not in vars(cls):
+        return f"has fields ({listed(annotations)}) but no @attrs.frozen(kw_only=True)"
+    if inspect.isabstract(cls):
+        return f"lacks {listed(sorted(getattr(cls, '__abstractmethods__', ())))}"
+    return ""

@@ -1,0 +1,4 @@
+"""One workload on one hardware: its levels and places, the space of its designs, decoding, and what designs cost.
+
+Public: `problem`, `space`, `designs`, `evaluation`, `design_file`, `load` (from names and tables to a `Problem`), `primes`.
+"""

@@ -1,0 +1,232 @@
+"""Designs as TOML: one file with workload, hardware, mapping, formats, mechanisms and score, readable without the rest.
+
+    kind = "design"
+    workload = "mm3"                             # a name, a path, or the whole table; so is hardware
+    hardware = "cloud"
+
+    [mapping]                                    # mapping levels, loops from outer to inner; 1 may be left out
+    L1_T = ["m=2", "k=365"]
+
+    [formats]                                    # by tensor, one per rank slot, outer to inner
+    P = ["uncompressed", "uncompressed", "uncompressed", "offset-pair", "coordinate"]
+
+    [gate_skip]                                  # by place
+    GLB = "skip-q-by-p"
+
+`beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions. Files
+written by a search hold the tables of everything that the numbers depend on. A file is read into a problem whose space
+has no genes, so that it is evaluated as in a search.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DesignError, SpecError, nearest
+from ..errors import Problem as Trouble
+from ..pieces.contracts import Piece
+from ..pieces.data_specs import SpaceSpec
+from ..spec import toml_io
+from .designs import Designs
+from .load import make_problem
+
+if TYPE_CHECKING:
+    from ..pieces.registry import Registry
+    from .problem import Problem
+
+KIND = "design"
+SEGMENT = "design"
+COLUMNS = {"order": "mapping", "bounds": "mapping", "formats": "formats", "mechanisms": "gate_skip"}
+"""Tables of the file by the column of `Designs` that they give."""
+ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
+KNOWN = (*ABOUT, "mapping", "padding", "formats", "beyond_format", "gate_skip", "score", "pieces")
+LOOP = re.compile(r"\s*(.+?)\s*=\s*(\d+)\s*")
+
+
+def dump(problem: Problem, design: Designs, numbers: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """The table of the first design of a batch; `DesignError` if it has columns that this file cannot hold."""
+    extra = [name for name in design.columns if name not in COLUMNS]
+    if extra:
+        raise DesignError(f"a design file cannot hold column '{extra[0]}'")
+    columns = {name: design.batch_first(name)[0] for name in design.columns}
+    workload = _table(problem.workload)
+    hardware = _table(problem.hardware)
+    hardware.pop("technology", None)
+    hardware["technology"] = _table(problem.technology)
+    pieces: dict[str, dict[str, Any]] = {}
+    table: dict[str, Any] = {"kind": KIND, "name": f"{problem.workload.name}-{problem.hardware.name}"}
+    if problem.padded:
+        table["padding"] = {dim: size for dim, (_, size) in problem.padded.items()}
+    if "bounds" in columns and "order" in columns:
+        table["mapping"] = {
+            level.name: [f"{problem.dims[d]}={int(columns['bounds'][index, d])}" for d in columns["order"][index]]
+            for index, level in enumerate(problem.mapping_levels)
+        }
+    if "formats" in columns:
+        formats = problem.candidates("format")
+        beyond = (*problem.candidates("beyond-format"), *formats)[0]
+        table["beyond_format"] = _used(beyond, pieces)
+        table["formats"] = {
+            tensor.name: [_used(formats[int(choice)], pieces) for choice in columns["formats"][index]]
+            for index, tensor in enumerate(problem.tensors)
+        }
+    if "mechanisms" in columns:
+        mechanisms = problem.candidates("mechanism")
+        table["gate_skip"] = {
+            place.name: _used(mechanisms[int(columns["mechanisms"][index])], pieces)
+            for index, place in enumerate(problem.places)
+        }
+    if numbers:
+        table["score"] = {key: float(value) for key, value in numbers.items()}
+    return {
+        **table,
+        "workload": _inlined(workload, problem.registry),
+        "hardware": _inlined(hardware, problem.registry),
+        "cost_model": _table(problem.cost_model),
+        "objective": _table(problem.objective),
+        "pieces": pieces,
+    }
+
+
+def load(path: str | os.PathLike[str], registry: Registry) -> tuple[Problem, Designs]:
+    """The problem and the single design of a file; `SpecError` with everything that is wrong with it."""
+    return structure(toml_io.read(path), registry, toml_io.shown(path))
+
+
+def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> tuple[Problem, Designs]:
+    """Like `load`, from a table."""
+    troubles = list(_wrong_keys(table, file))
+    if troubles:
+        raise SpecError(troubles)
+    fixed: dict[str, Any] = {"type": "fixed", **_loops(table["mapping"], file)}
+    if "padding" in table:
+        fixed["sizes"] = dict(table["padding"])
+    if "beyond_format" in table:
+        fixed["beyond"] = table["beyond_format"]
+    for column, key in (("formats", "formats"), ("mechanisms", "gate_skip")):
+        if key in table:
+            fixed[column] = dict(table[key])
+    pieces: Mapping[str, Mapping[str, Any]] = table.get("pieces", {})
+    problem = make_problem(
+        _Inlined(registry, pieces, file) if pieces else registry,  # type: ignore[arg-type]
+        table["workload"],
+        table["hardware"],
+        SpaceSpec(name=KIND, segments=(SEGMENT,), tables={SEGMENT: fixed}),
+        table.get("objective", "edp"),
+        table.get("cost_model", "analytic"),
+        file,
+    )
+    missing = [COLUMNS[name] for name in problem.cost_model.needs if name in COLUMNS and COLUMNS[name] not in table]
+    if missing:
+        text = f"missing; cost model '{problem.cost_model.name}' needs it"
+        raise SpecError(Trouble(file, key, text) for key in missing)
+    try:
+        _ = problem.space.candidates  # wrong names are told here
+        return problem, problem.space.decode(np.zeros((1, len(problem.space)), np.int64))
+    except SpecError as error:
+        raise SpecError(_in_file(trouble, file) for trouble in error.problems) from error
+
+
+def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Trouble]:
+    troubles = []
+    if table.get("kind", KIND) != KIND:
+        troubles.append(Trouble(file, "kind", f"expected '{KIND}', found {table['kind']!r}"))
+    for key in table:
+        if key not in KNOWN:
+            guess = nearest(key, KNOWN)
+            troubles.append(Trouble(file, key, "unknown key" + (f"; did you mean '{guess}'?" if guess else "")))
+    for key in ("workload", "hardware", "mapping"):
+        if key not in table:
+            troubles.append(Trouble(file, key, "missing"))
+    for key in ("mapping", "formats", "gate_skip", "padding", "pieces"):
+        if not isinstance(table.get(key, {}), Mapping):
+            troubles.append(Trouble(file, key, "expected a table"))
+    return troubles
+
+
+def _loops(mapping: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """`order` and `bounds` of a `fixed` segment from texts such as "m=4"."""
+    order: dict[str, list[str]] = {}
+    bounds: dict[str, dict[str, int]] = {}
+    troubles = []
+    for level, loops in mapping.items():
+        if not isinstance(loops, list | tuple):
+            troubles.append(Trouble(file, f"mapping.{level}", 'expected a list of loops such as ["m=4", "k=2"]'))
+            continue
+        order[level], bounds[level] = [], {}
+        for index, loop in enumerate(loops):
+            match = LOOP.fullmatch(loop) if isinstance(loop, str) else None
+            if match is None:
+                text = f'expected a loop such as "m=4", found {loop!r}'
+                troubles.append(Trouble(file, f"mapping.{level}[{index}]", text))
+            else:
+                order[level].append(match[1])
+                bounds[level][match[1]] = int(match[2])
+    if troubles:
+        raise SpecError(troubles)
+    return {"order": order, "bounds": bounds}
+
+
+def _in_file(trouble: Trouble, file: str) -> Trouble:
+    """The problem with the path that the value has in a design file."""
+    start, _, rest = trouble.path.partition(".")
+    column, dot, rest = rest.partition(".")
+    column = column.partition("[")[0]  # the positions of candidates mean nothing to the reader
+    if start != SEGMENT or column not in COLUMNS:
+        return trouble
+    if column == "bounds":  # L1_T.m -> L1_T
+        rest = rest.partition(".")[0]
+    return Trouble(trouble.file or file, COLUMNS[column] + dot + rest, trouble.message)
+
+
+def _table(piece: Piece) -> dict[str, Any]:
+    """The table of a piece, with its type even where that is the default."""
+    return {"type": type(piece).type_name, **toml_io.unstructure(piece)}
+
+
+def _used(piece: Piece, pieces: dict[str, dict[str, Any]]) -> str:
+    """The name of a piece, whose table is added to `pieces`."""
+    pieces.setdefault(piece.kind, {})[piece.name] = _table(piece)
+    return piece.name
+
+
+def _inlined(table: Any, registry: Registry) -> Any:
+    """The table with names replaced by the tables they stand for, under keys called like a kind (`density.P`)."""
+    if isinstance(table, list | tuple):
+        return [_inlined(value, registry) for value in table]
+    if not isinstance(table, Mapping):
+        return table
+    return {
+        key: _referred(value, key, registry) if key in registry.kinds() else _inlined(value, registry)
+        for key, value in table.items()
+    }
+
+
+def _referred(value: Any, kind: str, registry: Registry) -> Any:
+    """A name of a piece, or a table of names, as tables; what is a piece's table already stays."""
+    if isinstance(value, str) and value in registry.names(kind):
+        return registry.spec(kind, value)
+    if isinstance(value, Mapping) and "type" not in value and "extends" not in value:
+        return {k: v if isinstance(v, Mapping) else _referred(v, kind, registry) for k, v in value.items()}
+    return value
+
+
+class _Inlined:
+    """A registry in which the pieces of a design file come before those of the same name."""
+
+    def __init__(self, registry: Registry, pieces: Mapping[str, Mapping[str, Any]], file: str) -> None:
+        self._registry, self._pieces, self._file = registry, pieces, file
+
+    def build(self, kind: str, value: Any, file: str = "", path: str = "") -> Any:
+        own = self._pieces.get(kind, {})
+        if isinstance(value, str) and value in own:
+            return self._registry.build(kind, {"name": value, **own[value]}, self._file, f"pieces.{kind}.{value}")
+        return self._registry.build(kind, value, file, path)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._registry, name)

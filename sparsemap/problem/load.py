@@ -1,0 +1,90 @@
+"""The few functions a program starts with: load a problem, evaluate designs. `sparsemap.searching.driver` is in `search`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..pieces.registry import Registry, is_path
+from .problem import Problem
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..pieces.contracts import Piece
+    from .evaluation import Evaluation
+
+    Reference = str | os.PathLike[str] | Mapping[str, Any] | Piece
+
+
+def load_problem(
+    workload: Reference,
+    hardware: Reference,
+    space: Reference = "paper",
+    objective: Reference = "edp",
+    cost_model: Reference = "analytic",
+    plugin_dirs: Sequence[str | os.PathLike[str]] = (),
+    registry: Registry | None = None,
+    backend: str = "numpy",
+) -> Problem:
+    """A workload on a hardware, ready to be searched or evaluated.
+
+    Each part is the name of a spec, the path of a TOML file, a table, or the object itself:
+
+        problem = load_problem("mm3", "cloud")
+        problem = load_problem("my-layer.toml", {"extends": "edge", "clock": "2 GHz"})
+
+    `registry` saves loading the plugins again; otherwise they are loaded, those in `plugin_dirs` included. `backend` is
+    the array library that evaluates designs: `numpy`, `torch`, `cupy` or `jax`, with a device as in `torch:cuda:1`.
+    """
+    if registry is None:
+        from ..pieces.loading import load
+
+        registry = load(plugin_dirs=plugin_dirs)
+    problem = make_problem(registry, workload, hardware, space, objective, cost_model)
+    problem.backend = backend
+    return problem
+
+
+def make_problem(
+    registry: Registry, workload: Any, hardware: Any, space: Any, objective: Any, cost_model: Any, file: str = ""
+) -> Problem:
+    """The problem of these parts; `file` is where tables among them stand."""
+    parts = {"workload": workload, "hardware": hardware, "space": space}
+    built = {kind: piece_of(registry, kind, value, file) for kind, value in parts.items()}
+    return Problem(
+        workload=built["workload"],
+        hardware=built["hardware"],
+        space_spec=built["space"],
+        cost_model=piece_of(registry, "cost-model", cost_model, file),
+        objective=objective_of(registry, objective, file),
+        registry=registry,
+        files={kind: _file(registry, kind, value, file) for kind, value in parts.items()},
+    )
+
+
+def piece_of(registry: Registry, kind: str, value: Any, file: str = "") -> Any:
+    """A piece by name, path of a TOML file, table, or the piece itself."""
+    if isinstance(value, str | os.PathLike):
+        return registry.resolve(kind, value)
+    return registry.build(kind, value, file, kind.replace("-", "_"))
+
+
+def objective_of(registry: Registry, value: Any, file: str = "") -> Any:
+    """An objective, as `piece_of` finds it, or by its text: `energy_pj * cycles**2`, `pareto:energy,delay`."""
+    if not isinstance(value, str) or value.endswith(".toml"):
+        return piece_of(registry, "objective", value, file)
+    return registry.build("objective", value, file)
+
+
+def evaluate(problem: Problem, genomes: np.ndarray) -> Evaluation:
+    """Energy, cycles and validity of genomes, (B, G) integers within the bounds of `problem.space`."""
+    return problem.evaluator.evaluate(genomes)
+
+
+def _file(registry: Registry, kind: str, value: Any, file: str) -> str:
+    if isinstance(value, str | os.PathLike):
+        text = os.fspath(value)
+        return text if is_path(text) else registry.origin(kind, text).file or text
+    return file or kind

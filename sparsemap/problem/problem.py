@@ -1,0 +1,307 @@
+"""One workload on one hardware, with all that follows from the pair: storage levels, mapping levels, skip/gate places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
+
+import attrs
+
+from ..errors import Problem as Trouble
+from ..errors import SpecError, unknown
+from ..pieces.contracts import CostModel, Loops, MemoryLevel, Objective, Piece, Technology, Tensor, Workload
+from ..pieces.data_specs import Hardware, SpaceSpec
+from ..spec import units
+from ..spec.field_types import LARGEST, placed
+
+if TYPE_CHECKING:
+    from ..pieces.registry import Registry
+    from .evaluation import Evaluator
+    from .space import Space
+
+T = TypeVar("T")
+ROLES = ("P", "Q", "Z")
+"""First operand, second operand, output: how specs of hardware and mechanisms speak of the tensors of any workload."""
+
+
+@attrs.frozen
+class Level:
+    """One storage level with its units resolved; all figures are for one instance."""
+
+    name: str
+    memory: MemoryLevel
+    index: int
+    """0 is the outermost level."""
+    instances: int
+    fanout: int
+    """Instances of the next inner level (or of the compute unit) below one instance."""
+    word_bits: int
+    metadata_width: int
+    capacity_bits: float | None
+    """None: unlimited."""
+    metadata_capacity_bits: float | None
+    """Of a separate metadata memory; None: unlimited."""
+    shared_capacity: bool
+    """Whether data and metadata share `capacity_bits`."""
+    read_bandwidth: float | None
+    """Words per cycle; None: unlimited."""
+    write_bandwidth: float | None
+    bandwidth: float | None
+    """Reads and writes together, words per cycle."""
+    gate_skip: bool
+
+    @property
+    def memory_class(self) -> str:
+        return self.memory.type_name
+
+
+@attrs.frozen
+class MappingLevel:
+    """A group of loops: `L{i}_T` (temporal) or `L{i}_S` (spatial) of storage level i, 1 being the outermost."""
+
+    name: str
+    storage: int
+    """Index of the storage level, 0 being the outermost."""
+    spatial: bool
+    limit: int
+    """Largest product of the bounds of a spatial group; 0 for temporal groups."""
+
+
+@attrs.frozen
+class Place:
+    """Where a skip/gate mechanism can sit: a storage level, or the compute unit (`storage` is None)."""
+
+    name: str
+    storage: int | None
+
+
+def _unit(parse: Callable[..., T], value: Any, *args: Any, file: str, path: str) -> T:
+    try:
+        return parse(value, *args)
+    except ValueError as error:
+        raise SpecError([Trouble(file, path, str(error))]) from None
+
+
+@attrs.define(eq=False, slots=False)
+class Problem:
+    """A workload, a hardware, the space of designs searched on them, the cost model and the objective.
+
+    Made by `sparsemap.load_problem`. Sizes are padded where the space's encoding asks for it (`padded` says which).
+    """
+
+    workload: Workload
+    hardware: Hardware
+    space_spec: SpaceSpec
+    cost_model: CostModel
+    objective: Objective
+    registry: Registry
+    files: Mapping[str, str] = attrs.field(factory=dict)
+    """Where workload, hardware and space came from, for messages."""
+    backend: str = "numpy"
+    """The array library that evaluates designs, see `sparsemap.backend`."""
+    _memory: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
+
+    def __deepcopy__(self, memo: Any) -> Problem:
+        """Itself, for a problem does not change; libraries such as gymnasium copy what they are given."""
+        return self
+
+    def remember(self, key: Any, make: Callable[[], T]) -> T:
+        """The value made once per problem for this key: the home of per-problem tables of segments and cost models."""
+        if key not in self._memory:
+            self._memory[key] = make()
+        return self._memory[key]
+
+    # -- workload
+
+    @cached_property
+    def loops(self) -> Loops:
+        try:
+            return self.workload.loops(self.registry)
+        except SpecError as error:
+            raise SpecError(placed(error, "", self._file("workload"))) from error.__cause__
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Dimension sizes after padding, in workload order."""
+        return {dim: max(size, self.space.padding.get(dim, size)) for dim, size in self.loops.sizes.items()}
+
+    @cached_property
+    def padded(self) -> dict[str, tuple[int, int]]:
+        """Dimensions that were padded: name -> (given size, padded size)."""
+        given = self.loops.sizes
+        return {dim: (given[dim], size) for dim, size in self.sizes.items() if size != given[dim]}
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return tuple(self.loops.sizes)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.loops.tensors
+
+    @cached_property
+    def roles(self) -> dict[str, int]:
+        """Tensor index by role (P, Q, Z) and by name; names win."""
+        operands = [i for i, tensor in enumerate(self.tensors) if not tensor.output]
+        output = next(i for i, tensor in enumerate(self.tensors) if tensor.output)
+        roles = dict(zip(ROLES, [*operands[:2], output], strict=False))
+        return {**roles, **{tensor.name: i for i, tensor in enumerate(self.tensors)}}
+
+    def role(self, name: str) -> int:
+        """Tensor index of a role or name; `SpecError` if the workload has no such tensor."""
+        if name not in self.roles:
+            file = self.files.get("workload", self.workload.name or "workload")
+            raise SpecError([Trouble(file, "tensors", unknown("tensor", name, list(self.roles)))])
+        return self.roles[name]
+
+    # -- hardware
+
+    @cached_property
+    def technology(self) -> Technology:
+        return self.registry.build("technology", self.hardware.technology, self._file("hardware"), "technology")
+
+    def _memory_level(self, table: Mapping[str, Any], file: str, path: str) -> Any:
+        """The memory of a level; what other specs call `type` is the level's `class`."""
+        entries = dict(table)
+        if "class" not in entries:
+            return self.registry.build("memory-level", entries, file, path)
+        entries["type"] = entries.pop("class")
+        try:
+            return self.registry.build("memory-level", entries, file, path)
+        except SpecError as error:
+            wrong = f"{path}.type"
+            told = (attrs.evolve(p, path=f"{path}.class") if p.path == wrong else p for p in error.problems)
+            raise SpecError(told) from error.__cause__
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """Storage levels, outermost first."""
+        file, spec = self._file("hardware"), self.hardware
+        clock = _unit(units.frequency_hz, spec.clock, file=file, path="clock")
+        levels: list[Level] = []
+        instances = 1
+        for index, table in enumerate(spec.levels):
+            path = f"levels[{index}]"
+            memory = self._memory_level(table, file, path)
+            word_bits = memory.word_bits or spec.word_bits
+
+            def capacity(key: str, memory: Any = memory, bits: int = word_bits, path: str = path) -> float | None:
+                value = getattr(memory, key)
+                if value is None:
+                    return None
+                return _unit(units.capacity_bits, value, bits, file=file, path=f"{path}.{key}")
+
+            def words(key: str, memory: Any = memory, bits: int = word_bits, path: str = path) -> float | None:
+                value = getattr(memory, key)
+                if value is None:
+                    return None
+                return _unit(units.bandwidth_words_per_cycle, value, clock, bits, file=file, path=f"{path}.{key}")
+
+            levels.append(
+                Level(
+                    name=memory.name or f"L{index + 1}",
+                    memory=memory,
+                    index=index,
+                    instances=instances,
+                    fanout=memory.fanout or 1,
+                    word_bits=word_bits,
+                    metadata_width=memory.metadata_width,
+                    capacity_bits=memory.usable_bits(capacity("capacity")),
+                    metadata_capacity_bits=memory.usable_bits(capacity("metadata_capacity")),
+                    shared_capacity=memory.metadata_capacity is None,
+                    read_bandwidth=words("read_bandwidth"),
+                    write_bandwidth=words("write_bandwidth"),
+                    bandwidth=words("bandwidth"),
+                    gate_skip=memory.gate_skip,
+                )
+            )
+            instances *= memory.fanout or 1
+        if instances >= LARGEST:
+            raise SpecError([Trouble(file, "levels", "fan-outs multiply up to 2^63 or more, too large to be counted")])
+        names = [level.name for level in levels]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise SpecError([Trouble(file, f"levels[{index}].name", f"'{name}' names two levels")])
+        return tuple(levels)
+
+    @cached_property
+    def compute_instances(self) -> int:
+        last = self.levels[-1]
+        return last.instances * last.fanout
+
+    @cached_property
+    def mapping_levels(self) -> tuple[MappingLevel, ...]:
+        groups = []
+        for level in self.levels:
+            groups.append(MappingLevel(f"L{level.index + 1}_T", level.index, False, 0))
+            if level.memory.fanout is not None:
+                groups.append(MappingLevel(f"L{level.index + 1}_S", level.index, True, level.fanout))
+        return tuple(groups)
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Skip/gate places: storage levels with `gate_skip`, then the compute unit if it has it."""
+        places = [Place(level.name, level.index) for level in self.levels if level.gate_skip]
+        if self.hardware.compute.get("gate_skip", False):
+            places.append(Place(str(self.hardware.compute.get("name", "MAC")), None))
+        return tuple(places)
+
+    def stores(self, tensor: int, level: int) -> bool:
+        """Whether a storage level keeps a tensor (`bypass` of the hardware)."""
+        names = self.levels[level].memory.bypass
+        for position, name in enumerate(names):
+            if name not in self.roles:
+                path = f"levels[{level}].bypass[{position}]"
+                text = unknown("tensor", name, list(self.roles))
+                raise SpecError([Trouble(self._file("hardware"), path, text)])
+        return all(self.roles[name] != tensor for name in names)
+
+    def energy_pj(self, level: int, action: str) -> float:
+        """pJ per access; the level's own `energy` table first, then the technology."""
+        own, path = self.levels[level].memory.energy, f"levels[{level}].energy.{action}"
+        found = own[action] if action in own else self.technology.energy_pj(self.levels[level], action)
+        return self._checked_energy(found, path)
+
+    def mac_pj(self, action: str) -> float:
+        """pJ of one multiply-accumulate: compute, gated, skipped."""
+        own = self.hardware.compute.get("energy", {})
+        found = own[action] if action in own else self.technology.mac_pj(self.hardware.word_bits, action)
+        return self._checked_energy(found, f"compute.energy.{action}")
+
+    def _checked_energy(self, value: Any, path: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, SupportsFloat) or not 0 <= float(value) < math.inf:
+            text = f"is {value!r}, expected picojoules, finite and not negative"
+            raise SpecError([Trouble(self._file("hardware"), path, text)])
+        return float(value)
+
+    # -- design space
+
+    @cached_property
+    def space(self) -> Space:
+        from .space import Space
+
+        return Space(self, self.space_spec)
+
+    def candidates(self, kind: str) -> tuple[Piece, ...]:
+        """The pieces of a kind that the genes of the space choose from, in gene order."""
+        return self.space.candidates.get(kind, ())
+
+    @cached_property
+    def bound(self) -> float | None:
+        """A proven lower bound on the score of every design of this problem; None if none is known."""
+        found = self.cost_model.lower_bound(self) if self.objective.monotone else None
+        if found is None:
+            return None
+        bound = float(self.evaluator.score(found)[0])
+        return bound if 0.0 < bound < float("inf") else None
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        from .evaluation import Evaluator
+
+        return Evaluator(self, backend=self.backend)
+
+    def _file(self, what: str) -> str:
+        return self.files.get(what, what)

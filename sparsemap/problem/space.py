@@ -1,0 +1,228 @@
+"""The genome: segments in order, their genes with bounds, and decode and encode between genomes and designs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ..backend import NUMPY, backend_of
+from ..errors import EvaluationError, SpecError, unknown
+from ..errors import Problem as Trouble
+from ..pieces.contracts import Array, Genes, Piece, Segment
+from ..pieces.data_specs import SpaceSpec
+from .designs import Designs
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+
+@attrs.define(eq=False, slots=False)
+class Space:
+    """The gene space of one problem. Searchers and operators see genes through it, never hardware or designs."""
+
+    problem: Problem
+    spec: SpaceSpec
+
+    @cached_property
+    def segments(self) -> dict[str, Segment]:
+        """Segment pieces by the name they have in the spec, in genome order."""
+        file = self.problem.files.get("space", "space")
+        built: dict[str, Any] = {}
+        troubles = []
+        for name in self.spec.tables:
+            if name not in self.spec.segments:
+                troubles.append(Trouble(file, name, unknown("segment", name, list(self.spec.segments))))
+        if troubles:
+            raise SpecError(troubles)
+        for name in self.spec.segments:
+            table = {"type": name, "name": name, **self.spec.tables.get(name, {})}
+            built[name] = self.problem.registry.build("segment", table, file, name)
+        self._check_needs(built, file)
+        return built
+
+    def _check_needs(self, segments: Mapping[str, Segment], file: str) -> None:
+        model = self.problem.cost_model
+        providers: dict[str, list[str]] = {}
+        for name, segment in segments.items():
+            for column in segment.provides:
+                providers.setdefault(column, []).append(name)
+        troubles = [
+            Trouble(
+                file,
+                "segments",
+                f"cost model '{model.name}' needs column '{column}'; no segment of space '{self.spec.name}' provides it",
+            )
+            for column in model.needs
+            if column not in providers
+        ]
+        troubles += [
+            Trouble(file, "segments", f"column '{column}' is provided twice, by {' and '.join(names)}")
+            for column, names in providers.items()
+            if len(names) > 1
+        ]
+        if troubles:
+            raise SpecError(troubles)
+
+    @cached_property
+    def padding(self) -> dict[str, int]:
+        """Padded sizes by dimension, the largest that any segment asks for."""
+        sizes: dict[str, int] = {}
+        for segment in self.segments.values():
+            for dim, size in segment.padded_sizes(self.problem.loops.sizes).items():
+                sizes[dim] = max(size, sizes.get(dim, 0))
+        return sizes
+
+    @cached_property
+    def candidates(self) -> dict[str, tuple[Piece, ...]]:
+        found: dict[str, tuple[Piece, ...]] = {}
+        for segment in self.segments.values():
+            found.update(segment.choices(self.problem))
+        return found
+
+    @cached_property
+    def segment_genes(self) -> dict[str, Genes]:
+        return {name: segment.genes(self.problem) for name, segment in self.segments.items()}
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Where each segment lies in the genome."""
+        slices, start = {}, 0
+        for name, genes in self.segment_genes.items():
+            slices[name] = slice(start, start + len(genes.names))
+            start += len(genes.names)
+        return slices
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for genes in self.segment_genes.values() for name in genes.names)
+
+    @cached_property
+    def low(self) -> Array:
+        """(G,) int64, smallest value of each gene."""
+        parts = [np.asarray(genes.low, dtype=np.int64) for genes in self.segment_genes.values()]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    @cached_property
+    def high(self) -> Array:
+        """(G,) int64, largest value of each gene, inclusive."""
+        parts = [np.asarray(genes.high, dtype=np.int64) for genes in self.segment_genes.values()]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        """Number of genes G."""
+        return len(self.low)
+
+    @cached_property
+    def log10_size(self) -> float:
+        """Decimal logarithm of the number of genomes."""
+        return float(np.log10((self.high - self.low + 1).astype(np.float64)).sum())
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """Uniform random genomes, (count, G) int64."""
+        return rng.integers(self.low, self.high, size=(count, len(self)), endpoint=True, dtype=np.int64)
+
+    def guess(self, count: int, rng: np.random.Generator) -> Array:
+        """Random genomes as the segments would start a search with, (count, G) int64."""
+        genomes = np.empty((count, len(self)), dtype=np.int64)
+        for name, segment in self.segments.items():
+            genomes[:, self.slices[name]] = segment.guess(count, self.problem, rng).T
+        return genomes
+
+    def check(self, genomes: Array) -> Array:
+        """Genomes as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong."""
+        genomes = np.asarray(genomes)
+        if genomes.ndim == 1:
+            genomes = genomes[None, :]
+        if genomes.ndim != 2 or genomes.shape[1] != len(self):
+            raise EvaluationError(f"genomes have shape {genomes.shape}, expected (B, {len(self)})")
+        if genomes.dtype.kind not in "iu":
+            raise EvaluationError(f"genomes have type {genomes.dtype}, expected integers")
+        genomes = genomes.astype(np.int64, copy=False)
+        outside = (genomes < self.low) | (genomes > self.high)
+        if outside.any():
+            row, gene = (int(i) for i in np.argwhere(outside)[0])
+            raise EvaluationError(
+                f"genome {row}: gene '{self.names[gene]}' is {int(genomes[row, gene])}, "
+                f"expected {int(self.low[gene])}..{int(self.high[gene])}"
+            )
+        return genomes
+
+    def decode(self, genomes: Array) -> Designs:
+        """(B, G) genomes within bounds -> designs. Columns are arrays of the library that the genomes are of."""
+        xp = backend_of(genomes)
+        by_gene = np.ascontiguousarray(genomes.T) if xp is NUMPY else genomes.T
+        columns: dict[str, Array] = {}
+        for name, segment in self.segments.items():
+            genes = by_gene[self.slices[name]]
+            if xp is NUMPY or _decodes_anywhere(segment):
+                columns.update(segment.decode(genes, self.problem))
+            else:
+                decoded = segment.decode(np.ascontiguousarray(xp.to_host(genes)), self.problem)
+                columns.update({key: xp.asarray(column) for key, column in decoded.items()})
+        return Designs(columns)
+
+    def encode(self, designs: Designs) -> Array:
+        """Designs -> (B, G) genomes that decode to them; `DesignError` where an encoding cannot express a design."""
+        parts = [segment.encode(designs, self.problem) for segment in self.segments.values()]
+        return np.ascontiguousarray(np.concatenate(parts, axis=0).T)
+
+    def vary(self, genomes: Array, segment: str, rng: np.random.Generator) -> Array:
+        """A random neighbour of every genome within one segment, (n, G) -> (n, G)."""
+        changed = genomes.copy()
+        part = self.slices[segment]
+        genes = np.ascontiguousarray(genomes[:, part].T)
+        changed[:, part] = self.segments[segment].vary(genes, self.problem, rng).T
+        return changed
+
+    @cached_property
+    def canonical_order(self) -> tuple[str, ...]:
+        """Names of the segments; each comes after those whose columns tell which of its genes are canonical."""
+        rest, done = dict(self.segments), list[str]()
+        while rest:
+            open_columns = {column for segment in rest.values() for column in segment.provides}
+            ready = [name for name, segment in rest.items() if not open_columns & set(segment.canonical_needs)]
+            if not ready:
+                text = f"{' and '.join(rest)} need each other's columns to tell equal designs"
+                raise SpecError.at(self.problem.files.get("space", "space"), "segments", text)
+            done += ready
+            rest = {name: segment for name, segment in rest.items() if name not in ready}
+        return tuple(done)
+
+    def canonical(self, genomes: Array, segments: Iterable[str] | None = None) -> Array:
+        """Genomes (n, G) rewritten so that those which segments know to mean one design become equal, (n, G).
+
+        `segments`: only the genes of these are rewritten.
+        """
+        by_gene = np.array(genomes.T, dtype=np.int64, order="C")
+        for name in self.canonical_order if segments is None else segments:
+            segment, part = self.segments[name], self.slices[name]
+            columns: dict[str, Array] = {}
+            for other, provider in self.segments.items():
+                if set(provider.provides) & set(segment.canonical_needs):
+                    columns.update(provider.decode(by_gene[self.slices[other]], self.problem))
+            by_gene[part] = segment.canonical(by_gene[part], self.problem, columns)
+        return np.ascontiguousarray(by_gene.T)
+
+    def repair(self, genomes: Array, rng: np.random.Generator) -> Array:
+        """Genomes (n, G) changed where a segment knows that the design would be invalid; some may stay invalid."""
+        by_gene = np.ascontiguousarray(genomes.T)
+        columns = dict(self.decode(genomes).columns)
+        for name, segment in self.segments.items():
+            if type(segment).repair is Segment.repair:
+                continue
+            part = self.slices[name]
+            repaired = segment.repair(by_gene[part], self.problem, columns, rng)
+            if repaired is not by_gene[part]:
+                by_gene[part] = repaired
+                columns.update(segment.decode(by_gene[part], self.problem))
+        return np.ascontiguousarray(by_gene.T)
+
+
+def _decodes_anywhere(segment: Segment) -> bool:
+    """What `any_backend` says in the class that defines `decode`; one that overrides it has to say so again."""
+    owner = next(cls for cls in type(segment).__mro__ if "decode" in vars(cls))
+    return bool(vars(owner).get("any_backend", False))

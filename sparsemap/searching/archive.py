@@ -1,0 +1,117 @@
+"""What a search remembers: its best design, its convergence, and why designs were rejected. Memory is bounded."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+
+from ..problem.evaluation import Evaluation
+from .front import Front
+
+Array = np.ndarray
+
+HISTORY_ROWS = 20_000
+"""Rows kept; beyond it neighbouring rows are merged two by two."""
+CLOSEST = 64
+"""Rejected designs kept while nothing valid is known."""
+
+
+@attrs.frozen
+class Row:
+    """One batch, or a few merged ones."""
+
+    evaluations: int
+    """Designs evaluated so far, this batch included."""
+    best_score: float
+    """Best score so far; infinity while nothing valid is known."""
+    valid: int
+    """Valid designs in this batch."""
+    mean_score: float
+    """Mean score of the valid designs in this batch; NaN if there is none."""
+
+    def joined(self, later: Row) -> Row:
+        valid = self.valid + later.valid
+        total = sum(row.mean_score * row.valid for row in (self, later) if row.valid)
+        return Row(later.evaluations, later.best_score, valid, total / valid if valid else math.nan)
+
+
+@attrs.define
+class History:
+    """Rows by batch. The row of a long run stands for `stride` batches, a power of two."""
+
+    limit: int = HISTORY_ROWS
+    rows: list[Row] = attrs.field(factory=list)
+    stride: int = 1
+    _open: int = 0
+
+    def add(self, row: Row) -> None:
+        if self._open:
+            self.rows[-1] = self.rows[-1].joined(row)
+        else:
+            self.rows.append(row)
+        self._open = (self._open + 1) % self.stride
+        if len(self.rows) > self.limit and not self._open:
+            rows = self.rows
+            self.rows = [a.joined(b) for a, b in zip(rows[::2], rows[1::2], strict=False)]
+            if len(rows) % 2:
+                self.rows.append(rows[-1])
+                self._open = self.stride
+            self.stride *= 2
+
+
+@attrs.define
+class Archive:
+    """The best design so far with its numbers, counts, and the rejected designs nearest to being valid."""
+
+    evaluations: int = 0
+    valid: int = 0
+    score: float = math.inf
+    genome: Array | None = None
+    energy_pj: float = math.nan
+    cycles: float = math.nan
+    rejects: dict[str, int] = attrs.field(factory=dict)
+    """Designs rejected by reason; a design may count for several."""
+    closest: Array | None = None
+    """(n, G) rejected genomes with the fewest reasons, kept while nothing valid is known; n <= CLOSEST."""
+    fewest: int = 65
+    """Reasons that each genome of `closest` has."""
+    history: History = attrs.field(factory=History)
+    front: Front = attrs.field(factory=Front)
+    """The best trade-offs between several objectives; empty where there is one."""
+
+    def add(self, genomes: Array, scores: Array, evaluation: Evaluation | None, values: Array | None = None) -> None:
+        """Takes in one evaluated batch: (n, G), (n,) and, where they are known, the evaluation behind the scores, and
+        the values (n, M) of several objectives."""
+        valid = evaluation.valid if evaluation is not None else np.isfinite(scores)
+        self.evaluations += len(scores)
+        self.valid += int(np.count_nonzero(valid))
+        row = int(np.argmin(scores))
+        if scores[row] < self.score:
+            self.score, self.genome = float(scores[row]), genomes[row].copy()
+            if evaluation is not None:
+                self.energy_pj, self.cycles = float(evaluation.energy_pj[row]), float(evaluation.cycles[row])
+        if evaluation is not None and values is not None:
+            self.front.add(genomes, values, np.stack([scores, evaluation.energy_pj, evaluation.cycles], axis=1))
+        if evaluation is not None:
+            for name, count in evaluation.reject_counts().items():
+                self.rejects[name] = self.rejects.get(name, 0) + count
+            if self.valid == 0:
+                self._keep_closest(genomes, evaluation)
+            else:
+                self.closest = None
+        counted = scores[valid & np.isfinite(scores)]
+        mean = float(counted.mean()) if len(counted) else math.nan
+        self.history.add(Row(self.evaluations, self.score, len(counted), mean))
+
+    def _keep_closest(self, genomes: Array, evaluation: Evaluation) -> None:
+        bits = np.arange(64, dtype=np.uint64)
+        reasons = (evaluation.reasons[:, None] >> bits & np.uint64(1)).sum(axis=1)
+        fewest = int(reasons.min())
+        if fewest > self.fewest:
+            return
+        rows = genomes[reasons == fewest][:CLOSEST]
+        if fewest == self.fewest and self.closest is not None:
+            rows = np.concatenate([self.closest, rows])[:CLOSEST]
+        self.closest, self.fewest = rows.copy(), fewest

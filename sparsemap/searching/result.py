@@ -1,0 +1,316 @@
+"""What a search found: the best design with its numbers, the convergence, and the files that hold them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import platform
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ..errors import DesignError, SearchError
+from ..problem.designs import Designs
+from .archive import Archive, Row
+
+if TYPE_CHECKING:
+    from ..pieces.registry import Registry
+    from ..problem.problem import Problem
+
+Array = np.ndarray
+
+DESIGN_FILE = "design.toml"
+FRONT_FILE = "front.csv"
+FRONT_FOLDER = "front"
+HISTORY_FILE = "history.csv"
+RESULT_FILE = "result.json"
+
+
+@attrs.frozen(eq=False, slots=False)
+class Best:
+    """The best design of a search, with the problem it solves."""
+
+    problem: Problem
+    genome: Array
+    """(G,) int64."""
+    energy_pj: float
+    cycles: float
+    score: float
+    values: tuple[float, ...] = ()
+    """What each of several objectives says, in the order of `problem.objective.names`."""
+
+    @property
+    def edp(self) -> float:
+        """Energy-delay product, pJ * cycles."""
+        return self.energy_pj * self.cycles
+
+    @property
+    def objectives(self) -> dict[str, float]:
+        """The values of several objectives by name."""
+        return dict(zip(self.problem.objective.names, self.values, strict=False))
+
+    @cached_property
+    def design(self) -> Designs:
+        """The decoded design, B = 1."""
+        return self.problem.space.decode(self.genome[None, :])
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles, "score": self.score}
+
+    def write(self, path: Path) -> None:
+        """Writes the design as a TOML file."""
+        from ..problem import design_file
+        from ..spec import toml_io
+
+        toml_io.write(path, design_file.dump(self.problem, self.design, self.numbers))
+
+    def loop_nest(self, exporter: str = "loop-nest") -> str:
+        """The design as loops with formats and skip/gate mechanisms, by the exporter of this name."""
+        piece: Any = self.problem.registry.build("exporter", exporter, "", "exporter")
+        with tempfile.TemporaryDirectory() as folder:
+            texts = [path.read_text("utf-8") for path in piece.write(result_around(self), self.problem, Path(folder))]
+        return "\n".join(texts)
+
+
+@attrs.frozen
+class Shortfall:
+    """Why the rejected design nearest to being valid is not."""
+
+    reason: str
+    """Such as "capacity:GLB"."""
+    needed: float = math.nan
+    available: float = math.nan
+
+    def __str__(self) -> str:
+        if math.isnan(self.needed):
+            return self.reason
+        needed, available = (f"{x:,.0f}" if x >= 100 else f"{x:.4g}" for x in (self.needed, self.available))
+        return f"{self.reason}  (needs {needed}, has {available})"
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Result:
+    """The outcome of one search. Two runs with one seed differ in `seconds` only."""
+
+    best: Best | None
+    """None: no valid design was found; `shortfalls` then says what the nearest one lacks."""
+    front: tuple[Best, ...] = ()
+    """With several objectives the designs that no other one found dominates, by ascending values of the first."""
+    shortfalls: tuple[Shortfall, ...] = ()
+    history: tuple[Row, ...] = ()
+    evaluations: int
+    budget: int
+    valid_fraction: float
+    rejects: Mapping[str, int]
+    """Designs rejected by reason, most frequent first; a design may count for several."""
+    seed: int
+    seconds: float
+    workload: str
+    hardware: str
+    searcher: str
+    objective: str
+    versions: Mapping[str, Any]
+    bound: float | None = None
+    """No design of the problem can score lower, by proof; None: the cost model or the objective has no bound."""
+    interrupted: bool = False
+    padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
+    """Dimensions that the encoding padded: name -> (given size, searched size)."""
+
+    @property
+    def gap(self) -> float | None:
+        """Score over bound: 1.2 means that no design can be more than 17 % better. None without a bound or a design."""
+        return self.best.score / self.bound if self.best is not None and self.bound else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; infinity and NaN become None."""
+        numbers = self.best.numbers if self.best else dict.fromkeys(("edp", "energy_pj", "cycles", "score"))
+        return {
+            **{key: _plain(value) for key, value in numbers.items()},
+            "bound": self.bound,
+            "gap": self.gap,
+            "evaluations": self.evaluations,
+            "budget": self.budget,
+            "valid_fraction": self.valid_fraction,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "workload": self.workload,
+            "hardware": self.hardware,
+            "searcher": self.searcher,
+            "objective": self.objective,
+            "interrupted": self.interrupted,
+            "padded": {dim: list(sizes) for dim, sizes in self.padded.items()},
+            "rejects": dict(self.rejects),
+            "shortfalls": [{key: _plain(v) for key, v in attrs.asdict(s).items()} for s in self.shortfalls],
+            "genome": [int(gene) for gene in self.best.genome] if self.best else None,
+            **({"front": [_point(best) for best in self.front]} if self.front else {}),
+            "versions": dict(self.versions),
+        }
+
+    def files(self, folder: Path | str) -> list[Path]:
+        """The files that `write` has made, those in the folder `front` aside."""
+        names = [DESIGN_FILE] * (self.best is not None) + [FRONT_FILE] * bool(self.front) + [HISTORY_FILE, RESULT_FILE]
+        return [path for name in names if (path := Path(folder) / name).exists()]
+
+    def write(self, folder: Path | str) -> list[Path]:
+        """Writes `design.toml` (if a valid design was found), `history.csv` and `result.json`; each file atomically.
+
+        With a front also `front.csv`, and each design on it as a design file in the folder `front`. Designs with columns
+        that a design file cannot hold are in `result.json` only, as genomes.
+        """
+        from ..spec import toml_io
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / DESIGN_FILE).unlink(missing_ok=True)
+        if self.best is not None:
+            with suppress(DesignError):
+                self.best.write(folder / DESIGN_FILE)
+        self._write_front(folder)
+        texts = {HISTORY_FILE: self.history_csv(), RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n"}
+        for name, text in texts.items():
+            toml_io.write_text_atomic(folder / name, text)
+        return self.files(folder)
+
+    def _write_front(self, folder: Path) -> None:
+        """Writes `front.csv` and the designs of the front; removes those of an earlier search."""
+        from ..spec import toml_io
+
+        designs = folder / FRONT_FOLDER
+        names = front_names(len(self.front))
+        for path in designs.glob("*.toml"):
+            if path.stem.isdigit() and path.name not in names:
+                path.unlink()
+        if not self.front:
+            (folder / FRONT_FILE).unlink(missing_ok=True)
+            return
+        for best, name in zip(self.front, names, strict=True):
+            with suppress(DesignError):
+                best.write(designs / name)
+        toml_io.write_text_atomic(folder / FRONT_FILE, self.front_csv())
+
+    def front_csv(self) -> str:
+        """One line per design of the front: its file, then the objectives by name, then the usual numbers."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for row, (best, name) in enumerate(zip(self.front, front_names(len(self.front)), strict=True)):
+            numbers = {**best.objectives, **best.numbers}
+            if row == 0:
+                writer.writerow(["design", *numbers])
+            writer.writerow([f"{FRONT_FOLDER}/{name}", *(repr(float(value)) for value in numbers.values())])
+        return text.getvalue()
+
+    def history_csv(self) -> str:
+        """One line per batch (merged ones in very long searches); floats as repr, empty where there is none."""
+        lines = ["evaluations,best_score,valid,mean_score"]
+        for row in self.history:
+            best, mean = (repr(x) if math.isfinite(x) else "" for x in (row.best_score, row.mean_score))
+            lines.append(f"{row.evaluations},{best},{row.valid},{mean}")
+        return "\n".join(lines) + "\n"
+
+
+def best_of(problem: Problem, archive: Archive) -> Best | None:
+    """The best design of an archive. Scores told without an evaluation are completed by evaluating the design."""
+    if archive.genome is None:
+        return None
+    energy_pj, cycles = archive.energy_pj, archive.cycles
+    if math.isnan(energy_pj):
+        evaluation = problem.evaluator.evaluate(archive.genome[None, :])
+        energy_pj, cycles = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
+    return Best(problem, archive.genome, energy_pj, cycles, archive.score)
+
+
+def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:
+    """The designs on the front of an archive, by ascending values of the first objective."""
+    front = archive.front
+    if front.genomes is None:
+        return ()
+    return tuple(
+        Best(problem, genome, float(energy_pj), float(cycles), float(score), tuple(map(float, values)))
+        for genome, values, (score, energy_pj, cycles) in zip(front.genomes, front.values, front.numbers, strict=True)
+    )
+
+
+def front_names(count: int) -> list[str]:
+    """Names of the design files of a front, in its order: 01.toml, 02.toml, ..."""
+    return [f"{number:0{len(str(count))}}.toml" for number in range(1, count + 1)]
+
+
+def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
+    """What the rejected design nearest to being valid lacks: fewest reasons, then the smallest needed/available."""
+    if archive.genome is not None or archive.closest is None:
+        return ()
+    try:
+        evaluation = problem.evaluator.evaluate_designs(problem.space.decode(archive.closest), detail=True)
+    except Exception:  # a plugin that raises for these designs: all that is known is what they were rejected for
+        return tuple(Shortfall(name) for name in list(archive.rejects)[:1])
+    needed = (evaluation.detail or {}).get("needed", ())
+    found = []
+    for row in range(len(evaluation)):
+        lacks = [Shortfall(str(n), float(x), float(y)) for n, x, y in (needed[row] if row < len(needed) else ())]
+        known = {lack.reason for lack in lacks}
+        lacks += [Shortfall(name) for name in evaluation.reasons_of(row) if name not in known]
+        ratios = [lack.needed / max(lack.available, 1e-9) for lack in lacks if not math.isnan(lack.needed)]
+        worst = max(ratios, default=0.0)
+        found.append((worst, row, tuple(lacks)))
+    return min(found)[2]
+
+
+def result_around(best: Best) -> Result:
+    """A result that holds nothing but a design, for exporters of a design that no search found."""
+    problem = best.problem
+    return Result(
+        best=best,
+        evaluations=1,
+        budget=1,
+        valid_fraction=1.0,
+        rejects={},
+        seed=0,
+        seconds=0.0,
+        workload=problem.workload.name,
+        hardware=problem.hardware.name,
+        searcher="",
+        objective=problem.objective.name or problem.objective.type_name,
+        versions=versions_of(problem.registry),
+        padded=dict(problem.padded),
+    )
+
+
+def versions_of(registry: Registry) -> dict[str, Any]:
+    """Versions that a result depends on: sparsemap, numpy, python, and the plugins that the registry has loaded."""
+    from .. import __version__
+
+    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
+    return {
+        "sparsemap": __version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "plugins": dict(sorted(plugins.items())),
+    }
+
+
+def read_result(path: Path | str) -> dict[str, Any]:
+    """The table of a `result.json`, given the file or its folder."""
+    path = Path(path)
+    path = path / RESULT_FILE if path.is_dir() else path
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SearchError(f"{path}: {error}") from None
+
+
+def _point(best: Best) -> dict[str, Any]:
+    """A design of the front as plain data."""
+    return {"objectives": best.objectives, **best.numbers, "genome": [int(gene) for gene in best.genome]}
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

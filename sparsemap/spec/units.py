@@ -1,0 +1,182 @@
+"""Quantities as people write them: "128 KB", "16 GB/s", "4 words/cycle", "1 GHz", "2 pJ", and back again.
+
+Capacities count as memories are sold (1 KB = 1024 bytes); rates and frequencies are decimal (1 GB/s = 1e9 bytes per
+second). A wrong text raises ValueError, and the message names the units that would do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ..errors import nearest
+
+UNLIMITED = "unlimited"
+
+_PREFIXES = ("", "K", "M", "G", "T")
+_CAPACITY_BITS = {
+    "bit": 1.0,
+    "bits": 1.0,
+    "Kbit": 1024.0,
+    "Mbit": 1024.0**2,
+    "Gbit": 1024.0**3,
+    **{f"{prefix}B": 8 * 1024.0**power for power, prefix in enumerate(_PREFIXES)},
+    **{f"{prefix}iB": 8 * 1024.0**power for power, prefix in enumerate(_PREFIXES) if prefix},
+    "kB": 8 * 1024.0,
+    "byte": 8.0,
+    "bytes": 8.0,
+}
+_RATE_BITS = {
+    "bit": 1.0,
+    "bits": 1.0,
+    **{f"{prefix}bit": 1000.0**power for power, prefix in enumerate(_PREFIXES) if prefix},
+    **{f"{prefix}B": 8 * 1000.0**power for power, prefix in enumerate(_PREFIXES)},
+    **{f"{prefix}iB": 8 * 1024.0**power for power, prefix in enumerate(_PREFIXES) if prefix},
+    "kB": 8 * 1000.0,
+    "byte": 8.0,
+    "bytes": 8.0,
+}
+_FREQUENCY_HZ = {"Hz": 1.0, "kHz": 1e3, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9}
+_ENERGY_PJ = {"fJ": 1e-3, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "µJ": 1e6, "mJ": 1e9, "J": 1e12}
+_WORDS = ("word", "words")
+_RANGE = (1e-18, 1e18)
+"""Of bandwidths in words per cycle; far beyond it cycles and energies are no longer finite."""
+_QUANTITY = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*)?")
+
+
+def _split(value: str, example: str) -> tuple[float, str]:
+    """The number and the unit text of a quantity."""
+    match = _QUANTITY.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a quantity; expected a number and a unit, such as {example}")
+    return float(match[1].replace("_", "")), (match[2] or "").strip()
+
+
+def _unit(value: object, unit: str, known: dict[str, float], words: str, example: str) -> float:
+    """The factor of a unit, or ValueError with the unit that was probably meant."""
+    if unit in known:
+        return known[unit]
+    if not unit:
+        raise ValueError(f"{value!r} has no unit; expected one, such as {example}")
+    guess = nearest(unit, [*known, *words.split()])
+    hint = f"did you mean {guess!r}?" if guess else f"expected a quantity such as {example}"
+    raise ValueError(f"{value!r}: unknown unit {unit!r}; {hint}")
+
+
+def _text(value: object, example: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"{value!r} has no unit; expected a text with one, such as {example}")
+    raise ValueError(f"{value!r} is not a quantity; expected a text such as {example}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def capacity_bits(value: str | int | float | None, word_bits: int) -> float | None:
+    """Bits of "128 KB", "512 bit" or "4096 words" (of `word_bits` bits); None for "unlimited" or None.
+
+    A bare number other than 0 is an error, because words, bytes and bits are equally likely.
+    """
+    example = '"128 KB", "512 bit", "4096 words" or "unlimited"'
+    if value is None or value == UNLIMITED:
+        return None
+    if _is_number(value) and value == 0:
+        return 0.0
+    number, unit = _split(_text(value, example), example)
+    factor = float(word_bits) if unit in _WORDS else _unit(value, unit, _CAPACITY_BITS, "words", example)
+    if number < 0:
+        raise ValueError(f"{value!r}: a capacity cannot be negative")
+    return number * factor
+
+
+def bandwidth_words_per_cycle(value: str | int | float | None, clock_hz: float, word_bits: int) -> float | None:
+    """Words of `word_bits` bits per cycle of `clock_hz`; None for "unlimited" or None.
+
+    Takes a rate per second ("16 GB/s", "128 Gbit/s") or per cycle ("4 words/cycle", "64 bit/cycle", "8 B/cycle").
+    """
+    example = '"16 GB/s", "4 words/cycle" or "unlimited"'
+    if value is None or value == UNLIMITED:
+        return None
+    number, unit = _split(_text(value, example), example)
+    amount, slash, per = (part.strip() for part in unit.partition("/"))
+    if not slash or per not in ("s", "cycle"):
+        raise ValueError(f"{value!r} is not a rate per second or per cycle; expected one, such as {example}")
+    bits = float(word_bits) if amount in _WORDS else _unit(value, amount, _RATE_BITS, "words", example)
+    if not 0 < number < math.inf:
+        raise ValueError(f"{value!r}: a bandwidth must be positive and finite; leave the key out for an unlimited one")
+    words = number * bits / word_bits / (clock_hz if per == "s" else 1.0)
+    if not _RANGE[0] <= words <= _RANGE[1]:
+        raise ValueError(f"{value!r} is {words:.1e} words per cycle, out of the range of 1e-18 to 1e18")
+    return words
+
+
+def frequency_hz(value: str | int | float) -> float:
+    """Hertz of "1 GHz"; a bare number is in hertz. Must be positive and finite."""
+    example = '"1 GHz"'
+    if _is_number(value):
+        hertz = float(value)
+    else:
+        number, unit = _split(_text(value, example), example)
+        hertz = number * _unit(value, unit, _FREQUENCY_HZ, "", example)
+    if not 0 < hertz < math.inf:
+        raise ValueError(f"{value!r}: a frequency must be positive and finite")
+    return hertz
+
+
+def energy_pj(value: str | int | float) -> float:
+    """Picojoules of "2 pJ" or "1.5 nJ"; a bare number is in picojoules. Must not be negative."""
+    example = '"2 pJ"'
+    if _is_number(value):
+        energy = float(value)
+    else:
+        number, unit = _split(_text(value, example), example)
+        energy = number * _unit(value, unit, _ENERGY_PJ, "", example)
+    if not 0 <= energy < math.inf:
+        raise ValueError(f"{value!r}: an energy must be finite and not negative")
+    return energy
+
+
+def _digits(number: float) -> str:
+    """Three significant digits without exponent, trailing zeros dropped: 181, 1.5, 2."""
+    if number >= 100:
+        return f"{number:.0f}"
+    return f"{number:.3g}"
+
+
+def _scaled(number: float, step: float, units: tuple[str, ...]) -> str:
+    """The number in the largest unit that keeps it at 1 or above; `units` ascend by `step`."""
+    power = 0
+    while power + 1 < len(units) and float(_digits(abs(number))) >= step:
+        number, power = number / step, power + 1
+    sign = "-" if number < 0 else ""
+    return f"{sign}{_digits(abs(number))} {units[power]}".rstrip()
+
+
+def format_bits(bits: float | None) -> str:
+    """A capacity for people: "181 KB", "2 B", "12 bit"; "unlimited" for None or infinity."""
+    if bits is None or math.isinf(bits):
+        return UNLIMITED
+    if bits != 0 and (abs(bits) < 8 or (abs(bits) < 64 and bits % 8)):
+        return f"{_digits(bits)} bit"
+    return _scaled(bits / 8, 1024.0, tuple(f"{prefix}B" for prefix in _PREFIXES))
+
+
+def format_count(count: float) -> str:
+    """A count for people: "20,000" and below a million exactly, then "1.23 M", "4.5 G", "7.45 T"."""
+    if not math.isfinite(count):
+        return str(count)
+    if abs(count) < 1e6:
+        return f"{count:,.0f}" if count == int(count) or abs(count) >= 100 else f"{count:.3g}"
+    return _scaled(count / 1e6, 1000.0, ("M", "G", "T", "P", "E"))
+
+
+def format_energy(energy: float) -> str:
+    """An energy in picojoules for people: "2 pJ", "1.5 nJ", "2.6 uJ", "31 mJ"."""
+    if not math.isfinite(energy):
+        return f"{energy} pJ"
+    if 0 < abs(energy) < 1:
+        return _scaled(energy * 1e3, 1000.0, ("fJ", "pJ"))
+    return _scaled(energy, 1000.0, ("pJ", "nJ", "uJ", "mJ", "J"))

@@ -1,0 +1,65 @@
+"""Every hook has a recipe, every spec says what it is and where it comes from, and files speak of the project alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sparsemap.pieces import hookspecs
+
+ROOT = Path(__file__).parents[2]
+HOOKS = sorted(name for name, value in vars(hookspecs).items() if hasattr(value, f"{hookspecs.PROJECT}_spec"))
+SPECS = sorted((ROOT / "specs").rglob("*.toml"))
+HOST = r"(?:[\w-]+\.)*(?:pypi\.org|pythonhosted\.org|artifactory[\w.-]*|jfrog\.io|nexus[\w-]*\.[\w.-]+)"
+MACHINE = re.compile(rf"(?<![\w.])/(?:home|root|Users|work|mnt|opt|srv|private)/\w[\w./-]*|[A-Z]:\\\w+|{HOST}")
+"""Absolute paths on somebody's machine, and hosts of package registries."""
+BINARY = (".png", ".npz", ".pdf", ".ico", ".gz")
+
+
+def files() -> list[Path]:
+    """Files of the repository: those in git, or all that are not hidden where there is no git."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode == 0 and listed.stdout:
+        found = [ROOT / name for name in listed.stdout.splitlines()]
+    else:
+        found = [path for path in ROOT.rglob("*") if not re.search(r"/\.|/build/|/__pycache__/|\.egg-info", str(path))]
+    return [path for path in found if path.is_file() and path.suffix not in BINARY]
+
+
+def test_there_are_hooks() -> None:
+    assert "register_formats" in HOOKS and "study_finished" in HOOKS
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_has_a_recipe_and_uses_it(hook: str) -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    headings = [line for line in text.splitlines() if line.startswith("## ") and f"`{hook}`" in line]
+    assert len(headings) == 1, f"CONTRIBUTING.md: expected one heading `## ...: `{hook}``, found {headings}"
+    recipe = text.split(headings[0] + "\n")[1].split("\n## ")[0]
+    assert f"def {hook}(" in recipe, f"CONTRIBUTING.md: the recipe of {hook} does not implement it"
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_is_in_the_table_of_the_architecture(hook: str) -> None:
+    assert re.search(rf"^\|.*`{hook}\b", (ROOT / "ARCHITECTURE.md").read_text("utf-8"), re.M)
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_spec_says_what_it_is_and_where_it_comes_from(path: Path) -> None:
+    spec = tomllib.loads(path.read_text("utf-8"))
+    assert spec["name"] == path.stem
+    for key in ("description", "source"):
+        assert str(spec.get(key, "")).strip(), f"{path.relative_to(ROOT)}: '{key}' is missing"
+
+
+def test_no_file_holds_a_path_of_a_machine_or_a_registry_host() -> None:
+    found = []
+    for path in files():
+        text = path.read_text("utf-8", errors="replace")
+        if path != Path(__file__):
+            found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in MACHINE.finditer(text)]
+    assert not found, "\n".join(found[:20])

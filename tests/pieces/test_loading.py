@@ -1,0 +1,361 @@
+"""Loading: where plugins and specs come from, in which order, and what is said about those that do not work.
+
+Each test writes its plugins into a folder of its own and loads them alone (`builtin=False`), unless it is about the
+built-in ones.
+"""
+
+import os
+import sys
+import time
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from sparsemap.errors import PluginError, SparseMapError, SpecError
+from sparsemap.pieces import hookspecs
+from sparsemap.pieces.contracts import Fiber
+from sparsemap.pieces.loading import CONTRACTS, load
+from sparsemap.pieces.registry import Plugin
+
+BLOCKED_BITMASK = '''
+    """Blocked bitmask: one bit for every block of positions; kept blocks are stored whole."""
+    import attrs
+    import numpy as np
+    from sparsemap import Format, hookimpl
+
+    @attrs.frozen(kw_only=True)
+    class BlockedBitmask(Format):
+        type_name = "blocked-bitmask"
+        block: int = attrs.field(default=8, validator=attrs.validators.ge(1))
+
+        def metadata_bits(self, fiber):
+            return fiber.fibers * np.ceil(fiber.length / self.block)
+
+    @hookimpl
+    def register_formats():
+        return [BlockedBitmask]
+'''
+
+BITMASK8 = """
+    kind = "format"
+    name = "bitmask-of-8"
+    type = "blocked-bitmask"
+    compressed = true
+    block = 8
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Writes a file below the working directory of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(dedent(text))
+
+    return write
+
+
+def alone(*plugin_dirs, **options):
+    return load(plugin_dirs, builtin=False, **{"env": {}, **options})
+
+
+def said(*plugin_dirs, **options):
+    with pytest.raises(SparseMapError) as caught:
+        alone(*plugin_dirs, **options)
+    return str(caught.value)
+
+
+def format_plugin(body="", hook="register_formats()", returns="[Mine]"):
+    """A plugin with one format class."""
+    return f"""
+        import attrs
+        from sparsemap import Format, hookimpl
+
+        @attrs.frozen(kw_only=True)
+        class Mine(Format):
+            type_name = "mine"
+            {body}
+
+        @hookimpl
+        def {hook}:
+            return {returns}
+    """
+
+
+# -------------------------------------------------------------------------------------------------- a plugin folder
+
+
+def test_a_folder_with_python_and_toml_brings_a_new_format(write):
+    write("my-plugins/blocked_bitmask/__init__.py", BLOCKED_BITMASK)
+    write("my-plugins/blocked_bitmask/bitmask8.toml", BITMASK8)
+    registry = alone("my-plugins")
+    piece = registry.get("format", "bitmask-of-8")
+    ones = np.ones(2)
+    fiber = Fiber(2 * ones, np.array([64.0, 65.0]), ones, ones, ones, ones)
+    assert piece.compressed and piece.metadata_bits(fiber).tolist() == [16.0, 18.0]
+    assert registry.names("format") == ("bitmask-of-8", "blocked-bitmask")
+
+
+def test_every_piece_and_plugin_remembers_its_file_and_version(write):
+    write("my-plugins/blocked_bitmask/__init__.py", '__version__ = "0.3"\n' + dedent(BLOCKED_BITMASK))
+    write("my-plugins/blocked_bitmask/specs/bitmask8.toml", BITMASK8)
+    registry = alone("my-plugins")
+    origin = registry.origin("format", "bitmask-of-8")
+    assert (origin.plugin, origin.version) == ("blocked_bitmask", "0.3")
+    assert origin.file == os.path.join("my-plugins", "blocked_bitmask", "specs", "bitmask8.toml")
+    file = os.path.join("my-plugins", "blocked_bitmask", "__init__.py")
+    assert registry.origin("format", "blocked-bitmask").file == file
+    assert registry.plugins == (Plugin("blocked_bitmask", file, "0.3", ("register_formats",)),)
+
+
+@pytest.mark.parametrize("given", ["my-plugins", "my-plugins/chips"])
+def test_a_plugin_may_be_toml_only(write, given):
+    write("my-plugins/chips/small.toml", 'kind = "hardware"\nname = "small"\nlevels = [{ name = "DRAM" }]')
+    registry = alone(given)
+    assert registry.get("hardware", "small").levels[0]["name"] == "DRAM"
+    assert [plugin.name for plugin in registry.plugins] == ["chips"]
+
+
+def test_the_folder_given_may_be_the_plugin_and_its_own_modules_are_imported_relatively(write):
+    write("blocked/__init__.py", "from .formats import register_formats\n")
+    write("blocked/formats.py", BLOCKED_BITMASK)
+    write("blocked/pyproject.toml", "[project]\nname = 'blocked'\n")
+    assert alone("blocked").names("format") == ("blocked-bitmask",)
+
+
+def test_folders_of_the_same_name_in_two_places_do_not_get_mixed_up(write):
+    write("a/formats/__init__.py", format_plugin())
+    write("b/formats/__init__.py", format_plugin('note: str = "b"'))
+    assert not hasattr(alone("a").get("format", "mine"), "note")
+    assert alone("b").get("format", "mine").note == "b"
+
+
+def test_plugin_folders_come_from_the_environment_too_and_twice_is_once(write):
+    write("a/one/__init__.py", format_plugin())
+    write("b/two/x.toml", 'kind = "format"\nname = "two"\ntype = "mine"')
+    registry = alone("a", env={"SPARSEMAP_PLUGIN_DIRS": os.pathsep.join(["a", "b"])})
+    assert registry.names("format") == ("mine", "two")
+    assert [plugin.name for plugin in registry.plugins] == ["one", "two"]
+
+
+def test_hidden_and_private_folders_are_left_alone(write):
+    write("p/.git/x.toml", "not toml")
+    write("p/_drafts/__init__.py", "1 / 0")
+    write("p/good/__init__.py", format_plugin())
+    write("p/good/_old/x.toml", "not toml")
+    assert alone("p").names("format") == ("mine",)
+
+
+def test_a_folder_that_is_not_there_or_holds_no_plugin_is_named(write):
+    write("empty/readme.txt", "")
+    assert said("nowhere", "empty").splitlines() == [
+        "nowhere: no such plugin folder",
+        "empty: no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files",
+    ]
+
+
+# ------------------------------------------------------------------------------------------- installed plugins, files
+
+
+@pytest.fixture
+def installed(write, tmp_path, monkeypatch):
+    """A pip-installed package `sparse-demo` with an entry point and a folder of specs."""
+    write(
+        "site/sparse_demo/__init__.py",
+        dedent(BLOCKED_BITMASK)
+        + dedent("""
+            from pathlib import Path
+
+            @hookimpl
+            def register_specs():
+                return [Path(__file__).parent / "specs"]
+        """),
+    )
+    write("site/sparse_demo/specs/bitmask8.toml", BITMASK8)
+    write("site/sparse_demo-0.7.dist-info/METADATA", "Metadata-Version: 2.1\nName: sparse-demo\nVersion: 0.7\n")
+    write("site/sparse_demo-0.7.dist-info/entry_points.txt", "[sparsemap]\ndemo = sparse_demo\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    yield
+    sys.modules.pop("sparse_demo", None)
+
+
+def test_an_installed_package_is_found_by_its_entry_point_with_its_version(installed):
+    registry = load(env={})
+    plugin = next(plugin for plugin in registry.plugins if plugin.name == "demo")
+    assert plugin.version == "0.7" and plugin.hooks == ("register_formats", "register_specs")
+    assert registry.origin("format", "bitmask-of-8").version == "0.7"
+
+
+def test_a_disabled_package_is_not_even_imported(installed):
+    registry = load(env={"SPARSEMAP_DISABLE": "other, demo"})
+    assert "demo" not in [plugin.name for plugin in registry.plugins]
+    assert "sparse_demo" not in sys.modules
+
+
+def test_an_installed_package_that_cannot_be_imported_is_named(installed, write):
+    write("site/sparse_demo/__init__.py", "import not_there_at_all")
+    with pytest.raises(PluginError) as caught:
+        load(env={})
+    assert str(caught.value) == (
+        "sparse_demo: plugin 'demo': cannot be imported: ModuleNotFoundError: No module named 'not_there_at_all' "
+        "(site/sparse_demo/__init__.py, line 1); SPARSEMAP_DISABLE=demo goes on without it"
+    )
+
+
+def test_specs_given_by_path_come_last(write):
+    write("mine/good/__init__.py", format_plugin())
+    write("one.toml", 'kind = "format"\nname = "one"\ntype = "mine"')
+    write("more/two.toml", 'kind = "format"\nname = "two"\nextends = "one"')
+    registry = alone("mine", specs=["one.toml", "more"])
+    assert registry.names("format") == ("mine", "one", "two")
+    assert registry.origin("format", "one").plugin == "command line"
+
+
+# ------------------------------------------------------------------------------------------------ what can go wrong
+
+
+def test_a_name_that_is_taken_names_both_files(write):
+    write("mine/a/__init__.py", format_plugin())
+    write("mine/a/x.toml", 'kind = "format"\nname = "x"\ntype = "mine"')
+    write("mine/b/x.toml", 'kind = "format"\nname = "x"\ntype = "mine"')
+    text = "format 'x' is defined twice: mine/a/x.toml and mine/b/x.toml. Rename one, or set override = true"
+    assert said("mine").startswith(text)
+
+
+def test_two_plugins_with_one_type_name_are_both_named(write):
+    write("mine/a/__init__.py", format_plugin())
+    write("mine/b/__init__.py", format_plugin())
+    assert "type 'mine' of format is defined twice: mine/a/__init__.py and mine/b/__init__.py" in said("mine")
+
+
+def test_two_plugins_of_one_name_are_both_named(write):
+    write("a/same/__init__.py", format_plugin())
+    write("b/same/__init__.py", format_plugin())
+    assert said("a", "b") == (
+        "b/same/__init__.py: plugin 'same': has the name of the plugin in a/same/__init__.py; rename one"
+    )
+
+
+def test_a_misspelt_hook_is_reported_with_the_nearest(write):
+    write("mine/typo/__init__.py", format_plugin(hook="register_format()"))
+    assert said("mine") == (
+        "mine/typo/__init__.py: plugin 'typo': no hook 'register_format'; did you mean 'register_formats'?"
+    )
+
+
+def test_a_wrong_argument_of_a_hook_is_reported_with_the_right_ones(write):
+    write("mine/typo/__init__.py", format_plugin(hook="register_formats(registry)"))
+    assert said("mine") == (
+        "mine/typo/__init__.py: plugin 'typo': hook register_formats(registry) has an argument that the hook does not "
+        "pass; expected register_formats()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        (
+            "import not_there_at_all",
+            "ModuleNotFoundError: No module named 'not_there_at_all' (mine/bad/__init__.py, line 1)",
+        ),
+        ("x = 1\n\n1 / 0", "ZeroDivisionError: division by zero (mine/bad/__init__.py, line 3)"),
+        ("def f(:\n", "SyntaxError: invalid syntax (__init__.py, line 1)"),
+        ("import sys\nsys.exit(2)", "SystemExit: 2 (mine/bad/__init__.py, line 2)"),
+    ],
+)
+def test_a_plugin_that_fails_to_import_says_where_and_how_to_go_on(write, body, cause):
+    write("mine/bad/__init__.py", body)
+    assert said("mine") == (
+        f"mine/bad/__init__.py: plugin 'bad': cannot be imported: {cause}; SPARSEMAP_DISABLE=bad goes on without it"
+    )
+    assert alone("mine", env={"SPARSEMAP_DISABLE": "bad"}).plugins == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"returns": "Mine"}, "register_formats returned <class"),
+        ({"returns": "None"}, "register_formats returned None, expected a list of classes derived from Format"),
+        ({"returns": "1 / 0"}, "register_formats raised ZeroDivisionError: division by zero"),
+        ({"returns": "[Mine()]"}, "register_formats: is not a class; expected classes, not instances"),
+        ({"returns": "[int]"}, "class int: register_formats: is not derived from Format"),
+        ({"returns": "[Format]"}, "class Format: register_formats: is not derived from Format"),
+        ({"hook": "register_searchers()"}, "class Mine: register_searchers: is not derived from Searcher"),
+        (
+            {"hook": "register_operators()"},
+            "class Mine: register_operators: is not derived from Init or Crossover or Mutation or Selection",
+        ),
+        ({"body": 'type_name = ""'}, "class Mine: register_formats: has no type_name"),
+        (
+            {"body": "\n\nclass Sub(Mine):\n    block: int = 8", "returns": "[Sub]"},
+            "class Sub: register_formats: has fields (block) but no @attrs.frozen(kw_only=True)",
+        ),
+    ],
+)
+def test_what_a_hook_must_not_return_is_reported_with_plugin_and_class(write, options, fault):
+    body = options.pop("body", "")
+    text = dedent(format_plugin("@@", **options)).replace("@@", body)
+    write("mine/wrong/__init__.py", text)
+    message = said("mine")
+    assert message.startswith("mine/wrong/__init__.py: plugin 'wrong'") and fault in message
+
+
+def test_everything_wrong_with_all_plugins_and_specs_is_said_at_once(write):
+    write("mine/a/__init__.py", "1 / 0")
+    write("mine/b/__init__.py", format_plugin(hook="register_format()"))
+    write("mine/c/bad.toml", "kind = ")
+    write("mine/c/worse.toml", 'kind = "formt"\n')
+    lines = said("mine", "nowhere").splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        "mine/a/__init__.py", "nowhere", "mine/b/__init__.py",
+        "mine/c/bad.toml", "mine/c/worse.toml", "mine/c/worse.toml",
+    ]  # fmt: skip
+    assert lines[-1] == "mine/c/worse.toml: kind: no kind 'formt'; did you mean 'format'?"
+
+
+def test_wrong_specs_alone_are_a_spec_error(write):
+    write("bad.toml", "a = 1\nb 2\n")
+    with pytest.raises(SpecError, match=r"^bad.toml: line 2, column 3: is not TOML"):
+        alone(specs=["bad.toml"])
+
+
+# ------------------------------------------------------------------------------------------------- hooks and speed
+
+
+def test_observers_and_commands_are_called_through_the_registry(write):
+    write(
+        "mine/watch/__init__.py",
+        """
+        from sparsemap import hookimpl
+
+        @hookimpl
+        def study_finished(result):
+            result.append("seen")
+        """,
+    )
+    seen = []
+    alone("mine").hook.study_finished(result=seen, problem=None)
+    assert seen == ["seen"]
+
+
+def test_every_register_hook_has_a_contract_or_a_meaning_of_its_own():
+    hooks = {name for name in vars(hookspecs) if name.startswith("register_")}
+    assert hooks - CONTRACTS.keys() == {"register_specs", "register_commands"}
+    assert all(getattr(hookspecs, name).__doc__ for name in hooks)
+
+
+def test_the_built_in_plugins_are_plugins_like_any_other():
+    registry = load(env={})
+    assert all(plugin.version for plugin in registry.plugins)
+    assert registry.check() == []
+    assert {"hardware", "space", "study", "workload", "format"} <= set(registry.kinds())
+
+
+def test_loading_everything_takes_a_fraction_of_a_second():
+    load(env={})
+    start = time.perf_counter()
+    load(env={})
+    assert time.perf_counter() - start < 0.5

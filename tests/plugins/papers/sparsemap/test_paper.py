@@ -1,0 +1,141 @@
+"""The studies of the paper's results, with tiny budgets, and what their tables say."""
+
+import csv
+import math
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.papers import report
+from sparsemap_plugins.papers.runs import Run, geometric_mean
+from sparsemap_plugins.papers.sparsemap import NAMES, best_known, curves, fig_7, quality, table_iv
+
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+
+SMALL = {
+    "table-iv": ("--workload", "mm1", "--seeds", "1", "--scale", "0.005"),
+    "table-iv-16gbps": ("--workload", "conv1", "--seeds", "1", "--scale", "0.005"),
+    "quality": ("--workload", "mm12", "--seeds", "1", "--scale", "0.02"),
+    "optimum": ("--workload", "small-conv", "--seeds", "2", "--scale", "0.1"),
+    "best-known": ("--workload", "mm12", "--seeds", "1", "--scale", "0.0005"),
+    "fig-2": (),
+    "fig-7": ("--scale", "0.02"),
+    "fig-10": ("--seeds", "2", "--scale", "0.02"),
+    "fig-18": ("--seeds", "2", "--scale", "0.02"),
+    "fig-17": ("--workload", "conv1", "--scale", "0.005"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "fig-17" else name for name in NAMES]
+)
+def test_a_command_writes_a_table_and_a_figure(name, tmp_path):
+    if name == "fig-17":
+        pytest.importorskip("stable_baselines3")
+        pytest.importorskip("nevergrad")
+    figures = has_matplotlib()
+    args = ["paper", name, "--out", str(tmp_path / "out"), "--work", str(tmp_path / "work"), *SMALL[name]]
+    done = CliRunner().invoke(cli, args)
+    assert done.exit_code == 0, done.output
+    wrote = {path.name for path in (tmp_path / "out").iterdir()}
+    assert wrote == {f"{name}.{ending}" for ending in ("md", "csv", *(("png", "svg") if figures else ()))}
+    text = (tmp_path / "out" / f"{name}.md").read_text("utf-8")
+    assert text.startswith("# ") and f"sparsemap paper {name}" in text
+    assert not {"nan", "inf"} & set(text.replace("|", " ").replace("*", " ").split())
+    with (tmp_path / "out" / f"{name}.csv").open() as file:
+        assert list(csv.DictReader(file))
+    if figures:
+        ElementTree.parse(tmp_path / "out" / f"{name}.svg")
+
+
+def has_matplotlib():
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def test_a_second_run_searches_nothing_again(tmp_path):
+    args = ["paper", "table-iv", "--out", str(tmp_path), "--work", str(tmp_path / "work"), *SMALL["table-iv"]]
+    first = CliRunner().invoke(cli, args)
+    texts = [(tmp_path / f"table-iv.{ending}").read_bytes() for ending in ("md", "csv")]
+    second = CliRunner().invoke(cli, args)
+    assert first.exit_code == second.exit_code == 0
+    assert "9 kept" in second.output
+    assert texts == [(tmp_path / f"table-iv.{ending}").read_bytes() for ending in ("md", "csv")]
+
+
+def test_a_workload_that_the_study_lacks_is_named(tmp_path):
+    done = CliRunner().invoke(cli, ["paper", "fig-10", "--workload", "conv99", "--work", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "study 'fig-10' has no conv99" in done.output
+
+
+def test_the_printed_table_has_the_averages_that_the_paper_states():
+    paper = table_iv.printed()
+    assert len(paper) == 84
+    for (baseline, platform), claim in table_iv.CLAIMS.items():
+        ratios = [row[baseline] / row["sparsemap"] for (_, where), row in paper.items() if where == platform]
+        assert sum(ratios) / len(ratios) == pytest.approx(claim, rel=0.02)
+
+
+def test_every_study_of_the_paper_runs_what_it_says():
+    registry = load()
+    study = registry.get("study", "table-iv")
+    assert (len(study.workloads), len(study.hardware), study.budget) == (28, 3, 20_000)
+    assert set(study.spaces) == {"sage-like", "random-pruned"} == set(table_iv.BASELINES)
+    assert registry.get("study", "table-iv-16gbps").spaces == study.spaces
+    assert len(registry.get("study", "fig-17").workloads) == 13
+
+
+def made(workload, edp, searcher="sparsemap", seed=0, history=None, **result):
+    run = Run(workload, "edge", searcher, seed, edp, 0.5, None)
+    plain = {"budget": 100, "bound": 1.0, "gap": edp, "energy_pj": edp, "cycles": 1.0}
+    vars(run)["result"] = plain | result
+    vars(run)["history"] = history
+    return run
+
+
+def test_ratios_leave_out_what_found_nothing():
+    runs = [made("mm1", 2.0), made("mm1", 8.0, "sage-like"), made("mm1", math.inf, "random-pruned")]
+    runs += [made("mm2", 1.0), made("mm2", 16.0, "sage-like"), made("mm2", 3.0, "random-pruned")]
+    rows = table_iv.cells(runs)
+    sage, mapper = (table_iv.mean_row(rows, "edge", name) for name in table_iv.BASELINES)
+    assert (sage["mean"], sage["geometric"], sage["cells"]) == (pytest.approx(10.0), pytest.approx(8.0), 2)
+    assert (mapper["mean"], mapper["cells"], mapper["none"]) == (pytest.approx(3.0), 1, 1)
+
+
+def test_the_best_known_of_a_cell_is_the_lowest_and_says_who_found_it():
+    known = best_known.best_of(best_known.of_runs([made("mm1", 3.0), made("mm1", 2.0, "sparsemap-paper", 4)]))
+    best = known["mm1", "edge"]
+    assert (best.edp, best.searcher, best.seed, best.gap) == (2.0, "sparsemap-paper", 4, 2.0)
+    assert quality.over_best(made("mm1", 3.0), known) == 1.5
+    assert math.isnan(quality.over_best(made("mm1", math.inf), known))
+
+
+def test_curves_know_when_a_design_was_found():
+    history = {"evaluations": np.array([10.0, 20, 30]), "best_score": np.array([math.inf, 5, 2])}
+    run = made("mm1", 2.0, history=history)
+    assert run.best_at(np.array([5, 10, 25, 30])).tolist()[2:] == [5, 2]
+    assert np.isnan(run.best_at(np.array([5, 10]))).all()
+    assert (curves.needed(run, 4), curves.needed(run, 1)) == (30, math.inf)
+    assert curves.curve("x", [run, run, run]).at(30) == 2
+
+
+def test_the_first_component_is_the_direction_of_most_variance():
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=500)
+    genes = np.stack([hidden, -hidden + 0.1 * rng.normal(size=500), rng.normal(size=500)], axis=1)
+    found, share = fig_7.first_component(genes, 400)
+    assert abs(np.corrcoef(found, hidden)[0, 1]) > 0.99
+    assert 0.6 < share < 0.7
+
+
+def test_numbers_as_texts():
+    assert (report.number(1.234e12), report.number(math.inf)) == ("1.23e12", "-")
+    assert [report.times(x) for x in (0.5, 12.34, 1234.5, math.nan)] == ["0.50x", "12.3x", "1,234x", "-"]
+    assert geometric_mean([2, 8]) == pytest.approx(4)
+    assert math.isnan(geometric_mean([]))

@@ -1,0 +1,72 @@
+"""The figure of a front."""
+
+import builtins
+
+import numpy as np
+import pytest
+from trade_offs import problem, registry
+
+from sparsemap import SearchError, search
+
+
+def draw(result, folder):
+    return list(registry().get("exporter", "pareto-plot").write(result, result.best.problem, folder))
+
+
+@pytest.mark.parametrize("objective", ["pareto:energy,delay", "pareto:energy,delay,edp * 1e12"])
+def test_a_front_is_drawn_with_units_and_its_best_design(tmp_path, objective):
+    pytest.importorskip("matplotlib")
+    paths = draw(search(problem(objective), 600), tmp_path)
+    assert [path.name for path in paths] == ["front.png", "front.svg"]
+    assert paths[0].read_bytes().startswith(b"\x89PNG")
+    text = paths[1].read_text("utf-8")
+    for words in ("trade on offs", "on the front of 600 evaluated, nsga2", "Energy (pJ)", "Execution time (cycles)"):
+        assert words in text
+    assert ("best EDP" in text) == (objective == "pareto:energy,delay")
+
+
+def test_a_figure_of_one_design_is_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    assert len(draw(search(problem("pareto:energy,energy_pj * 2"), 600), tmp_path)) == 2
+
+
+def test_drawing_twice_gives_the_same_files(tmp_path):
+    pytest.importorskip("matplotlib")
+    result = search(problem(), 300)
+    for first, second in zip(draw(result, tmp_path / "a"), draw(result, tmp_path / "b"), strict=True):
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_numbers_get_a_unit_that_keeps_them_short():
+    pytest.importorskip("matplotlib")
+    from sparsemap_plugins.searchers.pareto.plot import axis_of
+
+    for values, text, label, first in (
+        ([2.5e7, 5e7], "energy, pJ", "Energy (µJ)", 25),
+        ([2.5e19, 5e19], "energy, pJ", "Energy (J)", 2.5e7),
+        ([60_000, 120_000], "execution time, cycles", "Execution time (thousand cycles)", 60),
+        ([60, 120], "execution time, cycles", "Execution time (cycles)", 60),
+        ([4e12, 5e12], "energy-delay product, pJ * cycles", "Energy-delay product (trillion pJ · cycles)", 4),
+        ([4e21, 5e21], "energy_pj * cycles", "energy_pj * cycles ($10^{21}$)", 4),
+        ([0.0, 0.0], "zero", "zero", 0),
+    ):
+        axis = axis_of(np.array(values), text)
+        assert axis.label == label
+        assert axis.values[0] == pytest.approx(first)
+
+
+def test_without_a_front_or_matplotlib_the_way_out_is_told(tmp_path, monkeypatch):
+    with pytest.raises(SearchError, match="there is no front to draw; it takes a search with several objectives"):
+        draw(search(problem("energy"), 50, searcher="nsga2"), tmp_path)
+    result, real = search(problem(), 300), builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.partition(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(
+        SearchError, match=r"needs matplotlib, which is not installed: pip install 'sparsemap\[plots\]'"
+    ):
+        draw(result, tmp_path)

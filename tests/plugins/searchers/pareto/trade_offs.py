@@ -1,0 +1,84 @@
+"""A space small enough to look at every design, in which energy and delay pull in different directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import sparsemap_plugins.declarative
+import sparsemap_plugins.searchers
+from toy_problem import ToyWorkload
+
+from sparsemap import CostModel, Evaluation, Genes, Segment
+from sparsemap.pieces.data_specs import Hardware, SpaceSpec
+from sparsemap.pieces.registry import Origin, Registry
+from sparsemap.problem.problem import Problem
+
+HIGH = np.array([11, 11, 7, 2])
+EVERY = np.stack(np.meshgrid(*[np.arange(high + 1) for high in HIGH], indexing="ij"), axis=-1).reshape(-1, len(HIGH))
+"""All 3456 genomes."""
+
+
+@attrs.frozen(kw_only=True)
+class Knobs(Segment):
+    type_name: ClassVar[str] = "knobs"
+    provides: ClassVar[tuple[str, ...]] = ("knobs",)
+
+    def genes(self, problem: Problem) -> Genes:
+        return Genes(("x", "y", "u", "v"), np.zeros(4, np.int64), HIGH.astype(np.int64))
+
+    def decode(self, genes: np.ndarray, problem: Problem) -> Mapping[str, np.ndarray]:
+        return {"knobs": genes.astype(np.float64)}
+
+
+@attrs.frozen(kw_only=True)
+class TradeOff(CostModel):
+    """x buys speed with energy, y does so in another place; u wastes both, v is a trap; some designs do not fit."""
+
+    type_name: ClassVar[str] = "trade-off"
+    needs: ClassVar[tuple[str, ...]] = ("knobs",)
+
+    def reasons(self, problem: Problem) -> tuple[str, ...]:
+        return ("fit",)
+
+    def evaluate(self, designs: Any, problem: Problem, detail: bool = False) -> Evaluation:
+        x, y, u, v = designs.columns["knobs"]
+        energy = 5.0 + x**1.5 + 2.0 * y + 3.0 * np.abs(u - 4) + 4.0 * (v == 1)
+        cycles = 1000.0 / (1.0 + x) + 300.0 / (1.0 + y) + 10.0 * np.abs(u - 4) + 20.0 * (v == 2) * (x < 6)
+        reasons = (x + y + u > 24).astype(np.uint64)
+        bad = reasons != 0
+        return Evaluation(np.where(bad, np.inf, energy), np.where(bad, np.inf, cycles), reasons, ("fit",))
+
+
+def registry() -> Registry:
+    found = Registry()
+    declarative, searchers = sparsemap_plugins.declarative, sparsemap_plugins.searchers
+    for cls in (
+        *declarative.register_objectives(),
+        *searchers.register_objectives(),
+        *searchers.register_operators(),
+        *searchers.register_searchers(),
+        *searchers.register_exporters(),
+        Knobs,
+        TradeOff,
+        ToyWorkload,
+    ):
+        found.add_type(cls, Origin("test"))
+    for name, score, text in (("energy", "energy_pj", "energy, pJ"), ("delay", "cycles", "execution time, cycles")):
+        table = {"kind": "objective", "name": name, "score": score, "description": text}
+        found.add_spec(table, Origin("test"))
+    return found
+
+
+def problem(objective: Any = "pareto:energy,delay") -> Problem:
+    known = registry()
+    return Problem(
+        workload=ToyWorkload(name="trade"),
+        hardware=Hardware(name="offs", levels=({"name": "GLB"},)),
+        space_spec=SpaceSpec(name="knobs", segments=("knobs",)),
+        cost_model=TradeOff(name="trade-off"),
+        objective=known.build("objective", objective),
+        registry=known,
+    )

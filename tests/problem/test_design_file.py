@@ -1,0 +1,156 @@
+"""Design files: a design written down evaluates to the same numbers, and mistakes in one written by hand are named."""
+
+import copy
+from functools import cache
+
+import numpy as np
+import pytest
+
+from sparsemap import DesignError, SpecError, load_problem, search
+from sparsemap.pieces.loading import load as load_registry
+from sparsemap.problem.design_file import dump, load, structure
+from sparsemap.problem.designs import Designs
+from sparsemap.spec import toml_io
+
+WORKLOAD = {"name": "small", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 4, "k": 8, "n": 4}}
+WORKLOAD["density"] = {"P": 0.5, "Q": 0.25}
+BY_HAND = {
+    "kind": "design",
+    "workload": WORKLOAD,
+    "hardware": "edge",
+    "mapping": {"L1_T": ["m=2", "k=4"], "L2_S": ["n=4"], "L3_T": ["k=2", "m=2"]},
+    "formats": {tensor: ["uncompressed"] * 5 for tensor in "PQZ"},
+    "gate_skip": {"GLB": "none", "PEB": "none", "MAC": "none"},
+}
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load_registry()
+
+
+@pytest.fixture(scope="module")
+def found(registry):
+    @cache
+    def find(workload, hardware):
+        table = {**WORKLOAD, "dims": {"m": 31, "k": 97, "n": 53}} if workload == "padded" else workload
+        result = search(load_problem(table, hardware, registry=registry), 1500, seed=1, searcher="es-pfce")
+        assert result.best is not None
+        return result
+
+    return find
+
+
+def changed(**tables):
+    """The hand-written design with other tables; None removes one."""
+    table = {**copy.deepcopy(BY_HAND), **tables}
+    return {key: value for key, value in table.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("workload", "hardware"),
+    [("mm1", "mobile"), ("mm3", "cloud"), ("conv4", "cloud"), ("padded", "edge")],
+    ids=["mm1-mobile", "mm3-cloud", "more-ranks-than-slots", "padded"],
+)
+def test_a_written_design_evaluates_to_the_same_numbers_bit_for_bit(found, registry, tmp_path, workload, hardware):
+    result = found(workload, hardware)
+    best = result.best
+    result.write(tmp_path)
+    problem, design = load(tmp_path / "design.toml", registry)
+    evaluation = problem.evaluator.evaluate_designs(design)
+    assert evaluation.reasons_of(0) == ()
+    assert (evaluation.energy_pj[0], evaluation.cycles[0]) == (best.energy_pj, best.cycles)
+    assert problem.evaluator.score(evaluation)[0] == best.score
+    assert toml_io.read(tmp_path / "design.toml")["score"] == best.numbers
+    assert problem.padded == best.problem.padded
+    assert bool(problem.padded) == (workload == "padded")
+
+
+def test_a_written_design_keeps_the_order_of_loops_whose_bound_is_one(found, registry):
+    best = found("mm1", "mobile").best
+    _, design = structure(dump(best.problem, best.design), registry)
+    assert (design.order == best.design.order).all()
+    assert (design.bounds == best.design.bounds).all()
+
+
+def test_a_written_design_needs_no_spec_but_its_own(found, registry):
+    best = found("mm1", "mobile").best
+    table = dump(best.problem, best.design)
+    for entry in table["pieces"]["format"].values():
+        entry["description"] = "mine"
+    problem, _ = structure(table, registry)
+    assert {piece.description for piece in problem.candidates("format")} == {"mine"}
+    assert isinstance(table["workload"], dict)
+    assert isinstance(table["hardware"]["technology"], dict)
+
+
+def test_writing_a_read_design_gives_the_same_file(found, registry):
+    best = found("mm1", "mobile").best
+    table = dump(best.problem, best.design, best.numbers)
+    assert toml_io.dumps(dump(*structure(table, registry), table["score"])) == toml_io.dumps(table)
+
+
+def test_a_design_by_hand_may_name_specs_and_leave_out_loops_of_one(registry):
+    problem, design = structure(BY_HAND, registry)
+    assert problem.hardware.name == "edge"
+    assert design.bounds[0].prod(axis=0).tolist() == [4, 8, 4]
+    levels = [level.name for level in problem.mapping_levels]
+    assert [problem.dims[d] for d in design.order[0, levels.index("L1_T")]] == ["m", "k", "n"]
+    assert np.isfinite(problem.evaluator.evaluate_designs(design).energy_pj).all()
+
+
+def test_formats_may_be_given_by_role(registry):
+    workload = {**WORKLOAD, "einsum": "C[m, n] = A[m, k] * B[k, n]", "density": {"A": 0.5, "B": 0.5}}
+    problem, design = structure(changed(workload=workload), registry)
+    assert [tensor.name for tensor in problem.tensors] == ["A", "B", "C"]
+    assert design.formats.shape == (1, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("tables", "path", "text"),
+    [
+        ({"kind": "workload"}, "kind", "expected 'design'"),
+        ({"mapping": None}, "mapping", "missing"),
+        ({"workload": None}, "workload", "missing"),
+        ({"formats": None}, "formats", "cost model 'analytic' needs it"),
+        ({"gate_skip": None}, "gate_skip", "cost model 'analytic' needs it"),
+        ({"gateskip": {}}, "gateskip", "did you mean 'gate_skip'"),
+        ({"formats": ["bitmask"]}, "formats", "expected a table"),
+        ({"mapping": {"L1_T": "m=2"}}, "mapping.L1_T", "expected a list of loops"),
+        ({"mapping": {"L1_T": ["m:2"]}}, "mapping.L1_T[0]", "expected a loop such as"),
+        ({"mapping": {"L1_T": ["m=4", "k=8", "x=4"]}}, "mapping.L1_T", "no dimension 'x'"),
+        ({"mapping": {"L1_T": ["m=4", "k=8"]}}, "mapping", "'n' multiply up to 1, expected 4"),
+        ({"mapping": {"L9_T": ["m=4", "k=8", "n=4"]}}, "mapping.L9_T", "no mapping level 'L9_T'"),
+        ({"mapping": {"L1_T": ["m=2", "m=2", "k=8", "n=4"]}}, "mapping.L1_T", "twice"),
+        ({"mapping": {"L1_T": ["m=0", "k=8", "n=4"]}}, "mapping.L1_T", "bound of at least 1"),
+        ({"gate_skip": {"GLB": "none", "MAC": "none"}}, "gate_skip", "no mechanism for place 'PEB'"),
+        ({"gate_skip": {"GBL": "none", "GLB": "none", "PEB": "none", "MAC": "none"}}, "gate_skip.GBL", "'GLB'"),
+        ({"formats": {"P": ["uncompressed"], "Q": ["uncompressed"]}}, "formats", "no formats for tensor 'Z'"),
+        ({"workload": "mm33"}, "", "did you mean"),
+    ],
+)
+def test_mistakes_are_named_with_the_path_that_they_have_in_the_file(registry, tables, path, text):
+    with pytest.raises(SpecError) as caught:
+        structure(changed(**tables), registry, "mine.toml")
+    problems = [problem for problem in caught.value.problems if problem.path == path]
+    assert any(text in problem.message for problem in problems), str(caught.value)
+    if path:
+        assert {problem.file for problem in problems} == {"mine.toml"}
+
+
+def test_an_unknown_format_is_told_with_the_nearest_one(registry):
+    formats = {**BY_HAND["formats"], "P": ["bitmaks"] * 5}
+    with pytest.raises(SpecError, match="did you mean 'bitmask'") as caught:
+        structure(changed(formats=formats), registry, "mine.toml")
+    assert caught.value.problems[0].path == "formats"
+
+
+def test_columns_that_the_file_cannot_hold_are_refused(registry):
+    problem, design = structure(BY_HAND, registry)
+    with pytest.raises(DesignError, match="column 'bypass'"):
+        dump(problem, Designs({**design.columns, "bypass": np.zeros((3, 1))}))
+
+
+def test_a_file_that_is_not_there_is_an_error(registry, tmp_path):
+    with pytest.raises(SpecError, match="no such file"):
+        load(tmp_path / "none.toml", registry)

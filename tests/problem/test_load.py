@@ -1,0 +1,76 @@
+"""The names a program starts with."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import sparsemap
+from sparsemap import EvaluationError, SpecError, evaluate, load_problem, search
+from sparsemap.pieces.loading import load
+
+TINY = {"name": "tiny", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 4, "k": 8, "n": 4}}
+TINY["density"] = {"P": 0.5, "Q": 0.5}
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load()
+
+
+def test_every_public_name_is_there():
+    assert all(getattr(sparsemap, name) is not None for name in sparsemap.__all__)
+    assert dir(sparsemap) == sorted(sparsemap.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'serach'"):
+        _ = sparsemap.serach
+
+
+def test_importing_reads_no_toml_and_loads_no_plugin():
+    heavy = ("toml", "cattrs", "click", "rich", "sparsemap_plugins")
+    code = f"import sys, sparsemap; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_parts_may_be_names_tables_files_or_objects(registry, tmp_path):
+    from sparsemap.spec import toml_io
+
+    file = tmp_path / "mine.toml"
+    toml_io.write(file, {"kind": "workload", **TINY})
+    by_table = load_problem(TINY, {"extends": "edge", "clock": "2 GHz"}, registry=registry)
+    by_file = load_problem(file, by_table.hardware, registry=registry)
+    assert by_file.workload == by_table.workload
+    assert by_file.files["workload"] == str(file)
+    assert by_file.hardware.clock == "2 GHz"
+    assert load_problem("mm3", "cloud", registry=registry).files["hardware"].endswith("cloud.toml")
+
+
+def test_evaluating_genomes_checks_them(registry):
+    problem = load_problem(TINY, "edge", registry=registry)
+    genomes = problem.space.sample(5, np.random.default_rng(0))
+    assert len(evaluate(problem, genomes)) == 5
+    with pytest.raises(EvaluationError, match="expected"):
+        evaluate(problem, genomes[:, 1:])
+
+
+def test_an_unknown_part_is_told_with_the_nearest_name(registry):
+    with pytest.raises(SpecError, match="did you mean 'cloud'"):
+        load_problem("mm3", "clod", registry=registry)
+
+
+def test_the_shortest_program_finds_a_design(registry):
+    result = search(load_problem(TINY, "edge", registry=registry), budget=3000)
+    assert result.best is not None
+    assert result.best.edp == result.best.score
+    assert "for m" in result.best.loop_nest()
+    assert set(result.versions["plugins"]) >= {"analytic", "encodings", "searchers"}
+
+
+def test_a_memory_that_is_too_small_is_named_in_the_shortfalls(registry):
+    levels = [dict(level) for level in load_problem(TINY, "edge", registry=registry).hardware.levels]
+    levels[-1]["capacity"] = "1 bit"
+    result = search(load_problem(TINY, {"extends": "edge", "levels": levels}, registry=registry), 2000)
+    assert result.best is None
+    lack = next(lack for lack in result.shortfalls if lack.reason.startswith("capacity"))
+    assert lack.needed > lack.available

@@ -1,0 +1,257 @@
+"""The driver: what it counts, checks, remembers and says, for every registered searcher."""
+
+import numpy as np
+import pytest
+from toy_problem import HIGH, ToyModel, toy_problem, toy_registry
+
+from sparsemap import Budget, EvaluationError, PluginError, Search, Searcher, SearchError, search
+from sparsemap.searching.archive import History, Row
+from sparsemap.searching.driver import SearchFailed
+
+SEARCHERS = toy_registry().names("searcher")
+
+
+def scripted(*batches, after=None):
+    """A searcher that yields these batches, remembers what it hears, and then returns or raises `after`."""
+
+    class Scripted(Searcher):
+        type_name = "scripted"
+        heard = []
+
+        def search(self, space, budget, rng):
+            for batch in batches:
+                self.heard.append((yield batch))
+            if after is not None:
+                raise after
+
+    return Scripted(name="scripted")
+
+
+def ones(count):
+    return np.ones((count, 8), dtype=np.int64)
+
+
+# ---------------------------------------------------------------------------------------------------- every searcher
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+@pytest.mark.parametrize("budget", [1, 7, 150, 3000])
+def test_the_budget_is_spent_to_the_last_design_and_never_exceeded(searcher, budget):
+    result = search(toy_problem(), budget, seed=3, searcher=searcher)
+    assert result.evaluations == budget
+    assert result.history[-1].evaluations == budget
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+def test_every_gene_proposed_is_within_its_bounds(searcher):
+    run = Search(toy_problem(), searcher, 1500, seed=1)
+    while (genomes := run.ask()) is not None:
+        assert genomes.dtype == np.int64
+        assert ((genomes >= 1) & (genomes <= HIGH)).all()
+        run.tell(run.problem.evaluator.evaluate(genomes))
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+def test_one_seed_gives_one_result_and_another_seed_another(searcher):
+    results = [search(toy_problem(), 1200, seed, searcher) for seed in (5, 5, 6)]
+    first, again, _ = ({**r.to_dict(), "seconds": 0, "seed": 0} for r in results)
+    assert first == again
+    assert results[0].history_csv() == results[1].history_csv()
+    assert results[0].history_csv() != results[2].history_csv()
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+@pytest.mark.parametrize("block", [1, 13, 100_000])
+def test_the_block_size_of_the_evaluator_changes_nothing(searcher, block):
+    problem = toy_problem()
+    problem.evaluator.block = block
+    assert search(problem, 700, 2, searcher).history_csv() == search(toy_problem(), 700, 2, searcher).history_csv()
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+def test_a_problem_without_any_valid_design_ends_and_says_what_the_nearest_one_lacks(searcher):
+    result = search(toy_problem(limit=1.5), 600, 0, searcher)
+    assert result.best is None
+    assert result.evaluations == 600
+    assert result.valid_fraction == 0
+    assert str(result.shortfalls[0]) == "capacity:GLB  (needs 2, has 1.5)"
+    assert result.shortfalls[0].needed == 2.0
+    assert result.shortfalls[0].available == 1.5
+
+
+@pytest.mark.parametrize("searcher", [name for name in SEARCHERS if name != "random"])
+def test_evolution_beats_random_search_on_a_smooth_problem(searcher):
+    evolved = np.mean([search(toy_problem(), 1500, seed, searcher).best.score for seed in range(5)])
+    random = np.mean([search(toy_problem(), 1500, seed, "random").best.score for seed in range(5)])
+    assert evolved < random
+
+
+def test_random_search_does_not_depend_on_its_batches():
+    results = [search(toy_problem(), 900, 4, {"type": "random", "batch": batch}) for batch in (1024, 7)]
+    assert results[0].best.score == results[1].best.score
+    assert (results[0].best.genome == results[1].best.genome).all()
+
+
+# ---------------------------------------------------------------------------------------------------------- ask, tell
+
+
+def test_ask_and_tell_do_what_search_does():
+    problem = toy_problem()
+    run = Search(problem, "sparsemap", 1000, seed=9)
+    while (genomes := run.ask()) is not None:
+        run.tell(problem.evaluator.evaluate(genomes))
+    assert run.finished
+    assert {**run.result().to_dict(), "seconds": 0} == {**search(problem, 1000, 9).to_dict(), "seconds": 0}
+
+
+def test_plain_scores_may_be_told_and_nan_counts_as_invalid():
+    problem = toy_problem()
+    run = Search(problem, scripted(ones(3)), 10)
+    run.ask()
+    run.tell([np.nan, 5.0, np.inf])
+    assert run.archive.score == 5.0
+    assert run.archive.valid == 1
+    assert run.ask() is None
+    assert run.result().best.energy_pj == 1.0
+
+
+def test_ask_before_tell_and_tell_before_ask_are_errors():
+    run = Search(toy_problem(), "random", 10)
+    with pytest.raises(SearchError, match="tell\\(\\) without ask"):
+        run.tell([1.0])
+    run.ask()
+    with pytest.raises(SearchError, match="ask\\(\\) again before tell"):
+        run.ask()
+
+
+@pytest.mark.parametrize("scores", [[1.0], [[1.0, 2.0]]])
+def test_scores_of_the_wrong_shape_are_refused(scores):
+    run = Search(toy_problem(), scripted(ones(2)), 10)
+    run.ask()
+    with pytest.raises(EvaluationError, match=r"expected \(2,\)"):
+        run.tell(scores)
+
+
+def test_the_last_batch_is_cut_and_the_searcher_closed():
+    searcher = scripted(ones(4), ones(4), ones(4))
+    searcher.heard.clear()
+    result = search(toy_problem(), 6, searcher=searcher)
+    assert result.evaluations == 6
+    assert [len(scored) for scored in searcher.heard] == [4]
+
+
+def test_a_searcher_that_returns_early_ends_the_search():
+    result = search(toy_problem(), 100, searcher=scripted(ones(4), ones(1)))
+    assert result.evaluations == 5
+    assert not result.interrupted
+    assert result.best.score == 10.0
+
+
+def test_empty_batches_are_answered_but_not_counted():
+    searcher = scripted(np.zeros((0, 8), np.int64), ones(1), [][:0] or np.zeros((0, 0)), ones(2))
+    searcher.heard.clear()
+    result = search(toy_problem(), 100, searcher=searcher)
+    assert result.evaluations == 3
+    assert [len(scored) for scored in searcher.heard] == [0, 1, 0, 2]
+
+
+def test_a_searcher_that_yields_only_empty_batches_is_stopped():
+    class Idle(Searcher):
+        def search(self, space, budget, rng):
+            while True:
+                yield np.zeros((0, 8), np.int64)
+
+    with pytest.raises(PluginError, match="empty batches in a row"):
+        search(toy_problem(), 10, searcher=Idle(name="idle"))
+
+
+@pytest.mark.parametrize(
+    ("batch", "text"),
+    [
+        (np.ones((2, 7), np.int64), r"shape \(2, 7\), expected \(B, 8\)"),
+        (np.ones((2, 8)), "float64, expected integers"),
+        (np.ones(8, np.int64), r"shape \(8,\), expected an array of integers of shape \(n, 8\)"),
+        (ones(2) * 9, "gene 'order.a' is 9, expected 1..6"),
+        ("abc", "a value of type str"),
+        (None, "a value of type NoneType"),
+    ],
+)
+def test_wrong_genomes_are_told_with_the_searcher_and_what_was_expected(batch, text):
+    with pytest.raises(PluginError, match=text) as caught:
+        search(toy_problem(), 10, searcher=scripted(batch))
+    assert "searcher 'scripted'" in str(caught.value)
+    assert "Scripted" in str(caught.value)
+
+
+def test_a_searcher_that_raises_leaves_the_best_design_so_far():
+    with pytest.raises(SearchFailed, match=r"searcher 'scripted'.*raised ZeroDivisionError: oops") as caught:
+        search(toy_problem(), 10, searcher=scripted(ones(2), after=ZeroDivisionError("oops")))
+    assert caught.value.result.best.score == 10.0
+    assert caught.value.result.evaluations == 2
+
+
+def test_a_cost_model_that_raises_is_named():
+    class Broken(ToyModel):
+        def evaluate(self, designs, problem, detail=False):
+            raise ZeroDivisionError("oops")
+
+    problem = toy_problem()
+    problem.cost_model = Broken(name="toy-model")
+    with pytest.raises(SearchFailed, match=r"cost model 'toy-model'.*ZeroDivisionError"):
+        search(problem, 10, searcher="random")
+
+
+def test_interrupting_returns_the_result_so_far():
+    def interrupt(snapshot):
+        if snapshot.evaluations >= 300:
+            raise KeyboardInterrupt
+
+    result = search(toy_problem(), 5000, searcher="es-pfce", progress=interrupt)
+    assert result.interrupted
+    assert 300 <= result.evaluations < 5000
+    assert result.best is not None
+
+
+def test_progress_hears_of_every_batch():
+    heard = []
+    search(toy_problem(), 250, searcher={"type": "random", "batch": 100}, progress=heard.append)
+    assert [snapshot.evaluations for snapshot in heard] == [100, 200, 250]
+    assert all(snapshot.budget == 250 and snapshot.seconds >= 0 for snapshot in heard)
+    assert heard[-1].best_score == min(snapshot.best_score for snapshot in heard)
+
+
+@pytest.mark.parametrize("budget", [0, -5])
+def test_a_budget_below_one_is_refused(budget):
+    with pytest.raises(SearchError, match="expected at least 1"):
+        search(toy_problem(), budget)
+
+
+def test_progress_is_the_share_of_the_budget_that_is_spent():
+    budget = Budget(200)
+    assert (budget.progress, budget.left) == (0.0, 200)
+    budget.spent = 50
+    assert (budget.progress, budget.left) == (0.25, 150)
+    budget.spent = 250
+    assert (budget.progress, budget.left) == (1.0, 0)
+
+
+# ------------------------------------------------------------------------------------------------------------ history
+
+
+def test_a_long_history_is_thinned_without_losing_a_design():
+    history = History(limit=8)
+    for i in range(1, 101):
+        history.add(Row(i * 10, 1000.0 - i, 10, float(i)))
+    assert len(history.rows) <= 9
+    assert sum(row.valid for row in history.rows) == 1000
+    assert history.rows[-1].evaluations == 1000
+    assert history.rows[-1].best_score == 900.0
+    assert np.average([r.mean_score for r in history.rows], weights=[r.valid for r in history.rows]) == pytest.approx(
+        50.5
+    )
+
+
+def test_rejected_designs_are_counted_by_reason():
+    result = search(toy_problem(limit=5.0), 2000, searcher="random")
+    assert list(result.rejects) == ["capacity:GLB", "fanout:L2"]
+    assert result.rejects["capacity:GLB"] == round(2000 * (1 - result.valid_fraction))

@@ -1,0 +1,221 @@
+"""Cells over processes and over a cluster: the same results, and what happens when a worker dies."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sparsemap import SearchError
+from sparsemap.cli.main import cli
+from sparsemap.pieces.data_specs import Study
+from sparsemap.spec import toml_io
+from sparsemap.study import study as parallel
+
+pytest.importorskip("joblib")
+
+DEADLY = '''
+"""A searcher that kills its process in one cell: always, or only the first time."""
+import os, signal
+from pathlib import Path
+from sparsemap import Searcher, hookimpl
+
+class Deadly(Searcher):
+    type_name = "deadly"
+    def search(self, space, budget, rng):
+        yield space.sample(100, rng)
+        spared = Path(MARKER)
+        if space.problem.workload.name == "mm3" and not spared.exists():
+            if spared.name == "once":
+                spared.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        while True:
+            yield space.sample(100, rng)
+
+@hookimpl
+def register_searchers():
+    return [Deadly]
+'''
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def deadly(marker):
+    """A plugin folder with the searcher, which spares its process if the file `marker` exists."""
+    folder = Path(f"plugins-{marker}/deadly")
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(DEADLY.replace("MARKER", repr(str(Path(marker).absolute()))))
+    return folder.parent
+
+
+def study(**keys):
+    table = {
+        "kind": "study",
+        "name": "s",
+        "workloads": ["mm1", "mm2", "mm3", "mm4"],
+        "hardware": ["cloud"],
+        "searchers": ["random"],
+        "budget": 500,
+        **keys,
+    }
+    toml_io.write("study.toml", table)
+    return Study(**{key: tuple(v) if isinstance(v, list) else v for key, v in table.items() if key != "kind"})
+
+
+def run(*args, code=0):
+    done = CliRunner().invoke(cli, ["run", "study.toml", *map(str, args)])
+    assert done.exit_code == code, (done.exit_code, done.stdout, done.stderr, done.exception)
+    return done
+
+
+@pytest.fixture
+def table():
+    """What a single process finds."""
+    study()
+    run("--out", "one")
+    return Path("one/table.csv").read_text()
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_results_do_not_depend_on_workers_or_order(jobs, table):
+    run("--out", "many", "--jobs", jobs)
+    assert Path("many/table.csv").read_text() == table
+
+
+def test_progress_comes_from_all_workers_and_outcomes_in_the_order_of_the_study():
+    heard = []
+    outcomes = parallel.run_study(study(), jobs=2, out="out", progress=lambda *args: heard.append(args))
+    assert [done for done, _, _ in heard] == [1, 2, 3, 4]
+    assert {outcome.cell.workload for _, _, outcome in heard} == {"mm1", "mm2", "mm3", "mm4"}
+    assert [outcome.cell.workload for outcome in outcomes] == ["mm1", "mm2", "mm3", "mm4"]
+
+
+def test_progress_knows_of_the_designs_in_all_cells_that_are_running():
+    from sparsemap import load_problem, search
+    from sparsemap.searching.journal import JOURNAL_FILE
+
+    cells = parallel.cells_of(study(), Path("out").absolute())
+    assert parallel.running(cells) == (0, 0)
+    for cell, budget in zip(cells[:2], (3000, 5000), strict=True):
+        search(load_problem("mm1", "cloud"), budget, journal=Path(cell.folder, JOURNAL_FILE))
+    count, designs = parallel.running(cells)
+    assert count == 2 and 8000 <= designs < 8200
+
+
+def test_a_worker_that_dies_once_costs_nothing():
+    study(searchers=["deadly"], seeds=[0, 1])
+    plugins = deadly("once")
+    run("--out", "two", "--plugin-dir", plugins, "--jobs", 2)
+    assert Path("once").exists()
+    run("--out", "one", "--plugin-dir", plugins)
+    assert Path("one/table.csv").read_text() == Path("two/table.csv").read_text()
+    assert json.loads(Path("two/mm3--cloud--deadly--seed0/result.json").read_text())["evaluations"] == 500
+
+
+def test_a_cell_whose_workers_keep_dying_fails_and_the_others_are_kept():
+    study(searchers=["deadly"])
+    done = run("--out", "out", "--plugin-dir", deadly("never"), "--jobs", 2, code=2)
+    assert "mm3 on cloud with deadly, seed 0: the process that ran it died again and again" in done.stderr
+    assert "1 of 4 cells failed" in done.stderr
+    rows = Path("out/table.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[4] != "" for row in rows] == [True, True, False, True]
+
+
+# ---------------------------------------------------------------------------------------------------------- a cluster
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """The address of a Dask cluster of two processes on this machine."""
+    pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as found:
+        yield found.scheduler_address.replace("tcp://", "dask://")
+
+
+def test_a_cluster_finds_what_a_single_process_finds(cluster, table):
+    done = run("--out", "far", "--cluster", cluster)
+    assert "4 cells" in done.stderr
+    assert Path("far/table.csv").read_text() == table
+    for cell in Path("one").glob("mm*"):
+        for name in ("design.toml", "history.csv"):
+            assert Path("far", cell.name, name).read_text() == (cell / name).read_text()
+
+
+def test_a_cluster_goes_on_with_a_study_that_was_stopped(cluster, table):
+    run("--out", "far", "--cluster", cluster)
+    Path("far/mm2--cloud--random--seed0/result.json").unlink()
+    assert "3 kept from earlier" in run("--out", "far", "--cluster", cluster).stderr
+    assert Path("far/table.csv").read_text() == table
+
+
+def test_cells_that_fail_on_a_cluster_are_named(cluster):
+    study(workloads=["mm1", "mm33"])
+    done = run("--out", "out", "--cluster", cluster, code=2)
+    assert "mm33 on cloud with random, seed 0: no workload 'mm33'" in done.stderr
+    assert "1 of 2 cells failed" in done.stderr
+
+
+def test_cells_that_fail_on_a_dead_cluster_worker_are_named(cluster):
+    """The scheduler gives a cell to other workers a few times; one is started anew for each that died."""
+    study(searchers=["deadly"], workloads=["mm1", "mm3"])
+    done = run("--out", "out", "--plugin-dir", deadly("never"), "--cluster", cluster, code=2)
+    assert "mm3 on cloud with deadly, seed 0: the process that ran it died" in done.stderr
+    assert "1 of 2 cells failed" in done.stderr
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8786", "dask://127.0.0.1", "ssh://127.0.0.1:1", "dask://"])
+def test_addresses_that_are_not_understood(address):
+    study()
+    assert "expected dask://HOST:PORT" in run("--out", "out", "--cluster", address, code=2).stderr
+
+
+def test_no_scheduler_at_the_address(monkeypatch):
+    pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    from sparsemap.study import workers
+
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
+    with pytest.raises(SearchError, match="no Dask scheduler answers at dask:"):
+        parallel.run_study(study(), out="out", cluster="dask://127.0.0.1:9")
+
+
+def test_a_cluster_without_distributed_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    study()
+    assert "pip install 'sparsemap[cluster]'" in run("--out", "out", "--cluster", "dask://127.0.0.1:1", code=2).stderr
+
+
+def test_jobs_and_a_cluster_exclude_each_other():
+    study()
+    done = run("--jobs", 2, "--cluster", "dask://127.0.0.1:1", "--out", "out", code=2)
+    assert "--jobs is for this machine" in done.stderr
+
+
+# ------------------------------------------------------------------------------------------------------------- speed-up
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("SPARSEMAP_MEASURE" not in os.environ, reason="set SPARSEMAP_MEASURE=1 on a quiet machine")
+def test_two_workers_on_two_cores_are_1_8_times_as_fast(tmp_path):
+    import time
+
+    times = {}
+    for jobs in (1, 2):
+        started = time.perf_counter()
+        command = [sys.executable, "-m", "sparsemap", "run", "all-cells", "--jobs", str(jobs), "--quiet"]
+        subprocess.run(
+            [*command, "--out", tmp_path / str(jobs)], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+        times[jobs] = time.perf_counter() - started
+    assert (tmp_path / "1/table.csv").read_text() == (tmp_path / "2/table.csv").read_text()
+    assert times[1] / times[2] >= 1.8, times

@@ -1,0 +1,209 @@
+"""The contract checks: built-in pieces pass them, and broken ones are told what is expected."""
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pytest
+from encoding_problems import NoModel, matmul, problem, registry
+from sparsemap_plugins.searchers import register_operators
+from toy_problem import toy_problem
+
+from sparsemap import testing
+from sparsemap.pieces.contracts import (
+    Filter,
+    Format,
+    Genes,
+    Mechanism,
+    MemoryLevel,
+    Mutation,
+    Objective,
+    Searcher,
+    Segment,
+    Units,
+)
+from sparsemap.problem.evaluation import Evaluation
+
+
+@pytest.fixture(scope="module")
+def small():
+    return problem(matmul(8, 12, 6))
+
+
+# ------------------------------------------------------------------------------------------------- what is built in
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"density": 0.3},
+        {"density": 1.0},
+        {"type": "structured", "density": 0.5},
+        {"type": "n-of-m", "n": 2, "m": 4},
+        {"type": "block", "density": 0.25, "block": [2, 2]},
+    ],
+)
+def test_densities(table):
+    testing.check_density(registry().build("density", table))
+
+
+@pytest.mark.parametrize("name", ["dram", "sram", "regfile"])
+def test_memory_levels(name):
+    testing.check_memory_level(registry().get("memory-level", name))
+
+
+@pytest.mark.parametrize("hardware", ["edge", "cloud", "clustered"])
+def test_technology(hardware):
+    made = problem("mm1", hardware)
+    testing.check_technology(made.technology, made)
+
+
+@pytest.mark.parametrize("operator", register_operators(), ids=lambda cls: cls.type_name)
+def test_operators(operator, small):
+    testing.check_operator(operator(), small)
+
+
+def test_cost_model(small):
+    testing.check_cost_model(NoModel(), small)
+    toy = toy_problem()
+    testing.check_cost_model(toy.cost_model, toy)
+
+
+def test_searcher(small):
+    testing.check_searcher(Repeat(), small)
+
+
+# -------------------------------------------------------------------------------------------------- what is broken
+
+
+@attrs.frozen(kw_only=True)
+class Repeat(Searcher):
+    type_name: ClassVar[str] = "repeat"
+    fresh: bool = False
+
+    def search(self, space, budget, rng):
+        while True:
+            yield space.sample(32, np.random.default_rng() if self.fresh else rng)
+
+
+@attrs.frozen(kw_only=True)
+class Bits(Format):
+    type_name: ClassVar[str] = "bits"
+    result: Any = None
+
+    def units(self, fiber):
+        return self.result(fiber)
+
+
+def fails(check, piece, *args):
+    with pytest.raises(AssertionError) as error:
+        check(piece, *args)
+    text = str(error.value)
+    assert text.startswith(f"{piece.kind} (test_testing.{type(piece).__name__}): ")
+    return text.split(": ", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (lambda f: Units(f.fibers[:3], 1.0), "units: metadata has a wrong shape: expected (500,), given (3,)"),
+        (lambda f: Units(f.fibers - 1e9, 1.0), "units: metadata: expected finite numbers from 0 on"),
+        (lambda f: Units(f.fibers, f.occupied), "units: metadata_bits depends on the occupancy"),
+        (lambda f: Units(np.cumsum(f.fibers), 1.0), "units: metadata of an entry depends on other entries"),
+    ],
+)
+def test_broken_formats(result, text):
+    assert text in fails(testing.check_format, Bits(result=result))
+
+
+@attrs.frozen(kw_only=True)
+class Greedy(Mechanism):
+    def filters(self, place):
+        return [Filter("P", ("Q",), "skip")]
+
+    def eliminated(self, place, filter, empty):
+        return np.minimum(empty + 0.1, 1)
+
+
+def test_broken_mechanism():
+    assert "eliminated: expected 0..[0.] there, given [0.1]" in fails(testing.check_mechanism, Greedy())
+
+
+@attrs.frozen(kw_only=True)
+class Shrunk(MemoryLevel):
+    def usable_bits(self, capacity_bits):
+        return None if capacity_bits is None else capacity_bits * 2
+
+
+def test_broken_memory_level():
+    assert fails(testing.check_memory_level, Shrunk()) == "usable_bits(1024): expected 0..1024, given 2048.0"
+
+
+@attrs.frozen(kw_only=True)
+class Bad(Segment):
+    provides: ClassVar[tuple[str, ...]] = ("mechanisms",)
+    columns: Any = None
+
+    def genes(self, problem):
+        return Genes(("a", "b", "c"), np.zeros(3, np.int64), np.full(3, 2))
+
+    def decode(self, genes, problem):
+        return self.columns(genes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        (lambda g: {"order": g}, "columns of decode: expected ['mechanisms'], given ['order']"),
+        (lambda g: {"mechanisms": g[:2]}, "column 'mechanisms' has a wrong shape: expected (3, 200), given (2, 200)"),
+        (lambda g: {"mechanisms": g}, "type of column 'mechanisms': expected int8, given int64"),
+        (lambda g: {"mechanisms": g.astype(np.int8)}, "column 'mechanisms': expected positions among 0 choices"),
+    ],
+)
+def test_broken_segments(columns, text, small):
+    assert text in fails(testing.check_segment, Bad(columns=columns), small)
+
+
+@attrs.frozen(kw_only=True)
+class Outside(Mutation):
+    def mutate(self, genomes, context):
+        return genomes + 10
+
+
+@attrs.frozen(kw_only=True)
+class Careless(Mutation):
+    def mutate(self, genomes, context):
+        genomes[:, 0] = context.space.low[0]
+        return genomes
+
+
+def test_broken_operators(small):
+    assert "genomes out of bounds" in fails(testing.check_operator, Outside(), small)
+    assert fails(testing.check_operator, Careless(), small) == "changed the genomes it was given"
+
+
+def test_a_searcher_with_a_generator_of_its_own(small):
+    assert "two runs with seed 0 proposed" in fails(testing.check_searcher, Repeat(fresh=True), small)
+
+
+@attrs.frozen(kw_only=True)
+class Sorted(Objective):
+    def score(self, evaluation):
+        return np.sort(evaluation.edp)
+
+
+def test_broken_objective():
+    assert fails(testing.check_objective, Sorted()) == "score of a design depends on other designs"
+
+
+@attrs.frozen(kw_only=True)
+class Batch(NoModel):
+    def evaluate(self, designs, problem, detail=False):
+        count = len(designs)
+        return Evaluation(np.full(count, float(count)), np.ones(count), np.zeros(count, np.uint64), ("never",))
+
+
+def test_broken_cost_model(small):
+    assert "energy_pj differs when the designs are evaluated in two batches" in fails(
+        testing.check_cost_model, Batch(), small
+    )
