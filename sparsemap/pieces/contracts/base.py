@@ -1,4 +1,4 @@
-"""What every piece is, and the array type of all contracts."""
+"""What every piece is, and the names of array types, which say their axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,31 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+# All of these are NumPy arrays, or arrays of the library that evaluates designs; for the axes' letters see `contracts`.
 Array = np.ndarray
+"""Axes as the docstring beside it says."""
+Genomes = np.ndarray
+"""(B, G) int64, a genome per row."""
+GeneColumns = np.ndarray
+"""(g, B) int64, the genes of one segment, a genome per column."""
+Scores = np.ndarray
+"""(B,) float64, lower is better, infinity is invalid."""
+LoopBounds = np.ndarray
+"""(L, D, B) float64, bound of every loop."""
+PerDesign = np.ndarray
+"""(B,)"""
+PerLevel = np.ndarray
+"""(S, B)"""
+PerTensor = np.ndarray
+"""(T, B)"""
+PerTile = np.ndarray
+"""(T, S, B), a value per tensor and storage level."""
+Rows = np.ndarray
+"""(n,) int64, positions in a batch."""
+Nonzeros = np.ndarray
+"""(K,) numbers of nonzeros, ascending."""
+Probabilities = np.ndarray
+"""(K,) float64, one per number of nonzeros."""
 
 
 @attrs.frozen(kw_only=True)
