@@ -1,6 +1,6 @@
 """One family of exceptions, and the wording that their messages share.
 
-Every problem a user can cause is reported as file, path in the file, and what to do about it; all problems of a file
+Every mistake a user can cause is reported as file, path in the file, and what to do about it; all mistakes of a file
 are reported together. An invalid *design* is never an exception: it is data with a named reason.
 """
 
@@ -13,7 +13,7 @@ import attrs
 
 
 @attrs.frozen
-class Problem:
+class Mistake:
     """One thing that is wrong: the file, the path of the wrong value in it such as `levels[1].fanout`, and why.
 
     `file` and `path` may be empty where there is none, for instance for a table that was built in Python.
@@ -31,30 +31,30 @@ class SparseMapError(Exception):
     """Whatever SparseMap reports to its user; the command line prints it without a traceback."""
 
 
-class _Problems(SparseMapError):
-    """An error that may hold several problems; its text has one line per problem."""
+class _Mistakes(SparseMapError):
+    """An error that may hold several mistakes; its text has one line per mistake."""
 
-    problems: tuple[Problem, ...]
+    mistakes: tuple[Mistake, ...]
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__(self.problems)  # the arguments that unpickling in a worker process needs
+    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__(self.mistakes)  # the arguments that unpickling in a worker process needs
 
     def __str__(self) -> str:
-        return "\n".join(str(problem) for problem in self.problems)
+        return "\n".join(str(mistake) for mistake in self.mistakes)
 
 
-class SpecError(_Problems):
+class SpecError(_Mistakes):
     """A spec file or table is wrong."""
 
     @classmethod
     def at(cls, file: object, path: str, message: str) -> SpecError:
-        """The error for a single problem."""
-        return cls([Problem(str(file), path, message)])
+        """The error for a single mistake."""
+        return cls([Mistake(str(file), path, message)])
 
 
-class PluginError(_Problems):
-    """A plugin cannot be used as it is. A problem's `path` names the plugin and, where there is one, the class."""
+class PluginError(_Mistakes):
+    """A plugin cannot be used as it is. A mistake's `path` names the plugin and, where there is one, the class."""
 
 
 class DesignError(SparseMapError):

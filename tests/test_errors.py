@@ -1,27 +1,27 @@
-"""Errors: one family, one line per problem, and the nearest known name."""
+"""Errors: one family, one line per mistake, and the nearest known name."""
 
 import pickle
 
 import pytest
 
 from sparsemap import errors
-from sparsemap.errors import PluginError, Problem, SparseMapError, SpecError, listed, nearest, unknown
+from sparsemap.errors import Mistake, PluginError, SparseMapError, SpecError, listed, nearest, unknown
 
 
 def test_a_problem_reads_as_file_path_and_message():
-    problem = Problem("edge.toml", "levels[1].fanoot", "unknown key; did you mean 'fanout'?")
-    assert str(problem) == "edge.toml: levels[1].fanoot: unknown key; did you mean 'fanout'?"
+    mistake = Mistake("edge.toml", "levels[1].fanoot", "unknown key; did you mean 'fanout'?")
+    assert str(mistake) == "edge.toml: levels[1].fanoot: unknown key; did you mean 'fanout'?"
 
 
 def test_a_problem_without_file_or_path_leaves_no_stray_colon():
-    assert str(Problem("", "clock", "missing")) == "clock: missing"
-    assert str(Problem("edge.toml", "", "not found")) == "edge.toml: not found"
+    assert str(Mistake("", "clock", "missing")) == "clock: missing"
+    assert str(Mistake("edge.toml", "", "not found")) == "edge.toml: not found"
 
 
 def test_a_spec_error_has_one_line_per_problem():
-    error = SpecError([Problem("a.toml", "x", "missing"), Problem("b.toml", "y", "unknown key")])
+    error = SpecError([Mistake("a.toml", "x", "missing"), Mistake("b.toml", "y", "unknown key")])
     assert str(error) == "a.toml: x: missing\nb.toml: y: unknown key"
-    assert [problem.path for problem in error.problems] == ["x", "y"]
+    assert [mistake.path for mistake in error.mistakes] == ["x", "y"]
 
 
 @pytest.mark.parametrize("name", ["SpecError", "PluginError", "DesignError", "SearchError", "EvaluationError"])
@@ -31,9 +31,9 @@ def test_every_error_belongs_to_one_family(name):
 
 @pytest.mark.parametrize("cls", [SpecError, PluginError])
 def test_errors_survive_the_way_back_from_a_worker_process(cls):
-    error = cls([Problem("a.toml", "x", "missing")])
+    error = cls([Mistake("a.toml", "x", "missing")])
     copy = pickle.loads(pickle.dumps(error))
-    assert str(copy) == str(error) and copy.problems == error.problems
+    assert str(copy) == str(error) and copy.mistakes == error.mistakes
 
 
 def test_nearest_finds_a_typo_and_a_wrong_case_but_does_not_guess_wildly():

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from sparsemap.errors import Problem as Trouble
-from sparsemap.errors import SpecError
+from sparsemap.errors import Mistake, SpecError
 from sparsemap.pieces.contracts import Array, Piece
 
 from .choices import build_candidates
@@ -75,11 +74,11 @@ class Fixed(Constant):
         return tuple(dict.fromkeys((self.mechanisms or {}).values()))
 
     def constants(self, problem: Problem) -> dict[str, Array]:
-        troubles: list[Trouble] = []
+        mistakes: list[Mistake] = []
         file = problem.files.get("space", "")
 
         def say(path: str, text: str) -> None:
-            troubles.append(Trouble(file, self._path(path), text))
+            mistakes.append(Mistake(file, self._path(path), text))
 
         columns = {}
         if self.order is not None:
@@ -90,6 +89,6 @@ class Fixed(Constant):
             columns["formats"] = format_column(self.formats, self._formats, problem, say)
         if self.mechanisms is not None:
             columns["mechanisms"] = mechanism_column(self.mechanisms, self._mechanisms, problem, say)
-        if troubles:
-            raise SpecError(troubles)
+        if mistakes:
+            raise SpecError(mistakes)
         return columns

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap.errors import Problem, SpecError, nearest, unknown
+from sparsemap.errors import Mistake, SpecError, nearest, unknown
 from sparsemap.pieces.contracts import DensityModel, Loops, Tensor, Workload
 
 from .notation import Access, Einsum
@@ -49,11 +49,11 @@ class EinsumWorkload(Workload):
     output, the density expected of a sum of products of independent operands."""
 
     def __attrs_post_init__(self) -> None:
-        troubles = [*self._wrong_dims(), *self._wrong_tensors()]
-        if not troubles:
-            troubles = list(self._overflows())
-        if troubles:
-            raise SpecError([Problem("", path, text) for path, text in troubles])
+        mistakes = [*self._wrong_dims(), *self._wrong_tensors()]
+        if not mistakes:
+            mistakes = list(self._overflows())
+        if mistakes:
+            raise SpecError([Mistake("", path, text) for path, text in mistakes])
 
     @property
     def parsed(self) -> Einsum:

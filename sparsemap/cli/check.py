@@ -9,43 +9,43 @@ from typing import Any
 
 import attrs
 
-from ..errors import Problem, SpecError, unknown
+from ..errors import Mistake, SpecError, unknown
 from ..pieces.registry import Registry
 from ..problem import design_file
 from ..problem.load import make_problem, objective_of, piece_of
-from ..problem.problem import Problem as SearchProblem
+from ..problem.problem import Problem
 from ..study.study import names_file, placed
 
 
-def check_table(table: Mapping[str, Any], registry: Registry, file: str, path: Path) -> list[Problem]:
+def check_table(table: Mapping[str, Any], registry: Registry, file: str, path: Path) -> list[Mistake]:
     """Everything that is wrong with the table of a spec file, none twice."""
-    problems: dict[Problem, None] = {}
+    mistakes: dict[Mistake, None] = {}
 
     def attempt(work: Callable[[], Any]) -> Any:
         try:
             return work()
         except SpecError as error:
-            problems.update(dict.fromkeys(error.problems))
+            mistakes.update(dict.fromkeys(error.mistakes))
             return None
 
     kind = table.get("kind")
     if kind == design_file.KIND:
         attempt(lambda: design_file.structure(table, registry, file))
-        return list(problems)
+        return list(mistakes)
     if not isinstance(kind, str) or not kind:
         expected = f"expected one of {', '.join(registry.kinds())}"
-        return [Problem(file, "kind", f"missing; {expected}" if kind is None else f"{expected}, found {kind!r}")]
+        return [Mistake(file, "kind", f"missing; {expected}" if kind is None else f"{expected}, found {kind!r}")]
     if kind not in registry.kinds():
-        return [Problem(file, "kind", unknown("kind", kind, registry.kinds()))]
+        return [Mistake(file, "kind", unknown("kind", kind, registry.kinds()))]
     if not isinstance(table.get("name"), str) or not table["name"]:
         found = f"expected text, found {table['name']!r}" if "name" in table else "missing; expected text"
-        problems[Problem(file, "name", found)] = None
+        mistakes[Mistake(file, "name", found)] = None
     own = {key: value for key, value in table.items() if key != "override"}
     named = {**own, "name": own["name"] if isinstance(own.get("name"), str) else path.stem}
     piece = attempt(lambda: registry.build(kind, named, file))
     if piece is not None and kind in _DEEPER:
         _DEEPER[kind](piece, registry, file, path, attempt)
-    return list(problems)
+    return list(mistakes)
 
 
 Attempt = Callable[[Callable[[], Any]], Any]
@@ -73,10 +73,10 @@ def _hardware(piece: Any, registry: Registry, file: str, path: Path, attempt: At
     attempt(partial(problem.mac_pj, "compute"))
 
 
-def _partly(registry: Registry, file: str, **parts: Any) -> SearchProblem:
+def _partly(registry: Registry, file: str, **parts: Any) -> Problem:
     """A problem of which only some parts are asked for."""
     missing: Any = None
-    return SearchProblem(
+    return Problem(
         workload=parts.get("workload", missing),
         hardware=parts.get("hardware", missing),
         space_spec=missing,
@@ -112,7 +112,7 @@ def _study(piece: Any, registry: Registry, file: str, path: Path, attempt: Attem
                     piece_of(registry, kind, found, file)
             except SpecError as error:
                 raise SpecError(
-                    problem if problem.file else Problem(file, where, problem.message) for problem in error.problems
+                    mistake if mistake.file else Mistake(file, where, mistake.message) for mistake in error.mistakes
                 ) from None
 
         attempt(build)
@@ -126,11 +126,11 @@ def _study(piece: Any, registry: Registry, file: str, path: Path, attempt: Attem
         named("space", value, f"spaces.{searcher}")
         if searcher not in piece.searchers:
             text = unknown("searcher of this study", searcher, piece.searchers)
-            attempt(partial(_fail, Problem(file, f"spaces.{searcher}", text)))
+            attempt(partial(_fail, Mistake(file, f"spaces.{searcher}", text)))
 
 
-def _fail(problem: Problem) -> None:
-    raise SpecError([problem])
+def _fail(mistake: Mistake) -> None:
+    raise SpecError([mistake])
 
 
 _DEEPER: dict[str, Callable[[Any, Registry, str, Path, Attempt], None]] = {

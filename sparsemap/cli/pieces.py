@@ -14,7 +14,7 @@ from ..errors import SpecError
 from .group import loaded, plugin_dirs
 
 if TYPE_CHECKING:
-    from ..errors import Problem
+    from ..errors import Mistake
     from ..pieces.registry import Registry
 
 json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")
@@ -99,16 +99,16 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
 def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
     """Check spec files of any kind.
 
-    FILE may be a folder of them. All problems are told at once.
+    FILE may be a folder of them. All mistakes are reported at once.
     """
     registry = loaded(plugin_dirs)
     wrong = 0
     for file in _files(files):
-        problems = check_file(file, registry)
-        wrong += bool(problems)
-        for problem in problems:
-            click.secho(str(problem), err=True, fg="red")
-        if not problems:
+        mistakes = check_file(file, registry)
+        wrong += bool(mistakes)
+        for mistake in mistakes:
+            click.secho(str(mistake), err=True, fg="red")
+        if not mistakes:
             click.echo(f"{file}: fine")
     if wrong:
         raise SystemExit(1)
@@ -125,7 +125,7 @@ def _files(given: tuple[str, ...]) -> list[str]:
     return found
 
 
-def check_file(file: str, registry: Registry) -> list[Problem]:
+def check_file(file: str, registry: Registry) -> list[Mistake]:
     """Everything that is wrong with a spec file; goes as deep as can be said without other files."""
     from ..spec import toml_io
     from .check import check_table
@@ -133,7 +133,7 @@ def check_file(file: str, registry: Registry) -> list[Problem]:
     try:
         return check_table(toml_io.read(file), registry, toml_io.shown(file), Path(file))
     except SpecError as error:
-        return list(error.problems)
+        return list(error.mistakes)
 
 
 @click.command()

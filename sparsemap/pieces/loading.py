@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 import pluggy
 
-from ..errors import PluginError, Problem, SpecError, listed, nearest
+from ..errors import Mistake, PluginError, SpecError, listed, nearest
 from ..spec import toml_io
 from . import contracts as kinds
 from . import hookspecs
@@ -85,9 +85,9 @@ class _Found:
     module: Any = None
     tomls: tuple[Path, ...] = ()
 
-    def problem(self, message: str, about: str = "") -> Problem:
+    def mistake(self, message: str, about: str = "") -> Mistake:
         where = f"plugin {self.name!r}" + (f", {about}" if about else "")
-        return Problem(self.file, where, message)
+        return Mistake(self.file, where, message)
 
 
 class _Loader:
@@ -98,8 +98,8 @@ class _Loader:
         self.manager = pluggy.PluginManager(hookspecs.PROJECT)
         self.manager.add_hookspecs(hookspecs)
         self.found: dict[str, _Found] = {}
-        self.plugin_problems: list[Problem] = []
-        self.spec_problems: list[Problem] = []
+        self.plugin_mistakes: list[Mistake] = []
+        self.spec_mistakes: list[Mistake] = []
 
     # -- finding
 
@@ -109,7 +109,7 @@ class _Loader:
             plugins, specs = (importlib.import_module(f"sparsemap_{part}").__path__ for part in ("plugins", "specs"))
         except ImportError as error:
             text = f"the built-in plugins are not installed ({error}); install SparseMap with pip"
-            self.plugin_problems.append(Problem("", "", text))
+            self.plugin_mistakes.append(Mistake("", "", text))
             return
         for folder in map(Path, plugins):
             for below in _plugin_folders(folder):
@@ -135,7 +135,7 @@ class _Loader:
         """A folder that is a plugin itself, or that holds plugins and loose TOML files."""
         if not folder.is_dir():
             text = "expected a folder of plugins" if folder.exists() else "no such plugin folder"
-            self.plugin_problems.append(Problem(toml_io.shown(folder), "", text))
+            self.plugin_mistakes.append(Mistake(toml_io.shown(folder), "", text))
             return
         if (folder / "__init__.py").exists():
             self._add_folder(folder, "")
@@ -148,7 +148,7 @@ class _Loader:
             self._add(_Found(folder.resolve().name, toml_io.shown(folder), "", tomls=tuple(loose)))
         if not below and not loose:
             text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
-            self.plugin_problems.append(Problem(toml_io.shown(folder), "", text))
+            self.plugin_mistakes.append(Mistake(toml_io.shown(folder), "", text))
 
     def _add_folder(self, folder: Path, version: str, package: str = "") -> None:
         """One plugin folder; `package` is its name where it can be imported as it is."""
@@ -176,7 +176,7 @@ class _Loader:
             line = [frame for frame in frames if frame.filename.startswith(folder)][-1]
             cause += f" ({toml_io.shown(line.filename)}, line {line.lineno})"
         advice = f"{DISABLE_VARIABLE}={found.name} goes on without it"
-        self.plugin_problems.append(found.problem(f"cannot be imported: {cause}; {advice}"))
+        self.plugin_mistakes.append(found.mistake(f"cannot be imported: {cause}; {advice}"))
 
     def _add(self, found: _Found) -> None:
         if found.name in self.disabled:
@@ -184,16 +184,16 @@ class _Loader:
         other = self.found.get(found.name)
         if other is not None:
             if (other.file, other.module) != (found.file, found.module):
-                self.plugin_problems.append(found.problem(f"has the name of the plugin in {other.file}; rename one"))
+                self.plugin_mistakes.append(found.mistake(f"has the name of the plugin in {other.file}; rename one"))
             return
         self.found[found.name] = found
         if found.module is not None:
             try:
                 self.manager.register(found.module, found.name)
             except pluggy.PluginValidationError as error:
-                self.plugin_problems.append(found.problem(self._argument_text(found.module, str(error))))
+                self.plugin_mistakes.append(found.mistake(self._argument_text(found.module, str(error))))
             except ValueError as error:
-                self.plugin_problems.append(found.problem(str(error)))
+                self.plugin_mistakes.append(found.mistake(str(error)))
 
     def _argument_text(self, module: Any, text: str) -> str:
         """pluggy's complaint about a hook function's arguments, in one line."""
@@ -231,15 +231,15 @@ class _Loader:
             if path.resolve() not in seen:
                 seen.add(path.resolve())
                 self._add_spec(registry, path, origin)
-        if self.plugin_problems:
-            raise PluginError([*self.plugin_problems, *self.spec_problems])
-        if self.spec_problems:
-            raise SpecError(self.spec_problems)
+        if self.plugin_mistakes:
+            raise PluginError([*self.plugin_mistakes, *self.spec_mistakes])
+        if self.spec_mistakes:
+            raise SpecError(self.spec_mistakes)
         registry.plugins, registry.hook = tuple(plugins), self.manager.hook
         return registry
 
     def _hooks(self, found: _Found) -> dict[str, list[Any]]:
-        """The plugin's functions by hook; one whose hook does not exist is a problem."""
+        """The plugin's functions by hook; one whose hook does not exist is a mistake."""
         hooks: dict[str, list[Any]] = {}
         for caller in self.manager.get_hookcallers(found.module) or ():
             own = [impl for impl in caller.get_hookimpls() if impl.plugin is found.module]
@@ -249,18 +249,18 @@ class _Loader:
                 known = [name for name, spec in vars(hookspecs).items() if hasattr(spec, f"{hookspecs.PROJECT}_spec")]
                 guess = nearest(caller.name, known)
                 hint = f"did you mean {guess!r}?" if guess else f"known: {listed(known, 20)}"
-                self.plugin_problems.append(found.problem(f"no hook {caller.name!r}; {hint}"))
+                self.plugin_mistakes.append(found.mistake(f"no hook {caller.name!r}; {hint}"))
         return hooks
 
     def _called(self, found: _Found, hook: str, function: Any, words: str) -> list[Any]:
-        """What a register hook returns; a problem if it fails or returns no list."""
+        """What a register hook returns; a mistake if it fails or returns no list."""
         try:
             items = function()
         except Exception as error:
-            self.plugin_problems.append(found.problem(f"{hook} raised {type(error).__name__}: {error}"))
+            self.plugin_mistakes.append(found.mistake(f"{hook} raised {type(error).__name__}: {error}"))
             return []
         if not isinstance(items, list | tuple):
-            self.plugin_problems.append(found.problem(f"{hook} returned {items!r}, expected a list of {words}"))
+            self.plugin_mistakes.append(found.mistake(f"{hook} returned {items!r}, expected a list of {words}"))
             return []
         return list(items)
 
@@ -273,12 +273,12 @@ class _Loader:
             fault = _fault(cls, contracts, words)
             if fault:
                 name = getattr(cls, "__name__", repr(cls))
-                self.plugin_problems.append(found.problem(f"{hook}: {fault}", f"class {name}"))
+                self.plugin_mistakes.append(found.mistake(f"{hook}: {fault}", f"class {name}"))
                 continue
             try:
                 registry.add_type(cls, origin)
             except SpecError as error:
-                self.plugin_problems.extend(error.problems)
+                self.plugin_mistakes.extend(error.mistakes)
 
     def _hooked_specs(self, found: _Found, hooks: Mapping[str, list[Any]]) -> Iterator[Path]:
         for function in hooks.get("register_specs", ()):
@@ -286,13 +286,13 @@ class _Loader:
                 if isinstance(item, str | os.PathLike) and Path(item).is_dir():
                     yield from _tomls(Path(item))
                 else:
-                    self.plugin_problems.append(found.problem(f"register_specs: {item!r} is not a folder"))
+                    self.plugin_mistakes.append(found.mistake(f"register_specs: {item!r} is not a folder"))
 
     def _add_spec(self, registry: Registry, path: Path, origin: Origin) -> None:
         try:
             registry.add_spec(toml_io.read(path), attrs.evolve(origin, file=toml_io.shown(path)))
         except SpecError as error:
-            self.spec_problems.extend(error.problems)
+            self.spec_mistakes.extend(error.mistakes)
 
 
 def _plugin_folders(folder: Path) -> Iterator[Path]:

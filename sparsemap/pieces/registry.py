@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from ..errors import PluginError, Problem, SpecError, listed, nearest, unknown
+from ..errors import Mistake, PluginError, SpecError, listed, nearest, unknown
 from ..spec import toml_io
 from .contracts import Piece
 
@@ -94,9 +94,9 @@ class Registry:
         Raises SpecError if the name is taken, unless one of the two specs sets `override = true`: then that one wins. A
         spec of a type may have the name of the type without more ado; it says what the type is by default.
         """
-        problems = list(self._header_problems(mapping, origin.file))
-        if problems:
-            raise SpecError(problems)
+        mistakes = list(self._header_mistakes(mapping, origin.file))
+        if mistakes:
+            raise SpecError(mistakes)
         kind, name = mapping["kind"], mapping["name"]
         specs, types = self._specs.setdefault(kind, {}), self._types[kind]
         spec = _Spec(mapping, origin, override=mapping.get("override", False))
@@ -113,18 +113,18 @@ class Registry:
         specs[name] = spec
         self._pieces.clear()
 
-    def _header_problems(self, mapping: Mapping[str, Any], file: str) -> Iterator[Problem]:
+    def _header_mistakes(self, mapping: Mapping[str, Any], file: str) -> Iterator[Mistake]:
         for key in ("kind", "name"):
             if key not in mapping:
-                yield Problem(file, key, "missing; expected text")
+                yield Mistake(file, key, "missing; expected text")
         for key in ("kind", "name", "type", "extends"):
             if key in mapping and not (isinstance(mapping[key], str) and mapping[key]):
-                yield Problem(file, key, f"expected text, found {mapping[key]!r}")
+                yield Mistake(file, key, f"expected text, found {mapping[key]!r}")
         if not isinstance(mapping.get("override", False), bool):
-            yield Problem(file, "override", f"expected true or false, found {mapping['override']!r}")
+            yield Mistake(file, "override", f"expected true or false, found {mapping['override']!r}")
         kind = mapping.get("kind")
         if isinstance(kind, str) and kind and kind not in self._types:
-            yield Problem(file, "kind", unknown("kind", kind, self._types))
+            yield Mistake(file, "kind", unknown("kind", kind, self._types))
 
     # -- looking
 
@@ -204,16 +204,16 @@ class Registry:
         table, file = toml_io.read(text), toml_io.shown(text)
         return self.build(kind, {"name": Path(text).stem, **table}, file)
 
-    def check(self) -> list[Problem]:
-        """Builds every piece and gives the problems of those that cannot be built."""
-        problems: dict[Problem, None] = {}
+    def check(self) -> list[Mistake]:
+        """Builds every piece and gives the mistakes of those that cannot be built."""
+        mistakes: dict[Mistake, None] = {}
         for kind in self.kinds():
             for name in self.names(kind):
                 try:
                     self.get(kind, name)
                 except (SpecError, PluginError) as error:
-                    problems |= dict.fromkeys(error.problems)
-        return list(problems)
+                    mistakes |= dict.fromkeys(error.mistakes)
+        return list(mistakes)
 
     def _get_text(self, kind: str, text: str) -> Any:
         """The piece of this name, or else the one that the text stands for."""
@@ -240,7 +240,7 @@ class Registry:
             raise SpecError(toml_io.placed(error, path, file)) from error.__cause__
         except PluginError as error:  # the class itself is wrong, whoever uses it
             origin = self.type_origin(kind, self._type_name(kind, table))
-            raise PluginError(attrs.evolve(item, file=item.file or origin.file) for item in error.problems) from error
+            raise PluginError(attrs.evolve(item, file=item.file or origin.file) for item in error.mistakes) from error
         except ValueError as error:
             raise SpecError.at(file, path, str(error)) from error
         finally:

@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DesignError, SpecError, nearest
-from ..errors import Problem as Trouble
+from ..errors import DesignError, Mistake, SpecError, nearest
 from ..pieces.contracts import Piece
 from ..pieces.data_specs import SpaceSpec
 from ..spec import toml_io
@@ -100,9 +99,9 @@ def load(path: str | os.PathLike[str], registry: Registry) -> tuple[Problem, Des
 
 def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> tuple[Problem, Designs]:
     """Like `load`, from a table."""
-    troubles = list(_wrong_keys(table, file))
-    if troubles:
-        raise SpecError(troubles)
+    mistakes = list(_wrong_keys(table, file))
+    if mistakes:
+        raise SpecError(mistakes)
     fixed: dict[str, Any] = {"type": "fixed", **_loops(table["mapping"], file)}
     if "padding" in table:
         fixed["sizes"] = dict(table["padding"])
@@ -124,64 +123,64 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> t
     missing = [COLUMNS[name] for name in problem.cost_model.needs if name in COLUMNS and COLUMNS[name] not in table]
     if missing:
         text = f"missing; cost model '{problem.cost_model.name}' needs it"
-        raise SpecError(Trouble(file, key, text) for key in missing)
+        raise SpecError(Mistake(file, key, text) for key in missing)
     try:
         _ = problem.space.candidates  # wrong names are told here
         return problem, problem.space.decode(np.zeros((1, len(problem.space)), np.int64))
     except SpecError as error:
-        raise SpecError(_in_file(trouble, file) for trouble in error.problems) from error
+        raise SpecError(_in_file(mistake, file) for mistake in error.mistakes) from error
 
 
-def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Trouble]:
-    troubles = []
+def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:
+    mistakes = []
     if table.get("kind", KIND) != KIND:
-        troubles.append(Trouble(file, "kind", f"expected '{KIND}', found {table['kind']!r}"))
+        mistakes.append(Mistake(file, "kind", f"expected '{KIND}', found {table['kind']!r}"))
     for key in table:
         if key not in KNOWN:
             guess = nearest(key, KNOWN)
-            troubles.append(Trouble(file, key, "unknown key" + (f"; did you mean '{guess}'?" if guess else "")))
+            mistakes.append(Mistake(file, key, "unknown key" + (f"; did you mean '{guess}'?" if guess else "")))
     for key in ("workload", "hardware", "mapping"):
         if key not in table:
-            troubles.append(Trouble(file, key, "missing"))
+            mistakes.append(Mistake(file, key, "missing"))
     for key in ("mapping", "formats", "gate_skip", "padding", "pieces"):
         if not isinstance(table.get(key, {}), Mapping):
-            troubles.append(Trouble(file, key, "expected a table"))
-    return troubles
+            mistakes.append(Mistake(file, key, "expected a table"))
+    return mistakes
 
 
 def _loops(mapping: Mapping[str, Any], file: str) -> dict[str, Any]:
     """`order` and `bounds` of a `fixed` segment from texts such as "m=4"."""
     order: dict[str, list[str]] = {}
     bounds: dict[str, dict[str, int]] = {}
-    troubles = []
+    mistakes = []
     for level, loops in mapping.items():
         if not isinstance(loops, list | tuple):
-            troubles.append(Trouble(file, f"mapping.{level}", 'expected a list of loops such as ["m=4", "k=2"]'))
+            mistakes.append(Mistake(file, f"mapping.{level}", 'expected a list of loops such as ["m=4", "k=2"]'))
             continue
         order[level], bounds[level] = [], {}
         for index, loop in enumerate(loops):
             match = LOOP.fullmatch(loop) if isinstance(loop, str) else None
             if match is None:
                 text = f'expected a loop such as "m=4", found {loop!r}'
-                troubles.append(Trouble(file, f"mapping.{level}[{index}]", text))
+                mistakes.append(Mistake(file, f"mapping.{level}[{index}]", text))
             else:
                 order[level].append(match[1])
                 bounds[level][match[1]] = int(match[2])
-    if troubles:
-        raise SpecError(troubles)
+    if mistakes:
+        raise SpecError(mistakes)
     return {"order": order, "bounds": bounds}
 
 
-def _in_file(trouble: Trouble, file: str) -> Trouble:
+def _in_file(mistake: Mistake, file: str) -> Mistake:
     """The problem with the path that the value has in a design file."""
-    start, _, rest = trouble.path.partition(".")
+    start, _, rest = mistake.path.partition(".")
     column, dot, rest = rest.partition(".")
     column = column.partition("[")[0]  # the positions of candidates mean nothing to the reader
     if start != SEGMENT or column not in COLUMNS:
-        return trouble
+        return mistake
     if column == "bounds":  # L1_T.m -> L1_T
         rest = rest.partition(".")[0]
-    return Trouble(trouble.file or file, COLUMNS[column] + dot + rest, trouble.message)
+    return Mistake(mistake.file or file, COLUMNS[column] + dot + rest, mistake.message)
 
 
 def _table(piece: Piece) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
 import attrs
 
-from ..errors import Problem as Trouble
-from ..errors import SpecError, unknown
+from ..errors import Mistake, SpecError, unknown
 from ..pieces.contracts import CostModel, Loops, MemoryLevel, Objective, Piece, Technology, Tensor, Workload
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
@@ -81,7 +80,7 @@ def _unit(parse: Callable[..., T], value: Any, *args: Any, file: str, path: str)
     try:
         return parse(value, *args)
     except ValueError as error:
-        raise SpecError([Trouble(file, path, str(error))]) from None
+        raise SpecError([Mistake(file, path, str(error))]) from None
 
 
 @attrs.define(eq=False, slots=False)
@@ -153,7 +152,7 @@ class Problem:
         """Tensor index of a role or name; `SpecError` if the workload has no such tensor."""
         if name not in self.roles:
             file = self.files.get("workload", self.workload.name or "workload")
-            raise SpecError([Trouble(file, "tensors", unknown("tensor", name, list(self.roles)))])
+            raise SpecError([Mistake(file, "tensors", unknown("tensor", name, list(self.roles)))])
         return self.roles[name]
 
     # -- hardware
@@ -172,7 +171,7 @@ class Problem:
             return self.registry.build("memory-level", entries, file, path)
         except SpecError as error:
             wrong = f"{path}.type"
-            told = (attrs.evolve(p, path=f"{path}.class") if p.path == wrong else p for p in error.problems)
+            told = (attrs.evolve(p, path=f"{path}.class") if p.path == wrong else p for p in error.mistakes)
             raise SpecError(told) from error.__cause__
 
     @cached_property
@@ -219,11 +218,11 @@ class Problem:
             )
             instances *= memory.fanout or 1
         if instances >= LARGEST:
-            raise SpecError([Trouble(file, "levels", "fan-outs multiply up to 2^63 or more, too large to be counted")])
+            raise SpecError([Mistake(file, "levels", "fan-outs multiply up to 2^63 or more, too large to be counted")])
         names = [level.name for level in levels]
         for index, name in enumerate(names):
             if name in names[:index]:
-                raise SpecError([Trouble(file, f"levels[{index}].name", f"'{name}' names two levels")])
+                raise SpecError([Mistake(file, f"levels[{index}].name", f"'{name}' names two levels")])
         return tuple(levels)
 
     @cached_property
@@ -255,7 +254,7 @@ class Problem:
             if name not in self.roles:
                 path = f"levels[{level}].bypass[{position}]"
                 text = unknown("tensor", name, list(self.roles))
-                raise SpecError([Trouble(self._file("hardware"), path, text)])
+                raise SpecError([Mistake(self._file("hardware"), path, text)])
         return all(self.roles[name] != tensor for name in names)
 
     def energy_pj(self, level: int, action: str) -> float:
@@ -273,7 +272,7 @@ class Problem:
     def _checked_energy(self, value: Any, path: str) -> float:
         if isinstance(value, bool) or not isinstance(value, SupportsFloat) or not 0 <= float(value) < math.inf:
             text = f"is {value!r}, expected picojoules, finite and not negative"
-            raise SpecError([Trouble(self._file("hardware"), path, text)])
+            raise SpecError([Mistake(self._file("hardware"), path, text)])
         return float(value)
 
     # -- design space

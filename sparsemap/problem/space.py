@@ -10,8 +10,7 @@ import attrs
 import numpy as np
 
 from ..backend import NUMPY, backend_of
-from ..errors import EvaluationError, SpecError, unknown
-from ..errors import Problem as Trouble
+from ..errors import EvaluationError, Mistake, SpecError, unknown
 from ..pieces.contracts import Array, Genes, Piece, Segment
 from ..pieces.data_specs import SpaceSpec
 from .designs import Designs
@@ -32,12 +31,12 @@ class Space:
         """Segment pieces by the name they have in the spec, in genome order."""
         file = self.problem.files.get("space", "space")
         built: dict[str, Any] = {}
-        troubles = []
+        mistakes = []
         for name in self.spec.tables:
             if name not in self.spec.segments:
-                troubles.append(Trouble(file, name, unknown("segment", name, list(self.spec.segments))))
-        if troubles:
-            raise SpecError(troubles)
+                mistakes.append(Mistake(file, name, unknown("segment", name, list(self.spec.segments))))
+        if mistakes:
+            raise SpecError(mistakes)
         for name in self.spec.segments:
             table = {"type": name, "name": name, **self.spec.tables.get(name, {})}
             built[name] = self.problem.registry.build("segment", table, file, name)
@@ -50,8 +49,8 @@ class Space:
         for name, segment in segments.items():
             for column in segment.provides:
                 providers.setdefault(column, []).append(name)
-        troubles = [
-            Trouble(
+        mistakes = [
+            Mistake(
                 file,
                 "segments",
                 f"cost model '{model.name}' needs column '{column}'; no segment of space '{self.spec.name}' provides it",
@@ -59,13 +58,13 @@ class Space:
             for column in model.needs
             if column not in providers
         ]
-        troubles += [
-            Trouble(file, "segments", f"column '{column}' is provided twice, by {' and '.join(names)}")
+        mistakes += [
+            Mistake(file, "segments", f"column '{column}' is provided twice, by {' and '.join(names)}")
             for column, names in providers.items()
             if len(names) > 1
         ]
-        if troubles:
-            raise SpecError(troubles)
+        if mistakes:
+            raise SpecError(mistakes)
 
     @cached_property
     def padding(self) -> dict[str, int]:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import numpy as np
 
-from ..errors import EvaluationError, PluginError, SearchError, SparseMapError
-from ..errors import Problem as Trouble
+from ..errors import EvaluationError, Mistake, PluginError, SearchError, SparseMapError
 from ..pieces.contracts import Proposals, Scored, Searcher
 from ..problem.evaluation import Evaluation, broken
 from .archive import Archive
@@ -234,7 +233,7 @@ class Search:
         searcher = self.searcher
         self.close()
         where = f"{type(searcher).__module__}.{type(searcher).__qualname__}"
-        return SearchFailed([Trouble("", f"searcher '{searcher.name or searcher.type_name}' ({where})", text)])
+        return SearchFailed([Mistake("", f"searcher '{searcher.name or searcher.type_name}' ({where})", text)])
 
 
 def search(
@@ -334,7 +333,7 @@ def _refuse(problem: Problem, evaluation: Evaluation) -> None:
         f"{reasons}: results that are negative, infinite or no numbers, or that could not be had at all; "
         'on_plugin_error = "continue" goes on without these designs'
     )
-    raise SearchFailed([Trouble("", f"evaluation with cost model '{model.name or model.type_name}'", text)])
+    raise SearchFailed([Mistake("", f"evaluation with cost model '{model.name or model.type_name}'", text)])
 
 
 def _evaluated(problem: Problem, genomes: Array, tolerant: bool = False) -> Evaluation:
@@ -344,7 +343,7 @@ def _evaluated(problem: Problem, genomes: Array, tolerant: bool = False) -> Eval
         model = problem.cost_model
         where = f"evaluation with cost model '{model.name or model.type_name}'"
         cause = str(error) if isinstance(error, SparseMapError) else f"raised {type(error).__name__}: {error}"
-        raise SearchFailed([Trouble("", where, cause)]) from error
+        raise SearchFailed([Mistake("", where, cause)]) from error
 
 
 def _described(value: Any) -> str:

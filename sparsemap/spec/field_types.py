@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 import cattrs
 
-from ..errors import Problem, SpecError, nearest
+from ..errors import Mistake, SpecError, nearest
 
 LARGEST = 2**63
 """Whole numbers stay below it, in either direction."""
@@ -34,7 +34,7 @@ converter = cattrs.Converter(detailed_validation=False)
 
 current_file: ContextVar[str] = ContextVar("file of the table being read", default="")
 
-# ------------------------------------------------------------------------------------------- problems and their places
+# ------------------------------------------------------------------------------------------- mistakes and their places
 
 
 def join(path: str, key: str) -> str:
@@ -44,31 +44,31 @@ def join(path: str, key: str) -> str:
 
 
 class collecting:
-    """Turns what goes wrong inside the `with` block into problems at `path`."""
+    """Turns what goes wrong inside the `with` block into mistakes at `path`."""
 
-    def __init__(self, problems: list[Problem], path: str) -> None:
-        self.problems, self.path = problems, path
+    def __init__(self, mistakes: list[Mistake], path: str) -> None:
+        self.mistakes, self.path = mistakes, path
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         if isinstance(error, SpecError):
-            self.problems.extend(placed(error, self.path, ""))
+            self.mistakes.extend(placed(error, self.path, ""))
         elif isinstance(error, ValueError | TypeError):
-            self.problems.append(Problem("", self.path, message(error)))
+            self.mistakes.append(Mistake("", self.path, message(error)))
         return isinstance(error, SpecError | ValueError | TypeError)
 
 
-def placed(error: SpecError, path: str, file: str) -> Iterator[Problem]:
-    """The problems of an error with `path` in front; those that stand in a file of their own keep their place."""
-    for problem in error.problems:
-        if problem.file:
-            yield problem
+def placed(error: SpecError, path: str, file: str) -> Iterator[Mistake]:
+    """The mistakes of an error with `path` in front; those that stand in a file of their own keep their place."""
+    for mistake in error.mistakes:
+        if mistake.file:
+            yield mistake
         else:
-            below = problem.path
+            below = mistake.path
             joined = path + below if below.startswith("[") else f"{path}.{below}" if path and below else path or below
-            yield Problem(file, joined, problem.message)
+            yield Mistake(file, joined, mistake.message)
 
 
 def message(error: Exception) -> str:
@@ -255,14 +255,14 @@ def _table(cls: Any) -> Hook:
 
 
 def _items(places: Any, item_types: Any) -> list[Any]:
-    """Every item structured; the problems of all of them are raised together."""
-    problems: list[Problem] = []
+    """Every item structured; the mistakes of all of them are raised together."""
+    mistakes: list[Mistake] = []
     items = []
     for (path, item), item_type in zip(places, item_types, strict=True):
-        with collecting(problems, path):
+        with collecting(mistakes, path):
             items.append(item if item_type is Any else converter.structure(item, item_type))
-    if problems:
-        raise SpecError(problems)
+    if mistakes:
+        raise SpecError(mistakes)
     return items
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from ..errors import PluginError, Problem, SpecError, listed, nearest
+from ..errors import Mistake, PluginError, SpecError, listed, nearest
 from .field_types import Hook, collecting, converter, current_file, expected, expected_found, join, message, placed
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ _plans: dict[type, dict[str, tuple[attrs.Attribute[Any], Callable[[Any], Any]]]]
 def structure(cls: type[T], mapping: Any, file: str | os.PathLike[str] = "", path: str = "") -> T:
     """The object of type `cls` that a table describes.
 
-    Raises SpecError with every problem: unknown and missing keys, values of a wrong type, and what validators say.
+    Raises SpecError with every mistake: unknown and missing keys, values of a wrong type, and what validators say.
     `file` and `path` say where the table stands.
     """
     token = current_file.set(str(file) or current_file.get())
@@ -51,28 +51,28 @@ def fields(cls: type[T], table: Any) -> T:
     if not isinstance(table, Mapping):
         raise ValueError(expected_found(cls, table))
     plan = _plan(cls)
-    problems: list[Problem] = []
+    mistakes: list[Mistake] = []
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in plan:
-            problems.append(Problem("", join("", key), _unknown_key(key, plan)))
+            mistakes.append(Mistake("", join("", key), _unknown_key(key, plan)))
             continue
         field, hook = plan[key]
-        with collecting(problems, join("", key)):
+        with collecting(mistakes, join("", key)):
             values[_alias(field)] = hook(value)
     for key, (field, _) in plan.items():
         if field.default is attrs.NOTHING and key not in table:
-            problems.append(Problem("", join("", key), f"missing; expected {expected(field.type)}"))
-    if not problems:
+            mistakes.append(Mistake("", join("", key), f"missing; expected {expected(field.type)}"))
+    if not mistakes:
         try:
             return cls(**values)
         except (ValueError, TypeError, SpecError) as error:
-            _validate(cls, values, problems)
-            if not problems:
-                problems.extend(error.problems if isinstance(error, SpecError) else [Problem("", "", message(error))])
-            raise SpecError(problems) from error
-    _validate(cls, values, problems)
-    raise SpecError(problems)
+            _validate(cls, values, mistakes)
+            if not mistakes:
+                mistakes.extend(error.mistakes if isinstance(error, SpecError) else [Mistake("", "", message(error))])
+            raise SpecError(mistakes) from error
+    _validate(cls, values, mistakes)
+    raise SpecError(mistakes)
 
 
 def structure_hook(cls: type, hook: Hook) -> None:
@@ -109,7 +109,7 @@ def _plan(cls: type) -> dict[str, tuple[attrs.Attribute[Any], Callable[[Any], An
             attrs.resolve_types(cls)
         except NameError as error:
             text = f"{error}; types of fields must be imported when the program runs, not for type checking only"
-            raise PluginError([Problem("", f"class {cls.__name__}", text)]) from error
+            raise PluginError([Mistake("", f"class {cls.__name__}", text)]) from error
         _plans[cls] = {_field_key(field): (field, _field_hook(field)) for field in attrs.fields(cls) if field.init}
     return _plans[cls]
 
@@ -143,12 +143,12 @@ def _field_hook(field: attrs.Attribute[Any]) -> Callable[[Any], Any]:
     return lambda value: hook(value, field.type)
 
 
-def _validate(cls: type, values: Mapping[str, Any], problems: list[Problem]) -> None:
+def _validate(cls: type, values: Mapping[str, Any], mistakes: list[Mistake]) -> None:
     """Adds what the converters and validators of all fields say, not only of the first that fails."""
     partial: Any = object.__new__(cls)
     converted: dict[str, Any] = {}
     for key, (field, _) in _plan(cls).items():
-        with collecting(problems, join("", key)):
+        with collecting(mistakes, join("", key)):
             value = values[_alias(field)] if _alias(field) in values else _default(field, partial)
             if value is attrs.NOTHING:
                 continue
@@ -156,13 +156,13 @@ def _validate(cls: type, values: Mapping[str, Any], problems: list[Problem]) -> 
                 value = field.converter(value)
             object.__setattr__(partial, field.name, value)
             converted[key] = value
-    incomplete = bool(problems)
+    incomplete = bool(mistakes)
     for key, value in converted.items():
         field, _ = _plan(cls)[key]
         if field.validator is None:
             continue
         try:
-            with collecting(problems, join("", key)):
+            with collecting(mistakes, join("", key)):
                 field.validator(partial, field, value)
         except AttributeError:
             if not incomplete:  # a validator may look at a field that is itself wrong

@@ -132,17 +132,17 @@ def test_formats_may_be_given_by_role(registry):
 def test_mistakes_are_named_with_the_path_that_they_have_in_the_file(registry, tables, path, text):
     with pytest.raises(SpecError) as caught:
         structure(changed(**tables), registry, "mine.toml")
-    problems = [problem for problem in caught.value.problems if problem.path == path]
-    assert any(text in problem.message for problem in problems), str(caught.value)
+    mistakes = [mistake for mistake in caught.value.mistakes if mistake.path == path]
+    assert any(text in mistake.message for mistake in mistakes), str(caught.value)
     if path:
-        assert {problem.file for problem in problems} == {"mine.toml"}
+        assert {mistake.file for mistake in mistakes} == {"mine.toml"}
 
 
 def test_an_unknown_format_is_told_with_the_nearest_one(registry):
     formats = {**BY_HAND["formats"], "P": ["bitmaks"] * 5}
     with pytest.raises(SpecError, match="did you mean 'bitmask'") as caught:
         structure(changed(formats=formats), registry, "mine.toml")
-    assert caught.value.problems[0].path == "formats"
+    assert caught.value.mistakes[0].path == "formats"
 
 
 def test_columns_that_the_file_cannot_hold_are_refused(registry):

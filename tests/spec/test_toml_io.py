@@ -218,7 +218,7 @@ def test_any_value_is_structured_or_a_spec_error(value):
     try:
         toml_io.structure(Machine, value, "edge.toml")
     except SpecError as error:
-        assert all(problem.file == "edge.toml" and problem.message for problem in error.problems)
+        assert all(mistake.file == "edge.toml" and mistake.message for mistake in error.mistakes)
 
 
 # ------------------------------------------------------------------------------------------------- objects to tables
