@@ -53,7 +53,7 @@ class Block:
 
 @attrs.frozen
 class Section:
-    """The blocks below one `##` heading; they run in one folder, in order."""
+    """The blocks below one heading; they run in one folder, in order."""
 
     file: str
     title: str
@@ -64,16 +64,16 @@ class Section:
         return any(block.path or commands_of(block) or block.language in ("python", "toml") for block in self.blocks)
 
 
-def sections(path: Path) -> list[Section]:
-    """The sections of a Markdown file; what stands above the first heading of level two is one too."""
+def sections(path: Path, heading: str = "## ") -> list[Section]:
+    """The sections of a Markdown file; what stands above the first heading is one too. `"# "`: the page as a whole."""
     found: list[tuple[str, list[Block]]] = [("", [])]
     lines = path.read_text("utf-8").splitlines()
     before, number, adjacent = "", 0, False
     while number < len(lines):
         line = lines[number]
         if not line.startswith("```"):
-            if line.startswith("## "):
-                found.append((line[3:].strip(), []))
+            if line.startswith(heading):
+                found.append((line[len(heading) :].strip(), []))
             if line.strip():
                 before, adjacent = line.strip(), False
             number += 1

@@ -1,4 +1,4 @@
-"""The blocks of README, CONTRIBUTING and ARCHITECTURE run as they stand (see `doc_blocks`)."""
+"""The blocks of the documents run as they stand (see `doc_blocks`), and links lead somewhere."""
 
 import os
 import re
@@ -11,8 +11,9 @@ import pytest
 from doc_blocks import Section, difference, run_section, sections
 
 ROOT = Path(__file__).parents[2]
-FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
-RUN = [section for name in FILES for section in sections(ROOT / name) if section.runs]
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "plugins").glob("*.md"))
+FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *PAGES)
+RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in PAGES else "## ") if s.runs]
 
 
 @pytest.mark.parametrize("section", RUN, ids=lambda section: f"{section.file}: {section.title or 'opening'}")
@@ -30,7 +31,7 @@ def test_lines_are_short_enough_to_read(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_links_lead_to_files_of_the_repository(name: str) -> None:
     links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", (ROOT / name).read_text("utf-8"))
-    missing = [link for link in links if not link.startswith("http") and not (ROOT / link).exists()]
+    missing = [link for link in links if not link.startswith("http") and not ((ROOT / name).parent / link).exists()]
     assert not missing, f"{name}: {missing}"
 
 
@@ -47,10 +48,10 @@ def test_a_search_may_find_a_better_design_but_no_worse_one() -> None:
     assert "not printed" in difference(text, "mm3 on cloud\n", loose=True)
 
 
-def test_the_plugin_of_the_recipe_is_found_once_it_is_installed(tmp_path: Path) -> None:
+def test_the_plugin_that_is_published_is_found_once_it_is_installed(tmp_path: Path) -> None:
     """Without installing it: the metadata that pip would write stands beside the package."""
-    recipe = next(section for section in sections(ROOT / "CONTRIBUTING.md") if "`register_specs`" in section.title)
-    run_section(recipe, tmp_path)
+    page = sections(ROOT / "docs" / "plugins" / "README.md")
+    run_section(next(section for section in page if "`register_specs`" in section.title), tmp_path)
     folder = tmp_path / "sparsemap-blocked"
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     info = folder / f"sparsemap_blocked-{project['version']}.dist-info"

@@ -1,4 +1,4 @@
-"""Every hook has a recipe, every spec says what it is and where it comes from, and files speak of the project alone."""
+"""Every hook has a page, every spec says what it is and where it comes from, and files speak of the project alone."""
 
 from __future__ import annotations
 
@@ -35,17 +35,11 @@ def test_there_are_hooks() -> None:
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_a_hook_has_a_recipe_and_uses_it(hook: str) -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    headings = [line for line in text.splitlines() if line.startswith("## ") and f"`{hook}`" in line]
-    assert len(headings) == 1, f"CONTRIBUTING.md: expected one heading `## ...: `{hook}``, found {headings}"
-    recipe = text.split(headings[0] + "\n")[1].split("\n## ")[0]
-    assert f"def {hook}(" in recipe, f"CONTRIBUTING.md: the recipe of {hook} does not implement it"
-
-
-@pytest.mark.parametrize("hook", HOOKS)
-def test_a_hook_is_in_the_table_of_the_architecture(hook: str) -> None:
-    assert re.search(rf"^\|.*`{hook}\b", (ROOT / "ARCHITECTURE.md").read_text("utf-8"), re.M)
+def test_a_hook_has_a_page_that_implements_it(hook: str) -> None:
+    pages = {path: path.read_text("utf-8") for path in (ROOT / "docs" / "plugins").glob("*.md")}
+    titled = [path for path, text in pages.items() if re.search(rf"^#.*`{hook}`", text, re.M)]
+    assert len(titled) == 1, f"docs/plugins: expected one page with `{hook}` in a heading, found {titled}"
+    assert f"def {hook}(" in pages[titled[0]], f"{titled[0]} does not implement {hook}"
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: f"{path.parent.name}/{path.stem}")
