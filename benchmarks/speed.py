@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 import sparsemap
+from sparsemap.files import markdown_table
 from sparsemap.pieces.loading import load
 
 PROBLEMS = [
@@ -245,14 +246,7 @@ def peak_memory(budgets: list[int]) -> list[list[str]]:
 
 def table(title: str, head: list[str], rows: list[list[str]]) -> str:
     """A Markdown table that reads well as text."""
-    sizes = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-
-    def line(cells: list[str]) -> str:
-        padded = [c.rjust(s) if i else c.ljust(s) for i, (c, s) in enumerate(zip(cells, sizes, strict=True))]
-        return "| " + " | ".join(padded) + " |"
-
-    rule = "|" + "|".join("-" * (s + 1) + (":" if i else "-") for i, s in enumerate(sizes)) + "|"
-    return "\n".join([f"### {title}", "", line(head), rule, *(line(row) for row in rows), ""])
+    return f"### {title}\n\n{markdown_table([head, *rows])}"
 
 
 def main() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import cached_property
@@ -17,6 +17,7 @@ import click
 import numpy as np
 
 from sparsemap import SparseMapError
+from sparsemap.files import read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.spec import toml_io
 
@@ -44,8 +45,7 @@ class Run:
     @cached_property
     def history(self) -> dict[str, Array]:
         """Columns of its convergence, one row per batch."""
-        with (self.folder / "history.csv").open(encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = read_csv(self.folder / "history.csv")
         names = ("evaluations", "best_score", "valid", "mean_score")
         return {name: np.array([float(row[name] or "nan") for row in rows]) for name in names}
 
@@ -114,8 +114,7 @@ class Runner:
 
 def read_runs(folder: Path) -> list[Run]:
     """The searches in the table of a study's folder."""
-    with (folder / "table.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(folder / "table.csv")
     return [
         Run(
             workload=row["workload"],
@@ -154,7 +153,8 @@ def arithmetic_mean(values: Iterable[float]) -> float:
 
 def geometric_mean(values: Iterable[float]) -> float:
     """NaN without values."""
-    return math.exp(arithmetic_mean(map(math.log, values)))
+    values = list(values)
+    return statistics.geometric_mean(values) if values else math.nan
 
 
 def by(runs: Iterable[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:

@@ -12,6 +12,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from sparsemap.files import save_figure
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#F0E442")
 """Okabe and Ito's palette, the darkest and most different first."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -44,7 +46,7 @@ def save(draw: Callable[[], Figure], folder: Path, name: str) -> list[Path]:
         plt.switch_backend("agg")
         figure = draw()
         for path in paths:
-            figure.savefig(path, dpi=180, bbox_inches="tight", metadata={"Date": None} if path.suffix == ".svg" else {})
+            save_figure(figure, path, dpi=180)
         plt.close(figure)
         plt.switch_backend(backend)
     return paths

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap.files import aligned, percent
 from sparsemap.spec.units import format_count, format_energy
 
-from .text import TextExporter, aligned, best_of, percent
+from .text import TextExporter, best_of
 
 if TYPE_CHECKING:
     from sparsemap.problem.problem import Problem

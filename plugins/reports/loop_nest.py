@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap.files import percent
 from sparsemap.spec.units import format_bits
 
-from .text import TextExporter, best_of, percent
+from .text import TextExporter, best_of
 from .wording import einsum_text, mechanism_text, symbols
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
+from sparsemap.files import aligned, percent
 from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import Breakdown, breakdown_lines
 from .loop_nest import MIN_WIDTH, loop_nest
-from .text import TextExporter, aligned, best_of, percent
+from .text import TextExporter, best_of
 from .wording import einsum_text
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class SummaryText(TextExporter):
             numbers.append(["search", f"{seen}, {valid}   {result.searcher}, seed {result.seed}"])
         blocks = [
             problem_lines(result, problem),
-            aligned(numbers, left=2),
+            aligned(numbers, "<"),
             [loop_nest(best.design, problem, detail, self.width).rstrip("\n")],
             breakdown_lines(found, problem),
         ]

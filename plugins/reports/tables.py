@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from sparsemap.files import csv_text
 from sparsemap.problem import design_file
 from sparsemap.spec import toml_io
 
@@ -28,11 +27,7 @@ class EnergyTable(TextExporter):
     file_name: ClassVar[str] = "energy.csv"
 
     def text(self, result: Result, problem: Problem) -> str:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["level", "tensor", "energy_pj"])
-        writer.writerows(energy_rows(breakdown_of(result, problem)))
-        return text.getvalue()
+        return csv_text(energy_rows(breakdown_of(result, problem)))
 
 
 @attrs.frozen(kw_only=True)
@@ -70,12 +65,11 @@ def design_table(result: Result, problem: Problem) -> dict[str, Any]:
     return design_file.dump(problem, best.design, best.numbers)
 
 
-def energy_rows(found: Breakdown) -> list[list[Any]]:
+def energy_rows(found: Breakdown) -> list[dict[str, Any]]:
     """Level, tensor and pJ."""
-    rows: list[list[Any]] = []
-    for row in found.rows:
-        if row.by_tensor:
-            rows += [[row.name, tensor, repr(energy)] for tensor, energy in row.by_tensor.items()]
-        elif row.energy_pj is not None:
-            rows.append([row.name, "", repr(row.energy_pj)])
-    return rows
+    return [
+        {"level": row.name, "tensor": tensor, "energy_pj": energy}
+        for row in found.rows
+        for tensor, energy in (row.by_tensor or {"": row.energy_pj}).items()
+        if energy is not None
+    ]

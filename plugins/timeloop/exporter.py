@@ -12,10 +12,10 @@ import attrs
 
 from sparsemap import Exporter
 from sparsemap.errors import DesignError, SearchError
+from sparsemap.files import write_text
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.result import Result
-from sparsemap.spec import toml_io
 
 from . import yaml_text
 from .architecture import architecture
@@ -54,7 +54,7 @@ class TimeloopExporter(Exporter):
         if "sparse-opt.yaml" not in texts:
             (Path(path) / "sparse-opt.yaml").unlink(missing_ok=True)  # of another design
         for name, text in texts.items():
-            toml_io.write_text_atomic(Path(path) / name, text)
+            write_text(Path(path) / name, text)
             yield Path(path) / name
 
 

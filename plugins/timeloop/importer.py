@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsemap.errors import SparseMapError, SpecError
-from sparsemap.spec import toml_io
+from sparsemap.files import shown
 
 Table = Mapping[str, Any]
 DENSE = {"type": "structured", "density": 1.0}
@@ -16,7 +16,7 @@ DENSE = {"type": "structured", "density": 1.0}
 
 def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
     """The table of a workload spec; `SpecError` for what is missing, wrong, or unknown to SparseMap."""
-    path, file = Path(path), toml_io.shown(path)
+    path, file = Path(path), shown(path)
     problem = _part(_underscored(_load(path)), "problem", file)
     shape, instance = problem.get("shape"), problem.get("instance", problem)
     if isinstance(shape, str):
@@ -46,7 +46,7 @@ def _load(path: Path) -> Table:
         import yaml
     except ImportError:
         raise SparseMapError('reading YAML needs PyYAML: pip install "sparsemap[timeloop]"') from None
-    file = toml_io.shown(path)
+    file = shown(path)
     try:
         loaded = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import attrs
 
+from sparsemap.files import aligned
+
 ASSUMPTIONS = {
     "Q1": "sliding windows: the model keeps the overlap with the tile before only while the step stays the same,"
     " and lets inner loops go back by one iteration",
@@ -198,14 +200,7 @@ def _columns(rows: Sequence[Row]) -> list[str]:
             (row.level or "-", row.tensor or "-", row.quantity.replace("_", " "), _number(row.expected),
              _number(row.mean), _number(row.margin), deviation, verdict)
         )  # fmt: skip
-    widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
-    right = (3, 4, 5, 6)
-    return ["  ".join(_padded(c, w, i in right) for i, (c, w) in enumerate(zip(line, widths, strict=True))).rstrip()
-            for line in cells]  # fmt: skip
-
-
-def _padded(cell: str, width: int, right: bool) -> str:
-    return cell.rjust(width) if right else cell.ljust(width)
+    return aligned(cells, "<<<>>>><", gap=2)
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SearchError
+from ..files import aligned
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -103,11 +104,8 @@ def front_plots(result: Result, problem: Problem, folder: str) -> list[Path]:
         return []
 
 
-def table(rows: list[list[str]], gap: int = 2) -> str:
-    """Rows as aligned columns; the last one is not padded."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ((" " * gap).join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
+def table(rows: list[list[str]]) -> str:
+    return "\n".join(aligned(rows, "<", gap=2))
 
 
 # ------------------------------------------------------------------------------------------------------------- progress

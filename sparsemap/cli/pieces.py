@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SpecError
+from ..files import shown
 from .group import loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def check_file(file: str, registry: Registry) -> list[Mistake]:
     from .check import check_table
 
     try:
-        return check_table(toml_io.read(file), registry, toml_io.shown(file), Path(file))
+        return check_table(toml_io.read(file), registry, shown(file), Path(file))
     except SpecError as error:
         return list(error.mistakes)
 

@@ -23,6 +23,7 @@ import attrs
 import pluggy
 
 from ..errors import Mistake, PluginError, SpecError, listed, nearest
+from ..files import shown
 from ..spec import toml_io
 from . import contracts as kinds
 from . import hookspecs
@@ -115,7 +116,7 @@ class _Loader:
             for below in _plugin_folders(folder):
                 self._add_folder(below, version, package=f"sparsemap_plugins.{below.name}")
         tomls = [toml for folder in specs for toml in _tomls(Path(folder))]
-        self._add(_Found("specs", toml_io.shown(next(iter(specs))), version, tomls=tuple(tomls)))
+        self._add(_Found("specs", shown(next(iter(specs))), version, tomls=tuple(tomls)))
 
     def add_installed(self) -> None:
         from importlib.metadata import entry_points  # slow to import, and only needed here
@@ -135,7 +136,7 @@ class _Loader:
         """A folder that is a plugin itself, or that holds plugins and loose TOML files."""
         if not folder.is_dir():
             text = "expected a folder of plugins" if folder.exists() else "no such plugin folder"
-            self.plugin_mistakes.append(Mistake(toml_io.shown(folder), "", text))
+            self.plugin_mistakes.append(Mistake(shown(folder), "", text))
             return
         if (folder / "__init__.py").exists():
             self._add_folder(folder, "")
@@ -145,10 +146,10 @@ class _Loader:
             self._add_folder(plugin, "")
         loose = [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]
         if loose:
-            self._add(_Found(folder.resolve().name, toml_io.shown(folder), "", tomls=tuple(loose)))
+            self._add(_Found(folder.resolve().name, shown(folder), "", tomls=tuple(loose)))
         if not below and not loose:
             text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
-            self.plugin_mistakes.append(Mistake(toml_io.shown(folder), "", text))
+            self.plugin_mistakes.append(Mistake(shown(folder), "", text))
 
     def _add_folder(self, folder: Path, version: str, package: str = "") -> None:
         """One plugin folder; `package` is its name where it can be imported as it is."""
@@ -157,9 +158,9 @@ class _Loader:
         if name in self.disabled:
             return
         if not source.exists():
-            self._add(_Found(name, toml_io.shown(folder), version, tomls=tomls))
+            self._add(_Found(name, shown(folder), version, tomls=tomls))
             return
-        found = _Found(name, toml_io.shown(source), version, tomls=tomls)
+        found = _Found(name, shown(source), version, tomls=tomls)
         try:
             module = importlib.import_module(package) if package else _import_folder(folder)
         except (Exception, SystemExit) as error:
@@ -174,7 +175,7 @@ class _Loader:
         if frames:  # the innermost line of the plugin itself, not of what it calls
             folder = os.path.dirname(frames[0].filename)
             line = [frame for frame in frames if frame.filename.startswith(folder)][-1]
-            cause += f" ({toml_io.shown(line.filename)}, line {line.lineno})"
+            cause += f" ({shown(line.filename)}, line {line.lineno})"
         advice = f"{DISABLE_VARIABLE}={found.name} goes on without it"
         self.plugin_mistakes.append(found.mistake(f"cannot be imported: {cause}; {advice}"))
 
@@ -290,7 +291,7 @@ class _Loader:
 
     def _add_spec(self, registry: Registry, path: Path, origin: Origin) -> None:
         try:
-            registry.add_spec(toml_io.read(path), attrs.evolve(origin, file=toml_io.shown(path)))
+            registry.add_spec(toml_io.read(path), attrs.evolve(origin, file=shown(path)))
         except SpecError as error:
             self.spec_mistakes.extend(error.mistakes)
 
@@ -341,7 +342,7 @@ def _import_folder(folder: Path) -> Any:
 
 def _file_of(module: Any) -> str:
     file = getattr(module, "__file__", None) or getattr(sys.modules.get(type(module).__module__), "__file__", None)
-    return toml_io.shown(file) if file else ""
+    return shown(file) if file else ""
 
 
 def _fault(cls: Any, contracts: tuple[type[Piece], ...], words: str) -> str:

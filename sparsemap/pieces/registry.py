@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from ..errors import Mistake, PluginError, SpecError, listed, nearest, unknown
+from ..files import shown
 from ..spec import toml_io
 from .contracts import Piece
 
@@ -201,7 +202,7 @@ class Registry:
         text = os.fspath(name_or_path)
         if not is_path(text):
             return self.get(kind, text)
-        table, file = toml_io.read(text), toml_io.shown(text)
+        table, file = toml_io.read(text, kind), shown(text)
         return self.build(kind, {"name": Path(text).stem, **table}, file)
 
     def check(self) -> list[Mistake]:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DesignError, Mistake, SpecError, nearest
+from ..files import shown
 from ..pieces.contracts import Piece
 from ..pieces.data_specs import SpaceSpec
 from ..spec import toml_io
@@ -94,7 +95,7 @@ def dump(problem: Problem, design: Designs, numbers: Mapping[str, float] | None 
 
 def load(path: str | os.PathLike[str], registry: Registry) -> tuple[Problem, Designs]:
     """The problem and the single design of a file; `SpecError` with everything that is wrong with it."""
-    return structure(toml_io.read(path), registry, toml_io.shown(path))
+    return structure(toml_io.read(path, "design"), registry, shown(path))
 
 
 def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> tuple[Problem, Designs]:

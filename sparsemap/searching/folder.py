@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import SearchError
-from ..spec.toml_io import is_temporary
+from ..files import is_temporary
 from .driver import OnPluginError, SearchFailed, SearchStopped, Snapshot, search
 from .journal import JOURNAL_FILE
 from .result import Result

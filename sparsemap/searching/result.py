@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import platform
@@ -18,6 +16,7 @@ import attrs
 import numpy as np
 
 from ..errors import DesignError, SearchError
+from ..files import csv_text, write_text
 from ..problem.designs import Designs
 from .archive import Archive, Row
 
@@ -166,8 +165,6 @@ class Result:
         With a front also `front.csv`, and each design on it as a design file in the folder `front`. Designs with columns
         that a design file cannot hold are in `result.json` only, as genomes.
         """
-        from ..spec import toml_io
-
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / DESIGN_FILE).unlink(missing_ok=True)
@@ -177,13 +174,11 @@ class Result:
         self._write_front(folder)
         texts = {HISTORY_FILE: self.history_csv(), RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n"}
         for name, text in texts.items():
-            toml_io.write_text_atomic(folder / name, text)
+            write_text(folder / name, text)
         return self.files(folder)
 
     def _write_front(self, folder: Path) -> None:
         """Writes `front.csv` and the designs of the front; removes those of an earlier search."""
-        from ..spec import toml_io
-
         designs = folder / FRONT_FOLDER
         names = front_names(len(self.front))
         for path in designs.glob("*.toml"):
@@ -195,26 +190,18 @@ class Result:
         for best, name in zip(self.front, names, strict=True):
             with suppress(DesignError):
                 best.write(designs / name)
-        toml_io.write_text_atomic(folder / FRONT_FILE, self.front_csv())
+        write_text(folder / FRONT_FILE, self.front_csv())
 
     def front_csv(self) -> str:
         """One line per design of the front: its file, then the objectives by name, then the usual numbers."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        for row, (best, name) in enumerate(zip(self.front, front_names(len(self.front)), strict=True)):
-            numbers = {**best.objectives, **best.numbers}
-            if row == 0:
-                writer.writerow(["design", *numbers])
-            writer.writerow([f"{FRONT_FOLDER}/{name}", *(repr(float(value)) for value in numbers.values())])
-        return text.getvalue()
+        designs = zip(front_names(len(self.front)), self.front, strict=True)
+        rows = [{"design": f"{FRONT_FOLDER}/{name}", **best.objectives, **best.numbers} for name, best in designs]
+        return csv_text(rows)
 
     def history_csv(self) -> str:
         """One line per batch (merged ones in very long searches); floats as repr, empty where there is none."""
-        lines = ["evaluations,best_score,valid,mean_score"]
-        for row in self.history:
-            best, mean = (repr(x) if math.isfinite(x) else "" for x in (row.best_score, row.mean_score))
-            lines.append(f"{row.evaluations},{best},{row.valid},{mean}")
-        return "\n".join(lines) + "\n"
+        head = ("evaluations", "best_score", "valid", "mean_score")
+        return csv_text([{name: getattr(row, name) for name in head} for row in self.history], head)
 
 
 def best_of(problem: Problem, archive: Archive) -> Best | None:

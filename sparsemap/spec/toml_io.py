@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import toml
 
 from ..errors import SpecError, nearest
+from ..files import read_bytes, shown, write_text
 from .field_types import converter, join, placed
 from .structuring import fields, plain, reference_hook, structure, structure_hook, unstructure
 
@@ -25,46 +26,30 @@ __all__ = [
     "converter",
     "dumps",
     "fields",
-    "is_temporary",
     "join",
     "merge",
     "placed",
     "read",
     "reference_hook",
-    "shown",
     "structure",
     "structure_hook",
     "unstructure",
     "write",
-    "write_text_atomic",
 ]
 
 
-def shown(path: str | os.PathLike[str]) -> str:
-    """A path as messages show it: relative to the working directory where it lies below."""
-    try:
-        return str(Path(os.path.abspath(path)).relative_to(Path.cwd()))
-    except (ValueError, OSError):
-        return str(path)
+def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
+    """The table in a TOML file. Raises SpecError if it is not there, not UTF-8, or not TOML (with line and column).
 
-
-def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The table in a TOML file. Raises SpecError if it is not there, not UTF-8, or not TOML (with line and column)."""
+    If there is no such file, the error names the one beside it that was most likely meant, if it is of this `kind`.
+    """
     path, file = Path(path), shown(path)
+    if not os.path.lexists(path) and (guess := _meant(path, kind)):
+        raise SpecError.at(file, "", f"no such file; did you mean {guess!r}?")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        siblings = [entry.name for entry in path.parent.glob("*.toml")] if path.parent.is_dir() else []
-        guess = nearest(path.name, siblings)
-        raise SpecError.at(file, "", "no such file" + (f"; did you mean {guess!r}?" if guess else "")) from None
-    except IsADirectoryError:
-        raise SpecError.at(file, "", "is a folder, expected a TOML file") from None
+        text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecError.at(file, "", f"is not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise SpecError.at(file, "", f"cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a path with a null character
-        raise SpecError.at(repr(file), "", f"cannot be read: {error}") from None
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -74,6 +59,17 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise SpecError.at(file, "", "is nested too deeply") from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
         raise SpecError.at(file, "", "is not TOML: a number has too many digits") from None
+
+
+def _meant(path: Path, kind: str) -> str | None:
+    """The file in the folder whose name is near this one, those of another kind left out."""
+    names = {}
+    for entry in path.parent.glob("*.toml"):
+        with suppress(SpecError):
+            said = re.search(rb"""^kind *= *["']([\w-]+)""", read_bytes(entry), re.M)
+            if not kind or not said or said[1].decode() == kind:
+                names[entry.stem] = entry.name
+    return names.get(nearest(path.stem, names) or "")
 
 
 def _split_place(message: str) -> tuple[str, str]:
@@ -99,28 +95,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def write(path: str | os.PathLike[str], mapping: Mapping[str, Any] | Any) -> None:
     """Writes a table, or an attrs object, as a TOML file, whole or not at all."""
-    write_text_atomic(path, dumps(mapping))
-
-
-def write_text_atomic(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a UTF-8 file whole or not at all: readers see the old text or the new one. Makes missing folders."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def is_temporary(path: Path) -> bool:
-    """Whether a file is what `write_text_atomic` leaves when the process dies in the middle."""
-    return re.fullmatch(r"\..+\.[0-9a-f]{8}\.tmp", path.name) is not None
+    write_text(path, dumps(mapping))
 
 
 def dumps(mapping: Mapping[str, Any] | Any) -> str:

@@ -6,9 +6,8 @@ seed: above 1 the reference is better. Cells in which one of the two found no va
 
 from __future__ import annotations
 
-import csv
-import io
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ from typing import Any
 import attrs
 
 from ..errors import SearchError, unknown
-from ..spec import toml_io
-from .study import COMPARISON_FILES, Outcome, markdown_table
+from ..files import csv_text, markdown_table, times, write_text
+from .study import COMPARISON_FILES, Outcome
 
 DEFAULT_REFERENCE = "sparsemap"
 ALL = "all"
@@ -79,24 +78,23 @@ class Comparison:
         cells = [cell for cell in self.cells if hardware in (cell.hardware, ALL)]
         ratios = [ratio for cell in cells if (ratio := self.ratio(cell, searcher)) is not None]
         arithmetic = math.fsum(ratios) / len(ratios) if ratios else None
-        geometric = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else None
+        geometric = statistics.geometric_mean(ratios) if ratios else None
         better, worse = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
         return MeanRow(hardware, searcher, arithmetic, geometric, len(ratios), len(cells), better, worse)
 
     # -- as text
 
     def cells_csv(self) -> str:
-        edp, ratios = [f"edp:{name}" for name in self.searchers], [f"ratio:{name}" for name in self.others]
-        rows = (
-            [cell.workload, cell.hardware, cell.seed]
-            + [cell.edp.get(name) for name in self.searchers]
-            + [self.ratio(cell, name) for name in self.others]
+        rows = [
+            {"workload": cell.workload, "hardware": cell.hardware, "seed": cell.seed}
+            | {f"edp:{name}": cell.edp.get(name) for name in self.searchers}
+            | {f"ratio:{name}": self.ratio(cell, name) for name in self.others}
             for cell in self.cells
-        )
-        return _csv(["workload", "hardware", "seed", *edp, *ratios], rows)
+        ]
+        return csv_text(rows)
 
     def means_csv(self) -> str:
-        return _csv([field.name for field in attrs.fields(MeanRow)], (attrs.astuple(row) for row in self.means))
+        return csv_text([attrs.asdict(row) for row in self.means])
 
     def markdown(self) -> str:
         """The means, then the cells."""
@@ -110,18 +108,18 @@ class Comparison:
         rows = []
         for row in self.means:
             counts = f"{row.cells} of {row.of}", str(row.better), str(row.worse)
-            rows.append([row.hardware, row.searcher, _times(row.arithmetic), _times(row.geometric), *counts])
-        return markdown_table([head, *rows], left=2)
+            rows.append([row.hardware, row.searcher, times(row.arithmetic), times(row.geometric), *counts])
+        return markdown_table([head, *rows], "<<>")
 
     def cells_markdown(self) -> str:
         head = ["workload", "hardware", "seed", *self.searchers, *(f"ratio {name}" for name in self.others)]
         rows = [
             [cell.workload, cell.hardware, str(cell.seed)]
             + [_number(cell.edp.get(name)) for name in self.searchers]
-            + [_times(self.ratio(cell, name)) for name in self.others]
+            + [times(self.ratio(cell, name)) for name in self.others]
             for cell in self.cells
         ]
-        return markdown_table([head, *rows], left=2)
+        return markdown_table([head, *rows], "<<>")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -136,7 +134,7 @@ class Comparison:
         texts = (self.cells_csv(), self.means_csv(), self.markdown())
         paths = [folder / name for name in COMPARISON_FILES]
         for path, text in zip(paths, texts, strict=True):
-            toml_io.write_text_atomic(path, text)
+            write_text(path, text)
         return paths
 
 
@@ -161,17 +159,5 @@ def checked_reference(searchers: Sequence[str], reference: str = "") -> str:
     return reference or (DEFAULT_REFERENCE if DEFAULT_REFERENCE in searchers else searchers[0])
 
 
-def _csv(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows([repr(value) if isinstance(value, float) else value for value in row] for row in rows)
-    return text.getvalue()
-
-
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
-
-
-def _times(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.1f}x" if value >= 100 else f"{value:.3g}x"

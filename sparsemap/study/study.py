@@ -7,15 +7,13 @@ of the result; `result.json` is written last, so a study that is run again goes 
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 import platform
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
@@ -24,6 +22,7 @@ from typing import Any
 import attrs
 
 from ..errors import SearchError, SparseMapError
+from ..files import csv_text, is_temporary, markdown_table, write_text
 from ..pieces.data_specs import Study
 from ..pieces.registry import Registry, is_path
 from ..problem.load import load_problem
@@ -161,8 +160,8 @@ def running(cells: Iterable[Cell]) -> tuple[int, int]:
 def _is_of_study(entry: Path) -> bool:
     """Whether a study made this file or folder."""
     if entry.is_dir():
-        return (entry / CELL_FILE).is_file() or all(toml_io.is_temporary(below) for below in entry.iterdir())
-    return entry.name in (*TABLE_FILES, *COMPARISON_FILES) or toml_io.is_temporary(entry)
+        return (entry / CELL_FILE).is_file() or all(is_temporary(below) for below in entry.iterdir())
+    return entry.name in (*TABLE_FILES, *COMPARISON_FILES) or is_temporary(entry)
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
@@ -249,7 +248,7 @@ def _searched(cell: Cell, registry: Registry, parent: tuple[str, int] | None = N
     problem = load_problem(**parts, registry=registry)
     folder = Path(cell.folder)
     (folder / RESULT_FILE).unlink(missing_ok=True)
-    toml_io.write_text_atomic(folder / CELL_FILE, cell.identity)
+    write_text(folder / CELL_FILE, cell.identity)
 
     def stop_if_orphaned(_: Snapshot) -> None:
         if _orphaned(parent):
@@ -299,35 +298,13 @@ def write_tables(outcomes: Iterable[Outcome], folder: Path) -> list[Path]:
     rows = [outcome.row for outcome in outcomes]
     paths = [folder / name for name in TABLE_FILES]
     for path, text in zip(paths, (csv_text(rows), markdown_text(rows)), strict=True):
-        toml_io.write_text_atomic(path, text)
+        write_text(path, text)
     return paths
-
-
-def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*NAMES, *NUMBERS], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: repr(v) if isinstance(v, float) else v for key, v in row.items()} for row in rows)
-    return text.getvalue()
 
 
 def markdown_text(rows: Iterable[Mapping[str, Any]]) -> str:
     table = [[*NAMES, *NUMBERS], *([_shown(key, row[key]) for key in (*NAMES, *NUMBERS)] for row in rows)]
-    return markdown_table(table, left=len(NAMES) - 1)
-
-
-def markdown_table(table: Sequence[Sequence[str]], left: int) -> str:
-    """Rows of texts, the first of them the head; the columns from `left` on are numbers."""
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    rule = ["-" * width if column < left else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
-    lines = []
-    for row in (table[0], rule, *table[1:]):
-        cells = (
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return markdown_table(table, "<" * (len(NAMES) - 1) + ">")
 
 
 def _shown(key: str, value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..report import Report, markdown_table, number, times
+from sparsemap.files import markdown_table, read_csv, times
+
+from ..report import Report, number
 from ..runs import Run, Runner, finished_runs, geometric_mean
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ def committed(folder: Path) -> list[Known]:
     """The table of an earlier run."""
     if not (folder / FILE).exists():
         return []
-    with (folder / FILE).open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(folder / FILE)
     return [
         Known(
             row["workload"], row["hardware"], float(row["edp"]), row["searcher"], int(row["budget"]), int(row["seed"]),
@@ -106,25 +106,18 @@ def table(name: str, known: Sequence[Known]) -> Report:
         f"# Best known EDP of every cell\n\n"
         f"`sparsemap paper {name}`: the best of all searches of the studies {', '.join(STUDIES)} that have been run. "
         "The bound is proven: no design of the cell has a lower EDP. The gap is the EDP divided by the bound.\n\n"
-        + markdown_table(["hardware", "cells", "gap, geometric mean", "smallest", "largest"], lines)
+        + markdown_table([["hardware", "cells", "gap, geometric mean", "smallest", "largest"], *lines])
         + "\n"
         + markdown_table(
-            ["workload", "hardware", "EDP", "bound", "gap", "found by"],
-            [
-                [
-                    x.workload,
-                    x.hardware,
-                    number(x.edp),
-                    number(x.bound),
-                    times(x.gap),
-                    f"{x.searcher}, {x.budget:,} designs, seed {x.seed}",
-                ]
-                for x in known
-            ],
-            left=2,
+            [["workload", "hardware", "EDP", "bound", "gap", "found by"], *(cell_line(one) for one in known)], "<<>>><"
         )
     )
     return Report(name, headline, text, [one.row for one in known], lambda: draw(hardware))
+
+
+def cell_line(x: Known) -> list[str]:
+    found_by = f"{x.searcher}, {x.budget:,} designs, seed {x.seed}"
+    return [x.workload, x.hardware, number(x.edp), number(x.bound), times(x.gap), found_by]
 
 
 def cell_texts(one: Known) -> list[str]:

@@ -7,7 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..report import Report, counted, markdown_table, number, times
+from sparsemap.files import markdown_table, times
+
+from ..report import Report, counted, number
 from ..runs import Run, Runner, by, typical_edp
 from .curves import Curve, curve, needed, plot
 
@@ -55,7 +57,7 @@ def table(name: str, found: Mapping[str, Mapping[str, Sequence[Run]]]) -> Report
         "table of random codes. EDP in pJ * cycles: the median over seeds after a share of the budget; geometric mean, "
         "lowest and highest at its end. *Designs*: until half of the searches are as good as "
         f"{number(target)}, {NEAR - 1:.0%} above the worst final median.\n\n"
-        + markdown_table(head, lines, left=2)
+        + markdown_table([head, *lines], "<<>")
         + "\n"
         + "\n".join(ratios)
         + "\n\nThe paper does not say what a mutation changes a gene to. With any other value, as sparsemap-paper does, "

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..report import Report, counted, markdown_table, number, percent, times
+from sparsemap.files import markdown_table, percent, times
+
+from ..report import Report, counted, number
 from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, typical_edp
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def table(name: str, runs: Sequence[Run]) -> Report:
     lines = []
     for searcher, found in ratios.items():
         line = [LABELS[searcher], times(geometric_mean(found)), times(max(found, default=math.nan))]
-        lines.append([*line, f"{len(found)} of {len(edps)}", percent(valid[searcher]), f"{seconds[searcher]:.1f}"])
+        lines.append([*line, f"{len(found)} of {len(edps)}", percent(valid[searcher], 1), f"{seconds[searcher]:.1f}"])
     head = ["method", "EDP of SparseMap (paper), geometric mean", "largest", "layers solved", "valid", "s per search"]
     headline = "\n".join(f"{line[0]}: EDP {line[1]} of {LABELS[REFERENCE]}'s, {line[4]} valid" for line in lines)
     text = (
@@ -62,11 +64,13 @@ def table(name: str, runs: Sequence[Run]) -> Report:
         f"`sparsemap paper {name}`: {runs[0].hardware}, {budget:,} designs, {counted(seeds, 'seed')}. All methods search the "
         "same genome (prime factors, Cantor codes). The paper reports 2 to 5 orders of magnitude over the baselines; "
         "it does not say how they encode a design.\n\n"
-        + markdown_table(head, lines)
+        + markdown_table([head, *lines])
         + "\n## EDP by layer, pJ * cycles\n\n"
         + markdown_table(
-            ["layer", *(LABELS[searcher] for searcher in searchers)],
-            [[workload, *(number(found[searcher]) for searcher in searchers)] for workload, found in edps.items()],
+            [
+                ["layer", *(LABELS[searcher] for searcher in searchers)],
+                *([workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()),
+            ]
         )
     )
     return Report(name, headline, text, rows, lambda: draw(edps, valid, runs[0].hardware))

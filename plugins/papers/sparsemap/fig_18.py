@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..report import Report, counted, markdown_table, number, percent, times
+from sparsemap.files import markdown_table, percent, times
+
+from ..report import Report, counted, number
 from ..runs import Run, Runner, arithmetic_mean, by, typical_edp
 from .curves import Curve, curve, plot
 
@@ -45,7 +47,7 @@ def table(name: str, runs: Sequence[Run]) -> Report:
                 *(number(best[searcher].at(budget * share)) for share in (0.1, 0.5, 1)),
                 number(edp),
             ]
-            lines.append([*line, times(edp / full), percent(valid), f"{len(mine) - failed} of {len(mine)}"])
+            lines.append([*line, times(edp / full), percent(valid, 1), f"{len(mine) - failed} of {len(mine)}"])
             headline.append(f"{workload}: {searcher} {number(edp)}, {times(edp / full)} of {FULL}")
             for place, evaluations in enumerate(best[searcher].evaluations):
                 rows.append(
@@ -63,7 +65,7 @@ def table(name: str, runs: Sequence[Run]) -> Report:
             "valid",
             "seeds with a design",
         ]
-        text += [f"\n## {workload} on {hardware}\n\n", markdown_table(head, lines)]
+        text += [f"\n## {workload} on {hardware}\n\n", markdown_table([head, *lines])]
     intro = (
         f"# Fig. 18: what encodings and operators contribute\n\n"
         f"`sparsemap paper {name}`: {hardware}, {budget:,} designs, {counted(seeds, 'seed')}. EDP in pJ * cycles. The paper's "

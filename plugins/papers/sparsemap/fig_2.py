@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemap import SparseMapError, load_problem
+from sparsemap.files import markdown_table
 
-from ..report import Report, markdown_table
+from ..report import Report
 from ..runs import Runner
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def table(name: str, rows: Sequence[dict[str, Any]], hardware: str) -> Report:
             first = next(space for space, mark in zip(found, marks, strict=True) if mark)
             winners.setdefault(label, {}).setdefault(DESIGNS[first], 0)
             winners[label][DESIGNS[first]] += 1
-        text += [f"\n## {label.capitalize()}\n\n", markdown_table(["density", *DESIGNS.values()], lines, left=0)]
+        text += [f"\n## {label.capitalize()}\n\n", markdown_table([["density", *DESIGNS.values()], *lines], ">")]
     headline = "\n".join(
         f"{label}: " + ", ".join(f"{design} best at {count}" for design, count in found.items())
         + f" of {len(DENSITIES)} densities"

@@ -9,8 +9,9 @@ import attrs
 import numpy as np
 
 from sparsemap import Search, load_problem
+from sparsemap.files import markdown_table, percent
 
-from ..report import Report, markdown_table, number, percent
+from ..report import Report, number
 from ..runs import Runner
 
 if TYPE_CHECKING:
@@ -95,10 +96,10 @@ def table(name: str, workload: str, found: Sequence[Samples]) -> Report:
         edp = one.edp[one.valid]
         spread = float(edp.max() / edp.min()) if len(edp) else np.nan
         reasons = sorted(one.rejects.items(), key=lambda item: -item[1])[:4]
-        common = ", ".join(f"{reason} {percent(count / len(one.edp))}" for reason, count in reasons)
+        common = ", ".join(f"{reason} {percent(count / len(one.edp), 1)}" for reason, count in reasons)
         line = [one.hardware, f"{one.valid[: one.few].sum():,} of {one.few:,}", f"{len(edp):,} of {len(one.edp):,}"]
         lines.append([*line, number(float(edp.min())) if len(edp) else "-", number(spread), common])
-    explained = "; ".join(f"{x.hardware} {percent(x.explained[0])} and {percent(x.explained[1])}" for x in found)
+    explained = "; ".join(f"{x.hardware} {percent(x.explained[0], 1)} and {percent(x.explained[1], 1)}" for x in found)
     text = (
         f"# Fig. 7: valid and invalid designs\n\n"
         f"`sparsemap paper {name}`: {found[0].few:,} random genomes for {workload} (bibd), grey if invalid. Hardly any "
@@ -106,7 +107,7 @@ def table(name: str, workload: str, found: Sequence[Samples]) -> Report:
         "component of the genes of loop orders and tiling; up, that of formats and skip/gate. Genomes are drawn in "
         "this program's encoding, in which every tiling multiplies up; the paper does not say how it drew its designs. "
         f"Variance held by the two components: {explained}. A design may be rejected for several reasons.\n\n"
-        + markdown_table(["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], lines)
+        + markdown_table([["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *lines])
     )
     headline = "\n".join(f"{line[0]}: valid are {line[1]} and {line[2]} random designs" for line in lines)
     return Report(name, headline, text, rows, lambda: draw(found))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..report import Report, counted, markdown_table, number, times_exact
+from sparsemap.files import markdown_table
+
+from ..report import Report, counted, number, times_exact
 from ..runs import Run, Runner, by
 
 if TYPE_CHECKING:
@@ -56,9 +58,11 @@ def table(name: str, exhaustive: Sequence[Run], runs: Sequence[Run]) -> Report:
         f"`sparsemap paper {name}`: every distinct design of three problems is evaluated (searcher `exhaustive`), then "
         f"each searcher has {budget:,} designs, {counted(seeds, 'seed')}. How many searches end at the optimum, and the "
         "median and the largest EDP over the optimum.\n\n"
-        + markdown_table(head, lines)
+        + markdown_table([head, *lines])
         + "\n"
-        + markdown_table(["workload", "distinct designs", "optimal EDP, pJ * cycles", "over the proven bound"], sizes)
+        + markdown_table(
+            [["workload", "distinct designs", "optimal EDP, pJ * cycles", "over the proven bound"], *sizes]
+        )
     )
     return Report(name, headline, text, rows, lambda: draw(shares))
 

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..report import Report, counted, markdown_table, number, percent, times_exact
+from sparsemap.files import markdown_table, percent
+
+from ..report import Report, counted, number, times_exact
 from ..runs import Run, Runner, by, geometric_mean
 from .best_known import Known, best_of, committed, known_from, of_runs
 
@@ -38,7 +40,7 @@ def table(name: str, runs: Sequence[Run], known: Mapping[tuple[str, str], Known]
             cell = max(cells, key=lambda cell: cells[cell], default=("-", "-"))
             near = sum(value <= 1.05 for value in found.values())
             line = [f"{budget:,}", searcher, hardware, times_exact(geometric_mean(found.values()))]
-            line += [times_exact(cells.get(cell, math.nan)), f"{cell[0]} on {cell[1]}", percent(near / len(some))]
+            line += [times_exact(cells.get(cell, math.nan)), f"{cell[0]} on {cell[1]}", percent(near / len(some), 1)]
             lines.append([*line, f"{len(some) - len(found)} of {len(some)}"])
             if hardware == "all":
                 missing = len({(run.workload, run.hardware) for run in some}) - len(cells)
@@ -60,7 +62,7 @@ def table(name: str, runs: Sequence[Run], known: Mapping[tuple[str, str], Known]
         "best known* is the EDP that a search found divided by the best known EDP of its cell (`best-known.csv`), as "
         "geometric mean over cells and seeds; the worst cell is the largest mean over seeds. *Within 5 %* is the share "
         "of all searches.\n\n"
-        + markdown_table(head, lines, left=3)
+        + markdown_table([head, *lines], "<<<>")
         + "\n## Cells\n\nEDP over best known, geometric mean over seeds.\n\n"
         + cells_markdown(kinds, known)
     )
@@ -86,7 +88,7 @@ def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[Run]], known: Mappin
         )
         rows.append([*cell, number(best.edp) if best else "-", *(times_exact(mean) for mean in means)])
     head = ["workload", "hardware", "best known", *(f"{searcher} {budget:,}" for searcher, budget in kinds)]
-    return markdown_table(head, rows, left=2)
+    return markdown_table([head, *rows], "<<>")
 
 
 def draw(excess: Mapping[tuple[str, int], Sequence[float]]) -> Figure:

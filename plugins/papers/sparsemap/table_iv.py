@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..report import Report, counted, markdown_table, number, percent, times
+from sparsemap.files import markdown_table, percent, read_csv, times
+
+from ..report import Report, counted, number
 from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, typical_edp
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ CLAIMS = {
 
 def printed() -> dict[tuple[str, str], dict[str, float]]:
     """The paper's EDPs by workload and platform, then searcher."""
-    with Path(__file__).with_name("table-iv.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(Path(__file__).with_name("table-iv.csv"))
     return {
         (row["workload"], row["platform"]): {name: float(row[column]) for name, column in PRINTED.items()}
         for row in rows
@@ -146,24 +146,22 @@ def means_markdown(means: Sequence[dict[str, Any]]) -> str:
         line += [times(row["paper mean"]), f"**{times(row['geometric'])}**", times(row["paper geometric"])]
         line += [times(row["largest"]), times(row["possible"]), f"{row['better']} of {row['cells']}", str(row["none"])]
         lines.append(line)
-    return markdown_table([*head, "better in", "nothing found"], lines, left=2)
+    return markdown_table([[*head, "better in", "nothing found"], *lines], "<<>")
 
 
 def cells_markdown(rows: Sequence[dict[str, Any]]) -> str:
     head = ["workload", "SparseMap", "SAGE-like", "Sparseloop m.", "SAGE / ours", "Spl. / ours", "gap to bound"]
     head += ["paper: SparseMap", "SAGE-like", "Sparseloop m.", "SAGE / SparseMap", "Spl. / SparseMap"]
-    return markdown_table(
-        head,
-        [
-            [row["workload"]]
-            + [number(row[f"edp:{name}"]) for name in (OURS, *BASELINES)]
-            + [times(row[f"ratio:{name}"]) for name in BASELINES]
-            + [times(row["gap"])]
-            + [number(row[f"paper edp:{name}"]) for name in (OURS, *BASELINES)]
-            + [times(row[f"paper ratio:{name}"]) for name in BASELINES]
-            for row in rows
-        ],
-    )
+    lines = [
+        [row["workload"]]
+        + [number(row[f"edp:{name}"]) for name in (OURS, *BASELINES)]
+        + [times(row[f"ratio:{name}"]) for name in BASELINES]
+        + [times(row["gap"])]
+        + [number(row[f"paper edp:{name}"]) for name in (OURS, *BASELINES)]
+        + [times(row[f"paper ratio:{name}"]) for name in BASELINES]
+        for row in rows
+    ]
+    return markdown_table([head, *lines])
 
 
 def differences(rows: Sequence[dict[str, Any]]) -> str:
@@ -181,7 +179,7 @@ def differences(rows: Sequence[dict[str, Any]]) -> str:
             f"{times(min(scale, default=math.nan))} to {times(max(scale, default=math.nan))}). The paper's are below "
             f"the bound that this cost model proves in {len(below)} of {len(bounded)} cells. Ours are "
             f"{times(geometric_mean(gaps))} the bound (geometric mean). SparseMap's worst seed of a cell is at most "
-            f"{percent(max(finite(row['spread'] for row in mine), default=math.nan) - 1)} above its best. "
+            f"{percent(max(finite(row['spread'] for row in mine), default=math.nan) - 1, 1)} above its best. "
             f"Searches that found nothing valid: {told}.\n"
         )
     return "".join(lines) + "".join(outliers(rows))

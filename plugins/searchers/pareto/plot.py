@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SearchError
+from sparsemap.files import save_figure
 from sparsemap.pieces.contracts import Array, Exporter, Objective
 from sparsemap.searching.front import knee, non_dominated
 
@@ -62,13 +63,11 @@ class ParetoPlot(Exporter):
             raise SearchError(
                 "the plot of a front needs matplotlib, which is not installed: pip install 'sparsemap[plots]'"
             ) from None
-        Path(path).mkdir(parents=True, exist_ok=True)
         with matplotlib.rc_context(STYLE):
             figure = drawn(result, problem, self.width)
-            for name, metadata in (("front.png", {"Software": None}), ("front.svg", {"Date": None})):
-                file = Path(path) / name
-                figure.savefig(file, dpi=self.dpi, bbox_inches="tight", metadata=metadata)
-                yield file
+            for name in ("front.png", "front.svg"):
+                save_figure(figure, Path(path) / name, self.dpi)
+                yield Path(path) / name
 
 
 @attrs.frozen(eq=False)

@@ -7,7 +7,6 @@ import tomllib
 import numpy as np
 import pytest
 from sparsemap_plugins.reports.breakdown import Breakdown, breakdown_lines
-from sparsemap_plugins.reports.text import aligned, percent
 
 from sparsemap import load_problem, search
 from sparsemap.errors import SearchError
@@ -137,14 +136,6 @@ def test_a_result_without_design_has_nothing_to_write(problem, result, tmp_path)
 
 def test_best_draws_itself(result):
     assert result.best.loop_nest().startswith("DRAM ──")
-
-
-def test_shares_do_not_look_like_nothing_or_all_when_they_are_not():
-    assert [percent(x) for x in (0, 0.001, 0.5, 0.999, 1)] == ["0 %", "<1 %", "50 %", "99 %", "100 %"]
-
-
-def test_aligned_columns():
-    assert aligned([["a", "1"], ["long", "20"]]) == ["a       1", "long   20"]
 
 
 def test_a_front_is_listed_by_objective(problem, tmp_path):

@@ -1,0 +1,173 @@
+"""Files and tables as text: reading within limits, writing whole or not at all, CSV, Markdown, aligned columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from .errors import SpecError
+
+SPEC_BYTES = 16 << 20
+"""The most that a file of text which people write may hold."""
+
+Cells = Sequence[Sequence[str]]
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path as messages show it: relative to the working directory where it lies below."""
+    try:
+        return str(Path(os.path.abspath(path)).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> bytes:
+    """What is in a regular file of at most `limit` bytes; SpecError for anything else, such as a folder or a device."""
+    try:
+        check_file(path, limit)
+        with open(path, "rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise SpecError.at(shown(path), "", f"cannot be read: {error.strerror or error}") from None
+    if len(data) > limit:
+        raise SpecError.at(shown(path), "", f"is larger than {limit:,} bytes")
+    return data
+
+
+def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> None:
+    """Raises SpecError unless there is a regular file of at most `limit` bytes."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise SpecError.at(shown(path), "", "no such file") from None
+    except OSError as error:
+        raise SpecError.at(shown(path), "", f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a path with a null character
+        raise SpecError.at(repr(os.fspath(path)), "", f"cannot be read: {error}") from None
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or pipe"
+        raise SpecError.at(shown(path), "", f"is {kind}, expected a file")
+    if found.st_size > limit:
+        raise SpecError.at(shown(path), "", f"has {found.st_size:,} bytes, expected at most {limit:,}")
+
+
+def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
+    """The lines of a CSV file by the names in its head."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Writes a UTF-8 file whole or not at all. Makes missing folders."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, "utf-8", newline="\n")
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A file to write in the block, which then takes the place of `path`: readers see the old file or the new one."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno:  # a full disk names no file, and nobody knows the temporary one
+            error.filename = str(path)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def save_figure(figure: Any, path: Path, dpi: float) -> None:
+    """Writes a figure of matplotlib in the format that the path ends in; the same figure gives the same bytes."""
+    metadata = {"Date" if path.suffix == ".svg" else "Software": None}
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:], dpi=dpi, bbox_inches="tight", metadata=metadata)
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether a file is what `replacing` leaves when the process dies in the middle."""
+    return re.fullmatch(r"\..+\.[0-9a-f]{8}\.tmp", path.name) is not None
+
+
+# -------------------------------------------------------------------------------------------------------------- tables
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], head: Sequence[str] = ()) -> str:
+    """One line per row, under the keys of all rows unless `head` names them; None, infinity and NaN are empty."""
+    text = io.StringIO()
+    keys = head or list(dict.fromkeys(key for row in rows for key in row))
+    writer = csv.DictWriter(text, keys, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _csv_cell(value) for key, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return repr(float(value)) if math.isfinite(value) else ""
+    return value
+
+
+def markdown_table(rows: Cells, align: str = "<>") -> str:
+    """A table whose first row is the head; `align` as in `aligned`."""
+    head, *below = _padded(rows, align)
+    marks = _marks(align, len(head))
+    rule = ["-" * (len(cell) - 1) + (":" if mark == ">" else "-") for cell, mark in zip(head, marks, strict=True)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, rule, *below))
+
+
+def aligned(rows: Cells, align: str = "<>", gap: int = 3) -> list[str]:
+    """Rows of equal length as lines of columns, `<` to the left or `>` to the right; the last mark goes on."""
+    return [(" " * gap).join(cells).rstrip() for cells in _padded(rows, align)]
+
+
+def _padded(rows: Cells, align: str) -> list[list[str]]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    marks = _marks(align, len(widths))
+    return [[f"{cell:{mark}{width}}" for cell, mark, width in zip(row, marks, widths, strict=True)] for row in rows]
+
+
+def _marks(align: str, count: int) -> str:
+    return align[:count].ljust(count, align[-1])
+
+
+# ------------------------------------------------------------------------------------------------------------- numbers
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """0.1234 -> "12 %"; what is not nothing does not look like nothing, and what is not all does not look like all."""
+    if not math.isfinite(share):
+        return "-"
+    least = 10.0 ** -(2 + digits)
+    if 0 < share < least:
+        return f"<{100 * least:.{digits}f} %"
+    if 1 - least < share < 1:
+        return f"{100 * (1 - least):.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
+def times(ratio: float | None) -> str:
+    """A ratio: 1.53x, 27.8x, 1,204x; a dash if there is none."""
+    if ratio is None or not math.isfinite(ratio):
+        return "-"
+    return f"{ratio:,.0f}x" if ratio >= 1000 else f"{ratio:.1f}x" if ratio >= 10 else f"{ratio:.2f}x"

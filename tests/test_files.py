@@ -1,0 +1,76 @@
+"""Files are read within limits and written whole; tables and numbers become text in one way."""
+
+import errno
+import math
+import os
+
+import pytest
+
+from sparsemap.errors import SpecError
+from sparsemap.files import (
+    aligned,
+    csv_text,
+    is_temporary,
+    markdown_table,
+    percent,
+    read_bytes,
+    read_csv,
+    replacing,
+    times,
+    write_text,
+)
+
+
+def said(path, limit=100):
+    with pytest.raises(SpecError) as caught:
+        read_bytes(path, limit)
+    return str(caught.value)
+
+
+def test_only_regular_files_of_a_sane_size_are_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.toml").write_bytes(b"x" * 101)
+    os.mkfifo("pipe")
+    os.symlink("/dev/zero", "zeros")
+    assert read_bytes("a.toml", 101) == b"x" * 101
+    assert said("a.toml") == "a.toml: has 101 bytes, expected at most 100"
+    assert said("b.toml") == "b.toml: no such file"
+    assert said(".") == ".: is a folder, expected a file"
+    assert said("pipe") == "pipe: is a device or pipe, expected a file"
+    assert said("zeros") == "zeros: is a device or pipe, expected a file"
+    assert said("x" * 5000).endswith("cannot be read: File name too long")
+    assert said("a\0b") == "'a\\x00b': cannot be read: embedded null byte"
+
+
+def test_a_failed_write_leaves_the_old_file_alone_and_names_it(tmp_path):
+    path = tmp_path / "new" / "a.txt"
+    write_text(path, "old")
+    with pytest.raises(OSError) as caught, replacing(path) as temporary:
+        temporary.write_text("half")
+        assert is_temporary(temporary)
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(path)
+    assert [entry.read_text() for entry in path.parent.iterdir()] == ["old"]
+
+
+def test_csv_has_all_keys_full_precision_and_nothing_for_no_number(tmp_path):
+    rows = [{"a": 0.1, "b": "x,y"}, {"a": math.inf, "c": None}, {"a": 3, "c": math.nan}]
+    write_text(tmp_path / "a.csv", csv_text(rows))
+    assert (tmp_path / "a.csv").read_text() == 'a,b,c\n0.1,"x,y",\n,,\n3,,\n'
+    assert read_csv(tmp_path / "a.csv")[0] == {"a": "0.1", "b": "x,y", "c": ""}
+    assert csv_text([], ["a"]) == "a\n"
+
+
+def test_tables_are_aligned():
+    rows = [["a", "1", "note"], ["long", "20", ""]]
+    assert aligned(rows, "<><") == ["a       1   note", "long   20"]
+    assert markdown_table(rows, "<><") == "| a    |  1 | note |\n| ---- | -: | ---- |\n| long | 20 |      |\n"
+
+
+def test_shares_do_not_look_like_nothing_or_all_when_they_are_not():
+    assert [percent(x) for x in (0, 0.001, 0.5, 0.999, 1)] == ["0 %", "<1 %", "50 %", "99 %", "100 %"]
+    assert [percent(x, 1) for x in (0.0001, 0.1234, 0.9999, math.nan)] == ["<0.1 %", "12.3 %", "99.9 %", "-"]
+
+
+def test_ratios_have_about_three_digits():
+    assert [times(x) for x in (0.5, 12.34, 1234.5, math.nan, None)] == ["0.50x", "12.3x", "1,234x", "-", "-"]
