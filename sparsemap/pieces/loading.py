@@ -14,7 +14,6 @@ import inspect
 import os
 import re
 import sys
-import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from ..files import shown
 from ..spec import toml_io
 from . import contracts as kinds
 from . import hookspecs
+from .boundary import plugin_line
 from .contracts import Piece
 from .data_specs import Hardware, SpaceSpec, Study
 from .registry import Origin, Plugin, Registry
@@ -74,6 +74,10 @@ def load(
     for folder in (*plugin_dirs, *filter(None, env.get(DIRS_VARIABLE, "").split(os.pathsep))):
         loader.add_plugin_dir(Path(folder).expanduser())
     return loader.finish([Path(path).expanduser() for path in specs])
+
+
+FAILURES = (Exception, SystemExit, GeneratorExit)
+"""What a plugin may raise; none of it ends the program."""
 
 
 @attrs.frozen(eq=False)
@@ -127,7 +131,7 @@ class _Loader:
                 continue
             try:
                 module = entry.load()
-            except (Exception, SystemExit) as error:
+            except FAILURES as error:
                 self._import_failed(_Found(entry.name, entry.value, version), error)
                 continue
             self._add(_Found(entry.name, _file_of(module), version, module))
@@ -163,19 +167,15 @@ class _Loader:
         found = _Found(name, shown(source), version, tomls=tomls)
         try:
             module = importlib.import_module(package) if package else _import_folder(folder)
-        except (Exception, SystemExit) as error:
+        except FAILURES as error:
             self._import_failed(found, error)
             return
         self._add(attrs.evolve(found, module=module, version=version or str(getattr(module, "__version__", ""))))
 
     def _import_failed(self, found: _Found, error: BaseException) -> None:
         cause = f"{type(error).__name__}: {error}"
-        ours = ("<", __file__, os.path.dirname(importlib.__file__))
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
-        if frames:  # the innermost line of the plugin itself, not of what it calls
-            folder = os.path.dirname(frames[0].filename)
-            line = [frame for frame in frames if frame.filename.startswith(folder)][-1]
-            cause += f" ({shown(line.filename)}, line {line.lineno})"
+        line = plugin_line(error.__traceback__, ("<", __file__, os.path.dirname(importlib.__file__)))
+        cause += f" ({line})" if line else ""
         advice = f"{DISABLE_VARIABLE}={found.name} goes on without it"
         self.plugin_mistakes.append(found.mistake(f"cannot be imported: {cause}; {advice}"))
 
@@ -257,8 +257,9 @@ class _Loader:
         """What a register hook returns; a mistake if it fails or returns no list."""
         try:
             items = function()
-        except Exception as error:
-            self.plugin_mistakes.append(found.mistake(f"{hook} raised {type(error).__name__}: {error}"))
+        except FAILURES as error:
+            line = plugin_line(error.__traceback__, (__file__,))
+            self.plugin_mistakes.append(found.mistake(f"{hook} raised {type(error).__name__}: {error} ({line})"))
             return []
         if not isinstance(items, list | tuple):
             self.plugin_mistakes.append(found.mistake(f"{hook} returned {items!r}, expected a list of {words}"))

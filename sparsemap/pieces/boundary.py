@@ -1,0 +1,158 @@
+"""The boundary to plugins: what a piece raises, or returns against its contract, names the piece, method, file and line.
+
+    with guarded(piece, "mutate"):
+        genomes = space.check(piece.mutate(genomes, context))
+
+Whatever goes wrong in the block becomes a `PluginError`. It names the piece in whose method an error was raised: an
+operator, not the searcher that calls it. So a call needs a block of its own only where its result is checked.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import attrs
+import numpy as np
+import pluggy
+
+from ..errors import DesignError, EvaluationError, Mistake, PluginError, SearchError, SpecError
+from ..files import shown
+from .contracts import Array, Fiber, Format, Piece, Units
+
+PASSED_ON = (KeyboardInterrupt, SpecError, PluginError, SearchError, DesignError)
+"""What is no fault of the piece, or says already whose it is."""
+UNITS = ("metadata", "metadata_bits", "payload", "payload_bits")
+
+Line = tuple[str, int]
+"""A file, and the number of a line in it."""
+
+
+@attrs.frozen
+class guarded:
+    """A block in which a piece runs, or the function of a plugin that a text names; no generator may yield in it."""
+
+    piece: Piece | str
+    method: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, PASSED_ON):
+            return
+        inside = trace.tb_next if trace is not None else None  # without the frame of the block itself
+        if isinstance(self.piece, Piece):
+            raise raised_in(error, inside) or wrong(self.piece, self.method, _text(error)) from error
+        where = plugin_line(inside, (os.path.dirname(pluggy.__file__),))
+        raise PluginError([Mistake(where, self.piece, f"{self.method} {_text(error)}")]) from error
+
+
+def wrong(piece: Piece, method: str, text: str, line: Line | None = None) -> PluginError:
+    """The error for a method that broke its contract, at the line of its definition unless another is given."""
+    return PluginError([Mistake(_shown(line or _definition(piece, method)), _named(piece), f"{method} {text}")])
+
+
+def raised_in(error: BaseException, trace: TracebackType | None) -> PluginError | None:
+    """The error that names the innermost piece in whose method something was raised, and who called it; or None."""
+    calls: list[tuple[Piece, str, list[Line]]] = []
+    for frame, number in traceback.walk_tb(trace):
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, Piece) and not (calls and calls[-1][0] is owner):
+            calls.append((owner, frame.f_code.co_name, []))
+        if calls:
+            calls[-1][2].append((frame.f_code.co_filename, number))
+    if not calls:
+        return None
+    (piece, method, lines), outer = calls[-1], calls[-2:-1]
+    text = _text(error)
+    for caller, _, callers in outer:
+        text += f"; called by {_named(caller)} ({_shown(_innermost(callers, _folder(caller)))})"
+    return wrong(piece, method, text, _innermost(lines, _folder(piece)))
+
+
+def plugin_line(trace: TracebackType | None, ours: tuple[str, ...]) -> str:
+    """`FILE, line N` of a plugin, not of what it calls nor of what calls it, whose paths start with `ours`; or empty."""
+    calls = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(trace)]
+    calls = [line for line in calls if not line[0].startswith(ours)]
+    return _shown(_innermost(calls, os.path.dirname(calls[0][0]))) if calls else ""
+
+
+def yield_line(piece: Piece, generator: Any) -> Line | None:
+    """Where the generator that a piece has returned waits, in the piece's own code."""
+    calls: list[Line] = []
+    while (frame := getattr(generator, "gi_frame", None)) is not None:
+        calls.append((frame.f_code.co_filename, frame.f_lineno))
+        generator = generator.gi_yieldfrom
+    return _innermost(calls, _folder(piece)) if calls else None
+
+
+def numbers(piece: Piece, method: str, what: str, value: Any, shape: tuple[int, ...], kinds: str = "fiu") -> Array:
+    """`value`, if it is a plain array of this shape and of these kinds of `numpy.dtype`."""
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray) or value.shape != shape:
+        raise wrong(piece, method, f"returned {described(value)} for '{what}', expected an array of shape {shape}")
+    if value.dtype.kind not in kinds:
+        expected = "numbers" if "f" in kinds else "integers" if "i" in kinds else "unsigned integers"
+        raise wrong(piece, method, f"returned '{what}' of type {value.dtype}, expected {expected}")
+    return value
+
+
+def units_of(piece: Format, fiber: Fiber) -> Units:
+    """The units of fibers by a format: finite numbers from 0 on, single ones or one per fiber."""
+    shape = fiber.fibers.shape
+    with guarded(piece, "units"):
+        units = piece.units(fiber)
+    if not isinstance(units, Units):
+        raise wrong(piece, "units", f"returned {described(units)}, expected Units")
+    for field in UNITS:
+        value = getattr(units, field)
+        single = np.ndim(value) == 0
+        column = numbers(piece, "units", field, np.asarray(value) if single else value, () if single else shape, "fiub")
+        if column.size and not (column.min() >= 0.0 and column.max() < np.inf):
+            raise wrong(piece, "units", f"returned '{field}' that is negative, infinite or not a number")
+    return units
+
+
+def described(value: Any) -> str:
+    """What was found in place of what was expected: `an array of shape (3,)`, `a value of type str`."""
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return f"a value of type {type(value).__name__}"
+    return f"{'a masked' if isinstance(value, np.ma.MaskedArray) else 'an'} array of shape {shape}"
+
+
+def _named(piece: Piece) -> str:
+    return f"{piece.kind.replace('-', ' ')} '{piece.name or piece.type_name or type(piece).__name__}'"
+
+
+def _text(error: BaseException) -> str:
+    words = " ".join(str(error).split())
+    if isinstance(error, EvaluationError):  # a check of ours says what is wrong
+        return f"gave wrong values: {words}"
+    return f"raised {type(error).__name__}" + (f": {words}" if words else "")
+
+
+def _folder(piece: Piece) -> str:
+    """The folder of the module that defines a piece's class; "" if it is in no file."""
+    return os.path.dirname(getattr(sys.modules.get(type(piece).__module__), "__file__", None) or "")
+
+
+def _innermost(calls: Sequence[Line], folder: str) -> Line:
+    """The last of these lines that lies in a folder, or else the first of all."""
+    return next((line for line in reversed(calls) if folder and line[0].startswith(folder + os.sep)), calls[0])
+
+
+def _definition(piece: Piece, method: str) -> Line | None:
+    """Where a method of a piece is written."""
+    function: Any = getattr(type(piece), method, None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code is not None else None
+
+
+def _shown(line: Line | None) -> str:
+    return f"{shown(line[0])}, line {line[1]}" if line is not None else ""
