@@ -6,6 +6,7 @@ Bounds are (L, D, C) float64 with C mappings to compare; all of them have the sa
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -26,15 +27,12 @@ class DenseTraffic:
         """(D,) dimensions from the outermost to the innermost loop of every level."""
         self.groups = problem.mapping_levels
         index = {dim: i for i, dim in enumerate(problem.dims)}
-        self.ranks = [[[(index[dim], c) for dim, c in rank] for rank in tensor.ranks] for tensor in problem.tensors]
         self.moves = [[index[dim] for dim in tensor.dims] for tensor in problem.tensors]
 
     def volume(self, t: int, extents: Array) -> Array:
         """Words of the box of tensor t over extents (D, C)."""
-        volume = np.ones(extents.shape[1])
-        for rank in self.ranks[t]:
-            volume = volume * (1.0 + sum(c * (extents[d] - 1.0) for d, c in rank))
-        return volume
+        shape = self.problem.tensors[t].shape(dict(zip(self.problem.dims, extents, strict=True)))
+        return np.broadcast_to(math.prod(shape), extents.shape[1:])
 
     def tile(self, bounds: Array, storage: int) -> Array:
         """(D, C) extents of the tile of one instance of a storage level."""
@@ -54,7 +52,7 @@ class DenseTraffic:
         for level in self.problem.levels:
             if level.capacity_bits is not None:
                 extents = self.tile(bounds, level.index)
-                stored = [t for t in range(len(self.ranks)) if self.problem.stores(t, level.index)]
+                stored = [t for t in range(len(self.problem.tensors)) if self.problem.stores(t, level.index)]
                 needed = sum(self.volume(t, extents) for t in stored) * level.word_bits
                 fitting &= needed <= share * level.capacity_bits
         return fitting

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemap.backend import backend_of
 from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
+from sparsemap.problem.designs import slots_used
 
 from .choices import build_candidates, choice_genes, encode_choices
 
@@ -108,7 +109,7 @@ class RankFormats(Segment):
         slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
         for tensor, mine in zip(problem.tensors, slots, strict=True):
             moving = [i for i, dim in enumerate(problem.dims) if dim in tensor.dims]
-            mine *= np.arange(self.slots, 0, -1)[:, None] <= busy[moving].sum(axis=0)
+            mine *= slots_used(self.slots, busy[moving].sum(axis=0))
         return slots.reshape(genes.shape)
 
     def _names(self, problem: Problem) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -149,14 +150,12 @@ def _packed(problem: Problem, columns: Mapping[str, Array]) -> tuple[list[float]
 
 def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[float], packed: Array | None) -> Array:
     """Words of all tensors that a tile may hold at most, (B,)."""
-    index: dict[str, int] = {dim: i for i, dim in enumerate(problem.dims)}
+    extents = dict(zip(problem.dims, extent, strict=True))
     total: Any = 0.0
     for t, tensor in enumerate(problem.tensors):
         if not problem.stores(t, level):
             continue
-        words: Any = 1.0
-        for rank in tensor.ranks:
-            words = words * (1.0 + sum(c * (extent[index[dim]] - 1.0) for dim, c in rank))
+        words: Any = math.prod(tensor.shape(extents))
         if packed is not None:
             words = np.where(packed[t], np.minimum(words, nonzeros[t]), words)
         total = total + words

@@ -11,7 +11,7 @@ import numpy as np
 from sparsemap.files import aligned, percent
 from sparsemap.spec.units import format_count, format_energy
 
-from .text import TextExporter, best_of
+from .text import TextExporter, best_of, detail_of
 
 if TYPE_CHECKING:
     from sparsemap.problem.problem import Problem
@@ -82,8 +82,7 @@ class BreakdownText(TextExporter):
 def breakdown_of(result: Result, problem: Problem) -> Breakdown:
     """The breakdown of the best design of a result."""
     best = best_of(result)
-    detail = problem.evaluator.evaluate_designs(best.design, detail=True).detail or {}
-    return Breakdown.of(problem, detail, best.energy_pj, best.cycles)
+    return Breakdown.of(problem, detail_of(best), best.energy_pj, best.cycles)
 
 
 def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:

@@ -10,7 +10,7 @@ are left out. A group of spatial loops says how many of the instances below it a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -19,59 +19,20 @@ import numpy as np
 from sparsemap.files import percent
 from sparsemap.spec.units import format_bits
 
-from .text import TextExporter, best_of
+from .text import TextExporter, best_of, detail_of
 from .wording import einsum_text, mechanism_text, symbols
 
 if TYPE_CHECKING:
-    from sparsemap.problem.designs import Designs
-    from sparsemap.problem.problem import MappingLevel, Problem
+    from sparsemap.problem.designs import Design, Loop
+    from sparsemap.problem.problem import Level, MappingLevel, Problem
     from sparsemap.searching.result import Result
 
 MIN_WIDTH = 50
 
 
-@attrs.frozen
-class Loop:
-    """One loop with a bound above 1."""
-
-    dim: str
-    group: int
-    """Number of the mapping level, 1 being the outermost."""
-    bound: int
-    spatial: bool
-
-    @property
-    def name(self) -> str:
-        return f"{self.dim}.{self.group}" if self.dim[-1].isdigit() else f"{self.dim}{self.group}"
-
-    def __str__(self) -> str:
-        return f"{'par-for' if self.spatial else 'for'} {self.name} in [0, {self.bound})"
-
-
-def loops_of(design: Designs, problem: Problem, row: int = 0) -> list[Loop]:
-    """The loops of one design from the outermost to the innermost, those of bound 1 left out."""
-    bounds, order = design.columns["bounds"][..., row], design.columns["order"][..., row]
-    return [
-        Loop(problem.dims[dim], group + 1, int(bounds[group, dim]), level.spatial)
-        for group, level in enumerate(problem.mapping_levels)
-        for dim in (int(d) for d in order[group])
-        if bounds[group, dim] > 1
-    ]
-
-
-def ranks_of(design: Designs, problem: Problem, tensor: int, loops: list[Loop], row: int = 0) -> list[tuple[int, Loop]]:
-    """The loops that are ranks of a tensor, each with the index of its format, outer to inner.
-
-    Slots align with the innermost ranks; ranks further out than the slots have the candidate "beyond-format", or the
-    first one.
-    """
-    formats = problem.candidates("format")
-    slots = [int(choice) for choice in design.columns["formats"][tensor, :, row]]
-    beyond = len(formats) if problem.candidates("beyond-format") else 0
-    moving = [loop for loop in loops if loop.dim in problem.tensors[tensor].dims]
-    missing = len(moving) - len(slots)
-    chosen = [beyond] * missing + slots[max(-missing, 0) :]
-    return list(zip(chosen, moving, strict=True))
+def loop_name(loop: Loop) -> str:
+    """`n3`, or `n2.3` for a dimension called n2: the mapping levels are counted from 1, the outermost."""
+    return f"{loop.dim}.{loop.group + 1}" if loop.dim[-1].isdigit() else f"{loop.dim}{loop.group + 1}"
 
 
 @attrs.frozen(kw_only=True)
@@ -85,35 +46,36 @@ class LoopNestText(TextExporter):
     """Columns of the text."""
 
     def text(self, result: Result, problem: Problem) -> str:
-        design = best_of(result).design
-        detail = problem.evaluator.evaluate_designs(design, detail=True).detail or {}
-        return loop_nest(design, problem, detail, self.width)
+        best = best_of(result)
+        return loop_nest(best.design, detail_of(best), self.width)
 
 
-def loop_nest(design: Designs, problem: Problem, detail: Mapping[str, Any], width: int = 80, row: int = 0) -> str:
-    """The text of one design; `detail` of its evaluation gives what the levels hold, if the cost model says so."""
+def loop_nest(design: Design, detail: Mapping[str, Any], width: int = 80) -> str:
+    """The text of a design; `detail` of its evaluation gives what the levels hold, if the cost model says so."""
     lines: list[str] = []
-    mapped = {"bounds", "order"} <= design.columns.keys()
-    loops = loops_of(design, problem, row) if mapped else []
-    actions = _actions(design, problem, row)
+    problem, columns = design.problem, design.batch.columns.keys()
+    mapped = {"bounds", "order"} <= columns
+    loops = design.loops if mapped else ()
+    actions = _actions(design) if "mechanisms" in columns else {}
     step = 2 if 2 * len(loops) + 42 <= width else 1
     depth = 0
     for level in problem.levels:
-        lines.append(_heading(level.name, _used(level.index, problem, detail, row), actions.get(level.name), width))
+        lines.append(_heading(level.name, _used(level, detail), actions.get(level.name), width))
         groups = [(i, group) for i, group in enumerate(problem.mapping_levels) if group.storage == level.index]
         for number, group in groups:
-            here = [loop for loop in loops if loop.group == number + 1]
+            here = [loop for loop in loops if loop.group == number]
             for position, loop in enumerate(here):
                 note = _in_use(here, group, problem) if position == len(here) - 1 else ""
-                lines.append(_spread(" " * (2 + step * depth) + str(loop), note, width))
+                text = f"{'par-for' if loop.spatial else 'for'} {loop_name(loop)} in [0, {loop.bound})"
+                lines.append(_spread(" " * (2 + step * depth) + text, note, width))
                 depth += 1
     compute = str(problem.hardware.compute.get("name", "MAC"))
     lines.append(_heading(compute, "", actions.get(compute), width))
     if problem.tensors:
         statement = einsum_text(problem.tensors)
         lines.append(" " * max(min(2 + step * depth, width - len(statement)), 0) + statement)
-    if mapped and "formats" in design.columns:
-        lines += ["", *_formats(design, problem, loops, width, row)]
+    if mapped and "formats" in columns:
+        lines += ["", *_formats(design, width)]
     return "\n".join(lines) + "\n"
 
 
@@ -128,7 +90,7 @@ def _spread(start: str, end: str, width: int) -> str:
     return start + end.rjust(max(width - len(start), len(end) + 2)) if end else start
 
 
-def _in_use(loops: list[Loop], group: MappingLevel, problem: Problem) -> str:
+def _in_use(loops: Sequence[Loop], group: MappingLevel, problem: Problem) -> str:
     """`48 of 64 MAC`, for a spatial group."""
     if not group.spatial:
         return ""
@@ -137,29 +99,25 @@ def _in_use(loops: list[Loop], group: MappingLevel, problem: Problem) -> str:
     return f"{int(np.prod([loop.bound for loop in loops]))} of {group.limit} {below}"
 
 
-def _actions(design: Designs, problem: Problem, row: int) -> dict[str, str]:
+def _actions(design: Design) -> dict[str, str]:
     """What is skipped or gated, by place."""
-    if "mechanisms" not in design.columns:
-        return {}
-    mechanisms: Any = problem.candidates("mechanism")
-    chosen = design.columns["mechanisms"][:, row]
+    problem = design.problem
     return {
-        place.name: mechanism_text(mechanisms[int(choice)], place, problem) or "no skip or gate"
-        for place, choice in zip(problem.places, chosen, strict=True)
+        place.name: mechanism_text(design.mechanism(place), place, problem) or "no skip or gate"
+        for place in problem.places
     }
 
 
-def _used(level: int, problem: Problem, detail: Mapping[str, Any], row: int) -> str:
+def _used(spec: Level, detail: Mapping[str, Any]) -> str:
     """`96 of 128 KB, 75 %`: the most that one instance holds at a time, against its capacity."""
-    spec = problem.levels[level]
     words, metadata = detail.get("data_words_max"), detail.get("metadata_bits_max")
     if spec.capacity_bits is None:
         return ""
     if words is None:
         return format_bits(spec.capacity_bits)
-    bits = float(np.asarray(words)[:, level, row].sum()) * spec.word_bits
+    bits = float(np.asarray(words)[:, spec.index, 0].sum()) * spec.word_bits
     if spec.shared_capacity and metadata is not None:
-        bits += float(np.asarray(metadata)[level, row])
+        bits += float(np.asarray(metadata)[spec.index, 0])
     share = percent(bits / spec.capacity_bits) if spec.capacity_bits else ""
     used, available = format_bits(bits), format_bits(spec.capacity_bits)
     if used.split()[-1] == available.split()[-1]:
@@ -167,24 +125,25 @@ def _used(level: int, problem: Problem, detail: Mapping[str, Any], row: int) -> 
     return f"{used} of {available}, {share}"
 
 
-def _formats(design: Designs, problem: Problem, loops: list[Loop], width: int, row: int) -> list[str]:
+def _formats(design: Design, width: int) -> list[str]:
     """The formats of every tensor, outer to inner rank, and what the short names mean."""
+    problem = design.problem
     formats: list[Any] = [*problem.candidates("format"), *problem.candidates("beyond-format")[:1]]
     short = symbols(formats)
-    used: dict[int, None] = {}
+    used: set[str] = set()
     names = [tensor.name for tensor in problem.tensors]
     label = max(map(len, names), default=0)
     lines = ["formats, outer to inner"]
     for index, name in enumerate(names):
-        ranks = ranks_of(design, problem, index, loops, row)
-        if any(formats[choice].compressed for choice, _ in ranks):
-            words = [f"{short[choice]}({loop.name})" for choice, loop in ranks]
-            used |= dict.fromkeys(choice for choice, _ in ranks)
+        ranks = design.ranks(index)
+        if any(rank.format.compressed for rank in ranks):
+            words = [f"{short[rank.format.name]}({loop_name(rank.loop)})" for rank in ranks]
+            used |= {rank.format.name for rank in ranks}
         else:
             words = ["uncompressed"]
         lines += _wrapped(f"  {name:{label}}  ", words, width)
     if used:
-        legend = list(dict.fromkeys(f"{short[choice]} = {formats[choice].name}" for choice in sorted(used)))
+        legend = [f"{symbol} = {name}" for name, symbol in short.items() if name in used]
         lines += _wrapped(" " * (label + 4), [*(f"{word}," for word in legend[:-1]), legend[-1]], width)
     return lines
 

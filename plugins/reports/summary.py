@@ -11,7 +11,7 @@ from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import Breakdown, breakdown_lines
 from .loop_nest import MIN_WIDTH, loop_nest
-from .text import TextExporter, best_of
+from .text import TextExporter, best_of, detail_of
 from .wording import einsum_text
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class SummaryText(TextExporter):
 
     def text(self, result: Result, problem: Problem) -> str:
         best = best_of(result)
-        detail = problem.evaluator.evaluate_designs(best.design, detail=True).detail or {}
+        detail = detail_of(best)
         found = Breakdown.of(problem, detail, best.energy_pj, best.cycles)
         bound = f"   bound by {found.bound}" if found.bound else ""
         numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + bound]]
@@ -51,7 +51,7 @@ class SummaryText(TextExporter):
         blocks = [
             problem_lines(result, problem),
             aligned(numbers, "<"),
-            [loop_nest(best.design, problem, detail, self.width).rstrip("\n")],
+            [loop_nest(best.design, detail, self.width).rstrip("\n")],
             breakdown_lines(found, problem),
         ]
         if result.front:

@@ -62,7 +62,7 @@ class DesignTable(TextExporter):
 def design_table(result: Result, problem: Problem) -> dict[str, Any]:
     """The design as `sparsemap.problem.design_file` writes it."""
     best = best_of(result)
-    return design_file.dump(problem, best.design, best.numbers)
+    return design_file.dump(best.design, best.numbers)
 
 
 def energy_rows(found: Breakdown) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -37,3 +37,8 @@ def best_of(result: Result) -> Best:
     if result.best is None:
         raise SearchError(f"{result.workload} on {result.hardware}: there is no valid design to write")
     return result.best
+
+
+def detail_of(best: Best) -> dict[str, Any]:
+    """What the cost model says of a design by level and tensor; empty if nothing."""
+    return best.problem.evaluator.evaluate_designs(best.design.batch, detail=True).detail or {}

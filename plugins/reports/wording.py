@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from sparsemap.problem.problem import Place, Problem
 
 
-def symbols(formats: Sequence[Format]) -> list[str]:
-    """A short name per format: its `symbol` if it has one, else the initials of its name, longer where two agree."""
+def symbols(formats: Sequence[Format]) -> dict[str, str]:
+    """A short name by format name: its `symbol`, or else its initials, with more letters where two formats share them."""
     found: dict[str, str] = {}
     for fmt in formats:
         if fmt.name in found:
@@ -23,7 +23,7 @@ def symbols(formats: Sequence[Format]) -> list[str]:
         tail = "".join(word if word[0].isdigit() else word[0].upper() for word in words[1:])
         candidates += [words[0][:length].capitalize() + tail for length in range(1, len(words[0]) + 1)]
         found[fmt.name] = next((name for name in candidates if name not in found.values()), fmt.name)
-    return [found[fmt.name] for fmt in formats]
+    return found
 
 
 def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:

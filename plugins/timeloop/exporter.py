@@ -13,7 +13,7 @@ import attrs
 from sparsemap import Exporter
 from sparsemap.errors import DesignError, SearchError
 from sparsemap.files import write_text
-from sparsemap.problem.designs import Designs
+from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.result import Result
 
@@ -42,12 +42,12 @@ class TimeloopExporter(Exporter):
         design = result.best.design
         texts = {
             name: yaml_text.dumps(table, f"{problem.workload.name} on {problem.hardware.name}: {ABOUT[name]}.")
-            for name, table in tables(problem, design).items()
+            for name, table in tables(design).items()
         }
         own = {"cycles": float(result.best.cycles), "energy_pj": float(result.best.energy_pj)}
         if not all(map(math.isfinite, own.values())):
             raise DesignError("the design is not valid; there are no numbers to compare Timeloop's with")
-        there = expected(problem, design, own)
+        there = expected(design, own)
         files = [name for name in FILES if name in texts]
         texts["README.md"] = readme(problem, files, own, there)
         texts["expected.json"] = json.dumps(there, indent=2) + "\n"
@@ -68,18 +68,19 @@ ABOUT = {
 }
 
 
-def tables(problem: Problem, design: Designs) -> dict[str, dict[str, Any]]:
+def tables(design: Design) -> dict[str, dict[str, Any]]:
     """The tables of the input files by file name; `DesignError` for what Timeloop v3.0.3 cannot be told."""
+    problem = design.problem
     foreign = [name for name in problem.cost_model.needs if name not in COLUMNS]
     if foreign:
         model = problem.cost_model.name
         raise DesignError(f"Timeloop knows nothing of column '{foreign[0]}', which cost model '{model}' needs")
     names = Names.of(problem)
-    sparse = sparse_optimizations(problem, design, names)
+    sparse = sparse_optimizations(design, names)
     found = {
         "arch.yaml": architecture(problem, names),
         "problem.yaml": problem_table(problem, names),
-        "map.yaml": mapping(problem, design, names),
+        "map.yaml": mapping(design, names),
         "sparse-opt.yaml": sparse,
         "ERT.yaml": energy_table(problem, names),
         "ART.yaml": area_table(names),
@@ -87,15 +88,15 @@ def tables(problem: Problem, design: Designs) -> dict[str, dict[str, Any]]:
     return {name: table for name, table in found.items() if table is not None}
 
 
-def expected(problem: Problem, design: Designs, own: dict[str, float]) -> dict[str, float | None]:
+def expected(design: Design, own: dict[str, float]) -> dict[str, float | None]:
     """What Timeloop should print: the cost model's numbers with Timeloop's defects, None where it should stop instead.
 
     A cost model that does not know the defects is taken at its word (`own`).
     """
-    model: Any = problem.cost_model
+    model: Any = design.problem.cost_model
     if "quirks" not in attrs.fields_dict(type(model)):
         return {**own}
-    evaluation = attrs.evolve(model, quirks=QUIRKS).evaluate(design, problem)
+    evaluation = attrs.evolve(model, quirks=QUIRKS).evaluate(design.batch, design.problem)
     found = {"cycles": float(evaluation.cycles[0]), "energy_pj": float(evaluation.energy_pj[0])}
     return {key: value if math.isfinite(value) else None for key, value in found.items()}
 

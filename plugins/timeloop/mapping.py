@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from sparsemap.problem.designs import Designs
+from sparsemap.problem.designs import Design, Loop
 from sparsemap.problem.problem import Problem
 
 from .names import Names
 
 
-def mapping(problem: Problem, designs: Designs, names: Names) -> dict[str, Any]:
-    """The table of the file `map.yaml`, of the first design."""
-    bounds, order = designs.bounds[0], designs.order[0]
+def mapping(design: Design, names: Names) -> dict[str, Any]:
+    """The table of the file `map.yaml`."""
+    problem = design.problem
     tensors = [tensor.name for tensor in problem.tensors]
     directives: list[dict[str, Any]] = []
-    for group, mapping_level in enumerate(problem.mapping_levels):
+    for mapping_level, group in zip(problem.mapping_levels, design.groups, strict=True):
         level = mapping_level.storage
-        loops = _loops(problem, names, bounds[group], order[group])
+        loops = _loops(names, group)
         if not mapping_level.spatial:
             directives.append({"target": names.levels[level], "type": "temporal", **loops})
             directives.append(_stored(problem, level, names.levels[level]))
@@ -40,9 +38,10 @@ def mapping(problem: Problem, designs: Designs, names: Names) -> dict[str, Any]:
     return {"mapping": directives}
 
 
-def _loops(problem: Problem, names: Names, bounds: np.ndarray, order: np.ndarray) -> dict[str, Any]:
-    factors = [f"{letter}={int(bound)}" for letter, bound in zip(names.dims.values(), bounds, strict=True)]
-    inner_to_outer = [names.dims[problem.dims[int(d)]] for d in order[::-1]]
+def _loops(names: Names, group: tuple[Loop, ...]) -> dict[str, Any]:
+    bounds = {loop.dim: loop.bound for loop in group}
+    factors = [f"{letter}={bounds[dim]}" for dim, letter in names.dims.items()]
+    inner_to_outer = [names.dims[loop.dim] for loop in reversed(group)]
     if names.lone:
         factors.append(f"{names.lone}=1")
         inner_to_outer.append(names.lone)

@@ -11,12 +11,11 @@ from itertools import accumulate
 from operator import mul
 from typing import Any
 
-import attrs
 import numpy as np
 
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Filter, Format, Mechanism
-from sparsemap.problem.designs import Designs
+from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Level, Place, Problem
 
 from .formats import bits_of, code_of
@@ -25,25 +24,15 @@ from .names import Names
 ACTIONS = {"gate": "gating", "skip": "skipping"}
 
 
-@attrs.frozen
-class Rank:
-    """A loop that is a rank of a tensor."""
-
-    storage: int
-    """Index of the storage level of the loop, 0 being the outermost."""
-    length: float
-    """Positions per fiber: halos and stride holes are counted."""
-    format: Format
-
-
-def sparse_optimizations(problem: Problem, designs: Designs, names: Names) -> dict[str, Any] | None:
+def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
     """The table of the file `sparse-opt.yaml`; None if the design is dense in every respect: then there is no file."""
+    problem = design.problem
     data_spaces: list[list[dict[str, Any]]] = [[] for _ in problem.levels]
     for t, tensor in enumerate(problem.tensors):
-        for level, ranks in enumerate(rank_lists(problem, designs, t)):
+        for level, ranks in enumerate(rank_lists(design, t)):
             if ranks:
                 data_spaces[level].append({"name": tensor.name, "ranks": [_rank_table(*rank) for rank in ranks]})
-    chosen = mechanisms(problem, designs)
+    chosen = mechanisms(design)
     targets: list[dict[str, Any]] = []
     for level, name in enumerate(names.levels):
         target: dict[str, Any] = {"name": name}
@@ -64,9 +53,9 @@ def sparse_optimizations(problem: Problem, designs: Designs, names: Names) -> di
 # ------------------------------------------------------------------------------------------------------------ formats
 
 
-def rank_lists(problem: Problem, designs: Designs, t: int) -> list[list[tuple[str, int, int]]]:
+def rank_lists(design: Design, t: int) -> list[list[tuple[str, int, int]]]:
     """Per storage level the ranks of tensor t, outer to inner: code, bits of metadata and of payload."""
-    ranks = _ranks(problem, designs, t)
+    problem, ranks = design.problem, design.ranks(t)
     if not any(rank.format.compressed for rank in ranks):
         return [[] for _ in problem.levels]
     tensor = problem.tensors[t].name
@@ -74,7 +63,7 @@ def rank_lists(problem: Problem, designs: Designs, t: int) -> list[list[tuple[st
     inside = list(accumulate((rank.length for rank in reversed(ranks)), mul))[::-1]  # positions, with all ranks inside
     found: list[list[tuple[str, int, int]]] = []
     for level, spec in enumerate(problem.levels):
-        own = [i for i, rank in enumerate(ranks) if rank.storage >= level]
+        own = [i for i, rank in enumerate(ranks) if rank.loop.storage >= level]
         if not problem.stores(t, level):
             found.append([])
         elif not own:
@@ -88,22 +77,6 @@ def rank_lists(problem: Problem, designs: Designs, t: int) -> list[list[tuple[st
                 rows.append((codes[i], _whole(metadata, spec, tensor), _whole(payload, spec, tensor)))
             found.append(rows)
     return found
-
-
-def _ranks(problem: Problem, designs: Designs, t: int) -> list[Rank]:
-    """The ranks of a tensor, outer to inner. Slots align with the innermost ranks; further out it is `beyond`."""
-    coefficients = {dim: c for rank in problem.tensors[t].ranks for dim, c in rank}
-    loops: list[tuple[int, float]] = []
-    for group, mapping_level in enumerate(problem.mapping_levels):
-        for d in designs.order[0, group]:
-            dim, bound = problem.dims[int(d)], float(designs.bounds[0, group, int(d)])
-            if bound > 1 and dim in coefficients:
-                loops.append((mapping_level.storage, (bound - 1) * coefficients[dim] + 1))
-    candidates: Any = problem.candidates("format")
-    beyond: Any = (*problem.candidates("beyond-format"), *candidates)[0]
-    slots = [candidates[int(i)] for i in designs.formats[0, t]]
-    used = [beyond] * (len(loops) - len(slots)) + slots[max(0, len(slots) - len(loops)) :]
-    return [Rank(storage, length, chosen) for (storage, length), chosen in zip(loops, used, strict=True)]
 
 
 def _code(tensor: str, chosen: Format) -> str:
@@ -131,12 +104,11 @@ def _rank_table(code: str, metadata_bits: int, payload_bits: int) -> dict[str, A
 # -------------------------------------------------------------------------------------------------- gating and skipping
 
 
-def mechanisms(problem: Problem, designs: Designs) -> list[tuple[Place, Filter]]:
+def mechanisms(design: Design) -> list[tuple[Place, Filter]]:
     """What the design filters at which place; `DesignError` for mechanisms that catch only some of the empty words."""
-    candidates: Any = problem.candidates("mechanism")
     found = []
-    for gene, place in enumerate(problem.places):
-        chosen: Mechanism = candidates[int(designs.mechanisms[0, gene])]
+    for place in design.problem.places:
+        chosen = design.mechanism(place)
         for rule in chosen.filters(place):
             if rule.action in ACTIONS:
                 _check_complete(chosen, place, rule)

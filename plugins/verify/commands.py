@@ -38,9 +38,9 @@ def verify_command(
 
     from .run import verify
 
-    problem, designs = design_file.load(design, load(plugin_dirs=plugin_dirs))
+    loaded = design_file.load(design, load(plugin_dirs=plugin_dirs))
     with _Progress(trials) as progress:
-        found = verify(problem, designs, trials, seed, force, progress)
+        found = verify(loaded.problem, loaded.batch, trials, seed, force, progress)
     click.echo(json.dumps(found.table(), indent=2) if as_json else found.text(), nl=as_json)
     if not found.correct:
         context.exit(1)

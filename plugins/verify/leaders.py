@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 
-from .nest import Boxes, Loop, Nest
+from sparsemap.problem.designs import Loop
+
+from .nest import Boxes, Nest
 
 Array = np.ndarray
 NONE, GATE, SKIP = 0, 1, 2
@@ -24,13 +25,13 @@ class Leader:
         extents = nest.extents(child)
         shifts = np.zeros((1, len(nest.sizes)), dtype=np.int64)
         for loop in reversed(region):
-            if not nest.relevant(tensor, loop.dim):
+            if not nest.relevant(tensor, loop.axis):
                 continue
-            if loop.stride == extents[loop.dim]:
-                extents[loop.dim] *= loop.bound
+            if loop.stride == extents[loop.axis]:
+                extents[loop.axis] *= loop.bound
             else:  # other loops of the dimension lie between: several boxes
                 steps = np.zeros((loop.bound, len(nest.sizes)), dtype=np.int64)
-                steps[:, loop.dim] = np.arange(loop.bound) * loop.stride
+                steps[:, loop.axis] = np.arange(loop.bound) * loop.stride
                 shifts = (shifts[:, None, :] + steps).reshape(-1, len(nest.sizes))
         self.widths = nest.widths(tensor, extents)
         self.shifts = shifts @ move
@@ -67,15 +68,14 @@ class Guard:
 
 def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
     """By (tensor, level). Where several filters hit the same accesses the one that removes more counts."""
-    problem, genes = nest.problem, nest.designs.columns["mechanisms"][:, 0]
-    mechanisms: Any = problem.candidates("mechanism")
+    problem = nest.problem
     found: dict[tuple[int, int], tuple[float, Guard]] = {}
     occupancies = [tensor.density.occupancy(nest.shape(t)) for t, tensor in enumerate(problem.tensors)]
     for wanted in (GATE, SKIP):
-        for gene, place in sorted(enumerate(problem.places), key=lambda item: -(item[1].storage or 0)):
+        for place in sorted(problem.places, key=lambda place: -(place.storage or 0)):
             if place.storage is None:
                 continue
-            mechanism = mechanisms[int(genes[gene])]
+            mechanism = nest.mechanism(place)
             for rule in mechanism.filters(place):
                 target = problem.role(rule.target)
                 if KINDS[rule.action] != wanted:
@@ -91,7 +91,7 @@ def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
                         leaders.append(Leader(nest, tensor, child, region))
                         extents = nest.extents(child)
                         for loop in region:
-                            extents[loop.dim] *= loop.bound
+                            extents[loop.axis] *= loop.bound
                         full *= 1.0 - occupancies[tensor].empty(nest.widths(tensor, extents))
                 if not leaders:
                     continue
@@ -105,12 +105,10 @@ def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
 
 def compute_kind(nest: Nest) -> int:
     """What the compute unit does with ineffectual operands."""
-    mechanisms: Any = nest.problem.candidates("mechanism")
-    for gene, place in enumerate(nest.problem.places):
-        if place.storage is None:
-            mechanism = mechanisms[int(nest.designs.columns["mechanisms"][gene, 0])]
-            return max((KINDS[rule.action] for rule in mechanism.filters(place)), default=NONE)
-    return NONE
+    rules = (
+        rule for place in nest.problem.places if place.storage is None for rule in nest.mechanism(place).filters(place)
+    )
+    return max((KINDS[rule.action] for rule in rules), default=NONE)
 
 
 def stationary(nest: Nest, target: int, level: int, child: int) -> tuple[Loop, ...]:
@@ -118,7 +116,7 @@ def stationary(nest: Nest, target: int, level: int, child: int) -> tuple[Loop, .
     region = []
     moved = False
     for loop in reversed(nest.block(level, child)):
-        relevant = nest.relevant(target, loop.dim)
+        relevant = nest.relevant(target, loop.axis)
         if loop.spatial:
             if not relevant:
                 region.append(loop)
@@ -135,17 +133,17 @@ def decides(nest: Nest, target: int, leader: int, level: int, child: int) -> boo
     It has none, for the model too, if a spatial loop moves both, and another loop of the region the leader.
     """
     walked = [loop for loop in reversed(nest.block(level, child)) if loop.spatial or child < nest.levels]
-    first = next((i for i, loop in enumerate(walked) if nest.relevant(target, loop.dim)), None)
+    first = next((i for i, loop in enumerate(walked) if nest.relevant(target, loop.axis)), None)
     if first is None or not walked[first].spatial:
         return True
     shared, moved = False, False
     for loop in walked[first:]:
-        relevant = nest.relevant(target, loop.dim)
+        relevant = nest.relevant(target, loop.axis)
         if not loop.spatial:
             moved |= relevant
             if moved or relevant:
                 continue
-        if shared and nest.relevant(leader, loop.dim):
+        if shared and nest.relevant(leader, loop.axis):
             return False
-        shared |= relevant and nest.relevant(leader, loop.dim)
+        shared |= relevant and nest.relevant(leader, loop.axis)
     return True

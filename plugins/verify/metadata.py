@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import attrs
 import numpy as np
 
-from sparsemap import Format
+from sparsemap.problem.designs import Rank
 
 from .encode import FORMULA, decode, encode, fiber_of, structure_of
-from .nest import Loop, Nest, box_words, flat
+from .nest import Nest, box_words, flat
 
 Array = np.ndarray
 
 
 @attrs.frozen
-class Rank:
-    loop: Loop
-    format: Format
-    length: int
+class TileRank(Rank):
+    """A rank of a tensor in the tile of one level."""
+
     box: tuple[int, ...]
     """Words per tensor rank under one fiber."""
     below: tuple[int, ...]
@@ -41,19 +39,9 @@ class Bits:
     too_wide: int = 0
 
 
-def formats_of(nest: Nest, tensor: int) -> tuple[Format, ...]:
-    """The formats of all ranks of a tensor, inner to outer."""
-    candidates: Any = nest.problem.candidates("format")
-    beyond: Any = nest.problem.candidates("beyond-format")
-    slots = nest.designs.columns["formats"][tensor, :, 0][::-1]
-    count = sum(nest.relevant(tensor, loop.dim) for loop in nest.loops)
-    outer = beyond[0] if beyond else candidates[0]
-    return tuple(candidates[int(slots[i])] if i < len(slots) else outer for i in range(count))
-
-
 def is_packed(nest: Nest, tensor: int) -> bool:
     """Whether the tensor is compressed, and so has metadata at every level."""
-    return any(form.compressed for form in formats_of(nest, tensor))
+    return any(rank.format.compressed for rank in nest.ranks(tensor))
 
 
 class Ranks:
@@ -63,16 +51,15 @@ class Ranks:
         self.nest, self.tensor, self.level = nest, tensor, level
         self.shape, self.tile = nest.shape(tensor), nest.tile(tensor, level)
         self.words = math.prod(self.tile)
-        formats = formats_of(nest, tensor)
         extents = np.ones(len(nest.sizes), dtype=np.int64)
-        ranks: list[Rank] = []
+        of = {rank.loop: rank for rank in nest.ranks(tensor)}
+        ranks: list[TileRank] = []
         for loop in reversed(nest.block(level, nest.levels)):
             below = nest.widths(tensor, extents)
-            extents[loop.dim] *= loop.bound
-            if nest.relevant(tensor, loop.dim):
-                coefficient = int(nest.access[tensor][:, loop.dim].max())
-                length = coefficient * (loop.bound - 1) + 1
-                ranks.append(Rank(loop, formats[len(ranks)], length, nest.widths(tensor, extents), below))
+            extents[loop.axis] *= loop.bound
+            if loop in of:
+                rank = of[loop]
+                ranks.append(TileRank(loop, rank.format, rank.length, nest.widths(tensor, extents), below))
         self.ranks = tuple(ranks[::-1])
         self.occupancy = nest.problem.tensors[tensor].density.occupancy(self.shape)
 
@@ -112,7 +99,7 @@ class Ranks:
         """Numbers of the words of a tile in the order of its ranks, relative to the first."""
         index = np.zeros((1, len(self.shape)), dtype=np.int64)
         for rank in self.ranks:
-            step = self.nest.access[self.tensor][:, rank.loop.dim] * rank.loop.stride
+            step = self.nest.access[self.tensor][:, rank.loop.axis] * rank.loop.stride
             index = (index[:, None, :] + np.arange(rank.loop.bound)[:, None] * step).reshape(-1, len(self.shape))
         return flat(index, self.shape)
 

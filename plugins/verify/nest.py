@@ -13,31 +13,18 @@ from functools import cached_property
 import attrs
 import numpy as np
 
-from sparsemap.problem.designs import Designs
-from sparsemap.problem.problem import Problem
+from sparsemap.problem.designs import Design, Loop
 
 Array = np.ndarray
 
 
-@attrs.frozen
-class Loop:
-    """A loop with a bound above one."""
+@attrs.frozen(eq=False, slots=False)
+class Nest(Design):
+    """Geometry of one design; no part of it depends on the data."""
 
-    dim: int
-    bound: int
-    spatial: bool
-    block: int
-    """Storage level that delivers what the loop moves."""
-    stride: int
-    """Product of the bounds of the same dimension further in."""
-
-
-@attrs.define(eq=False, slots=False)
-class Nest:
-    """Geometry of the first design of a batch; no part of it depends on the data."""
-
-    problem: Problem
-    designs: Designs
+    def __attrs_post_init__(self) -> None:
+        if tuple(self.extents(0)) != self.sizes:
+            raise ValueError("the loop bounds do not multiply to the sizes of the dimensions")
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -48,32 +35,15 @@ class Nest:
         """S, the number of storage levels."""
         return len(self.problem.levels)
 
-    @cached_property
-    def loops(self) -> tuple[Loop, ...]:
-        """Outer to inner."""
-        bounds, order = self.designs.columns["bounds"][..., 0], self.designs.columns["order"][..., 0]
-        inner = [1] * len(self.sizes)
-        found = []
-        for group in reversed(range(len(self.problem.mapping_levels))):
-            level = self.problem.mapping_levels[group]
-            for dim in map(int, order[group][::-1]):
-                bound = int(bounds[group, dim])
-                if bound > 1:
-                    found.append(Loop(dim, bound, level.spatial, level.storage, inner[dim]))
-                    inner[dim] *= bound
-        if tuple(inner) != self.sizes:
-            raise ValueError("the loop bounds do not multiply to the sizes of the dimensions")
-        return tuple(found[::-1])
-
     def block(self, outer: int, inner: int) -> tuple[Loop, ...]:
         """The loops of the blocks from `outer` up to but without `inner`, outer to inner."""
-        return tuple(loop for loop in self.loops if outer <= loop.block < inner)
+        return tuple(loop for loop in self.loops if outer <= loop.storage < inner)
 
     def extents(self, level: int) -> Array:
         """(D,) words of every dimension in the tile of one instance of a level."""
         found = np.ones(len(self.sizes), dtype=np.int64)
         for loop in self.block(level, self.levels):
-            found[loop.dim] *= loop.bound
+            found[loop.axis] *= loop.bound
         return found
 
     def steps(self, level: int) -> int:
@@ -97,7 +67,7 @@ class Nest:
             if loop.spatial == spatial:
                 moves = np.zeros((loop.bound, len(self.sizes)), dtype=np.int64)
                 if loop not in fixed:
-                    moves[:, loop.dim] = np.arange(loop.bound) * loop.stride
+                    moves[:, loop.axis] = np.arange(loop.bound) * loop.stride
                 found = (found[:, None, :] + moves).reshape(-1, len(self.sizes))
         return found
 
@@ -122,8 +92,8 @@ class Nest:
             found.append(matrix)
         return tuple(found)
 
-    def relevant(self, tensor: int, dim: int) -> bool:
-        return bool(self.access[tensor][:, dim].any())
+    def relevant(self, tensor: int, axis: int) -> bool:
+        return bool(self.access[tensor][:, axis].any())
 
     def widths(self, tensor: int, extents: Array) -> tuple[int, ...]:
         """Words per rank of the box that covers these extents."""

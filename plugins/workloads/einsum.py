@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap.errors import Mistake, SpecError, nearest, unknown
-from sparsemap.pieces.contracts import DensityModel, Loops, Tensor, Workload
+from sparsemap.pieces.contracts import DensityModel, Loops, Tensor, Workload, box
 
-from .notation import Access, Einsum
+from .notation import Einsum
 
 LIMIT = 2**63
 """Products of sizes are counted in int64."""
@@ -80,14 +80,13 @@ class EinsumWorkload(Workload):
 
     def _output_model(self, registry: Any, einsum: Einsum, models: Mapping[str, DensityModel]) -> DensityModel:
         """1 - (1 - dP dQ) ** (products summed into one output word), as uniform; dense if that reaches 1."""
-        both = math.prod(models[access.name].occupancy(self._shape(access)).density for access in einsum.operands)
+        both = math.prod(
+            models[access.name].occupancy(box(access.ranks, self.dims)).density for access in einsum.operands
+        )
         products = math.prod(size for dim, size in self.dims.items() if dim not in einsum.output.dims)
         density = 1.0 if both >= 1 else -math.expm1(products * math.log1p(-both))
         table = spread(1.0 if density > DENSE else density)
         return registry.build("density", table, "", f"density.{einsum.output.name}")
-
-    def _shape(self, access: Access) -> tuple[int, ...]:
-        return tuple(1 + sum(c * (self.dims[dim] - 1) for dim, c in rank) for rank in access.ranks)
 
     # -- checks
 
@@ -117,7 +116,7 @@ class EinsumWorkload(Workload):
         if math.prod(self.dims.values()) >= LIMIT:
             yield "dims", "multiply up to 2^63 or more, which is too large to be counted"
         for access in self.parsed.accesses:
-            if math.prod(self._shape(access)) >= WORDS:
+            if math.prod(box(access.ranks, self.dims)) >= WORDS:
                 yield "dims", f"make tensor '{access.name}' 2^53 words or larger, which is too large to be counted"
 
 

@@ -57,8 +57,9 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
     from ..searching.archive import Archive
     from ..searching.result import Best, result_around, shortfalls_of
 
-    problem, designs = design_file.load(path, registry)
-    evaluation = problem.evaluator.evaluate_designs(designs)
+    design = design_file.load(path, registry)
+    problem = design.problem
+    evaluation = problem.evaluator.evaluate_designs(design.batch)
     genome = np.zeros(len(problem.space), np.int64)
     energy_pj, cycles, score = (
         float(values[0]) for values in (evaluation.energy_pj, evaluation.cycles, problem.evaluator.score(evaluation))

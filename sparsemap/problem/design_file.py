@@ -32,12 +32,11 @@ from ..files import shown
 from ..pieces.contracts import Piece
 from ..pieces.data_specs import SpaceSpec
 from ..spec import toml_io
-from .designs import Designs
+from .designs import Design
 from .load import make_problem
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
-    from .problem import Problem
 
 KIND = "design"
 SEGMENT = "design"
@@ -48,12 +47,12 @@ KNOWN = (*ABOUT, "mapping", "padding", "formats", "beyond_format", "gate_skip", 
 LOOP = re.compile(r"\s*(.+?)\s*=\s*(\d+)\s*")
 
 
-def dump(problem: Problem, design: Designs, numbers: Mapping[str, float] | None = None) -> dict[str, Any]:
-    """The table of the first design of a batch; `DesignError` if it has columns that this file cannot hold."""
-    extra = [name for name in design.columns if name not in COLUMNS]
+def dump(design: Design, numbers: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """The table of a design; `DesignError` if it has columns that this file cannot hold."""
+    problem, columns = design.problem, design.batch.columns
+    extra = [name for name in columns if name not in COLUMNS]
     if extra:
         raise DesignError(f"a design file cannot hold column '{extra[0]}'")
-    columns = {name: design.batch_first(name)[0] for name in design.columns}
     workload = _table(problem.workload)
     hardware = _table(problem.hardware)
     hardware.pop("technology", None)
@@ -63,24 +62,16 @@ def dump(problem: Problem, design: Designs, numbers: Mapping[str, float] | None 
     if problem.padded:
         table["padding"] = {dim: size for dim, (_, size) in problem.padded.items()}
     if "bounds" in columns and "order" in columns:
-        table["mapping"] = {
-            level.name: [f"{problem.dims[d]}={int(columns['bounds'][index, d])}" for d in columns["order"][index]]
-            for index, level in enumerate(problem.mapping_levels)
-        }
+        groups = zip(problem.mapping_levels, design.groups, strict=True)
+        table["mapping"] = {level.name: [f"{loop.dim}={loop.bound}" for loop in loops] for level, loops in groups}
     if "formats" in columns:
-        formats = problem.candidates("format")
-        beyond = (*problem.candidates("beyond-format"), *formats)[0]
-        table["beyond_format"] = _used(beyond, pieces)
+        table["beyond_format"] = _used(design.beyond, pieces)
         table["formats"] = {
-            tensor.name: [_used(formats[int(choice)], pieces) for choice in columns["formats"][index]]
-            for index, tensor in enumerate(problem.tensors)
+            tensor.name: [_used(chosen, pieces) for chosen in design.slots(t)]
+            for t, tensor in enumerate(problem.tensors)
         }
     if "mechanisms" in columns:
-        mechanisms = problem.candidates("mechanism")
-        table["gate_skip"] = {
-            place.name: _used(mechanisms[int(columns["mechanisms"][index])], pieces)
-            for index, place in enumerate(problem.places)
-        }
+        table["gate_skip"] = {place.name: _used(design.mechanism(place), pieces) for place in problem.places}
     if numbers:
         table["score"] = {key: float(value) for key, value in numbers.items()}
     return {
@@ -93,12 +84,12 @@ def dump(problem: Problem, design: Designs, numbers: Mapping[str, float] | None 
     }
 
 
-def load(path: str | os.PathLike[str], registry: Registry) -> tuple[Problem, Designs]:
-    """The problem and the single design of a file; `SpecError` with everything that is wrong with it."""
+def load(path: str | os.PathLike[str], registry: Registry) -> Design:
+    """The design of a file, with its problem; `SpecError` with everything that is wrong with it."""
     return structure(toml_io.read(path, "design"), registry, shown(path))
 
 
-def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> tuple[Problem, Designs]:
+def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> Design:
     """Like `load`, from a table."""
     mistakes = list(_wrong_keys(table, file))
     if mistakes:
@@ -127,7 +118,7 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> t
         raise SpecError(Mistake(file, key, text) for key in missing)
     try:
         _ = problem.space.candidates  # wrong names are told here
-        return problem, problem.space.decode(np.zeros((1, len(problem.space)), np.int64))
+        return Design(problem, problem.space.decode(np.zeros((1, len(problem.space)), np.int64)))
     except SpecError as error:
         raise SpecError(_in_file(mistake, file) for mistake in error.mistakes) from error
 

@@ -1,11 +1,17 @@
-"""A batch of decoded designs, as a table of columns."""
+"""Decoded designs: a batch of them as a table of columns, and one design as loops, ranks and mechanisms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
+
+if TYPE_CHECKING:
+    from ..pieces.contracts import Format, Mechanism
+    from .problem import Place, Problem
 
 Array = np.ndarray
 
@@ -50,3 +56,94 @@ class Designs:
     def mechanisms(self) -> Array:
         """(B, A) int8."""
         return self.batch_first("mechanisms")
+
+
+@attrs.frozen
+class Loop:
+    """A loop of one design."""
+
+    dim: str
+    axis: int
+    """Index of the dimension in `problem.dims`."""
+    bound: int
+    group: int
+    """Index of the mapping level, 0 being the outermost."""
+    storage: int
+    """Index of the storage level that the mapping level belongs to: it delivers what the loop moves."""
+    spatial: bool
+    stride: int
+    """Product of the bounds of the same dimension further in."""
+
+
+@attrs.frozen
+class Rank:
+    """A loop that is a rank of a tensor: it has a bound above one and moves the tensor."""
+
+    loop: Loop
+    format: Format
+    length: int
+    """Positions per fiber; halos and the holes of strides are counted."""
+
+
+@attrs.frozen(eq=False, slots=False)
+class Design:
+    """One design of a problem, the first of a batch."""
+
+    problem: Problem
+    batch: Designs
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Loop, ...], ...]:
+        """Per mapping level its loops from outer to inner, loops of bound one included."""
+        problem, bounds, order = self.problem, self._column("bounds"), self._column("order")
+        inside = [1] * len(problem.dims)
+        found: list[tuple[Loop, ...]] = []
+        for group, level in reversed(list(enumerate(problem.mapping_levels))):
+            loops = []
+            for axis in map(int, order[group][::-1]):
+                bound = int(bounds[group, axis])
+                dim, stride = problem.dims[axis], inside[axis]
+                loops.append(Loop(dim, axis, bound, group, level.storage, level.spatial, stride))
+                inside[axis] *= bound
+            found.append(tuple(loops[::-1]))
+        return tuple(found[::-1])
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops with a bound above one, from the outermost to the innermost."""
+        return tuple(loop for group in self.groups for loop in group if loop.bound > 1)
+
+    def slots(self, tensor: int) -> tuple[Format, ...]:
+        """The format of every rank slot of a tensor, outer to inner."""
+        candidates: Any = self.problem.candidates("format")
+        return tuple(candidates[int(choice)] for choice in self._column("formats")[tensor])
+
+    @property
+    def beyond(self) -> Format:
+        """The format of ranks further out than the slots: the candidate "beyond-format", or the first one."""
+        found: Any = (*self.problem.candidates("beyond-format"), *self.problem.candidates("format"))
+        return found[0]
+
+    def ranks(self, tensor: int) -> tuple[Rank, ...]:
+        """The ranks of a tensor, outer to inner. Slots align with the innermost ranks; ranks further out are `beyond`."""
+        steps = {dim: step for rank in self.problem.tensors[tensor].ranks for dim, step in rank}
+        loops = [loop for loop in self.loops if loop.dim in steps]
+        slots = self.slots(tensor)
+        formats = [self.beyond] * (len(loops) - len(slots)) + list(slots[max(0, len(slots) - len(loops)) :])
+        return tuple(
+            Rank(loop, chosen, steps[loop.dim] * (loop.bound - 1) + 1)
+            for loop, chosen in zip(loops, formats, strict=True)
+        )
+
+    def mechanism(self, place: Place) -> Mechanism:
+        """What the design skips or gates at a place."""
+        candidates: Any = self.problem.candidates("mechanism")
+        return candidates[int(self._column("mechanisms")[self.problem.places.index(place)])]
+
+    def _column(self, name: str) -> Array:
+        return self.batch.columns[name][..., 0]
+
+
+def slots_used(slots: int, ranks: Array) -> Array:
+    """(slots, *ranks.shape) bool: which format slots mean anything where a tensor has so many ranks: the last ones."""
+    return np.less_equal.outer(np.arange(slots, 0, -1), ranks)

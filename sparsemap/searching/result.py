@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import DesignError, SearchError
 from ..files import csv_text, write_text
-from ..problem.designs import Designs
+from ..problem.designs import Design
 from .archive import Archive, Row
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class Best:
         return dict(zip(self.problem.objective.names, self.values, strict=False))
 
     @cached_property
-    def design(self) -> Designs:
-        """The decoded design, B = 1."""
-        return self.problem.space.decode(self.genome[None, :])
+    def design(self) -> Design:
+        """The decoded design."""
+        return Design(self.problem, self.problem.space.decode(self.genome[None, :]))
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -70,7 +70,7 @@ class Best:
         from ..problem import design_file
         from ..spec import toml_io
 
-        toml_io.write(path, design_file.dump(self.problem, self.design, self.numbers))
+        toml_io.write(path, design_file.dump(self.design, self.numbers))
 
     def loop_nest(self, exporter: str = "loop-nest") -> str:
         """The design as loops with formats and skip/gate mechanisms, by the exporter of this name."""

@@ -15,7 +15,7 @@ from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE, r
 @pytest.fixture
 def without_design(monkeypatch):
     """The toy problem has columns that a design file cannot hold."""
-    monkeypatch.setattr("sparsemap.problem.design_file.dump", lambda problem, design, numbers: {"score": dict(numbers)})
+    monkeypatch.setattr("sparsemap.problem.design_file.dump", lambda design, numbers: {"score": dict(numbers)})
 
 
 def test_a_result_says_what_was_searched_and_with_what():
@@ -36,7 +36,7 @@ def test_the_best_design_evaluates_to_the_numbers_it_carries():
     evaluation = best.problem.evaluator.evaluate(best.genome)
     assert (evaluation.energy_pj[0], evaluation.cycles[0]) == (best.energy_pj, best.cycles)
     assert best.problem.evaluator.score(evaluation)[0] == best.score
-    assert len(best.design) == 1
+    assert len(best.design.batch) == 1
 
 
 def test_writing_gives_three_files_that_read_back(tmp_path, without_design):

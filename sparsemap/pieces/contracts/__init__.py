@@ -15,7 +15,7 @@ from .hardware import MemoryLevel, Technology
 from .report import Exporter
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
 from .sparsity import Fiber, Filter, Format, Mechanism, Units
-from .workload import DensityModel, Loops, Occupancy, Tensor, Workload
+from .workload import DensityModel, Loops, Occupancy, Tensor, Workload, box
 
 __all__ = [
     "Array",
@@ -45,5 +45,6 @@ __all__ = [
     "Tensor",
     "Units",
     "Workload",
+    "box",
     "neighbours",
 ]

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from .base import Array, Piece
+
+
+def box(ranks: Iterable[Iterable[tuple[str, int]]], extents: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Words per rank of the box that covers the extents of every dimension: 1 + sum of coefficient * (extent - 1).
+
+    Halos and the holes of strides are counted. Extents are numbers or arrays of one shape, and so are the words.
+    """
+    return tuple(1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in ranks)
 
 
 @attrs.frozen
@@ -25,9 +33,9 @@ class Tensor:
         """The dimensions that move this tensor (its relevant dimensions)."""
         return tuple(dict.fromkeys(dim for rank in self.ranks for dim, _ in rank))
 
-    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Words per rank of the box that covers `sizes` of every dimension; halos and stride holes are counted."""
-        return tuple(1 + sum(c * (sizes[dim] - 1) for dim, c in rank) for rank in self.ranks)
+    def shape(self, extents: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Words per rank of the tile with these extents, numbers or arrays of one shape, see `box`."""
+        return box(self.ranks, extents)
 
 
 @attrs.frozen

@@ -24,7 +24,7 @@ def result(problem):
 
 
 def breakdown(problem, result):
-    detail = problem.evaluator.evaluate_designs(result.best.design, detail=True).detail
+    detail = problem.evaluator.evaluate_designs(result.best.design.batch, detail=True).detail
     return Breakdown.of(problem, detail, result.best.energy_pj, result.best.cycles)
 
 

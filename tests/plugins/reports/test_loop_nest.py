@@ -3,15 +3,15 @@
 import tomllib
 from types import SimpleNamespace
 
-import attrs
 import numpy as np
 import pytest
-from sparsemap_plugins.reports.loop_nest import loop_nest, loops_of, ranks_of
+from sparsemap_plugins.reports.loop_nest import loop_nest
 from sparsemap_plugins.reports.wording import einsum_text, mechanism_text, symbols
 
 from sparsemap import Filter, load_problem
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.problem.designs import Design, Designs
 
 FIG_13 = """
 [workload]
@@ -50,14 +50,17 @@ def registry():
 
 @pytest.fixture(scope="module")
 def fig_13(registry):
-    problem, design = design_file.structure(tomllib.loads(FIG_13), registry)
-    detail = problem.evaluator.evaluate_designs(design, detail=True).detail
-    return problem, design, detail
+    design = design_file.structure(tomllib.loads(FIG_13), registry)
+    return design, detail_of(design)
+
+
+def detail_of(design):
+    return design.problem.evaluator.evaluate_designs(design.batch, detail=True).detail
 
 
 def test_the_design_of_fig_13_is_drawn_as_in_the_paper(fig_13):
-    problem, design, detail = fig_13
-    assert loop_nest(design, problem, detail, width=60).splitlines()[3:] == [
+    design, detail = fig_13
+    assert loop_nest(design, detail, width=60).splitlines()[3:] == [
         "    par-for n3 in [0, 4)                         4 of 16 PEB",
         "PEB ── 36.2 of 64 B, 57 % ─────────────── no skip or gate ──",
         "      for k4 in [0, 2)",
@@ -66,36 +69,35 @@ def test_the_design_of_fig_13_is_drawn_as_in_the_paper(fig_13):
         "          Z[m, n] += P[m, k] * Q[k, n]",
         "",
         "formats, outer to inner",
-        f"  P  B(m2) B(k4) {symbol(problem, 'coordinate')}(k5)",
+        f"  P  B(m2) B(k4) {symbol(design, 'coordinate')}(k5)",
         "  Q  uncompressed",
         "  Z  uncompressed",
-        f"     B = bitmask, {symbol(problem, 'coordinate')} = coordinate",
+        f"     B = bitmask, {symbol(design, 'coordinate')} = coordinate",
     ]
 
 
 def test_headings_say_what_a_level_holds_and_what_it_skips(fig_13):
-    problem, design, detail = fig_13
-    dram, glb, loop = loop_nest(design, problem, detail, width=60).splitlines()[:3]
+    design, detail = fig_13
+    dram, glb, loop = loop_nest(design, detail, width=60).splitlines()[:3]
     assert dram == "DRAM " + "─" * 55
     assert glb.startswith("GLB ── ") and "of 192 B" in glb and glb.endswith("─ Skip Q <- P ──") and len(glb) == 60
     assert loop == "  for m2 in [0, 4)"
 
 
-def symbol(problem, name):
-    formats = problem.candidates("format")
-    return symbols(formats)[[fmt.name for fmt in formats].index(name)]
+def symbol(design, name):
+    return symbols(design.problem.candidates("format"))[name]
 
 
 def test_without_detail_a_level_has_its_capacity_only(fig_13):
-    problem, design, _ = fig_13
-    lines = loop_nest(design, problem, {}, width=60).splitlines()
+    design, _ = fig_13
+    lines = loop_nest(design, {}, width=60).splitlines()
     assert lines[1].startswith("GLB ── 192 B ─")
 
 
 def test_a_design_without_mapping_formats_and_mechanisms_is_drawn_as_far_as_it_goes(fig_13):
-    problem, design, _ = fig_13
-    bare = attrs.evolve(design, columns={"bounds": design.columns["bounds"]})
-    assert loop_nest(bare, problem, {}, width=60).splitlines() == [
+    design, _ = fig_13
+    bare = Design(design.problem, Designs({"bounds": design.batch.columns["bounds"]}))
+    assert loop_nest(bare, {}, width=60).splitlines() == [
         "DRAM " + "─" * 55,
         "GLB ── 192 B " + "─" * 47,
         "PEB ── 64 B " + "─" * 48,
@@ -105,20 +107,8 @@ def test_a_design_without_mapping_formats_and_mechanisms_is_drawn_as_far_as_it_g
 
 
 def test_loops_of_bound_one_are_left_out(fig_13):
-    problem, design, detail = fig_13
-    assert "[0, 1)" not in loop_nest(design, problem, detail)
-
-
-def test_slots_align_with_the_innermost_ranks(fig_13):
-    problem, design, _ = fig_13
-    loops = loops_of(design, problem)
-    formats = problem.candidates("format")
-    named = [(formats[choice].name, str(loop)) for choice, loop in ranks_of(design, problem, 0, loops)]
-    assert named == [
-        ("bitmask", "for m2 in [0, 4)"),
-        ("bitmask", "for k4 in [0, 2)"),
-        ("coordinate", "par-for k5 in [0, 4)"),
-    ]
+    design, detail = fig_13
+    assert "[0, 1)" not in loop_nest(design, detail)
 
 
 @pytest.mark.parametrize(
@@ -130,22 +120,12 @@ def test_any_workload_and_hardware_fit_the_width(registry, workload, hardware, w
     problem = load_problem(workload, hardware, registry=registry)
     rng = np.random.default_rng(0)
     designs = problem.space.decode(problem.space.sample(20, rng))
-    detail = problem.evaluator.evaluate_designs(designs, detail=True).detail
     for row in range(20):
-        lines = loop_nest(designs, problem, detail, width, row).splitlines()
+        design = Design(problem, designs.take([row]))
+        lines = loop_nest(design, detail_of(design), width).splitlines()
         loops = [line for line in lines if " in [0, " in line]
         assert len(loops) == int((designs.bounds[row] > 1).sum())
         assert max(map(len, lines)) <= max(width, 80)
-
-
-def test_ranks_beyond_the_slots_have_the_default_format(registry):
-    problem = load_problem("mm14", "clustered", registry=registry)
-    designs = problem.space.decode(problem.space.sample(200, np.random.default_rng(0)))
-    for row in range(200):
-        ranks = ranks_of(designs, problem, 0, loops_of(designs, problem, row), row)
-        beyond = [choice for choice, _ in ranks[: max(len(ranks) - 5, 0)]]
-        expected = len(problem.candidates("format")) if problem.candidates("beyond-format") else 0
-        assert beyond == [expected] * len(beyond)
 
 
 # ------------------------------------------------------------------------------------------------------------- wording
@@ -156,19 +136,23 @@ def named(*names, **more):
 
 
 def test_short_names_are_initials():
-    assert symbols(named("bitmask", "run-length", "coordinate")) == ["B", "RL", "C"]
+    assert symbols(named("bitmask", "run-length", "coordinate")) == {
+        "bitmask": "B",
+        "run-length": "RL",
+        "coordinate": "C",
+    }
 
 
 def test_short_names_grow_where_two_agree():
-    assert symbols(named("block", "bitmask", "bitmask-of-8")) == ["B", "Bi", "BO8"]
+    assert symbols(named("block", "bitmask", "bitmask-of-8")) == {"block": "B", "bitmask": "Bi", "bitmask-of-8": "BO8"}
 
 
 def test_a_format_may_bring_its_own_symbol():
-    assert symbols(named("coordinate", symbol="CP")) == ["CP"]
+    assert symbols(named("coordinate", symbol="CP")) == {"coordinate": "CP"}
 
 
 def test_the_same_format_has_the_same_short_name():
-    assert symbols(named("offset-pair", "offset-pair")) == ["OP", "OP"]
+    assert symbols(named("offset-pair", "offset-pair")) == {"offset-pair": "OP"}
 
 
 PROBLEM = SimpleNamespace(

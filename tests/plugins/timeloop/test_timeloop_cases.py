@@ -13,6 +13,7 @@ from sparsemap_plugins.timeloop.exporter import tables
 from timeloop_reader import read_case
 
 from sparsemap.pieces.loading import load
+from sparsemap.problem.designs import Design
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance"
 EVERY = 4
@@ -70,7 +71,7 @@ def test_files_say_what_the_case_says(family, registry, tmp_path):
             continue
         folder = tmp_path / case["id"]
         folder.mkdir()
-        for name, table in tables(problem, design).items():
+        for name, table in tables(Design(problem, design)).items():
             (folder / name).write_text(yaml_text.dumps(table, "a case"), "utf-8")
         assert said(read_case(folder)) == said(case), case["id"]
         exported += 1

@@ -18,6 +18,7 @@ from worked_example import BITMASKS, CSR
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.problem.designs import Design
 from sparsemap.problem.load import load_problem
 from sparsemap.searching.result import Best, result_around
 
@@ -31,7 +32,7 @@ def export(problem, design, folder, name="timeloop"):
     evaluation = problem.evaluator.evaluate_designs(design)
     numbers = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
     best = Best(problem, np.zeros(len(problem.space), np.int64), *numbers, 1.0)
-    best.__dict__["design"] = design  # also for designs that no genome of the space gives
+    best.__dict__["design"] = Design(problem, design)  # also for designs that no genome of the space gives
     return list(problem.registry.get("exporter", name).write(result_around(best), problem, folder))
 
 
@@ -290,9 +291,9 @@ def test_stride_is_a_coefficient(registry, tmp_path):
 def refused(registry, **changes):
     """Why a worked example with changed tables cannot be exported."""
     table = worked_example.table(p=0.25, q=0.5, formats={"P": BITMASKS}, **changes.pop("places", {}))
-    problem, design = design_file.structure({**table, **changes}, registry)
+    design = design_file.structure({**table, **changes}, registry)
     with pytest.raises(DesignError) as caught:
-        exporter.tables(problem, design)
+        exporter.tables(design)
     return str(caught.value)
 
 

@@ -57,4 +57,5 @@ def table(p: float = 1.0, q: float = 1.0, formats: dict[str, list[str]] | None =
 
 
 def problem_and_design(registry: Any, **given: Any) -> Any:
-    return design_file.structure(table(**given), registry, "worked example")
+    design = design_file.structure(table(**given), registry, "worked example")
+    return design.problem, design.batch

@@ -52,7 +52,7 @@ def windows_are_simple(nest):
             back = back_in_model = np.zeros(len(widths), dtype=int)
             first = None
             for loop in reversed([loop for loop in nest.block(0, child) if not loop.spatial]):
-                step = columns[loop.dim] * loop.stride
+                step = columns[loop.axis] * loop.stride
                 first = step if first is None else first
                 kept = shared(first) if np.array_equal(step - back_in_model, first) else 0
                 if shared(step - back) != kept:

@@ -49,7 +49,8 @@ def registry():
 
 
 def build(table):
-    return design_file.structure(table, registry())
+    design = design_file.structure(table, registry())
+    return design.problem, design.batch
 
 
 def energies(access):
