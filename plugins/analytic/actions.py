@@ -55,8 +55,7 @@ class PlaceTables:
                 compute = (gene, np.zeros(count, dtype=np.int8))
             for m, mechanism in enumerate(mechanisms):
                 for rule in mechanism.filters(place):
-                    target = problem.role(rule.target)
-                    leaders = tuple(problem.role(name) for name in rule.leaders)
+                    target, leaders = problem.filter_tensors(mechanism, rule)
                     kind = KINDS[rule.action]
                     if mechanism.needs_metadata(place):
                         for leader in leaders:

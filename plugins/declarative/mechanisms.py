@@ -35,7 +35,8 @@ def _leaders(value: Any) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class FilterRow:
-    """Accesses of `target` are filtered where every leader is empty; tensors by role (P, Q, Z) or by name."""
+    """Accesses of `target` are filtered where every leader is empty; tensors by role (P, Q, Z), or by name
+    where the workload is known (`name:Q` if one is called Q)."""
 
     target: str
     leader: tuple[str, ...] = attrs.field(converter=_leaders)

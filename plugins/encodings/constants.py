@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemap.errors import listed, unknown
+from sparsemap.errors import SpecError, listed, unknown
 from sparsemap.pieces.contracts import Array
 
 if TYPE_CHECKING:
@@ -60,19 +60,26 @@ def bound_column(given: Mapping[str, Mapping[str, int]], problem: Problem, say: 
 def format_column(
     given: Mapping[str, tuple[str, ...]], candidates: tuple[str, ...], problem: Problem, say: Say
 ) -> Array:
-    """Column `formats`, (T, R) int8, positions in `candidates`."""
+    """Column `formats`, (T, R) int8, positions in `candidates`. Tensors go by name, else by role (`Problem.tensor`)."""
     slots = max((len(names) for names in given.values()), default=0)
     formats = np.zeros((len(problem.tensors), slots), dtype=np.int8)
     missing = set(range(len(problem.tensors)))
+    by_name = set(given) <= {tensor.name for tensor in problem.tensors}
+    by_role = set(given) <= set(problem.roles)
+    prefix = "name:" if by_name else "role:" if by_role else ""
     for tensor, names in given.items():
-        if tensor not in problem.roles:
-            say(f"formats.{tensor}", unknown("tensor", tensor, problem.roles))
+        try:
+            index = problem.tensor(prefix + tensor)
+        except SpecError as error:
+            say(f"formats.{tensor}", error.mistakes[0].message)
             continue
-        missing.discard(problem.roles[tensor])
+        if index not in missing:
+            say(f"formats.{tensor}", f"tensor '{problem.tensors[index].name}' has formats already")
+        missing.discard(index)
         if len(names) != slots or not names:
             say(f"formats.{tensor}", f"has {len(names)} rank slots, expected {slots or 'at least one'} as others have")
         else:
-            formats[problem.roles[tensor]] = [candidates.index(name) for name in names]
+            formats[index] = [candidates.index(name) for name in names]
     for position in sorted(missing):
         say("formats", f"has no formats for tensor '{problem.tensors[position].name}'")
     return formats

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array
 from sparsemap.problem.primes import divisors, prime_factors
 
@@ -40,8 +39,8 @@ class ExpertMapping(Constant):
     type_name: ClassVar[str] = "expert-mapping"
     provides: ClassVar[tuple[str, ...]] = ("order", "bounds")
 
-    stationary: str = "Z"
-    """The tensor that stays in place longest, by role or name: Z output stationary, Q weight stationary."""
+    stationary: str = "role:Z"
+    """The tensor that stays in place longest, by role or name: `role:Z` output stationary, `role:Q` weight stationary."""
     fill: float = attrs.field(default=0.5, validator=[attrs.validators.gt(0), attrs.validators.le(1)])
     """Largest share of a buffer that dense tiles fill; more only if a single step needs it."""
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none")))
@@ -51,10 +50,8 @@ class ExpertMapping(Constant):
         return PrimeFactors(padding=self.padding).padded_sizes(sizes)
 
     def constants(self, problem: Problem) -> dict[str, Array]:
-        if self.stationary not in problem.roles:
-            text = f"no tensor '{self.stationary}'; known: {', '.join(problem.roles)}"
-            raise SpecError.at(problem.files.get("space", ""), self._path("stationary"), text)
-        moving = problem.tensors[problem.role(self.stationary)].dims
+        stays = problem.tensor(self.stationary, problem.files.get("space", ""), self._path("stationary"))
+        moving = problem.tensors[stays].dims
         inside = [i for i, dim in enumerate(problem.dims) if dim not in moving]
         outside = [i for i, dim in enumerate(problem.dims) if dim in moving]
         order = np.array([*outside, *inside], dtype=np.int8)

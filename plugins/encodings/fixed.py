@@ -37,7 +37,7 @@ class Fixed(Constant):
     bounds: Mapping[str, Mapping[str, int]] | None = None
     """Loop bounds by mapping level and dimension; what is left out is 1. They must multiply up to the sizes."""
     formats: Mapping[str, tuple[str, ...]] | None = None
-    """Formats from outer to inner by tensor (name or role P, Q, Z): one per rank slot, the same number for each."""
+    """Formats from outer to inner by tensor (names, or roles P, Q, Z): one per rank slot, the same number for each."""
     beyond: str = ""
     """The format of ranks further out than the slots; absent: the first format that `formats` names."""
     mechanisms: Mapping[str, str] | None = None

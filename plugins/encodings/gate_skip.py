@@ -90,7 +90,7 @@ class GateSkip(Segment):
             for m, mechanism in enumerate(self.choices(problem)["mechanism"]):
                 if mechanism.needs_metadata(place):
                     for rule in mechanism.filters(place):
-                        table[m, [problem.role(name) for name in rule.leaders]] = True
+                        table[m, list(problem.filter_tensors(mechanism, rule)[1])] = True
             tables.append(table)
         return tables
 

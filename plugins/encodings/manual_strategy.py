@@ -88,7 +88,7 @@ class ManualStrategy(Constant):
 
     def _mechanism_column(self, problem: Problem, packed: list[bool]) -> Array:
         """(A,) int8."""
-        p, q = packed[problem.role("P")], packed[problem.role("Q")]
+        p, q = packed[problem.tensor("role:P")], packed[problem.tensor("role:Q")]
         skip = self.skip_both if p and q else self.skip_by_p if p else self.skip_by_q if q else self.none
         storage = [place.storage for place in problem.places if place.storage is not None]
         names = []

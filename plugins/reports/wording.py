@@ -29,8 +29,11 @@ def symbols(formats: Sequence[Format]) -> dict[str, str]:
 def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
     """`Skip Q <- P`, `Gate P <-> Q`; several targets with commas between; "" where nothing is filtered."""
     parts: list[str] = []
-    filters = mechanism.filters(place)
-    rules = [(rule.action, _names([rule.target], problem), _names(rule.leaders, problem)) for rule in filters]
+    rules = []
+    for rule in mechanism.filters(place):
+        target, leaders = problem.filter_tensors(mechanism, rule)
+        names = ["+".join(problem.tensors[t].name for t in group) for group in ((target,), leaders)]
+        rules.append((rule.action, *names))
     while rules:
         action, target, leaders = rules.pop(0)
         mirrored = (action, leaders, target)
@@ -40,11 +43,6 @@ def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
             arrow = "<->"
         parts.append(f"{action.capitalize()} {target} {arrow} {leaders}")
     return ", ".join(parts)
-
-
-def _names(names: Sequence[str], problem: Problem) -> str:
-    """Tensor names for roles, with plus signs between."""
-    return "+".join(problem.tensors[problem.role(name)].name for name in names)
 
 
 def einsum_text(tensors: Sequence[Tensor]) -> str:

@@ -38,12 +38,12 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
         target: dict[str, Any] = {"name": name}
         if data_spaces[level]:
             target["representation-format"] = {"data-spaces": data_spaces[level]}
-        actions = [_action(problem, rule) for place, rule in chosen if place.storage == level]
+        actions = [_action(problem, mechanism, rule) for place, mechanism, rule in chosen if place.storage == level]
         if actions:
             target["action-optimization"] = actions
         if len(target) > 1:
             targets.append(target)
-    kinds = {rule.action for place, rule in chosen if place.storage is None}
+    kinds = {rule.action for place, _, rule in chosen if place.storage is None}
     if kinds:  # a unit that skips need not gate
         strongest = "skip" if "skip" in kinds else "gate"
         targets.append({"name": names.compute, "compute-optimization": [{"type": ACTIONS[strongest]}]})
@@ -104,7 +104,7 @@ def _rank_table(code: str, metadata_bits: int, payload_bits: int) -> dict[str, A
 # -------------------------------------------------------------------------------------------------- gating and skipping
 
 
-def mechanisms(design: Design) -> list[tuple[Place, Filter]]:
+def mechanisms(design: Design) -> list[tuple[Place, Mechanism, Filter]]:
     """What the design filters at which place; `DesignError` for mechanisms that catch only some of the empty words."""
     found = []
     for place in design.problem.places:
@@ -112,7 +112,7 @@ def mechanisms(design: Design) -> list[tuple[Place, Filter]]:
         for rule in chosen.filters(place):
             if rule.action in ACTIONS:
                 _check_complete(chosen, place, rule)
-                found.append((place, rule))
+                found.append((place, chosen, rule))
             elif rule.action != "none":
                 raise DesignError(f"{place.name}: action '{rule.action}' of '{chosen.name}' is unknown to Timeloop")
     return found
@@ -125,6 +125,8 @@ def _check_complete(chosen: Mechanism, place: Place, rule: Filter) -> None:
         raise DesignError(f"{place.name}: mechanism '{chosen.name}' {text}")
 
 
-def _action(problem: Problem, rule: Filter) -> dict[str, Any]:
-    target, *leaders = (problem.tensors[problem.role(name)].name for name in (rule.target, *rule.leaders))
-    return {"type": ACTIONS[rule.action], "options": [{"target": target, "condition-on": leaders}]}
+def _action(problem: Problem, mechanism: Mechanism, rule: Filter) -> dict[str, Any]:
+    target, leaders = problem.filter_tensors(mechanism, rule)
+    names = [tensor.name for tensor in problem.tensors]
+    options = [{"target": names[target], "condition-on": [names[leader] for leader in leaders]}]
+    return {"type": ACTIONS[rule.action], "options": options}

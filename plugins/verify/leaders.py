@@ -77,16 +77,15 @@ def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
                 continue
             mechanism = nest.mechanism(place)
             for rule in mechanism.filters(place):
-                target = problem.role(rule.target)
                 if KINDS[rule.action] != wanted:
                     continue
+                target, followed = problem.filter_tensors(mechanism, rule)
                 stored = nest.stored(target)
                 level = max(s for s in stored if s <= place.storage)
                 child = min((s for s in stored if s > level), default=nest.levels)
                 region = stationary(nest, target, level, child)
                 leaders, full = [], 1.0
-                for name in rule.leaders:
-                    tensor = problem.role(name)
+                for tensor in followed:
                     if decides(nest, target, tensor, level, child):
                         leaders.append(Leader(nest, tensor, child, region))
                         extents = nest.extents(child)

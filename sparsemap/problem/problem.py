@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 import attrs
 
 from ..errors import Mistake, SpecError, unknown
-from ..pieces.contracts import CostModel, Loops, MemoryLevel, Objective, Piece, Technology, Tensor, Workload
+from ..pieces.contracts import (
+    CostModel,
+    Filter,
+    Loops,
+    Mechanism,
+    MemoryLevel,
+    Objective,
+    Piece,
+    Technology,
+    Tensor,
+    Workload,
+)
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
 from ..spec.field_types import LARGEST, placed
@@ -22,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ROLES = ("P", "Q", "Z")
-"""First operand, second operand, output: how specs of hardware and mechanisms speak of the tensors of any workload."""
+"""First operand, second operand, output: how specs of hardware, mechanisms and spaces speak of any workload's tensors."""
 
 
 @attrs.frozen
@@ -142,18 +153,41 @@ class Problem:
 
     @cached_property
     def roles(self) -> dict[str, int]:
-        """Tensor index by role (P, Q, Z) and by name; names win."""
+        """Tensor index by role, whatever the tensors are called."""
         operands = [i for i, tensor in enumerate(self.tensors) if not tensor.output]
         output = next(i for i, tensor in enumerate(self.tensors) if tensor.output)
-        roles = dict(zip(ROLES, [*operands[:2], output], strict=False))
-        return {**roles, **{tensor.name: i for i, tensor in enumerate(self.tensors)}}
+        return {**dict(zip(ROLES, operands, strict=False)), ROLES[2]: output}
 
-    def role(self, name: str) -> int:
-        """Tensor index of a role or name; `SpecError` if the workload has no such tensor."""
-        if name not in self.roles:
-            file = self.files.get("workload", self.workload.name or "workload")
-            raise SpecError([Mistake(file, "tensors", unknown("tensor", name, list(self.roles)))])
-        return self.roles[name]
+    def tensor(self, text: str, file: str = "", path: str = "") -> int:
+        """Index of the tensor that a text means: its role, its name, or `role:Q` or `name:Q` where they differ.
+
+        `SpecError` with `file` and `path` if the workload has no such tensor, or if the text may mean two.
+        """
+        given, _, word = text.rpartition(":")
+        tables = {"role": self.roles, "name": {tensor.name: i for i, tensor in enumerate(self.tensors)}}
+        known = {how: table for how, table in tables.items() if given in ("", how)}
+        found = {how: table[word] for how, table in known.items() if word in table}
+        if not found:
+            names = dict.fromkeys(name for table in (known or tables).values() for name in table)
+            raise SpecError.at(file, path, unknown("tensor", word if known else text, names))
+        if len(set(found.values())) > 1:
+            other = self.tensors[found["role"]].name
+            wording = f"is the role of tensor '{other}' and the name of another; write 'role:{word}' or 'name:{word}'"
+            raise SpecError.at(file, path, f"'{word}' {wording}")
+        return next(iter(found.values()))
+
+    def filter_tensors(self, mechanism: Mechanism, rule: Filter) -> tuple[int, tuple[int, ...]]:
+        """Target and leaders of a filter as tensor indices. P, Q and Z are roles here unless other names stand beside
+        them, so that a mechanism suits every workload; then they have to be unambiguous, as in `tensor`."""
+        texts = (rule.target, *rule.leaders)
+        path = f"mechanism '{mechanism.name or mechanism.type_name}'"
+        only_roles = all(text in ROLES for text in texts)
+        target, *leaders = (
+            self.tensor(f"role:{text}" if only_roles else text, self._file("workload"), path) for text in texts
+        )
+        if target in leaders:
+            raise SpecError.at(self._file("workload"), path, f"'{self.tensors[target].name}' cannot lead itself")
+        return target, tuple(leaders)
 
     # -- hardware
 
@@ -249,13 +283,9 @@ class Problem:
 
     def stores(self, tensor: int, level: int) -> bool:
         """Whether a storage level keeps a tensor (`bypass` of the hardware)."""
-        names = self.levels[level].memory.bypass
-        for position, name in enumerate(names):
-            if name not in self.roles:
-                path = f"levels[{level}].bypass[{position}]"
-                text = unknown("tensor", name, list(self.roles))
-                raise SpecError([Mistake(self._file("hardware"), path, text)])
-        return all(self.roles[name] != tensor for name in names)
+        file = self._file("hardware")
+        texts = enumerate(self.levels[level].memory.bypass)
+        return tensor not in [self.tensor(text, file, f"levels[{level}].bypass[{i}]") for i, text in texts]
 
     def energy_pj(self, level: int, action: str) -> float:
         """pJ per access; the level's own `energy` table first, then the technology."""

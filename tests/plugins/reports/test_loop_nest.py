@@ -155,23 +155,22 @@ def test_the_same_format_has_the_same_short_name():
     assert symbols(named("offset-pair", "offset-pair")) == {"offset-pair": "OP"}
 
 
-PROBLEM = SimpleNamespace(
-    tensors=named("A", "B", "C"), role=lambda name: {"P": 0, "Q": 1, "Z": 2, "A": 0, "B": 1, "C": 2}[name]
-)
-
-
 @pytest.mark.parametrize(
     ("filters", "text"),
     [
         ([], ""),
-        ([Filter("Q", ("P",), "skip")], "Skip B <- A"),
-        ([Filter("P", ("Q",), "gate"), Filter("Q", ("P",), "gate")], "Gate A <-> B"),
-        ([Filter("Z", ("P", "Q"), "skip")], "Skip C <- A+B"),
-        ([Filter("P", ("Q",), "gate"), Filter("Q", ("P",), "skip")], "Gate A <- B, Skip B <- A"),
+        ([Filter("Q", ("P",), "skip")], "Skip K <- Q"),
+        ([Filter("P", ("Q",), "gate"), Filter("Q", ("P",), "gate")], "Gate Q <-> K"),
+        ([Filter("Z", ("P", "Q"), "skip")], "Skip S <- Q+K"),
+        ([Filter("P", ("Q",), "gate"), Filter("Q", ("P",), "skip")], "Gate Q <- K, Skip K <- Q"),
     ],
 )
-def test_mechanisms_are_put_as_in_fig_13_with_the_names_of_the_workload(filters, text):
-    assert mechanism_text(SimpleNamespace(filters=lambda place: filters), None, PROBLEM) == text
+def test_mechanisms_are_put_as_in_fig_13_with_the_names_of_the_workload(filters, text, registry):
+    """The role Q is the second operand, here K, though the first one is called Q."""
+    workload = {"name": "scores", "einsum": "S[i, j] = Q[i, d] * K[j, d]", "dims": {"i": 4, "j": 4, "d": 4}}
+    problem = load_problem({**workload, "density": {"Q": 0.5, "K": 0.5}}, "mobile", registry=registry)
+    mechanism = SimpleNamespace(name="mine", filters=lambda place: filters)
+    assert mechanism_text(mechanism, problem.places[0], problem) == text
 
 
 def test_einsum_with_sliding_windows(registry):
