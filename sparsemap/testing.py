@@ -260,13 +260,14 @@ def check_cost_model(piece: CostModel, problem: Problem, count: int = 300, seed:
 
     A detailed evaluation may name more reasons for an invalid design, but rejects no other designs.
     """
-    names = piece.reasons(problem)
-    expect(piece, len(names) <= 64 and len(set(names)) == len(names), "reasons", "up to 64 distinct names", names)
     designs = problem.space.decode(problem.space.sample(count, np.random.default_rng(seed)))
     missing = set(piece.needs) - set(designs.columns)
     expect(piece, not missing, "needs columns that the space does not provide", sorted(designs.columns), missing)
     kept = {name: column.copy() for name, column in designs.columns.items()}
     whole = piece.evaluate(designs, problem)
+    names, known = whole.reason_names, tuple(piece.reasons(problem))
+    expect(piece, len(names) <= 64 and len(set(names)) == len(names), "reason_names", "up to 64 distinct names", names)
+    expect(piece, set(known) <= set(names), "reasons that no bit has", f"some of {names}", known)
     for name, column in kept.items():
         expect(piece, (designs.columns[name] == column).all(), f"evaluate changed column '{name}'")
     _array(piece, whole.reasons, (count,), "reasons", "u")

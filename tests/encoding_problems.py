@@ -27,9 +27,6 @@ class NoModel(CostModel):
 
     type_name: ClassVar[str] = "no-model"
 
-    def reasons(self, problem: Problem) -> tuple[str, ...]:
-        return ("never",)
-
     def evaluate(self, designs: Any, problem: Problem, detail: bool = False) -> Evaluation:
         ones = np.ones(len(designs))
         return Evaluation(ones, ones, np.zeros(len(designs), np.uint64), ("never",))

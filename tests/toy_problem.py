@@ -43,8 +43,8 @@ class ToyModel(CostModel):
 
     limit: float = 9.0
 
-    def reasons(self, problem: Problem) -> tuple[str, ...]:
-        return ("capacity:GLB", "fanout:L2")
+    def reasons(self, problem: Problem) -> Mapping[str, str]:
+        return {"capacity:GLB": "holds too little", "fanout:L2": "too many loops"}
 
     def evaluate(self, designs, problem: Problem, detail: bool = False) -> Evaluation:
         values = designs.columns["values"]
@@ -54,10 +54,15 @@ class ToyModel(CostModel):
         bad = reasons != 0
         found = None
         if detail:
-            rows = [[("capacity:GLB", float(u), self.limit)] if u > self.limit else [] for u in used]
+            rows = [
+                [("capacity:GLB", float(u), self.limit, f"GLB: needs {u:.4g}, has {self.limit}")]
+                if u > self.limit
+                else []
+                for u in used
+            ]
             found = {"needed": rows}
         return Evaluation(
-            np.where(bad, np.inf, energy), np.where(bad, np.inf, 10.0), reasons, self.reasons(problem), found
+            np.where(bad, np.inf, energy), np.where(bad, np.inf, 10.0), reasons, tuple(self.reasons(problem)), found
         )
 
 

@@ -6,6 +6,7 @@ formats, skipping and gating, cycles and energy. `detail` runs the same code and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -72,8 +73,8 @@ class AnalyticModel(CostModel):
     def _known(self, _: Any, value: Any) -> None:
         _quirk_set(value)
 
-    def reasons(self, problem: Problem) -> tuple[str, ...]:
-        return self._bound(problem).reasons.names
+    def reasons(self, problem: Problem) -> Mapping[str, str]:
+        return self._bound(problem).reasons.meanings
 
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
         return self._bound(problem).evaluate(designs, detail)

@@ -13,13 +13,24 @@ import numpy as np
 
 from sparsemap.backend import NUMPY, Backend
 from sparsemap.errors import SpecError
+from sparsemap.spec.units import format_bits
 
 from .actions import PlaceTables
 from .layout import Layout
 from .ranks import FormatTables
 
 Array = np.ndarray
-Shortfall = tuple[str, float, float]
+Shortfall = tuple[str, float, float, str]
+
+MEANINGS = {
+    "factors": "loop bounds do not multiply up to the size",
+    "fanout": "more parallel loops than instances below",
+    "format-order": "an uncompressed rank below a compressed one",
+    "mechanism": "skips by a tensor that has no metadata",
+    "capacity": "holds too little",
+    "metadata-capacity": "holds too little metadata",
+}
+"""What reasons mean, by what stands before their colon."""
 
 
 @attrs.define(eq=False)
@@ -42,12 +53,15 @@ class Reasons:
                 names.append(f"capacity:{level.name}")
             if not level.shared_capacity and level.metadata_capacity_bits is not None:
                 names.append(f"metadata-capacity:{level.name}")
-        names.append("no-occupancy")
         if len(names) > 62:
             dims = ", ".join(layout.dims)
             text = f"{len(names)} reasons for invalid designs, at most 62 fit: too many levels or dimensions ({dims})"
             raise SpecError.at(problem.files.get("hardware", "hardware"), "levels", text)
         return cls(layout, tuple(names), {name: np.uint64(1) << np.uint64(i) for i, name in enumerate(names)})
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        return {name: MEANINGS[name.partition(":")[0]] for name in self.names}
 
     def mark(self, found: Array, name: str, failed: Array, xp: Backend) -> Array:
         """`found` with a reason added to the designs that failed."""
@@ -115,21 +129,31 @@ class Reasons:
         return found
 
     def needed(self, words: Array, bits: Array, group_products: Array, found: Array) -> list[list[Shortfall]]:
-        """For messages, per design: (reason, needed, available) in loops, words or, for separate metadata, bits."""
-        rows: list[tuple[str, Array, float]] = []
+        """For messages, per design: (reason, needed, available) in loops, words or, for separate metadata, bits, and a text."""
+        rows: list[tuple[str, Array, float, int, str]] = []
+        compute = str(self.layout.problem.hardware.compute.get("name", "MAC"))
+        names = [*(level.name for level in self.layout.levels), compute]
         for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
             if mapping_level.spatial:
-                name = f"fanout:{self.layout.levels[mapping_level.storage].name}"
-                rows.append((name, group_products[group], float(mapping_level.limit)))
+                name, below = names[mapping_level.storage : mapping_level.storage + 2]
+                rows.append(
+                    (f"fanout:{name}", group_products[group], float(mapping_level.limit), 0, f" parallel {below}")
+                )
         for s, level in enumerate(self.layout.levels):
             limit = self.data_words(s)
             if limit is not None:
                 room = np.ceil(bits[s] / level.word_bits) if level.shared_capacity else 0.0
-                rows.append((f"capacity:{level.name}", words[s] + room, limit))
+                rows.append((f"capacity:{level.name}", words[s] + room, limit, level.word_bits, ""))
             if not level.shared_capacity and level.metadata_capacity_bits is not None:
                 limit = float(np.floor(level.metadata_capacity_bits))
-                rows.append((f"metadata-capacity:{level.name}", np.ceil(bits[s]), limit))
+                rows.append((f"metadata-capacity:{level.name}", np.ceil(bits[s]), limit, 1, " for metadata"))
         return [
-            [(name, float(needed[b]), available) for name, needed, available in rows if found[b] & self.bit[name]]
+            [_lacking(name, float(needed[b]), *rest) for name, needed, *rest in rows if found[b] & self.bit[name]]
             for b in range(len(found))
         ]
+
+
+def _lacking(name: str, needed: float, available: float, unit_bits: int, what: str) -> Shortfall:
+    """A row for messages; `unit_bits` is 0 for what is counted in loops."""
+    shown = [format_bits(n * unit_bits) if unit_bits else f"{n:,.0f}" for n in (needed, available)]
+    return name, needed, available, f"{name.partition(':')[2]}: needs {shown[0]}{what}, has {shown[1]}"

@@ -88,10 +88,12 @@ class Shortfall:
     """Such as "capacity:GLB"."""
     needed: float = math.nan
     available: float = math.nan
+    text: str = ""
+    """What it lacks, in the units of the resource."""
 
     def __str__(self) -> str:
-        if math.isnan(self.needed):
-            return self.reason
+        if self.text or math.isnan(self.needed):
+            return self.text or self.reason
         needed, available = (f"{x:,.0f}" if x >= 100 else f"{x:.4g}" for x in (self.needed, self.available))
         return f"{self.reason}  (needs {needed}, has {available})"
 
@@ -239,12 +241,13 @@ def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
         evaluation = problem.evaluator.evaluate_designs(problem.space.decode(archive.closest), detail=True)
     except Exception:  # a plugin that raises for these designs: all that is known is what they were rejected for
         return tuple(Shortfall(name) for name in list(archive.rejects)[:1])
-    needed = (evaluation.detail or {}).get("needed", ())
+    needed, meanings = (evaluation.detail or {}).get("needed", ()), problem.cost_model.reasons(problem)
     found = []
     for row in range(len(evaluation)):
-        lacks = [Shortfall(str(n), float(x), float(y)) for n, x, y in (needed[row] if row < len(needed) else ())]
+        lacks = [Shortfall(n, float(x), float(y), text) for n, x, y, text in (needed[row] if row < len(needed) else ())]
         known = {lack.reason for lack in lacks}
-        lacks += [Shortfall(name) for name in evaluation.reasons_of(row) if name not in known]
+        rest = [name for name in evaluation.reasons_of(row) if name not in known]
+        lacks += [Shortfall(name, text=f"{name}: {meanings[name]}" if name in meanings else "") for name in rest]
         ratios = [lack.needed / max(lack.available, 1e-9) for lack in lacks if not math.isnan(lack.needed)]
         worst = max(ratios, default=0.0)
         found.append((worst, row, tuple(lacks)))

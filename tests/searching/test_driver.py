@@ -74,7 +74,7 @@ def test_a_problem_without_any_valid_design_ends_and_says_what_the_nearest_one_l
     assert result.best is None
     assert result.evaluations == 600
     assert result.valid_fraction == 0
-    assert str(result.shortfalls[0]) == "capacity:GLB  (needs 2, has 1.5)"
+    assert str(result.shortfalls[0]) == "GLB: needs 2, has 1.5"
     assert result.shortfalls[0].needed == 2.0
     assert result.shortfalls[0].available == 1.5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -25,12 +26,16 @@ class CostModel(Piece):
     any_backend: ClassVar[bool] = False
     """Whether `evaluate` takes columns of any library in `sparsemap.backend`; what it returns is NumPy's anyway."""
 
-    def reasons(self, problem: Problem) -> tuple[str, ...]:
-        """Names of the reasons for which a design can be invalid; bit i of `Evaluation.reasons` is reason i. At most 64."""
-        raise NotImplementedError
+    def reasons(self, problem: Problem) -> Mapping[str, str]:
+        """What the names in `Evaluation.reason_names` mean, in a few words for reports; by default nothing."""
+        return {}
 
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
-        """Evaluates all designs; `detail` asks for traffic, metadata and energies by level and tensor."""
+        """Evaluates all designs; `detail` asks for traffic, metadata and energies by level and tensor.
+
+        Where `detail` has "needed", it lists per design the resources it lacks: rows of the reason, what is needed, what
+        is available, and a text that says both in the units of the resource.
+        """
         raise NotImplementedError
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:

@@ -40,9 +40,6 @@ class TradeOff(CostModel):
     type_name: ClassVar[str] = "trade-off"
     needs: ClassVar[tuple[str, ...]] = ("knobs",)
 
-    def reasons(self, problem: Problem) -> tuple[str, ...]:
-        return ("fit",)
-
     def evaluate(self, designs: Any, problem: Problem, detail: bool = False) -> Evaluation:
         x, y, u, v = designs.columns["knobs"]
         energy = 5.0 + x**1.5 + 2.0 * y + 3.0 * np.abs(u - 4) + 4.0 * (v == 1)

@@ -1,0 +1,34 @@
+"""Reasons of the analytic model: every one is explained, and what a design lacks is said in units of the resource."""
+
+import numpy as np
+import pytest
+
+from sparsemap import load_problem
+from sparsemap.pieces.loading import load
+
+REGISTRY = load()
+
+
+def test_every_reason_has_a_meaning():
+    problem = load_problem("mm3", "cloud", registry=REGISTRY)
+    meanings = problem.cost_model.reasons(problem)
+    found = problem.evaluator.evaluate(problem.space.sample(1, np.random.default_rng(0)))
+    assert tuple(meanings) == found.reason_names
+    assert meanings["capacity:GLB"] == "holds too little"
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("fanout:GLB", " parallel PEB, has 256"),
+        ("fanout:PEB", " parallel MAC, has 64"),
+        ("capacity:PEB", "B, has 32 KB"),
+    ],
+)
+def test_what_is_lacking_is_said_in_units_of_the_resource(reason, text):
+    problem = load_problem("mm12", "mobile", registry=REGISTRY)
+    genomes = problem.space.sample(3000, np.random.default_rng(0))
+    found = problem.evaluator.evaluate_designs(problem.space.decode(genomes), detail=True)
+    rows = [row for rows in found.detail["needed"] for row in rows if row[0] == reason]
+    assert rows and all(needed > available for _, needed, available, _ in rows)
+    assert all(told.startswith(f"{reason.partition(':')[2]}: needs ") and told.endswith(text) for *_, told in rows)
