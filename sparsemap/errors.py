@@ -7,6 +7,7 @@ are reported together. An invalid *design* is never an exception: it is data wit
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterable
 
 import attrs
@@ -52,6 +53,15 @@ class SpecError(_Mistakes):
         """The error for a single mistake."""
         return cls([Mistake(str(file), path, message)])
 
+    def within(self, path: str, file: object = "") -> SpecError:
+        """The same mistakes with `path` in front; those that name a file of their own keep their place."""
+        moved = []
+        for mistake in self.mistakes:
+            below = mistake.path
+            joined = f"{path}.{below}" if path and below and not below.startswith("[") else path + below
+            moved.append(mistake if mistake.file else Mistake(str(file), joined, mistake.message))
+        return SpecError(moved)
+
 
 class PluginError(_Mistakes):
     """A plugin cannot be used as it is. A mistake's `path` names the plugin and, where there is one, the class."""
@@ -83,6 +93,14 @@ def unknown(what: str, name: str, names: Iterable[str]) -> str:
     if guess is not None:
         return f"no {what} {name!r}; did you mean {guess!r}?"
     return f"no {what} {name!r}; " + (f"known: {listed(known)}" if known else "none is known")
+
+
+def class_text(cls: type) -> str:
+    """A class in messages, with its line where its source is there: `class Bitmask (line 12)`."""
+    try:
+        return f"class {cls.__name__} (line {inspect.getsourcelines(cls)[1]})"
+    except (OSError, TypeError):
+        return f"class {cls.__name__}"
 
 
 def listed(names: Iterable[str], limit: int = 12) -> str:

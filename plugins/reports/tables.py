@@ -10,6 +10,7 @@ import attrs
 from sparsemap.files import csv_text
 from sparsemap.problem import design_file
 from sparsemap.spec import toml_io
+from sparsemap.spec.unstructuring import plain
 
 from .breakdown import Breakdown, breakdown_of
 from .text import TextExporter, best_of
@@ -41,7 +42,7 @@ class JsonReport(TextExporter):
         found = breakdown_of(result, problem)
         table = {
             **result.to_dict(),
-            "design": toml_io.plain(design_table(result, problem)),
+            "design": plain(design_table(result, problem)),
             "bound": found.bound,
             "levels": [attrs.asdict(row) for row in found.rows],
         }

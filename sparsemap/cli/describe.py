@@ -113,7 +113,7 @@ def _default(field: attrs.Attribute[Any]) -> Any:
     if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
         default = default.factory() if not default.takes_self else "(depends on other fields)"
     if attrs.has(type(default)):
-        from ..spec.toml_io import unstructure
+        from ..spec.unstructuring import unstructure
 
         return unstructure(default) or str(getattr(default, "type_name", ""))
     return sorted(default) if isinstance(default, set | frozenset) else default

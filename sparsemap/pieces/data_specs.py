@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from ..spec.structuring import fields, structure_hook
 from .contracts import Piece
 
 Table = Mapping[str, Any]
@@ -44,20 +43,16 @@ class SpaceSpec(Piece):
     tables: Mapping[str, Table] = attrs.field(factory=dict)
     """Table per segment; in a spec they stand beside `segments`, under the segments' names."""
 
-
-def _fold_tables(spec: Any, cls: type[SpaceSpec]) -> SpaceSpec:
-    """Collects the tables of segments into `tables`."""
-    if not isinstance(spec, Mapping):
-        return fields(cls, spec)
-    known = attrs.fields_dict(cls)
-    tables = {key: value for key, value in spec.items() if key not in known and isinstance(value, Mapping)}
-    if not tables:
-        return fields(cls, spec)
-    rest = {key: value for key, value in spec.items() if key not in tables}
-    return fields(cls, {**rest, "tables": {**rest.get("tables", {}), **tables}})
-
-
-structure_hook(SpaceSpec, _fold_tables)
+    @classmethod
+    def from_table(cls, table: Any) -> Any:
+        """The table with those of the segments under `tables`."""
+        if not isinstance(table, Mapping):
+            return table
+        known = attrs.fields_dict(cls)
+        tables = {key: value for key, value in table.items() if key not in known and isinstance(value, Mapping)}
+        rest = {key: value for key, value in table.items() if key not in tables}
+        given = rest.get("tables", {})
+        return {**rest, "tables": {**given, **tables}} if isinstance(given, Mapping) else rest
 
 
 @attrs.frozen(kw_only=True)

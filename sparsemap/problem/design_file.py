@@ -32,6 +32,7 @@ from ..files import shown
 from ..pieces.contracts import Piece
 from ..pieces.data_specs import SpaceSpec
 from ..spec import toml_io
+from ..spec.unstructuring import unstructure
 from .designs import Design
 from .load import make_problem
 
@@ -177,7 +178,7 @@ def _in_file(mistake: Mistake, file: str) -> Mistake:
 
 def _table(piece: Piece) -> dict[str, Any]:
     """The table of a piece, with its type even where that is the default."""
-    return {"type": type(piece).type_name, **toml_io.unstructure(piece)}
+    return {"type": type(piece).type_name, **unstructure(piece)}
 
 
 def _used(piece: Piece, pieces: dict[str, dict[str, Any]]) -> str:

@@ -24,7 +24,7 @@ from ..pieces.contracts import (
 )
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
-from ..spec.field_types import LARGEST, placed
+from ..spec.structuring import LARGEST
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -130,7 +130,7 @@ class Problem:
         try:
             return self.workload.loops(self.registry)
         except SpecError as error:
-            raise SpecError(placed(error, "", self._file("workload"))) from error.__cause__
+            raise error.within("", self._file("workload")) from error
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -206,7 +206,7 @@ class Problem:
         except SpecError as error:
             wrong = f"{path}.type"
             told = (attrs.evolve(p, path=f"{path}.class") if p.path == wrong else p for p in error.mistakes)
-            raise SpecError(told) from error.__cause__
+            raise SpecError(told) from error
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:

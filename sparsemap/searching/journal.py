@@ -296,10 +296,10 @@ def _shown(value: Any) -> str:
 
 def _described(piece: Piece) -> dict[str, Any]:
     """A piece as a table; what a plugin keeps in fields that no table can hold is left out."""
-    from ..spec import structuring as tables
+    from ..spec.unstructuring import unstructure
 
     try:
-        table = tables.unstructure(piece)
+        table = unstructure(piece)
     except TypeError:
         table = {}
     table = {key: value for key, value in table.items() if key not in ("description", "source")}

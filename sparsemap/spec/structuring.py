@@ -1,9 +1,11 @@
-"""Tables of TOML files to attrs objects and back.
+"""Tables of TOML files to attrs objects.
 
-`structure` reports everything that is wrong with a table at once, each with file and path. The types of a class's
-fields decide what a table may hold (see `field_types`). A field with an attrs converter gets the value as it stands in
-the file, unless the converter is a container such as `tuple`. A field whose name is a keyword with an underscore
-(`class_`) has the key without it.
+A `Reader` reports all mistakes of a table together, each with its path. The types of a class's fields decide what
+a table may hold. A whole number does for a `float`, and a `Path` is relative to the file that names it; nothing else is
+converted, in particular no text to a number and no `true` to 1. A field with an attrs converter gets the value as it
+stands in the file, unless the converter is a container such as `tuple`. A field whose name is a keyword with an
+underscore (`class_`) has the key without it. A class may have a class method `from_table` that gives the table of its
+fields for the value as the user writes it.
 """
 
 from __future__ import annotations
@@ -12,144 +14,229 @@ import collections.abc
 import enum
 import math
 import os
-from collections.abc import Callable, Mapping
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 
-from ..errors import Mistake, PluginError, SpecError, listed, nearest
-from .field_types import Hook, collecting, converter, current_file, expected, expected_found, join, message, placed
+from ..errors import Mistake, PluginError, SpecError, class_text, listed, nearest
 
 T = TypeVar("T")
 
-_custom: dict[type, Hook] = {}
-_references: list[tuple[Callable[[type], bool], Hook]] = []
-_plans: dict[type, dict[str, tuple[attrs.Attribute[Any], Callable[[Any], Any]]]] = {}
+LARGEST = 2**63
+"""Whole numbers stay below it, in either direction."""
+
+Refer = Callable[[Any, Any], Any]
+"""`refer(value, cls)` gives the piece of class `cls` that a value names or describes, or raises ValueError."""
+
+_CONTAINERS = (tuple, list, dict, set, frozenset)
+_LISTS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Set)
+_TABLES = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_SCALARS: dict[Any, tuple[Any, ...]] = {int: (int,), float: (int, float), str: (str,), bool: (bool,)}
+_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", Any: "a value", None: "a value"}
 
 
-def structure(cls: type[T], mapping: Any, file: str | os.PathLike[str] = "", path: str = "") -> T:
-    """The object of type `cls` that a table describes.
-
-    Raises SpecError with every mistake: unknown and missing keys, values of a wrong type, and what validators say.
-    `file` and `path` say where the table stands.
-    """
-    token = current_file.set(str(file) or current_file.get())
+@contextmanager
+def collecting(mistakes: list[Mistake], path: str) -> Iterator[None]:
+    """Adds what goes wrong inside the `with` block to `mistakes`, at `path`."""
     try:
-        return _custom[cls](mapping, cls) if cls in _custom else _by_type(cls)(mapping, cls)
+        yield
     except SpecError as error:
-        raise SpecError(placed(error, path, str(file))) from error.__cause__
+        mistakes.extend(error.within(path).mistakes)
     except (ValueError, TypeError) as error:
-        raise SpecError.at(file, path, message(error)) from error
-    finally:
-        current_file.reset(token)
+        mistakes.append(Mistake("", path, message(error)))
 
 
-def fields(cls: type[T], table: Any) -> T:
-    """Like `structure`, with paths relative to the table and without the hook of `cls`: what such a hook ends with."""
-    if isinstance(table, cls):
-        return table
-    if not isinstance(table, Mapping):
-        raise ValueError(expected_found(cls, table))
-    plan = _plan(cls)
-    mistakes: list[Mistake] = []
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in plan:
-            mistakes.append(Mistake("", join("", key), _unknown_key(key, plan)))
-            continue
-        field, hook = plan[key]
-        with collecting(mistakes, join("", key)):
-            values[_alias(field)] = hook(value)
-    for key, (field, _) in plan.items():
-        if field.default is attrs.NOTHING and key not in table:
-            mistakes.append(Mistake("", join("", key), f"missing; expected {expected(field.type)}"))
-    if not mistakes:
-        try:
-            return cls(**values)
-        except (ValueError, TypeError, SpecError) as error:
-            _validate(cls, values, mistakes)
-            if not mistakes:
-                mistakes.extend(error.mistakes if isinstance(error, SpecError) else [Mistake("", "", message(error))])
-            raise SpecError(mistakes) from error
-    _validate(cls, values, mistakes)
-    raise SpecError(mistakes)
+def join(path: str, key: str) -> str:
+    """The path of a key in the table at `path`."""
+    key = key if re.fullmatch(r"[\w-]+", key) else repr(key)
+    return f"{path}.{key}" if path else key
 
 
-def structure_hook(cls: type, hook: Hook) -> None:
-    """Lets `hook(value, cls)` build every `cls`; it raises ValueError, or SpecError with paths within the value."""
-    _custom[cls] = hook
-    _plans.clear()
-    if not attrs.has(cls):
-        converter.register_structure_hook(cls, hook)
+def message(error: Exception) -> str:
+    """The text of an error; attrs validators put more than the text into `args`."""
+    return error.args[0] if error.args and isinstance(error.args[0], str) else str(error) or type(error).__name__
 
 
-def reference_hook(applies: Callable[[type], bool], hook: Hook) -> None:
-    """Lets `hook(value, cls)` build fields whose class `applies`, but not such a class given to `structure` itself."""
-    _references.append((applies, hook))
+def keys(cls: type) -> dict[str, attrs.Attribute[Any]]:
+    """The fields of a class by the key that sets them."""
+    return {alias(field).removesuffix("_"): field for field in attrs.fields(cls) if field.init}
 
 
-def _build_object(value: Any, cls: type) -> Any:
-    """An attrs object inside another one."""
-    if isinstance(value, cls):
-        return value
-    for applies, hook in _references:
-        if applies(cls):
-            return hook(value, cls)
-    return _custom[cls](value, cls) if cls in _custom else fields(cls, value)
-
-
-def _by_type(cls: Any) -> Hook:
-    return (lambda value, _: fields(cls, value)) if attrs.has(cls) else converter.get_structure_hook(cls)
-
-
-def _plan(cls: type) -> dict[str, tuple[attrs.Attribute[Any], Callable[[Any], Any]]]:
-    """The fields of a class by key, each with the function that structures its value."""
-    if cls not in _plans:
-        try:
-            attrs.resolve_types(cls)
-        except NameError as error:
-            text = f"{error}; types of fields must be imported when the program runs, not for type checking only"
-            raise PluginError([Mistake("", f"class {cls.__name__}", text)]) from error
-        _plans[cls] = {_field_key(field): (field, _field_hook(field)) for field in attrs.fields(cls) if field.init}
-    return _plans[cls]
-
-
-def _alias(field: attrs.Attribute[Any]) -> str:
+def alias(field: attrs.Attribute[Any]) -> str:
     """The name of the argument that sets the field."""
     return field.alias or field.name
 
 
-def _field_key(field: attrs.Attribute[Any]) -> str:
-    """The name of the key that sets the field."""
-    return _alias(field).removesuffix("_")
-
-
-def _default(field: attrs.Attribute[Any], obj: Any) -> Any:
+def default(field: attrs.Attribute[Any], obj: Any) -> Any:
     """The default of the field in this object; attrs.NOTHING if it has none."""
-    default: Any = field.default
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-        return default.factory(obj) if default.takes_self else default.factory()
-    return default
+    given: Any = field.default
+    if isinstance(given, attrs.Factory):  # type: ignore[arg-type]
+        return given.factory(obj) if given.takes_self else given.factory()
+    return given
 
 
-_CONTAINERS = (tuple, list, dict, set, frozenset)
+@attrs.frozen
+class Reader:
+    """Reads the tables of one file. What it raises has paths within the value that is read."""
+
+    file: str = ""
+    """Paths in a table are relative to its folder."""
+    refer: Refer | None = None
+    """Builds the fields whose class is a contract of pieces."""
+
+    def read(self, cls: Any, value: Any) -> Any:
+        """The value as a field of type `cls` holds it."""
+        base, args = typing.get_origin(cls) or cls, typing.get_args(cls)
+        if base is Any or base is None:
+            return value
+        if base in (typing.Union, types.UnionType):
+            return self._union(cls, args, value)
+        if base is typing.Literal:
+            return _option(cls, [(option, option) for option in args], value)
+        if base in _LISTS:
+            return self._list(cls, base, args, value)
+        if base in _TABLES:
+            return self._table(cls, args, value)
+        if attrs.has(base):
+            return self._object(base, value)
+        return self._scalar(base, value)
+
+    def fields(self, cls: type[T], value: Any) -> T:
+        """The object whose fields a table sets.
+
+        Raises SpecError with every mistake: unknown and missing keys, values of a wrong type, what validators say.
+        """
+        if isinstance(value, cls):
+            return value
+        mistakes: list[Mistake] = []
+        with collecting(mistakes, ""):
+            table = getattr(cls, "from_table", lambda table: table)(value)
+            if not isinstance(table, Mapping):
+                raise ValueError(expected_found(cls, table))
+            return self._filled(cls, table)
+        raise SpecError(mistakes)
+
+    def _filled(self, cls: Any, table: Mapping[str, Any]) -> Any:
+        try:
+            attrs.resolve_types(cls, include_extras=False)
+        except NameError as error:
+            text = f"{error}; types of fields must be imported when the program runs, not for type checking only"
+            raise PluginError([Mistake("", class_text(cls), text)]) from error
+        known = keys(cls)
+        mistakes: list[Mistake] = []
+        whole: list[Mistake] = []
+        values: dict[str, Any] = {}
+        for key, item in table.items():
+            with collecting(mistakes, join("", key)):
+                if key not in known:
+                    guess = nearest(key, known)
+                    hint = f"did you mean {guess!r}?" if guess else f"known: {listed(known)}"
+                    raise ValueError(f"unknown key; {hint}")
+                raw = known[key].converter is not None and known[key].converter not in _CONTAINERS
+                values[key] = item if raw or known[key].type is None else self.read(known[key].type, item)
+        for key in (key for key, field in known.items() if field.default is attrs.NOTHING and key not in table):
+            mistakes.append(Mistake("", key, f"missing; expected {expected(known[key].type)}"))
+        if not mistakes:
+            with collecting(whole, ""):
+                return cls(**{alias(known[key]): item for key, item in values.items()})
+        _validate(cls, values, mistakes)
+        raise SpecError(mistakes or whole)
+
+    def _object(self, cls: Any, value: Any) -> Any:
+        """A piece is named or described, any other object is described."""
+        if isinstance(value, cls) or not (kind := _kind(cls)):
+            return self.fields(cls, value)
+        if self.refer is None:
+            raise ValueError(f"the name of a {kind} means something in a registry only; give the object")
+        return self.refer(value, cls)
+
+    def _union(self, cls: Any, members: tuple[Any, ...], value: Any) -> Any:
+        """As the member whose type the value has already, else as the first that takes it."""
+        if type(value) in members:
+            return value if value is None else self.read(type(value), value)
+        mistakes: list[list[Mistake]] = []
+        for member in (member for member in members if member is not type(None)):
+            mistakes.append([])
+            with collecting(mistakes[-1], ""):
+                return self.read(member, value)
+        inside = [found for found in mistakes if found[0].path or found[0].file]
+        if len(mistakes) > 1 and not inside:
+            raise ValueError(expected_found(cls, value))
+        raise SpecError((inside or mistakes)[0])
+
+    def _list(self, cls: Any, base: Any, args: tuple[Any, ...], value: Any) -> Any:
+        """Lists, tuples and sets; one without a concrete type becomes a tuple."""
+        if not isinstance(value, list | tuple | set | frozenset):
+            raise ValueError(expected_found(cls, value))
+        item_types = [args[0] if args else Any] * len(value)
+        if base is tuple and args and ... not in args:
+            if len(value) != len(args):
+                raise ValueError(f"expected a list of {len(args)}, found one of {len(value)}")
+            item_types = list(args)
+        places = [f"[{index}]" for index in range(len(value))]
+        return (base if base in _CONTAINERS else tuple)(self._items(places, item_types, value))
+
+    def _table(self, cls: Any, args: tuple[Any, ...], value: Any) -> dict[Any, Any]:
+        if not isinstance(value, Mapping):
+            raise ValueError(expected_found(cls, value))
+        places = [join("", str(key)) for key in value]
+        return dict(
+            zip(value, self._items(places, [args[1] if args else Any] * len(value), value.values()), strict=True)
+        )
+
+    def _items(self, places: list[str], item_types: list[Any], items: Iterable[Any]) -> list[Any]:
+        """Every item read; the mistakes of all of them are raised together."""
+        mistakes: list[Mistake] = []
+        read = []
+        for place, item_type, item in zip(places, item_types, items, strict=True):
+            with collecting(mistakes, place):
+                read.append(self.read(item_type, item))
+        if mistakes:
+            raise SpecError(mistakes)
+        return read
+
+    def _scalar(self, cls: Any, value: Any) -> Any:
+        if not isinstance(cls, type):
+            raise ValueError(expected_found(cls, value))
+        if issubclass(cls, enum.Enum):
+            return value if isinstance(value, cls) else _option(cls, [(item.value, item) for item in cls], value)
+        if issubclass(cls, os.PathLike):
+            if not isinstance(value, str | os.PathLike):
+                raise ValueError(expected_found(cls, value))
+            return Path(self.file).parent / value if self.file else Path(value)
+        accepted = _SCALARS.get(cls, (cls,))
+        if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
+            raise ValueError(expected_found(cls, value))
+        if isinstance(value, int) and abs(value) >= LARGEST:
+            raise ValueError("is 2^63 or more, which is too large to be counted")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"expected a number that is finite, found {value}")
+        return float(value) if cls is float else value
 
 
-def _field_hook(field: attrs.Attribute[Any]) -> Callable[[Any], Any]:
-    raw = field.converter is not None and field.converter not in _CONTAINERS
-    if raw or field.type is None:
-        return lambda value: value
-    hook = converter.get_structure_hook(field.type)
-    return lambda value: hook(value, field.type)
+def _option(cls: Any, options: list[tuple[Any, Any]], value: Any) -> Any:
+    """The second of the pair whose first is the value."""
+    for key, option in options:
+        if type(key) is type(value) and key == value:
+            return option
+    texts = [key for key, _ in options if isinstance(key, str)]
+    guess = nearest(value, texts) if isinstance(value, str) else None
+    raise ValueError(expected_found(cls, value) + (f"; did you mean {guess!r}?" if guess else ""))
 
 
-def _validate(cls: type, values: Mapping[str, Any], mistakes: list[Mistake]) -> None:
+def _validate(cls: Any, values: Mapping[str, Any], mistakes: list[Mistake]) -> None:
     """Adds what the converters and validators of all fields say, not only of the first that fails."""
-    partial: Any = object.__new__(cls)
+    partial: Any = cls.__new__(cls)
     converted: dict[str, Any] = {}
-    for key, (field, _) in _plan(cls).items():
+    for key, field in keys(cls).items():
         with collecting(mistakes, join("", key)):
-            value = values[_alias(field)] if _alias(field) in values else _default(field, partial)
+            value = values[key] if key in values else default(field, partial)
             if value is attrs.NOTHING:
                 continue
             if field.converter is not None and not isinstance(field.converter, attrs.Converter):
@@ -158,92 +245,61 @@ def _validate(cls: type, values: Mapping[str, Any], mistakes: list[Mistake]) -> 
             converted[key] = value
     incomplete = bool(mistakes)
     for key, value in converted.items():
-        field, _ = _plan(cls)[key]
-        if field.validator is None:
-            continue
+        field = keys(cls)[key]
         try:
             with collecting(mistakes, join("", key)):
-                field.validator(partial, field, value)
+                if field.validator is not None:
+                    field.validator(partial, field, value)
         except AttributeError:
             if not incomplete:  # a validator may look at a field that is itself wrong
                 raise
 
 
-def _unknown_key(key: str, known: Mapping[str, Any]) -> str:
-    guess = nearest(key, known)
-    return "unknown key; " + (f"did you mean {guess!r}?" if guess else f"known: {listed(known)}")
+# --------------------------------------------------------------------------------------------------- words of messages
 
 
-# --------------------------------------------------------------------------------------------------- objects to tables
+def _kind(cls: Any) -> str:
+    """The kind of a contract of pieces; empty for other classes."""
+    kind = getattr(cls, "kind", "")
+    return kind if isinstance(kind, str) else ""
 
 
-def unstructure(obj: Any) -> dict[str, Any]:
-    """The table that describes an attrs object: its fields that differ from their defaults, as plain values.
-
-    A piece whose type is not the default of its kind also gets the key `type`.
-    """
-    return _object_table(obj, "")
+def expected_found(cls: Any, value: Any) -> str:
+    return f"expected {expected(cls)}, found {_found(value)}"
 
 
-def plain(value: Any, path: str = "") -> Any:
-    """The value in the types that TOML has; raises TypeError with the path to what TOML cannot hold."""
-    if isinstance(value, enum.Enum):
-        value = value.value
-    if hasattr(value, "dtype") and hasattr(value, "tolist"):
-        value = value.tolist()
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    if isinstance(value, os.PathLike):
-        return str(value)
-    if attrs.has(type(value)):
-        return _object_table(value, path)
+def expected(cls: Any) -> str:
+    """The type in words."""
+    base, args = typing.get_origin(cls) or cls, typing.get_args(cls)
+    if base in _WORDS:
+        return _WORDS[base]
+    if base is typing.Literal:
+        return " or ".join(map(repr, args))
+    if base in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(expected(arg) for arg in args if arg is not type(None)))
+    if not isinstance(base, type):
+        return str(cls)
+    if issubclass(base, enum.Enum):
+        return " or ".join(repr(member.value) for member in base)
+    if issubclass(base, os.PathLike):
+        return "a path as text"
+    if kind := _kind(base):
+        return f"the name or the table of a {kind}"
+    if issubclass(base, collections.abc.Mapping) or attrs.has(base):
+        return "a table"
+    if issubclass(base, tuple) and args and ... not in args:
+        return f"a list of {len(args)}"
+    return "a list" if issubclass(base, collections.abc.Iterable) else base.__name__
+
+
+def _found(value: Any) -> str:
+    """The value in words, short."""
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, Mapping):
-        return {
-            _checked_key(key, path): plain(item, join(path, str(key)))
-            for key, item in value.items()
-            if item is not None
-        }
-    if isinstance(value, set | frozenset):
-        value = sorted(value)
-    if isinstance(value, collections.abc.Sequence):
-        return [plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
-    if type(value).__module__ == "datetime":
-        return value
-    raise TypeError(f"{path or 'the value'}: TOML cannot hold {value!r} of type {type(value).__name__}")
-
-
-def _checked_key(key: Any, path: str) -> str:
-    text = str(key)
-    if not text or "\\" in text or not text.isprintable():
-        raise TypeError(f"{path or 'the table'}: {text!r} cannot be written as a key")
-    return text
-
-
-def _object_table(obj: Any, path: str) -> dict[str, Any]:
-    cls = type(obj)
-    table = {}
-    type_name = getattr(cls, "type_name", "")
-    if type_name and type_name != getattr(cls, "default_type", ""):
-        table["type"] = type_name
-    for field in attrs.fields(cls):
-        value = getattr(obj, field.name)
-        if field.init and value is not None and not _is_default(obj, field, value):
-            table[_field_key(field)] = plain(value, join(path, _field_key(field)))
-    return table
-
-
-def _is_default(obj: Any, field: attrs.Attribute[Any], value: Any) -> bool:
-    default = _default(field, obj)
-    return type(value) is type(default) and bool(_same(value, default))
-
-
-def _same(value: Any, default: Any) -> bool:
-    if hasattr(value, "dtype"):
-        return value.shape == default.shape and bool((value == default).all())
-    return value == default or (isinstance(value, float) and math.isnan(value) and math.isnan(default))
-
-
-converter.register_structure_hook_factory(
-    lambda cls: isinstance(cls, type) and attrs.has(cls), lambda cls: lambda value, _: _build_object(value, cls)
-)
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "a list" if len(value) else "an empty list"
+    text = repr(value)
+    text = text if len(text) <= 60 else text[:57] + "..."
+    return f"text {text}" if isinstance(value, str) else text

@@ -1,4 +1,4 @@
-"""TOML files: read with the standard library's `tomllib`, written with `toml`; `tables` makes them objects, and back.
+"""TOML files: read with the standard library's `tomllib`, written with `toml`.
 
 `toml` gets plain values only, and strings, floats and lists are spelled here, because that package writes NumPy scalars
 as strings and mistakes some backslashes. Files are written whole or not at all.
@@ -17,25 +17,10 @@ from typing import Any
 
 import toml
 
-from ..errors import SpecError, nearest
+from ..errors import SpecError, nearest, unknown
 from ..files import read_bytes, shown, write_text
-from .field_types import converter, join, placed
-from .structuring import fields, plain, reference_hook, structure, structure_hook, unstructure
-
-__all__ = [
-    "converter",
-    "dumps",
-    "fields",
-    "join",
-    "merge",
-    "placed",
-    "read",
-    "reference_hook",
-    "structure",
-    "structure_hook",
-    "unstructure",
-    "write",
-]
+from .structuring import expected_found, join
+from .unstructuring import plain
 
 
 def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
@@ -81,16 +66,38 @@ def _split_place(message: str) -> tuple[str, str]:
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """`base` with the keys of `over`: tables merge key by key, everything else (lists too) is replaced.
 
-    A table inside that names another `type` replaces as well: the keys of one class mean nothing to another.
+    A table over a list of named tables changes these, each under its name. A table inside that names another `type` (or
+    `class`) replaces as well: the keys of one class mean nothing to another. SpecError for a name that is not there.
     """
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
-        if isinstance(below, Mapping) and isinstance(value, Mapping):
-            alike = value.get("type", below.get("type")) == below.get("type")
-            value = merge(below, value) if alike else value
+        try:
+            if isinstance(value, Mapping) and isinstance(below, Mapping):
+                alike = all(value.get(word, below.get(word)) == below.get(word) for word in ("type", "class"))
+                value = merge(below, value) if alike else value
+            elif isinstance(value, Mapping) and _are_named(below):
+                value = _merge_named(below, value)
+        except SpecError as error:
+            raise error.within(join("", key)) from None
         merged[key] = value
     return merged
+
+
+def _are_named(items: Any) -> bool:
+    items = items if isinstance(items, list | tuple) else [None]
+    return all(isinstance(item, Mapping) and isinstance(item.get("name"), str) for item in items)
+
+
+def _merge_named(items: Any, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    by_name = {item["name"]: item for item in items}
+    for name, change in changes.items():
+        if name not in by_name:
+            raise SpecError.at("", join("", name), unknown("entry", name, by_name))
+        if not isinstance(change, Mapping):
+            raise SpecError.at("", join("", name), expected_found(dict, change))
+    merged = merge(by_name, changes)
+    return [{"name": item["name"], **merged[item["name"]]} for item in items]
 
 
 def write(path: str | os.PathLike[str], mapping: Mapping[str, Any] | Any) -> None:

@@ -30,7 +30,7 @@ from ..searching.driver import OnPluginError, Snapshot
 from ..searching.folder import discard, search_into
 from ..searching.journal import JOURNAL_FILE, JournalMismatch, designs_in
 from ..searching.result import RESULT_FILE, Result, read_result
-from ..spec import toml_io
+from ..spec.unstructuring import plain
 from .workers import in_processes, on_cluster
 
 CELL_FILE = "cell.json"
@@ -180,9 +180,7 @@ def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
             "objective": study.objective,
             "cost_model": study.cost_model,
         }
-        parts = {
-            key: toml_io.plain(placed(value, base) if names_file(key, value) else value) for key, value in parts.items()
-        }
+        parts = {key: plain(placed(value, base) if names_file(key, value) else value) for key, value in parts.items()}
         described = {key: _described(value) if names_file(key, value) else value for key, value in parts.items()}
         described |= {"budget": study.budget, "seed": seed}
         name = "--".join((work_label, hard_label, searcher_label, f"seed{seed}"))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import cattrs
 import pytest
 from sparsemap_plugins.declarative.technologies import MemoryTable, TableTechnology
 from sparsemap_plugins.memories import Dram, RegisterFile, Sram
@@ -15,6 +14,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import MemoryLevel
 from sparsemap.problem.problem import Level
 from sparsemap.spec import units
+from sparsemap.spec.structuring import Reader
 
 SPECS = Path(__file__).parents[2] / "specs"
 KINDS = {"workloads": "workload", "hardware": "hardware", "technologies": "technology"}
@@ -194,7 +194,7 @@ def technology() -> TableTechnology:
     spec = read("technologies", "12nm")
     assert spec.pop("kind") == "technology"
     assert spec.pop("type") == TableTechnology.type_name == TableTechnology.default_type
-    return cattrs.Converter(forbid_extra_keys=True).structure(spec, TableTechnology)
+    return Reader().fields(TableTechnology, spec)
 
 
 def level(memory: MemoryLevel, kib: float | None = None, **changes: Any) -> Level:

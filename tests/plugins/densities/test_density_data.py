@@ -8,6 +8,7 @@ import pytest
 from sparsemap_plugins.densities import ActualData, Banded, Block
 
 from sparsemap.errors import SpecError
+from sparsemap.spec.structuring import Reader
 
 RNG = np.random.default_rng(7)
 
@@ -113,8 +114,7 @@ def test_relative_to_the_working_directory(tmp_path, monkeypatch):
 
 
 def test_relative_to_the_spec():
-    tables = pytest.importorskip("sparsemap.spec.structuring")
-    model = tables.structure(ActualData, {"name": "mine", "file": "tensor.npy"}, file="specs/mine.toml")
+    model = Reader("specs/mine.toml").fields(ActualData, {"name": "mine", "file": "tensor.npy"})
     assert model.file == Path("specs/tensor.npy")
 
 

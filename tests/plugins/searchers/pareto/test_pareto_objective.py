@@ -6,7 +6,7 @@ from trade_offs import registry
 
 from sparsemap import Evaluation, SpecError
 from sparsemap.problem.load import objective_of
-from sparsemap.spec.toml_io import unstructure
+from sparsemap.spec.unstructuring import unstructure
 from sparsemap.testing import check_objective
 
 TWO = Evaluation(np.array([3.0, 5.0]), np.array([2.0, 4.0]), np.zeros(2, np.uint64), ())

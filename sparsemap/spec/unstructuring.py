@@ -1,0 +1,69 @@
+"""Attrs objects to the tables of TOML files that describe them."""
+
+from __future__ import annotations
+
+import collections.abc
+import enum
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from .structuring import default, join, keys
+
+
+def unstructure(obj: Any, path: str = "") -> dict[str, Any]:
+    """The table that describes an attrs object: its fields that differ from their defaults, as plain values.
+
+    A piece whose type is not the default of its kind also gets the key `type`. `path` is for messages, as in `plain`.
+    """
+    cls = type(obj)
+    type_name = getattr(cls, "type_name", "")
+    table = {"type": type_name} if type_name and type_name != getattr(cls, "default_type", "") else {}
+    for key, field in keys(cls).items():
+        value = getattr(obj, field.name)
+        if value is not None and not _same(value, default(field, obj)):
+            table[key] = plain(value, join(path, key))
+    return table
+
+
+def plain(value: Any, path: str = "") -> Any:
+    """The value in the types that TOML has; raises TypeError with the path to what TOML cannot hold."""
+    if isinstance(value, enum.Enum):
+        value = value.value
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        value = value.tolist()
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, os.PathLike):
+        return str(value)
+    if attrs.has(type(value)):
+        return unstructure(value, path)
+    if isinstance(value, Mapping):
+        items = ((_checked_key(key, path), item) for key, item in value.items() if item is not None)
+        return {key: plain(item, join(path, key)) for key, item in items}
+    if isinstance(value, set | frozenset):
+        value = sorted(value)
+    if isinstance(value, collections.abc.Sequence):
+        return [plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if type(value).__module__ == "datetime":
+        return value
+    raise TypeError(f"{path or 'the value'}: TOML cannot hold {value!r} of type {type(value).__name__}")
+
+
+def _checked_key(key: Any, path: str) -> str:
+    text = str(key)
+    if not text or "\\" in text or not text.isprintable():
+        raise TypeError(f"{path or 'the table'}: {text!r} cannot be written as a key")
+    return text
+
+
+def _same(value: Any, default: Any) -> bool:
+    if type(value) is not type(default):
+        return False
+    if hasattr(value, "dtype"):
+        return value.shape == default.shape and bool((value == default).all())
+    return bool(value == default or (isinstance(value, float) and math.isnan(value) and math.isnan(default)))
