@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -23,7 +23,9 @@ import pluggy
 
 from ..errors import DesignError, EvaluationError, Mistake, PluginError, SearchError, SpecError
 from ..files import shown
-from .contracts import Array, Fiber, Format, Piece, Units
+
+if TYPE_CHECKING:  # contracts may use this module
+    from .contracts import Array, Fiber, Format, Piece, Units
 
 PASSED_ON = (KeyboardInterrupt, SpecError, PluginError, SearchError, DesignError)
 """What is no fault of the piece, or says already whose it is."""
@@ -47,7 +49,7 @@ class guarded:
         if error is None or isinstance(error, PASSED_ON):
             return
         inside = trace.tb_next if trace is not None else None  # without the frame of the block itself
-        if isinstance(self.piece, Piece):
+        if not isinstance(self.piece, str):
             raise raised_in(error, inside) or wrong(self.piece, self.method, _text(error)) from error
         where = plugin_line(inside, (os.path.dirname(pluggy.__file__),))
         raise PluginError([Mistake(where, self.piece, f"{self.method} {_text(error)}")]) from error
@@ -60,20 +62,29 @@ def wrong(piece: Piece, method: str, text: str, line: Line | None = None) -> Plu
 
 def raised_in(error: BaseException, trace: TracebackType | None) -> PluginError | None:
     """The error that names the innermost piece in whose method something was raised, and who called it; or None."""
-    calls: list[tuple[Piece, str, list[Line]]] = []
+    from .contracts import Piece
+
+    calls: list[list[tuple[Any, str, Line]]] = []  # by piece: whose method, its name, line
     for frame, number in traceback.walk_tb(trace):
         owner = frame.f_locals.get("self")
-        if isinstance(owner, Piece) and not (calls and calls[-1][0] is owner):
-            calls.append((owner, frame.f_code.co_name, []))
+        if isinstance(owner, Piece) and not (calls and calls[-1][0][0] is owner):
+            calls.append([])
         if calls:
-            calls[-1][2].append((frame.f_code.co_filename, number))
+            calls[-1].append((owner, frame.f_code.co_name, (frame.f_code.co_filename, number)))
     if not calls:
         return None
-    (piece, method, lines), outer = calls[-1], calls[-2:-1]
-    text = _text(error)
-    for caller, _, callers in outer:
-        text += f"; called by {_named(caller)} ({_shown(_innermost(callers, _folder(caller)))})"
-    return wrong(piece, method, text, _innermost(lines, _folder(piece)))
+    (piece, method, line), text = _call(calls[-1]), _text(error)
+    if len(calls) > 1:
+        caller, _, call_line = _call(calls[-2])
+        text += f"; called by {_named(caller)} ({_shown(call_line)})"
+    return wrong(piece, method, text, line)
+
+
+def _call(frames: Sequence[tuple[Any, str, Line]]) -> tuple[Piece, str, Line]:
+    """A piece, its first method in its own folder, and the last line there: not those of its contract."""
+    piece, folder = frames[0][0], _folder(frames[0][0])
+    own = [frame for frame in frames if _lies_in(frame[2][0], folder)] or frames[:1]
+    return piece, next((name for owner, name, _ in own if owner is piece), frames[0][1]), own[-1][2]
 
 
 def plugin_line(trace: TracebackType | None, ours: tuple[str, ...]) -> str:
@@ -107,9 +118,9 @@ def units_of(piece: Format, fiber: Fiber) -> Units:
     shape = fiber.fibers.shape
     with guarded(piece, "units"):
         units = piece.units(fiber)
-    if not isinstance(units, Units):
-        raise wrong(piece, "units", f"returned {described(units)}, expected Units")
     for field in UNITS:
+        if not hasattr(units, field):
+            raise wrong(piece, "units", f"returned {described(units)}, expected Units")
         value = getattr(units, field)
         single = np.ndim(value) == 0
         column = numbers(piece, "units", field, np.asarray(value) if single else value, () if single else shape, "fiub")
@@ -144,7 +155,11 @@ def _folder(piece: Piece) -> str:
 
 def _innermost(calls: Sequence[Line], folder: str) -> Line:
     """The last of these lines that lies in a folder, or else the first of all."""
-    return next((line for line in reversed(calls) if folder and line[0].startswith(folder + os.sep)), calls[0])
+    return next((line for line in reversed(calls) if _lies_in(line[0], folder)), calls[0])
+
+
+def _lies_in(file: str, folder: str) -> bool:
+    return bool(folder) and file.startswith(folder + os.sep)
 
 
 def _definition(piece: Piece, method: str) -> Line | None:
