@@ -12,7 +12,7 @@ from sparsemap.backend import Backend
 from sparsemap.problem.problem import Place
 
 from .nest import Nest
-from .tables import TensorTables
+from .occupancy import TensorTables
 
 Array = np.ndarray
 NONE, GATE, SKIP = 0, 1, 2
@@ -185,11 +185,7 @@ def _leaders_full(
         shared = shared & ~again
         shared_bounds = xp.where(shared, bounds, 1.0)
         extent = _leader_tile(nest, t, c, region, words, shared_bounds, dims, dims[target, columns])
-        widths = nest.box(c, extent)
-        volume = widths[0]
-        for w in widths[1:]:
-            volume = volume * w
-        empty = tables[c].empty(tables[c].key(widths, volume))
+        empty = tables[c].empty(nest.box(c, extent) if tables[c].by_shape else [nest.volume(c, extent)])
         full = xp.where(useless, full, full * (1.0 - empty))
     return full
 

@@ -226,10 +226,9 @@ class LowerBound:
     def _least(self, t: int, words: Array) -> Array:
         """Words of data that tiles of so many words need at least, whether compressed or not."""
         occupancy = self.layout.occupancies[t]
-        largest = None if self.layout.by_shape[t] else occupancy.largest_many(words.astype(np.int64))
-        if largest is None:
+        if occupancy.by_shape or not hasattr(occupancy, "largest_many"):
             return np.floor(words * min(1.0, self.densities[t]) * (1.0 - 1e-9))  # the mean: no largest one is smaller
-        return np.minimum(words, largest)
+        return np.minimum(words, occupancy.largest_many(words.astype(np.int64)))
 
     def _innermost(self) -> tuple[float, float]:
         """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles."""

@@ -16,7 +16,10 @@ Array = np.ndarray
 
 @attrs.define(eq=False, slots=False)
 class Layout:
-    """Axes: dimensions D, tensors T, storage levels S (0 outermost), mapping groups L as in `Problem.mapping_levels`."""
+    """Axes: dimensions D, tensors T, storage levels S, mapping groups L as in `Problem.mapping_levels`.
+
+    Level 0 is the outermost storage level.
+    """
 
     problem: Problem
 
@@ -96,11 +99,6 @@ class Layout:
     def occupancies(self) -> list[Any]:
         """Per tensor, the occupancy of its tiles."""
         return [t.density.occupancy(t.shape(self.problem.sizes)) for t in self.tensors]
-
-    @cached_property
-    def by_shape(self) -> list[bool]:
-        """Per tensor, whether tiles of one volume but different shape differ."""
-        return [occupancy.by_shape for occupancy in self.occupancies]
 
     @cached_property
     def instances(self) -> Array:

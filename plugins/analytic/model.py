@@ -24,12 +24,11 @@ from .bound import LowerBound
 from .boundary import Checked
 from .costs import compute_energy, level_costs, level_cycles
 from .detail import cell_details
-from .device import DeviceTables
 from .layout import Layout
 from .nest import Nest
+from .occupancy import DeviceTables, TensorTables
 from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
 from .sparse import compute_counts, storage_counts
-from .tables import TensorTables
 from .traffic import dense_traffic
 from .validity import Reasons
 
@@ -74,28 +73,28 @@ class AnalyticModel(CostModel):
         _quirk_set(value)
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
-        return self._bound(problem).reasons.meanings
+        return self._prepared(problem).reasons.meanings
 
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
-        return self._bound(problem).evaluate(designs, detail)
+        return self._prepared(problem).evaluate(designs, detail)
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """What no design of the problem can beat (see `bound`); None with quirks, whose defects have no bound."""
-        bound = self._bound(problem)
-        if bound.quirks:
+        prepared = self._prepared(problem)
+        if prepared.quirks:
             return None
-        found = problem.remember((AnalyticModel, "lower-bound"), lambda: LowerBound(bound.layout, bound.places))
+        found = problem.remember((AnalyticModel, "lower-bound"), lambda: LowerBound(prepared.layout, prepared.places))
         return Evaluation(
-            np.array([found.energy_pj]), np.array([found.cycles]), np.zeros(1, dtype=np.uint64), bound.reasons.names
+            np.array([found.energy_pj]), np.array([found.cycles]), np.zeros(1, dtype=np.uint64), prepared.reasons.names
         )
 
-    def _bound(self, problem: Problem) -> _Bound:
+    def _prepared(self, problem: Problem) -> _Prepared:
         return problem.remember(
-            (AnalyticModel, self.quirks), lambda: _Bound(problem, frozenset(_quirk_set(self.quirks)))
+            (AnalyticModel, self.quirks), lambda: _Prepared(problem, frozenset(_quirk_set(self.quirks)))
         )
 
 
-class _Bound:
+class _Prepared:
     """The model with the tables of one problem."""
 
     def __init__(self, problem: Problem, quirks: frozenset[str]) -> None:
@@ -106,7 +105,7 @@ class _Bound:
         self.reasons = Reasons.of(self.layout)
         lay = self.layout
         formats = tuple(map(Checked, self.formats.formats))
-        self.tables = [TensorTables(lay, t, quirks, formats) for t in range(lay.T)]
+        self.tables = [TensorTables(occupancy, quirks, formats) for occupancy in lay.occupancies]
         self._device_tables: dict[Backend, list[DeviceTables]] = {}
         if lay.T != 3:
             raise SpecError.at(problem.workload.name, "einsum", f"{lay.T} tensors; the analytic model takes 3")
@@ -170,8 +169,8 @@ class _Bound:
                 continue
             for s in range(lay.S):
                 if lay.stored[t, s]:
-                    parts = table.key([w[rows] for w in nest.boxes[t][s]], nest.tile_words[t, s][rows])
-                    words = xp.put(words, (t, s, rows), table.tile_values(parts)[table.LARGEST])
+                    shapes = nest.boxes[t][s] if table.by_shape else [nest.tile_words[t, s]]
+                    words = xp.put(words, (t, s, rows), table.tile([part[rows] for part in shapes]).largest)
         return words
 
     def _costs(
@@ -236,9 +235,12 @@ class _Bound:
         """(S, n) share of the instances that get a tile at all, and density of those tiles."""
         lay, xp = self.layout, nest.xp
         table = self.tables_on(xp)[t]
-        boxes = [xp.concatenate(widths) for widths in zip(*[[w[rows] for w in b] for b in nest.boxes[t]], strict=True)]
-        values = table.tile_values(table.key(boxes, nest.tile_words[t][: lay.S][:, rows].reshape(-1)))
-        values = values.reshape(len(values), lay.S, len(rows))
+        if table.by_shape:
+            shapes = [xp.concatenate([part[rows] for part in parts]) for parts in zip(*nest.boxes[t], strict=True)]
+        else:
+            shapes = [nest.tile_words[t][: lay.S][:, rows].reshape(-1)]
+        tile = table.tile(shapes)
+        tile = type(tile)(*(part.reshape(lay.S, len(rows)) for part in tile))
         drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None])
-        occupied = xp.where(drops, values[table.OCCUPIED], values[table.EMPTY_SENT])
-        return occupied, xp.where(drops, values[table.DENSITY], values[table.DENSITY_SENT])
+        occupied = xp.where(drops, tile.occupied, 1.0)
+        return occupied, xp.where(drops, tile.density_occupied, tile.density)

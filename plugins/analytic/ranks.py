@@ -17,7 +17,7 @@ from sparsemap.backend import Backend
 
 from .layout import Layout
 from .nest import Nest
-from .tables import TensorTables
+from .occupancy import Ranks, RankUnits, TensorTables
 from .traffic import Traffic
 
 Array = np.ndarray
@@ -196,17 +196,17 @@ def metadata_of(
     """
     lay, xp = nest.layout, nest.xp
     parts = [_entries(nest, t, ranks, slots[t], tables[t], detail) for t, ranks in lists.items()]
-    columns = [xp.concatenate(column) for column in zip(*parts, strict=True)] if parts else [xp.zeros(0)] * 8
-    cell, place = xp.astype(columns[0], xp.int64), xp.astype(columns[1], xp.int64)
-    values = columns[2:]
+    none = (xp.zeros(0, dtype=xp.int64), xp.zeros(0, dtype=xp.int64), *RankUnits.zeros(0))
+    cell, place, *columns = (xp.concatenate(column) for column in zip(*parts, strict=True)) if parts else none
+    units = RankUnits(*columns)
     words = nest.tile_words[:, : lay.S].reshape(-1)[cell]
 
     def accesses(count: Array) -> list[Array]:
         ratio = count.reshape(-1)[cell] / words
-        return [xp.ceil(values[0] * ratio), xp.ceil(values[1] * ratio)]
+        return [xp.ceil(units.metadata * ratio), xp.ceil(units.payload * ratio)]
 
     return Metadata(
-        cell, place, values[4], values[5], [values[2], values[3]],
+        cell, place, units.metadata_bits, units.payload_bits, [units.largest_metadata, units.largest_payload],
         accesses(dense.reads), accesses(dense.fills), accesses(dense.updates), xp,
     )  # fmt: skip
 
@@ -214,7 +214,7 @@ def metadata_of(
 def _entries(
     nest: Nest, t: int, ranks: RankList, slots: Array, tables: TensorTables, detail: bool
 ) -> tuple[Array, ...]:
-    """Cell, place and the six table values of every rank of tensor t at every level that stores it."""
+    """Cell, place and units of every rank of tensor t at every level that stores it."""
     lay, xp = nest.layout, nest.xp
     levels = [s for s in range(lay.S) if lay.stored[t, s]]
     pick = xp.concatenate([xp.arange(ranks.ends[s]) for s in levels])
@@ -236,19 +236,14 @@ def _entries(
         box, below = [np.concatenate([x, one]) for x in box], [np.concatenate([x, one]) for x in below]
         chosen = np.concatenate([chosen, slots[-1, ranks.rows[lone]].astype(np.int64)])
     if tables.by_shape:
-        shapes = [xp.stack([nest.boxes[t][s][r] for s in range(lay.S)]) for r in range(len(nest.boxes[t][0]))]
-        tile = [shape[level, design] for shape in shapes]
+        tile = xp.stack([xp.stack(list(widths))[level, design] for widths in zip(*nest.boxes[t], strict=True)])
     else:
-        tile = [nest.tile_words[t][level, design]]
-    drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64)
-    drop_empty, formats = xp.constant(drops)[level], xp.astype(chosen, xp.float64)
-    values = tables.rank_values(tile, box, below, length, above, formats, positions, drop_empty)
+        tile = nest.tile_words[t][level, design][None]
+    drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64))[level]
+    found = tables.units(Ranks(tile, xp.stack(box), xp.stack(below), length, above, chosen, positions, drops))
     if detail and lone.size:
-        values[[tables.METADATA_BITS, tables.PAYLOAD_BITS], len(design) - len(lone) :] = 0.0
+        for bits in (found.metadata_bits, found.payload_bits):
+            bits[len(design) - len(lone) :] = 0.0
     inner = place > 0  # the payload of the innermost rank is the data
-    payload, largest = values[tables.PAYLOAD] * inner, values[tables.LARGEST_PAYLOAD] * inner
-    cell = (t * lay.S + level) * nest.batch + design
-    return (
-        cell, place, values[tables.METADATA], payload, values[tables.LARGEST_METADATA], largest,
-        values[tables.METADATA_BITS], values[tables.PAYLOAD_BITS],
-    )  # fmt: skip
+    found = found._replace(payload=found.payload * inner, largest_payload=found.largest_payload * inner)
+    return ((t * lay.S + level) * nest.batch + design, place, *found)

@@ -15,8 +15,7 @@ import numpy as np
 
 from sparsemap import DensityModel, Occupancy
 from sparsemap.errors import SpecError
-
-from .hypergeometric import Array
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 
 def ramp(m: Array, width: int) -> Array:
@@ -141,7 +140,7 @@ class BandedOccupancy(Occupancy):
         down = (b - 1 + self.half_width) // a + 1
         return (down * a, 0) if down < rows else None
 
-    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k) = share of the aligned tiles that hold exactly k nonzeros.
 
         Only the first w+1 tile rows are looked at, w = ceil(h/a): w of them stand for the last w as well, the other for
@@ -156,13 +155,15 @@ class BandedOccupancy(Occupancy):
         table = self._table(tile)
         return float(table.weight[0]) if table.k[0] == 0 else 0.0
 
-    def empty_within(
-        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
-    ) -> Array:
-        """Share of empty sub-tiles in the first tile that holds k nonzeros (`every_tile`: in all such tiles).
+    def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
+        """Share of empty sub-tiles in the first tile that holds k nonzeros (`every_tile`: in all such tiles)."""
+        return self._empty_within(sub_tile, tile, k, False)
 
-        With "Q4" the tile's offset is added twice to the first row and column of a sub-tile, as the evaluator does.
-        """
+    def timeloop_empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
+        """The tile's offset is added twice to the first row and column of a sub-tile (Q4)."""
+        return self._empty_within(sub_tile, tile, k, True)
+
+    def _empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros, twice: bool) -> Array:
         k = np.asarray(k).astype(np.int64)
         (a, b), (sub_a, sub_b) = self._box(tile), self._box(sub_tile)
         sub_a, sub_b = min(sub_a, a), min(sub_b, b)
@@ -175,7 +176,7 @@ class BandedOccupancy(Occupancy):
         if self.every_tile:
             return self._empty_in_all(sub_a, sub_b, a, b, table.k)[at]
         row, column = table.row[at], table.column[at]
-        if "Q4" not in quirks:
+        if not twice:
             return self._empty_share(sub_a, sub_b, a, b, column - row, sub_a, sub_b)
         height, width = sub_a - row, sub_b - column
         share = self._empty_share(sub_a, sub_b, a, b, 2 * (column - row), height, width)
@@ -204,9 +205,9 @@ class BandedOccupancy(Occupancy):
         tiles = np.bincount(at, count, len(k))
         return np.where(tiles > 0, np.bincount(at, count * share, len(k)) / np.maximum(tiles, 1), 1.0)
 
-    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
-        """The smallest k there is; with "Q3" 0, as the evaluator has it even where no tile is empty."""
-        return 0.0 if "Q3" in quirks else float(self.distribution(tile)[0][0])
+    def timeloop_smallest(self, tile: tuple[int, ...]) -> float:
+        """0, even where no tile is empty (Q3)."""
+        return 0.0
 
     def largest(self, tile: tuple[int, ...]) -> float:
         return float(self._table(tile).k[-1])

@@ -19,8 +19,9 @@ import numpy as np
 
 from sparsemap import DensityModel, Occupancy
 from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .hypergeometric import Array, none, none_many, none_real, table
+from .hypergeometric import none, none_many, none_real, table
 from .uniform import volume
 
 
@@ -45,7 +46,7 @@ class BlockOccupancy(Occupancy):
         """Blocks that a tile touches."""
         return min(math.prod(-(-int(t) // b) for t, b in zip(tile, self.block, strict=True)), self.blocks)
 
-    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k) = P(j = k / words per block), j hypergeometric for the blocks touched."""
         touched = self._touched(tile)
         j, p = table(self.blocks, self.nonzero, touched)
@@ -60,14 +61,7 @@ class BlockOccupancy(Occupancy):
     def empty(self, tile: tuple[int, ...]) -> float:
         return float(none(self.blocks, self.nonzero, self._touched(tile)))
 
-    def empty_many(self, tiles) -> Array:
-        """`empty` of many tiles (sequence of tuples or array (T, ranks)), float64."""
-        touched = (-(-np.asarray(tiles, np.int64) // np.array(self.block))).prod(axis=1)
-        return none_many(self.blocks, self.nonzero, np.minimum(touched, self.blocks))
-
-    def empty_within(
-        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
-    ) -> Array:
+    def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """Of the blocks in the tile, j = k / words per block are nonzero; the sub-tile touches some of them."""
         touched, inner = self._touched(tile), self._touched(sub_tile)
         j = np.rint(np.asarray(k) * (touched / volume(tile))).astype(np.int64)
@@ -84,10 +78,6 @@ class BlockOccupancy(Occupancy):
             for x in (tiles, sub_tiles)
         )
         return none_real(touched, np.minimum(inner, touched), k * (touched / tiles.prod(axis=1)))
-
-    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
-        touched = self._touched(tile)
-        return float(self._words(max(0, touched + self.nonzero - self.blocks), touched, tile))
 
     def largest(self, tile: tuple[int, ...]) -> float:
         touched = self._touched(tile)

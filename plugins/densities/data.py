@@ -12,8 +12,7 @@ import numpy as np
 
 from sparsemap import DensityModel, Occupancy
 from sparsemap.errors import SpecError
-
-from .hypergeometric import Array
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 KEPT = 64
 """Tilings that are remembered per tensor."""
@@ -66,7 +65,7 @@ class DataOccupancy(Occupancy):
                 self._tilings.popitem(last=False)
         return self._tilings[tile]
 
-    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k) = share of the aligned tiles that hold exactly k nonzeros."""
         tiling = self._tiling(tile)
         return tiling.k, tiling.tiles / tiling.tiles.sum()
@@ -75,9 +74,7 @@ class DataOccupancy(Occupancy):
         tiling = self._tiling(tile)
         return float(tiling.tiles[0] / tiling.tiles.sum()) if tiling.k[0] == 0 else 0.0
 
-    def empty_within(
-        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
-    ) -> Array:
+    def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """Share of empty sub-tiles (aligned to their tile) in all tiles with exactly k nonzeros."""
         tiling = self._tiling(tile)
         k = np.asarray(k).astype(np.int64)

@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 
 from sparsemap import DensityModel, Occupancy
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .hypergeometric import Array
 from .uniform import volume, volumes
 
 
@@ -36,7 +36,7 @@ class StructuredOccupancy(Occupancy):
     def _expected(self, tile: tuple[int, ...]) -> float:
         return volume(tile) * self.numerator / self.denominator
 
-    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(floor x) = 1 - (x - floor x), P(ceil x) = x - floor x."""
         x = self._expected(tile)
         low = math.floor(x)
@@ -47,26 +47,18 @@ class StructuredOccupancy(Occupancy):
     def empty(self, tile: tuple[int, ...]) -> float:
         return max(1 - self._expected(tile), 0.0)
 
-    def empty_many(self, tiles) -> Array:
-        """`empty` of many tiles (or volumes), float64."""
-        return np.maximum(1 - volumes(tiles) * float(self.numerator) / self.denominator, 0.0)
-
-    def empty_within(
-        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
-    ) -> Array:
+    def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """P(0) of x = n' * (k/n)."""
         return np.maximum(1 - volume(sub_tile) * (np.asarray(k) / volume(tile)), 0.0)
 
-    def empty_within_many(
-        self, sub_tiles: Array, tiles: Array, k: Array, counts: Array, quirks: frozenset[str] = frozenset()
-    ) -> Array:
+    def empty_within_many(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
         words = np.repeat(volumes(tiles).astype(np.float64), counts)
         return np.maximum(1 - np.repeat(volumes(sub_tiles).astype(np.float64), counts) * (k / words), 0.0)
 
-    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
-        """floor(x); with "Q3" floor((floor(x)/n)*n), which rounding makes smaller by one for some n."""
-        low, words = math.floor(self._expected(tile)), volume(tile)
-        return float(math.floor(low / words * words)) if "Q3" in quirks else float(low)
+    def timeloop_smallest(self, tile: tuple[int, ...]) -> float:
+        """floor((floor(x)/n)*n), which rounding makes smaller by one for some n (Q3)."""
+        words = volume(tile)
+        return float(math.floor(math.floor(self._expected(tile)) / words * words))
 
     def largest(self, tile: tuple[int, ...]) -> float:
         return float(math.ceil(self._expected(tile)))

@@ -9,8 +9,9 @@ import attrs
 import numpy as np
 
 from sparsemap import DensityModel, Occupancy
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .hypergeometric import Array, none, none_many, none_real, none_runs, table
+from .hypergeometric import none, none_many, none_real, none_runs, table
 
 
 def volume(tile: tuple[int, ...]) -> int:
@@ -37,27 +38,19 @@ class UniformOccupancy(Occupancy):
     def density(self) -> float:
         return self.nonzeros / self.words
 
-    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k) = C(r,k) C(N-r,n-k) / C(N,n); for what is left out of large tiles see `hypergeometric.table`."""
         return table(self.words, self.nonzeros, volume(tile))
 
     def empty(self, tile: tuple[int, ...]) -> float:
         return float(none(self.words, self.nonzeros, volume(tile)))
 
-    def empty_many(self, tiles) -> Array:
-        """`empty` of many tiles (or volumes), float64."""
-        return none_many(self.words, self.nonzeros, volumes(tiles))
-
-    def empty_within(
-        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
-    ) -> Array:
+    def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """P0(n'|n,k) = C(n-k,n') / C(n,n')."""
         k = np.asarray(k)
         return self.empty_within_many(np.array([[volume(sub_tile)]]), np.array([[volume(tile)]]), k, np.array([k.size]))
 
-    def empty_within_many(
-        self, sub_tiles: Array, tiles: Array, k: Array, counts: Array, quirks: frozenset[str] = frozenset()
-    ) -> Array:
+    def empty_within_many(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
         """Consecutive k by ratios, others one by one, both in extended precision."""
         subs, words = volumes(sub_tiles), volumes(tiles)
         last = np.cumsum(counts) - 1
@@ -86,13 +79,11 @@ class UniformOccupancy(Occupancy):
         result[some] = none_real(words[some], np.minimum(sub, words)[some], k[some])
         return result
 
-    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
-        """max(0, n+r-N); with "Q3" what the evaluator gets by forming it in unsigned integers and doubles."""
-        words, zeros = volume(tile), self.words - self.nonzeros
-        if words <= zeros:
+    def timeloop_smallest(self, tile: tuple[int, ...]) -> float:
+        """max(0, n+r-N) as it comes out in unsigned integers and doubles (Q3)."""
+        words = volume(tile)
+        if words <= self.words - self.nonzeros:
             return 0.0
-        if "Q3" not in quirks:
-            return float(words - zeros)
         wrapped = (float((words - self.words) % 2**64) + self.nonzeros) / words * words
         return 0.0 if wrapped >= 2.0**64 else float(math.floor(wrapped))
 

@@ -137,15 +137,19 @@ def _fit_buffers(
 
 def _packed(problem: Problem, columns: Mapping[str, Array]) -> tuple[list[float], Array | None]:
     """Nonzeros per tensor, and which designs compress it (T, B): those whose innermost format does."""
-    nonzeros = problem.remember(
-        "nonzeros", lambda: [t.density.occupancy(t.shape(problem.sizes)).density for t in problem.tensors]
-    )
-    words = [float(np.prod([float(w) for w in t.shape(problem.sizes)])) for t in problem.tensors]
-    counts = [np.ceil(d * w) for d, w in zip(nonzeros, words, strict=True)]
+
+    def count() -> list[float]:
+        shapes = [tensor.shape(problem.sizes) for tensor in problem.tensors]
+        tensors = zip(problem.tensors, shapes, strict=True)
+        return [
+            float(np.ceil(t.density.occupancy(shape).density * math.prod(map(float, shape)))) for t, shape in tensors
+        ]
+
+    nonzeros = problem.remember("nonzeros", count)
     if "formats" not in columns:
-        return counts, None
+        return nonzeros, None
     flags = np.array([getattr(f, "compressed", False) for f in problem.candidates("format")], dtype=bool)
-    return counts, flags[columns["formats"][:, -1]]
+    return nonzeros, flags[columns["formats"][:, -1]]
 
 
 def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[float], packed: Array | None) -> Array:

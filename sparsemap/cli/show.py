@@ -221,7 +221,6 @@ REASONS = {
     "factors": "loop bounds do not multiply up to the size",
     "format-order": "an uncompressed rank below a compressed one",
     "mechanism": "skips by a tensor that has no metadata",
-    "no-occupancy": "a tile has no possible occupancy",
 }
 """What reasons mean, by what stands before their colon; a cost model may have others, which are told as they are."""
 

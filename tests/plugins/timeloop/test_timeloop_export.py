@@ -9,7 +9,7 @@ pytest.importorskip("yaml")
 
 import worked_example
 from reference_model import evaluate
-from sparsemap_plugins.analytic.tables import width as model_width
+from sparsemap_plugins.analytic.occupancy.points import widths
 from sparsemap_plugins.timeloop import exporter, formats, names, yaml_text
 from timeloop_reader import load as load_folder
 from timeloop_reader import read_case
@@ -215,7 +215,7 @@ def test_random_designs_mean_the_same(workload, registry, tmp_path):
 
 
 def test_widths_are_rounded_like_the_model_rounds_them():
-    assert [formats.width(n) for n in range(1, 3000)] == [model_width(n) for n in range(1, 3000)]
+    assert [formats.width(n) for n in range(1, 3000)] == widths(np.arange(1, 3000)).tolist()
 
 
 # ------------------------------------------------------------------------------------------------------ special cases

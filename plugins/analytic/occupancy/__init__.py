@@ -1,0 +1,121 @@
+"""Everything that depends on a tile and its density is computed once per tile, then looked up (sections 5 and 6).
+
+`tiles` knows the occupancies k of a tile and their probabilities, in large tiles merged to `cells`; `pairs` the
+probability that part of a tile is empty, for every k; `units` what formats need for a rank, at the occupancies that
+`points` lists. All of it lives in the hash maps of `lookup`, as long as the problem; what they hold is bounded, and made
+again where it was dropped. A value depends on its key alone, not on what it is computed with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import RLock
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsemap import Format, Occupancy
+from sparsemap.backend import NUMPY, Backend
+from sparsemap.pieces.contracts.base import Array, Rows
+
+from .asked import Asked
+from .lookup import Table, fingerprint, take
+from .pairs import Pairs
+from .points import Ranks
+from .tiles import Tiles
+from .units import RankUnits, Units
+
+__all__ = ["DeviceTables", "RankUnits", "Ranks", "TensorTables"]
+
+KEPT = 2 << 20
+"""float64 of tiles and pairs that are kept until they are dropped, 16 MB."""
+
+
+class Answer(NamedTuple):
+    """What is known of tiles, (N,) each; the fields are those of `Tile`."""
+
+    density: Array
+    occupied: Array
+    density_occupied: Array
+    largest: Array
+
+
+class Empty(NamedTuple):
+    """Probability that a leader tile is empty (7.1), (N,)."""
+
+    empty: Array
+
+
+class TensorTables:
+    """The tables of one tensor. Several threads may ask at once; they take turns.
+
+    Shapes of tiles are words, or words per tensor rank if `by_shape`: arrays (N,) of one row or a row per tensor rank.
+    """
+
+    def __init__(self, occupancy: Occupancy, quirks: frozenset[str], formats: tuple[Format, ...]) -> None:
+        self.by_shape = occupancy.by_shape
+        self.asked = Asked(occupancy, quirks)
+        self.tiles = Tiles(self.asked)
+        self.pairs = Pairs(self.tiles)
+        self.ranks = Units(self.tiles, self.pairs, formats)
+        self.lock = RLock()
+        self._units, self._empty = Table(RankUnits), Table(Empty)
+
+    def _trim(self) -> None:
+        if self.tiles.size + self.pairs.lists.size > KEPT:
+            self.tiles.clear()
+            self.pairs.clear()
+            self.ranks.totals.clear()
+
+    def tile(self, parts: Sequence[Array]) -> Answer:
+        """Densities and largest occupancies of tiles."""
+        with self.lock:
+            self._trim()
+            rows = self.tiles.rows(parts)
+            return Answer(*(column[rows] for column in self.tiles.columns[: len(Answer._fields)]))
+
+    def empty(self, parts: Sequence[Array]) -> Array:
+        """(N,) probability that a tile is empty."""
+
+        def fill(rows: Rows) -> Empty:
+            shapes = zip(*(part[rows].astype(np.int64).tolist() for part in parts), strict=True)
+            return Empty(np.array([float(self.asked.empty(shape)) for shape in shapes]))
+
+        with self.lock:
+            return self._empty.find(fingerprint(parts, NUMPY), fill).empty
+
+    def units(self, ranks: Ranks) -> RankUnits:
+        """Expected and largest units of metadata and payload."""
+
+        def fill(rows: Rows) -> RankUnits:
+            self._trim()
+            return self.ranks.of(take(ranks, rows))
+
+        with self.lock:
+            return self._units.find(ranks.fingerprint(NUMPY), fill)
+
+
+class DeviceTables:
+    """What the tables on the host have answered, kept on a device and found there; only what is new is asked for."""
+
+    def __init__(self, host: TensorTables, xp: Backend) -> None:
+        self.host, self.xp, self.by_shape = host, xp, host.by_shape
+        self._tiles, self._empty, self._units = (Table(row, xp, 1 << 22) for row in (Answer, Empty, RankUnits))
+
+    def _at(self, parts: Sequence[Array], rows: Rows) -> list[Array]:
+        return [self.xp.to_host(part[..., rows]) for part in parts]
+
+    def tile(self, parts: Sequence[Array]) -> Answer:
+        with self.host.lock:
+            key = fingerprint(parts, self.xp)
+            return self._tiles.find(key, lambda rows: self.host.tile(self._at(parts, rows)))
+
+    def empty(self, parts: Sequence[Array]) -> Array:
+        with self.host.lock:
+            key = fingerprint(parts, self.xp)
+            return self._empty.find(key, lambda rows: Empty(self.host.empty(self._at(parts, rows)))).empty
+
+    def units(self, ranks: Ranks) -> RankUnits:
+        with self.host.lock:
+            key = ranks.fingerprint(self.xp)
+            return self._units.find(key, lambda rows: self.host.units(Ranks(*self._at(ranks, rows))))

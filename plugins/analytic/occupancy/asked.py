@@ -1,0 +1,62 @@
+"""What the tables ask an occupancy: the plain contract, and more where a density knows more.
+
+These methods are optional; the tables are faster, or nearer to Timeloop, where an occupancy has them. Shapes of tiles are
+(n, tensor ranks) int64, or (n, 1) volumes where shapes do not matter.
+
+* `empty_within_many(sub_tiles, tiles, k, counts)`: `empty_within` of n pairs at once; the first `counts[0]` of k are
+  those of the first pair, and so on. What a pair gets must not depend on the others.
+* `grain(tile)`: where probabilities vary smoothly with k, the distance of possible occupancies, such as 1; otherwise 0.
+  The many k of a large tile may then be represented by few, which need not be possible ones (`cells`); `distribution`
+  may leave out k at equal steps, the probability of each k being that of its neighbourhood.
+* `empty_within_real(sub_tiles, tiles, k)`: with a grain, `empty_within` of n pairs, each with one real k > 0, (n,); to
+  1e-12 relative.
+* `largest_many(volumes)`: `largest` of many tiles, (n,), where shapes do not matter; asked by `LowerBound`.
+* `timeloop_smallest(tile)`: what Timeloop takes the smallest occupancy to be (Q3).
+* `timeloop_empty_within(sub_tile, tile, k)`: `empty_within` with Timeloop's mistakes (Q4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemap import Occupancy
+from sparsemap.pieces.contracts.base import Array, Nonzeros
+
+Shape = tuple[int, ...]
+
+
+class Asked:
+    """An occupancy with all the methods above."""
+
+    def __init__(self, occupancy: Occupancy, quirks: frozenset[str]) -> None:
+        def own(method: str, plain: Any) -> Any:
+            return getattr(occupancy, method, plain)
+
+        self.distribution, self.empty, self.largest = occupancy.distribution, occupancy.empty, occupancy.largest
+        self.within, self.within_many = occupancy.empty_within, own("empty_within_many", self._one_by_one)
+        self.whole_too = "Q4" in quirks
+        """Whether a sub-tile that is the whole tile is asked for as well, as Timeloop does."""
+        if self.whole_too and hasattr(occupancy, "timeloop_empty_within"):
+            self.within, self.within_many = occupancy.timeloop_empty_within, self._one_by_one
+        self.within_real = own("empty_within_real", None)
+        self.grain = own("grain", lambda tile: 0)
+        self.drops_smallest = "Q3" in quirks
+        """Whether the smallest occupancy counts as the empty tile although it is not 0."""
+        self._timeloop_smallest = own("timeloop_smallest", None)
+
+    def smallest(self, tile: Shape, k: Nonzeros) -> float:
+        """The smallest of the possible occupancies k, or what Timeloop takes it to be."""
+        if self.drops_smallest and self._timeloop_smallest is not None:
+            return float(self._timeloop_smallest(tile))
+        return float(k[0])
+
+    def _one_by_one(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
+        ends = np.cumsum(counts)
+        pairs = zip(sub_tiles, tiles, counts, ends, strict=True)
+        parts = [
+            self.within(tuple(sub.tolist()), tuple(tile.tolist()), k[end - count : end])
+            for sub, tile, count, end in pairs
+        ]
+        return np.concatenate([np.zeros(0), *parts])

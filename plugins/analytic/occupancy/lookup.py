@@ -1,0 +1,152 @@
+"""Named rows by the integers that determine them: a hash map for whole arrays of keys, on any backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from sparsemap.backend import NUMPY, Backend
+from sparsemap.pieces.contracts.base import Array, Rows
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
+"""A named tuple; its fields are columns."""
+
+ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
+"""Fixed odd multipliers, one per component of a fingerprint."""
+MIX = 0x9E3779B97F4A7C15 - (1 << 64)
+SPARSE = 4
+"""Places per row, at least: nearly all keys are found at the first place."""
+
+
+def take(named: Row, rows: Rows | slice) -> Row:
+    """Some entries of all columns; entries are the last axis."""
+    return type(named)(*(column[rows] if column.ndim == 1 else column[:, rows] for column in named))
+
+
+def fingerprint(parts: Sequence[Array], xp: Backend, first: int = 0) -> Array:
+    """(N,) int64 from integer-valued arrays, with the multipliers from `first` on.
+
+    Two different keys share one with a probability of about n^2 / 2^64 for n keys: 10^-9 for a hundred thousand.
+    """
+    key = xp.astype(parts[0], xp.int64) * ODD[first]
+    for i, part in enumerate(parts[1:], first + 1):
+        key += xp.astype(part, xp.int64) * ODD[i]
+    return key | 1  # 0 is an empty place
+
+
+class Table(Generic[Row]):
+    """A growing hash map from fingerprints to rows, with linear probing; all lookups of a batch at once."""
+
+    def __init__(self, row: type[Row], xp: Backend = NUMPY, most: int = 1 << 18) -> None:
+        """A table that would have more than `most` rows starts afresh."""
+        self.row, self.xp, self.most = row, xp, most
+        self.clear()
+
+    def clear(self) -> None:
+        self.count = 0
+        self.columns = self.row(*[self.xp.zeros(0)] * len(self.row.__annotations__))
+        self._resize(10)
+
+    def find(self, keys: Array, fill: Callable[[Rows], Row]) -> Row:
+        """The rows of all keys (N,), as columns (N,). `fill(first)` gets one position in `keys` per missing distinct
+        key, (n,), and returns their rows, as columns (n,)."""
+        rows = self.rows(keys, fill)  # may make new columns
+        return take(self.columns, rows)
+
+    def rows(self, keys: Array, fill: Callable[[Rows], Row]) -> Rows:
+        """Where in `columns` the rows are that `find` returns, (N,)."""
+        place, missing = self._probe(keys)
+        if len(missing):
+            xp = self.xp
+            distinct, first = np.unique(xp.to_host(keys[missing]), return_index=True)
+            wanted = missing[xp.asarray(first)]
+            if self.count and self.count + len(distinct) > self.most:
+                self.clear()
+                distinct, first = np.unique(xp.to_host(keys), return_index=True)
+                wanted = xp.asarray(first)
+            self._insert(xp.asarray(distinct), fill(wanted))
+            place, _ = self._probe(keys)
+        return self._row_of[place]
+
+    def _resize(self, bits: int) -> None:
+        self.bits = bits
+        self._keys = self.xp.zeros(1 << bits, dtype=self.xp.int64)
+        self._row_of = self.xp.zeros(1 << bits, dtype=self.xp.int64)
+
+    def _home(self, keys: Array) -> Array:
+        return ((keys * MIX) >> (64 - self.bits)) & ((1 << self.bits) - 1)
+
+    def _probe(self, keys: Array) -> tuple[Array, Rows]:
+        """Place of every key, and which keys are missing."""
+        xp, mask = self.xp, (1 << self.bits) - 1
+        place = self._home(keys)
+        wrong = xp.flatnonzero(self._keys[place] != keys)
+        missing = []
+        while len(wrong):
+            empty = self._keys[place[wrong]] == 0
+            missing.append(wrong[empty])
+            wrong = wrong[~empty]
+            place = xp.put(place, wrong, (place[wrong] + 1) & mask)
+            wrong = wrong[self._keys[place[wrong]] != keys[wrong]]
+        return place, xp.concatenate(missing) if missing else wrong
+
+    def _insert(self, keys: Array, values: Row) -> None:
+        """Distinct new keys."""
+        xp, start = self.xp, self.count
+        self.count = start + len(keys)
+        columns = []
+        for old, new in zip(self.columns, map(xp.asarray, values), strict=True):
+            column = old
+            if self.count > len(old) or not start:
+                column = xp.put(xp.zeros(2 * self.count, dtype=new.dtype), slice(0, start), old[:start])
+            columns.append(xp.put(column, slice(start, self.count), new))
+        self.columns = self.row(*columns)
+        if self.count * SPARSE > len(self._keys):
+            taken = xp.flatnonzero(self._keys)
+            old_keys, old_rows = self._keys[taken], self._row_of[taken]
+            self._resize((2 * self.count * SPARSE - 1).bit_length())
+            self._place(old_keys, old_rows)
+        self._place(keys, xp.arange(start, self.count))
+
+    def _place(self, keys: Array, rows: Rows) -> None:
+        """Distinct new keys: all try their places at once, those that find theirs taken try the next one."""
+        xp, mask = self.xp, (1 << self.bits) - 1
+        place = self._home(keys)
+        while len(keys):
+            free = self._keys[place] == 0
+            self._keys = xp.put(self._keys, place[free], keys[free])  # of several keys for one place, any one stays
+            won = self._keys[place] == keys
+            self._row_of = xp.put(self._row_of, place[won], rows[won])
+            lost = ~won
+            keys, rows, place = keys[lost], rows[lost], (place[lost] + 1) & mask
+
+
+class Lists:
+    """Arrays of float64 one after the other in one growing array: what a row names by the place where it starts."""
+
+    def __init__(self) -> None:
+        self.data = np.zeros(1 << 10)
+        self.size = 0
+
+    def add(self, values: Array) -> int:
+        """Where the values start."""
+        start, self.size = self.size, self.size + len(values)
+        if self.size > len(self.data):
+            grown = np.zeros(2 * self.size)
+            grown[:start] = self.data[:start]
+            self.data = grown
+        self.data[start : self.size] = values
+        return start
+
+
+def chunks(sizes: Array, most: int) -> Iterator[slice]:
+    """Runs of entries whose sizes add up to no more than `most`, or single entries."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(sizes):
+        done = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + most, "right")))
+        yield slice(start, stop)
+        start = stop

@@ -1,0 +1,74 @@
+"""Probability that part of a tile is empty, for every number of nonzeros that the tile may hold (section 5)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array, Rows
+
+from .lookup import Lists, Table, chunks, fingerprint
+from .tiles import Tiles
+
+POINTS_AT_ONCE = 1 << 16
+"""Occupancies that are handled at once: bounds temporary arrays."""
+
+
+class Pair(NamedTuple):
+    """Pairs of a tile and a sub-tile, a column (N,) each."""
+
+    filled: Array
+    """Place in `Pairs.lists` of 1 - P0 for every k that is listed of the tile."""
+    filled_largest: Array
+    """1 - P0 at the largest occupancy."""
+    varies: Array
+    """Whether 1 - P0 differs between the k."""
+
+
+class Pairs:
+    """Sub-tiles of the tiles of one tensor."""
+
+    def __init__(self, tiles: Tiles) -> None:
+        self.tiles = tiles
+        self.table = Table(Pair)
+        self.clear()
+
+    def clear(self) -> None:
+        self.table.clear()
+        self.lists = Lists()
+
+    def find(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:
+        """Columns (N,) for tiles (rows of `Tiles.columns`), their shapes and their sub-tiles, both (N, R) int64."""
+
+        def fill(rows: Rows) -> Pair:
+            sizes = self.tiles.columns.points[tiles[rows]]
+            parts = [rows[some] for some in chunks(sizes, POINTS_AT_ONCE)]
+            made = [self._pairs(tiles[part], shapes[part], subs[part]) for part in parts]
+            return Pair(*map(np.concatenate, zip(*made, strict=True)))
+
+        return self.table.find(fingerprint([tiles, *subs.T], self.table.xp, 40), fill)
+
+    def _pairs(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:
+        asked, known = self.tiles.occupancy, self.tiles.columns
+        sizes, merged, largest = known.points[tiles], known.grain[tiles] > 0.0, known.largest[tiles]
+        inner = np.any(subs != shapes, axis=1) | asked.whole_too
+        stops = np.cumsum(sizes)
+        k = self.tiles.lists.data[np.repeat(known.k[tiles] - (stops - sizes), sizes) + np.arange(stops[-1])]
+        empty, empty_largest = (k == 0.0).astype(np.float64), (largest == 0.0).astype(np.float64)  # of whole tiles
+        ones = np.ones(inner.sum(), dtype=np.int64)
+        empty_largest[inner] = asked.within_many(subs[inner], shapes[inner], largest[inner], ones)
+        for some in (inner & ~merged, inner & merged):
+            if not some.any():
+                continue
+            points = np.repeat(some, sizes)
+            if merged[some][0]:
+                pair = np.repeat(np.flatnonzero(some), sizes[some])
+                empty[points] = asked.within_real(subs[pair], shapes[pair], k[points])
+            else:
+                empty[points] = asked.within_many(subs[some], shapes[some], k[points], sizes[some])
+        filled = 1.0 - empty
+        pair = np.repeat(np.arange(len(sizes)), sizes)
+        varies = np.zeros(len(sizes), dtype=bool)
+        varies[pair[1:][(filled[1:] != filled[:-1]) & (pair[1:] == pair[:-1])]] = True
+        return Pair(self.lists.add(filled) + stops - sizes, 1.0 - empty_largest, varies)

@@ -1,0 +1,152 @@
+"""The occupancies at which formats are asked for the units of ranks: those of the tile's list, and steps in between."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import attrs
+import numpy as np
+
+from sparsemap.backend import Backend
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Rows
+
+from .cells import CUTS, TAIL, Windows, cut
+from .lookup import Lists, fingerprint, take
+from .pairs import Pair, Pairs
+from .tiles import Tile, Tiles
+
+
+class Ranks(NamedTuple):
+    """Ranks of tiles. Shapes are (1, N) words or, where the shape matters, (tensor ranks, N); all others (N,)."""
+
+    tile: Array
+    box: Array
+    """The part of the tile that one fiber of the rank covers."""
+    below: Array
+    """The part that one position of a fiber covers."""
+    length: Array
+    """L, positions of a fiber."""
+    above: Array
+    """maxf, fibers of the rank in the whole tile."""
+    format: Array
+    positions: Array
+    """Positions of this rank and all inside: what an offset must be able to name."""
+    drop_empty: Array
+    """1 where the parent sends no empty tiles, otherwise 0."""
+
+    def fingerprint(self, xp: Backend) -> Array:
+        return fingerprint([*self.tile, *self.box, *self.below, *self[3:]], xp, 8)
+
+
+class Points(NamedTuple):
+    """Ranks at one occupancy each, (P,); the first columns are those of `Fiber`."""
+
+    fibers: Array
+    length: Array
+    occupied: Array
+    coord_bits: Array
+    offset_bits: Array
+    slots: Array
+    rank: Rows
+    p: Array
+    """Probability of the occupancy."""
+
+
+@attrs.frozen(eq=False)
+class Listing:
+    """n ranks, ordered by format, merged windows last, with what is known of their tiles."""
+
+    ranks: Ranks
+    tiles: Rows
+    """Rows of `Tiles.columns` .."""
+    tile: Tile
+    """.. and the columns there."""
+    box: Pair
+    below: Pair
+
+    @property
+    def merged(self) -> Array:
+        return self.tile.grain > 0.0
+
+    def points(self, tiles: Tiles, pairs: Pairs) -> tuple[Points, Array, Points]:
+        """The points rank by rank, where those of each rank end (n,), and the pieces of cells that are cut.
+
+        The last point of a rank is its largest occupancy, which has no probability. A window in which nothing depends on
+        the occupancy has one point besides.
+        """
+        ranks, tile = self.ranks, self.tile
+        drop = ranks.drop_empty != 0.0
+        flat = self.merged & ~self.below.varies & ~self.box.varies
+        left_out = np.where(drop, tile.left_out, 0)
+        p_at = np.where(flat, tiles.one, np.where(drop, tile.p_sent, tile.p))
+        sizes = np.where(flat, 1, tile.points - left_out) + 1
+        stops = np.cumsum(sizes)
+        starts, ends = stops - sizes, stops - 1
+        count_up = np.arange(stops[-1])
+
+        def gather(lists: Lists, place: Array, largest: Array | float) -> Array:
+            at = np.repeat(place - starts, sizes)
+            at += count_up
+            at[ends] = 0
+            found = lists.data[at]
+            found[ends] = largest
+            return found
+
+        length, slots = np.repeat(ranks.length, sizes), np.repeat(ranks.above, sizes)
+        points = Points(
+            fibers=slots * gather(pairs.lists, self.box.filled + left_out, self.box.filled_largest),
+            length=length,
+            occupied=length * gather(pairs.lists, self.below.filled + left_out, self.below.filled_largest),
+            coord_bits=np.repeat(widths(ranks.length), sizes),
+            offset_bits=np.repeat(widths(ranks.positions + 1.0), sizes),
+            slots=slots,
+            rank=np.repeat(np.arange(len(sizes)), sizes),
+            p=gather(tiles.lists, p_at, 0.0),
+        )
+        return points, ends, self._pieces(points, starts, ends, tiles)
+
+    def _pieces(self, points: Points, starts: Array, ends: Array, tiles: Tiles) -> Points:
+        """Pieces of the cells in which `occupied` passes whole numbers (`cells.cut`), in order of ranks.
+
+        The probability of cells that are cut is set to 0 in `points`.
+        """
+        inside = (self.merged & self.below.varies)[points.rank]
+        inside[ends] = False
+        rises = np.diff(np.ceil(points.occupied))
+        at = np.flatnonzero((rises > 0.0) & inside[:-1] & inside[1:])
+        at = at[points.p[at] + points.p[at + 1] > TAIL]
+        few = (np.bincount(points.rank[at], rises[at], len(starts)) <= CUTS)[points.rank[at]]
+        at = at[few]
+        if not at.size:
+            return take(points, at)
+        rank, ranks, tile = points.rank[at], self.ranks, self.tile
+        cell = at - starts[rank]
+        k = tile.k[rank] + cell
+        windows = Windows(
+            tiles.lists.data, tile.edges, tile.sums, tile.samples, tile.origin, tile.step, tile.grain
+        )  # fmt: skip
+
+        def filled(part: Array, rank: Rows, k: Nonzeros) -> Array:
+            sub, whole = (shape.T[rank].astype(np.int64) for shape in (part, ranks.tile))
+            empty = tiles.occupancy.within_real(sub, whole, k)
+            return 1.0 - np.where(np.all(sub == whole, axis=1), 0.0, empty)
+
+        def occupied_at(rank: Rows, k: Nonzeros) -> Array:
+            return ranks.length[rank] * filled(ranks.below, rank, k)
+
+        data = tiles.lists.data
+        means, found = np.stack([data[k], data[k + 1]]), np.stack([points.occupied[at], points.occupied[at + 1]])
+        pieces = cut(windows, rank, cell, rises[at], means, found, occupied_at)
+        points.p[starts[pieces.rank] + pieces.cell] = 0.0
+        order = np.argsort(pieces.rank, kind="stable")
+        rank, k = pieces.rank[order], pieces.k[order]
+        fibers = ranks.above[rank] * filled(ranks.box, rank, k)
+        return take(points, starts[rank])._replace(fibers=fibers, occupied=occupied_at(rank, k), p=pieces.p[order])
+
+
+_WIDTHS = np.array([1.0, *(float(1 << (bits - 1).bit_length()) for bits in range(1, 1025))])
+
+
+def widths(positions: Array) -> Array:
+    """Bits that name one of `positions`, rounded up to a power of two (so that they divide a metadata word)."""
+    return _WIDTHS[np.ceil(np.log2(np.maximum(positions, 2.0))).astype(np.int64)]

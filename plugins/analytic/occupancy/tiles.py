@@ -1,0 +1,113 @@
+"""What is known of a tile once its occupancies are (section 5.6): density, largest occupancy, and all k with P(k)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities, Rows
+
+from .asked import Asked
+from .cells import TAIL, WHOLE, Cells
+from .lookup import Lists, Table, fingerprint
+
+
+class Tile(NamedTuple):
+    """Tiles, a column (N,) each."""
+
+    density: Array
+    """Nonzeros per word, where empty tiles are sent as well."""
+    occupied: Array
+    """Share of the tiles that are sent where the parent sends no empty ones: 1 - p_1."""
+    density_occupied: Array
+    """Nonzeros per word of those."""
+    largest: Array
+    """Largest occupancy."""
+    points: Array
+    """Number of occupancies k that are listed; of cells, where they are merged."""
+    k: Array
+    """Place of these in `Tiles.lists`, as are .."""
+    p: Array
+    """.. their probabilities .."""
+    left_out: Array
+    """.. and, where empty tiles are not sent, how many of the first k are left out .."""
+    p_sent: Array
+    """.. and the place of the probabilities of the others."""
+    grain: Array
+    """Merged windows only, otherwise 0: the distance of possible occupancies; and what `cells.Windows` needs .."""
+    step: Array
+    origin: Array
+    samples: Array
+    edges: Array
+    sums: Array
+    all_p: Array
+    """.. and the place of the probabilities of all k; 0 where some are not listed."""
+
+
+class Tiles:
+    """The tiles of one tensor. `parts` are words, or words per tensor rank where the shape matters, (N,) each."""
+
+    def __init__(self, occupancy: Asked) -> None:
+        self.occupancy = occupancy
+        self.table = Table(Tile, most=1 << 62)
+        self.clear()
+
+    def clear(self) -> None:
+        self.table.clear()
+        self.lists = Lists()
+        self.one = self.lists.add(np.ones(1))
+        """Place of a single probability, 1."""
+
+    @property
+    def columns(self) -> Tile:
+        return self.table.columns
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return self.lists.size + len(Tile._fields) * self.table.count
+
+    def rows(self, parts: Sequence[Array]) -> Rows:
+        """Where in `columns` the tiles are."""
+
+        def fill(rows: Rows) -> Tile:
+            shapes = zip(*(part[rows].astype(np.int64).tolist() for part in parts), strict=True)
+            return Tile(*map(np.array, zip(*(self._tile(shape) for shape in shapes), strict=True)))
+
+        return self.table.rows(fingerprint(parts, self.table.xp), fill)
+
+    def _tile(self, shape: tuple[int, ...]) -> Tile:
+        """One row; columns of places and numbers are integers, all others floats."""
+        k, p = self.occupancy.distribution(shape)
+        k = np.asarray(k, dtype=np.float64)
+        smallest = self.occupancy.smallest(shape, k)
+        if self.occupancy.drops_smallest and smallest > 0:
+            k, p = k[k >= smallest], p[k >= smallest]
+        left_out, occupied, sent = 0, 1.0, p
+        if k.size and smallest == 0 and (k[0] == 0 or self.occupancy.drops_smallest):
+            left_out, occupied = 1, 1.0 - float(p[0])
+            sent = p[1:] / occupied if occupied > 0 else p[1:]
+        words = math.prod(map(float, shape))
+        add = self.lists.add
+        row = Tile(
+            _mean(k, p) / words, occupied if k.size > left_out else 0.0, _mean(k[left_out:], sent) / words,
+            float(self.occupancy.largest(shape)), k.size, 0, 0, left_out, 0, 0.0, 0.0, 0.0, 0, 0, 0, 0,
+        )  # fmt: skip
+        grain = self.occupancy.grain(shape) if k.size > 1 and k[0] > 0 and p[0] < TAIL else 0
+        if not (grain and (k.size > WHOLE or k[1] - k[0] > grain)):
+            return row._replace(k=add(k), p=add(p), p_sent=add(sent))
+        cells = Cells.of(k, p, grain)
+        place = add(cells.p)
+        return row._replace(
+            points=cells.k.size, k=add(cells.k), p=place, left_out=0, p_sent=place, grain=float(grain),
+            step=cells.step, origin=cells.origin, samples=k.size, edges=add(cells.edges), sums=add(cells.sums),
+            all_p=add(p) if cells.step == grain else 0,
+        )  # fmt: skip
+
+
+def _mean(k: Nonzeros, p: Probabilities) -> float:
+    """A sum in double in order of k, as the evaluator forms it (5.5)."""
+    return float(np.cumsum(p * k)[-1]) if k.size else 0.0
