@@ -25,7 +25,7 @@ class Mistake:
     message: str
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.file, self.path, self.message) if part)
+        return ": ".join(readable(part) for part in (self.file, self.path, self.message) if part)
 
 
 class SparseMapError(Exception):
@@ -101,6 +101,23 @@ def class_text(cls: type) -> str:
         return f"class {cls.__name__} (line {inspect.getsourcelines(cls)[1]})"
     except (OSError, TypeError):
         return f"class {cls.__name__}"
+
+
+def shortened(value: object, limit: int = 60) -> str:
+    """The value as Python writes it; of a long one the middle is left out."""
+    try:
+        return _cut(repr(value), limit)
+    except ValueError:  # Python refuses to write whole numbers of thousands of digits
+        return "a number of thousands of digits"
+
+
+def readable(text: str, limit: int = 1000) -> str:
+    """A text that a terminal may show: control characters are spelled, of a long text the middle is left out."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in _cut(text, limit))
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit * 2 // 3]}...{text[-(limit // 3 - 3) :]}"
 
 
 def listed(names: Iterable[str], limit: int = 12) -> str:

@@ -1,23 +1,26 @@
 """Arithmetic in specs, such as `"fibers * ceil(length / block)"`, as functions of arrays.
 
-A text is parsed once, with `ast`, into a small tree of closures. It may hold numbers, the quantities that its kind
-documents, `+ - * / ** %`, comparisons, and the functions below; nothing else exists in it: no attributes, subscripts or
-other calls, so that a spec from a stranger cannot run code. Numbers are floats throughout, so that `9**9**9**9` is
-infinity at once and not an integer that fills the memory. Division by zero gives infinity or NaN, as in arrays.
+A text is parsed once, with `ast`. It may hold numbers, the quantities that its kind documents, `+ - * / ** %`,
+comparisons, and the functions below. Only these parts are copied to the tree that is compiled: no attributes,
+subscripts or other calls, so that a spec from a stranger cannot run code. Numbers are floats throughout, so that
+`9**9**9**9` is infinity at once and not an integer that fills the memory. Division by zero gives infinity or NaN, as
+in arrays.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Mapping
-from types import ModuleType
+from functools import reduce
+from types import CodeType
 from typing import Any
 
 import attrs
 import numpy as np
 
-from ..errors import listed, unknown
+from ..errors import listed, shortened, unknown
 
 FUNCTIONS = {
     "ceil": 1, "floor": 1, "log2": 1, "log": 1, "sqrt": 1, "exp": 1, "abs": 1, "minimum": 2, "maximum": 2, "where": 3
@@ -28,16 +31,6 @@ MAX_LENGTH = 1000
 MAX_NODES = 400
 MAX_DEPTH = 100
 
-_Closure = Callable[[Mapping[str, Any], ModuleType], Any]
-
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-    ast.Mod: operator.mod,
-}
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -67,7 +60,8 @@ class Expression:
     text: str
     names: frozenset[str]
     """The quantities that the expression reads."""
-    _run: _Closure = attrs.field(eq=False, repr=False)
+    _code: CodeType = attrs.field(eq=False, repr=False)
+    _constants: dict[str, Any] = attrs.field(eq=False, repr=False)
 
     @classmethod
     def parse(cls, text: str, names: Iterable[str], params: Mapping[str, float] | None = None) -> Expression:
@@ -77,53 +71,54 @@ class Expression:
         """
         tree = _read(text)
         _check_size(text, tree)
-        reader = _Reader(frozenset(names), {key: float(value) for key, value in (params or {}).items()})
-        with np.errstate(all="ignore"):
-            run = reader.value(tree)
-        return cls(text, frozenset(reader.used), run)
+        checked = _Checked(frozenset(names), dict(params or {}))
+        body = ast.fix_missing_locations(ast.Expression(checked.visit(tree)))
+        return cls(text, frozenset(checked.used), compile(body, "<expression>", "eval"), checked.constants)
 
-    def __call__(self, values: Mapping[str, Any], xp: ModuleType = np) -> Any:
+    def __call__(self, values: Mapping[str, Any]) -> Any:
         """The value for arrays (or numbers) by name, in float64, with the shape of the arrays.
 
-        `xp` is the array module that the functions are taken from. A constant expression is filled up to the shape of
-        the arrays it is given. Raises ValueError if a quantity is missing.
+        A constant expression is filled up to the shape of the arrays it is given. Raises ValueError if a quantity is
+        missing.
         """
         missing = self.names - values.keys()
         if missing:
-            raise ValueError(f"{self.text!r} needs {listed(sorted(missing))}")
-        arrays = {name: _as_float(values[name], xp) for name in self.names}
+            raise ValueError(f"{shortened(self.text)} needs {listed(sorted(missing))}")
+        arrays = {name: _as_float(values[name]) for name in self.names}
         with np.errstate(all="ignore"):
-            result = self._run(arrays, xp)
+            result = eval(self._code, self._constants, arrays)
         if getattr(result, "ndim", 0) == 0:
             shape = np.broadcast_shapes(*(getattr(value, "shape", ()) for value in values.values()))
-            return xp.full(shape, float(result)) if shape else xp.asarray(result, dtype=xp.float64)
+            return np.full(shape, float(result)) if shape else np.asarray(result, dtype=np.float64)
         return result
 
 
-def _as_float(value: Any, xp: ModuleType) -> Any:
+def _as_float(value: Any) -> Any:
     """Floats as they are, whatever else as float64: integers would wrap around or refuse negative exponents."""
     dtype = getattr(value, "dtype", None)
-    return value if dtype is not None and dtype.kind == "f" else xp.asarray(value, dtype=xp.float64)
+    return value if dtype is not None and dtype.kind == "f" else np.asarray(value, dtype=np.float64)
 
 
 def _read(text: str) -> ast.expr:
     """The syntax tree of a text."""
     if not isinstance(text, str):
-        raise ValueError(f"expected an expression as text, found {text!r}")
+        raise ValueError(f"expected an expression as text, found {shortened(text)}")
     if len(text) > MAX_LENGTH:
         raise ValueError(f"an expression may have {MAX_LENGTH} characters, this one has {len(text)}")
     line = " ".join(text.split())
     if not line:
         raise ValueError("the expression is empty")
     if "#" in line:
-        raise ValueError(f"{text!r}: comments are not part of expressions")
+        raise ValueError(f"{shortened(text)}: comments are not part of expressions")
     try:
-        return ast.parse(line, mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a number that runs into a word is no matter for stderr
+            return ast.parse(line, mode="eval").body
     except SyntaxError as error:
         where = f" at character {error.offset}" if error.offset else ""
-        raise ValueError(f"{text!r} is not an expression{where}: {error.msg}") from None
+        raise ValueError(f"{shortened(text)} is not an expression{where}: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{text!r} is not an expression: {error}") from None
+        raise ValueError(f"{shortened(text)} is not an expression: {error}") from None
 
 
 def _check_size(text: str, tree: ast.expr) -> None:
@@ -133,87 +128,86 @@ def _check_size(text: str, tree: ast.expr) -> None:
         count += len(level)
         if count > MAX_NODES:
             raise ValueError(
-                f"an expression may have {MAX_NODES} terms and operators, this one has more: {text[:40]}..."
+                f"an expression may have {MAX_NODES} terms and operators, this one has more: {shortened(text)}"
             )
         level = [child for node in level for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
         if not level:
             return
         if depth == MAX_DEPTH:
-            raise ValueError(f"an expression may be nested {MAX_DEPTH} deep, this one is deeper: {text[:40]}...")
+            raise ValueError(f"an expression may be nested {MAX_DEPTH} deep, this one is deeper: {shortened(text)}")
 
 
-class _Reader:
-    """Turns syntax nodes into closures; collects the names that are read."""
+def _compare(tests: Iterable[Callable[[Any, Any], Any]], *values: Any) -> Any:
+    """1 or 0; `a < b < c` means both."""
+    pairs = zip(tests, values, values[1:], strict=False)
+    return np.where(reduce(np.logical_and, (test(left, right) for test, left, right in pairs)), 1.0, 0.0)
+
+
+_CALLS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name, count in FUNCTIONS.items() if count == 1}
+_CALLS |= {
+    "minimum": lambda *values: reduce(np.minimum, values),
+    "maximum": lambda *values: reduce(np.maximum, values),
+    "where": lambda test, yes, no: np.where(test != 0, yes, no),
+}
+
+
+class _Checked(ast.NodeTransformer):
+    """Copies a tree of known nodes. What a node needs beside quantities goes to `constants`, by names no text can have.
+
+    Constants are NumPy's float64, which does not raise.
+    """
 
     def __init__(self, names: frozenset[str], params: Mapping[str, float]) -> None:
         self.names, self.params, self.used = names, params, set[str]()
+        self.constants: dict[str, Any] = {"__builtins__": {}}
 
-    def value(self, node: ast.expr) -> _Closure:
-        """The closure of a node. A part without names is computed now, in NumPy's float64 (which does not raise)."""
-        before = set(self.used)
-        self.used = set()
-        run = self._node(node)
-        if not self.used:
-            constant = np.float64(run({}, np))
-            run = lambda arrays, xp: constant  # noqa: E731
-        self.used |= before
-        return run
+    def _constant(self, value: Any) -> ast.expr:
+        name = f"<{len(self.constants)}>"
+        self.constants[name] = value
+        return ast.Name(name, ast.Load())
 
-    def _node(self, node: ast.expr) -> _Closure:
-        if isinstance(node, ast.Constant):
-            return self._number(node)
-        if isinstance(node, ast.Name):
-            return self._name(node.id)
-        if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-            apply, left, right = _BINARY[type(node.op)], self.value(node.left), self.value(node.right)
-            return lambda arrays, xp: apply(left(arrays, xp), right(arrays, xp))
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            inner = self.value(node.operand)
-            return inner if isinstance(node.op, ast.UAdd) else lambda arrays, xp: -inner(arrays, xp)
-        if isinstance(node, ast.Compare) and all(type(op) in _COMPARE for op in node.ops):
-            truth = self._comparison(node)
-            return lambda arrays, xp: xp.where(truth(arrays, xp), 1.0, 0.0)
-        if isinstance(node, ast.Call):
-            return self._call(node)
-        kind = type(node.op) if isinstance(node, ast.BinOp) else type(node)
-        hint = _HINTS.get(kind, "expected numbers, quantities, + - * / ** %, comparisons and functions")
-        raise ValueError(f"{ast.unparse(node)!r} is not understood; {hint}")
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        hint = _HINTS.get(type(node), "expected numbers, quantities, + - * / ** %, comparisons and functions")
+        raise ValueError(f"{shortened(ast.unparse(node))} is not understood; {hint}")
 
-    def _number(self, node: ast.Constant) -> _Closure:
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-            raise ValueError(f"{node.value!r} is not a number")
+            raise ValueError(f"{shortened(node.value)} is not a number")
         try:
-            number = np.float64(node.value)
+            return self._constant(np.float64(node.value))
         except OverflowError:
             raise ValueError("a number is too large") from None
-        return lambda arrays, xp: number
 
-    def _name(self, name: str) -> _Closure:
-        if name in self.names:
-            self.used.add(name)
-            return lambda arrays, xp: arrays[name]
-        if name in self.params:
-            number = np.float64(self.params[name])
-            return lambda arrays, xp: number
-        if name in FUNCTIONS:
-            raise ValueError(f"{name!r} is a function; write {name}(...)")
-        raise ValueError(unknown("quantity", name, [*self.names, *self.params]))
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self.names:
+            self.used.add(node.id)
+            return ast.Name(node.id, ast.Load())
+        if node.id in self.params:
+            return self._constant(np.float64(self.params[node.id]))
+        if node.id in FUNCTIONS:
+            raise ValueError(f"{node.id!r} is a function; write {node.id}(...)")
+        raise ValueError(unknown("quantity", node.id, [*self.names, *self.params]))
 
-    def _comparison(self, node: ast.Compare) -> _Closure:
-        """A truth value; `a < b < c` means both."""
-        terms = [self.value(term) for term in (node.left, *node.comparators)]
-        tests = [_COMPARE[type(op)] for op in node.ops]
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if not isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow | ast.Mod):
+            hint = _HINTS.get(type(node.op), "expected + - * / ** %")
+            raise ValueError(f"{shortened(ast.unparse(node))} is not understood; {hint}")
+        return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
 
-        def run(arrays: Mapping[str, Any], xp: ModuleType) -> Any:
-            values = [term(arrays, xp) for term in terms]
-            result = tests[0](values[0], values[1])
-            for test, left, right in zip(tests[1:], values[1:], values[2:], strict=False):
-                result = xp.logical_and(result, test(left, right))
-            return result
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if not isinstance(node.op, ast.USub | ast.UAdd):
+            return self.generic_visit(node)
+        inner = self.visit(node.operand)
+        return ast.UnaryOp(node.op, inner) if isinstance(node.op, ast.USub) else inner
 
-        return run
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if not all(type(op) in _COMPARE for op in node.ops):
+            return self.generic_visit(node)
+        tests = self._constant([_COMPARE[type(op)] for op in node.ops])
+        terms = [self.visit(term) for term in (node.left, *node.comparators)]
+        return ast.Call(self._constant(_compare), [tests, *terms], [])
 
-    def _call(self, node: ast.Call) -> _Closure:
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         name = node.func.id if isinstance(node.func, ast.Name) else None
         if name not in FUNCTIONS:
             raise ValueError(unknown("function", name or ast.unparse(node.func), FUNCTIONS))
@@ -222,22 +216,7 @@ class _Reader:
             raise ValueError(f"{name}(...) takes plain arguments only")
         if len(node.args) != count and not (name in ("minimum", "maximum") and len(node.args) > count):
             raise ValueError(f"{name}(...) takes {count} argument{'s'[: count - 1]}, found {len(node.args)}")
-        args = [self.value(arg) for arg in node.args]
-        if name == "where":
-            test, yes, no = args
-            return lambda arrays, xp: xp.where(test(arrays, xp) != 0, yes(arrays, xp), no(arrays, xp))
-        if count == 1:
-            only = args[0]
-            return lambda arrays, xp: getattr(xp, name)(only(arrays, xp))
-
-        def fold(arrays: Mapping[str, Any], xp: ModuleType) -> Any:
-            apply = getattr(xp, name)
-            result = args[0](arrays, xp)
-            for arg in args[1:]:
-                result = apply(result, arg(arrays, xp))
-            return result
-
-        return fold
+        return ast.Call(self._constant(_CALLS[name]), [self.visit(arg) for arg in node.args], [])
 
 
 def grows(text: str) -> bool:

@@ -24,12 +24,15 @@ from typing import Any, TypeVar
 
 import attrs
 
-from ..errors import Mistake, PluginError, SpecError, class_text, listed, nearest
+from ..errors import Mistake, PluginError, SpecError, class_text, listed, nearest, shortened
 
 T = TypeVar("T")
 
 LARGEST = 2**63
 """Whole numbers stay below it, in either direction."""
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What texts do not hold, since a terminal would obey it; tabs and line ends they may."""
 
 Refer = Callable[[Any, Any], Any]
 """`refer(value, cls)` gives the piece of class `cls` that a value names or describes, or raises ValueError."""
@@ -217,6 +220,8 @@ class Reader:
             raise ValueError("is 2^63 or more, which is too large to be counted")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"expected a number that is finite, found {value}")
+        if isinstance(value, str) and (found := CONTROL.search(value)):
+            raise ValueError(f"holds the control character {found[0]!r}")
         return float(value) if cls is float else value
 
 
@@ -300,6 +305,4 @@ def _found(value: Any) -> str:
         return "a table"
     if isinstance(value, list | tuple):
         return "a list" if len(value) else "an empty list"
-    text = repr(value)
-    text = text if len(text) <= 60 else text[:57] + "..."
-    return f"text {text}" if isinstance(value, str) else text
+    return f"text {shortened(value)}" if isinstance(value, str) else shortened(value)
