@@ -25,7 +25,7 @@ class Mistake:
     message: str
 
     def __str__(self) -> str:
-        return ": ".join(readable(part) for part in (self.file, self.path, self.message) if part)
+        return ": ".join(readable(part, 1000) for part in (self.file, self.path, self.message) if part)
 
 
 class SparseMapError(Exception):
@@ -111,7 +111,7 @@ def shortened(value: object, limit: int = 60) -> str:
         return "a number of thousands of digits"
 
 
-def readable(text: str, limit: int = 1000) -> str:
+def readable(text: str, limit: int = 20_000) -> str:
     """A text that a terminal may show: control characters are spelled, of a long text the middle is left out."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in _cut(text, limit))
 

@@ -5,7 +5,17 @@ import pickle
 import pytest
 
 from sparsemap import errors
-from sparsemap.errors import Mistake, PluginError, SparseMapError, SpecError, listed, nearest, unknown
+from sparsemap.errors import (
+    Mistake,
+    PluginError,
+    SparseMapError,
+    SpecError,
+    listed,
+    nearest,
+    readable,
+    shortened,
+    unknown,
+)
 
 
 def test_a_problem_reads_as_file_path_and_message():
@@ -50,3 +60,11 @@ def test_unknown_suggests_a_name_or_lists_those_that_exist():
 
 def test_a_long_list_of_names_is_cut():
     assert listed(["a", "b", "c", "d"], limit=2) == "a, b and 2 more"
+
+
+def test_long_values_lose_their_middle_and_control_characters_are_spelled():
+    assert shortened("short") == "'short'"
+    assert shortened("x" * 1000) == "'" + "x" * 39 + "..." + "x" * 16 + "'"
+    assert shortened(10**5000) == "a number of thousands of digits"
+    assert readable("\x1b]0;title\x07 é\n") == r"\x1b]0;title\x07 é" + "\n"
+    assert len(str(Mistake("f" * 9999, "p" * 9999, "expected text, found " + "v" * 9999))) < 3100

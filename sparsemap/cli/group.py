@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ..errors import SparseMapError, unknown
+from ..errors import SparseMapError, readable, unknown
+from ..files import told
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -48,8 +50,13 @@ class Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except SparseMapError as error:
-            click.secho(f"{error}", err=True, fg="red")
-            ctx.exit(2)
+            _fail(ctx, str(error))
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read the output has gone: click ends quietly
+                raise
+            if error.errno == errno.ENOSPC and not error.filename:
+                error.filename = "standard output"  # files are named, see `files.replacing`
+            _fail(ctx, told(error))
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
@@ -67,6 +74,12 @@ class Verbs(click.Group):
         else:  # all plugins take several times as long to load as the few that add verbs
             for plugin in _built_in_with_verbs():
                 import_module(plugin).register_commands(self)
+
+
+def _fail(ctx: click.Context, text: str) -> NoReturn:
+    """Ends with an error message and status 2."""
+    click.secho(readable(text), err=True, fg="red")
+    ctx.exit(2)
 
 
 def _others_installed() -> bool:

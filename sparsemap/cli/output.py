@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SearchError
-from ..files import aligned
+from ..errors import SearchError, readable
+from ..files import aligned, told
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -54,7 +54,7 @@ def width() -> int:
 
 def show(text: str) -> None:
     """Prints a report, in colour where a terminal reads it."""
-    text = text.rstrip("\n")
+    text = readable(text.rstrip("\n"), len(text))
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -76,7 +76,7 @@ def show(text: str) -> None:
 
 def say(text: str, colour: str | None = None) -> None:
     """Prints a note to stderr, where it does not mix with results."""
-    click.secho(text, err=True, fg=colour)
+    click.secho(readable(text), err=True, fg=colour)
 
 
 def report(result: Result, problem: Problem, exporter: str, **fields: Any) -> str | None:
@@ -101,7 +101,9 @@ def front_plots(result: Result, problem: Problem, folder: str) -> list[Path]:
         return list(piece.write(result, problem, Path(folder)))
     except SearchError as error:
         say(str(error), "yellow")
-        return []
+    except OSError as error:
+        say(f"{told(error)}; there is no figure of the front", "yellow")
+    return []
 
 
 def table(rows: list[list[str]]) -> str:

@@ -32,6 +32,7 @@ from ..files import shown
 from ..pieces.contracts import Piece
 from ..pieces.data_specs import SpaceSpec
 from ..spec import toml_io
+from ..spec.structuring import join
 from ..spec.unstructuring import unstructure
 from .designs import Design
 from .load import make_problem
@@ -138,6 +139,12 @@ def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:
     for key in ("mapping", "formats", "gate_skip", "padding", "pieces"):
         if not isinstance(table.get(key, {}), Mapping):
             mistakes.append(Mistake(file, key, "expected a table"))
+    pieces = table.get("pieces", {})
+    for kind, named in pieces.items() if isinstance(pieces, Mapping) else ():
+        for name, piece in named.items() if isinstance(named, Mapping) else (("", None),):
+            if not isinstance(piece, Mapping):
+                path = join(f"pieces.{kind}", name) if name else f"pieces.{kind}"
+                mistakes.append(Mistake(file, path, f"expected a table{'' if name else f' of {kind} tables'}"))
     return mistakes
 
 

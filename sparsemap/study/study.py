@@ -21,8 +21,8 @@ from typing import Any
 
 import attrs
 
-from ..errors import SearchError, SparseMapError
-from ..files import csv_text, is_temporary, markdown_table, write_text
+from ..errors import SearchError, SparseMapError, SpecError
+from ..files import csv_text, is_temporary, markdown_table, read_bytes, write_text
 from ..pieces.data_specs import Study
 from ..pieces.registry import Registry, is_path
 from ..problem.load import load_problem
@@ -355,7 +355,7 @@ def placed(value: str, base: Path) -> str:
 def _described(value: str) -> dict[str, str]:
     """A file by its name and what is in it, so that it may be moved but not changed."""
     try:
-        digest = hashlib.sha256(Path(value).read_bytes()).hexdigest()
-    except OSError:
+        digest = hashlib.sha256(read_bytes(value)).hexdigest()
+    except SpecError:
         digest = ""
     return {"file": Path(value).name, "sha256": digest}

@@ -126,6 +126,8 @@ def test_formats_may_be_given_by_role(registry):
         ({"gate_skip": {"GBL": "none", "GLB": "none", "PEB": "none", "MAC": "none"}}, "gate_skip.GBL", "'GLB'"),
         ({"formats": {"P": ["uncompressed"], "Q": ["uncompressed"]}}, "formats", "no formats for tensor 'Z'"),
         ({"workload": "mm33"}, "", "did you mean"),
+        ({"pieces": {"format": 1.5}}, "pieces.format", "expected a table"),
+        ({"pieces": {"format": {"bitmask": True}}}, "pieces.format.bitmask", "expected a table"),
     ],
 )
 def test_mistakes_are_named_with_the_path_that_they_have_in_the_file(registry, tables, path, text):

@@ -26,6 +26,18 @@ def registry():
     return load()
 
 
+TIMELOOP_PROBLEM = """
+problem:
+  shape:
+    dimensions: [M, K]
+    data-spaces:
+    - {name: A, projection: [[[M]], [[K]]]}
+    - {name: B, projection: [[[K]]]}
+    - {name: Z, projection: [[[M]]], read-write: true}
+  instance: {M: 4, K: 8}
+"""
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -164,6 +176,42 @@ def test_the_command_says_which_folder(tmp_path):
         toml_io.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"]})
         done = command(*verb, "--out", unwritable(tmp_path), code=2)
         assert "taken" in done.stderr and "Not a directory" in done.stderr
+
+
+def test_other_verbs_say_which_file_they_cannot_write(tmp_path):
+    problem = "problem.yaml"
+    Path(problem).write_text(TIMELOOP_PROBLEM)
+    done = command("import-problem", problem, "-o", unwritable(tmp_path) / "x.toml", code=2)
+    assert done.stderr == f"{Path('taken', 'out', 'x.toml')}: Not a directory\n"
+    search(load_problem("mm1", "cloud"), 300).write("found")
+    done = command("export", Path("found", "design.toml"), "--to", "toml", "-o", unwritable(tmp_path), code=2)
+    assert done.stderr == f"{Path('taken', 'out')}: Not a directory\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+def test_an_output_that_takes_no_more_is_told_in_one_line():
+    with open("/dev/full", "w") as full:
+        args = [sys.executable, "-m", "sparsemap", "list", "workload"]
+        done = subprocess.run(args, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "standard output: No space left on device\n")
+
+
+def test_a_figure_that_cannot_be_written_leaves_the_results(monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+    monkeypatch.setattr(figure.Figure, "savefig", full)
+    args = ("search", "mm1", "cloud", "--budget", 500, "--objective", "pareto:energy,delay", "--out", "out", "--quiet")
+    done = command(*args)
+    assert done.stderr == f"{Path('out', 'front.png')}: No space left on device; there is no figure of the front\n"
+    assert Path("out", "result.json").exists()
+    assert not Path("out", "front.png").exists()
+
+
+def test_a_study_whose_folder_has_no_possible_name():
+    toml_io.write(
+        "study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"], "out": "x" * 300}
+    )
+    done = command("run", "study.toml", code=2)
+    assert done.stderr.endswith(f"{'x' * 20}: File name too long\n") and done.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write everywhere")

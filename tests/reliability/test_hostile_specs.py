@@ -169,6 +169,32 @@ def test_a_folder_of_plugins_beside_a_spec_is_not_loaded():
     assert not Path("ran").exists()
 
 
+@pytest.mark.parametrize("device", ["/dev/zero", "pipe", "large.toml"])
+def test_devices_pipes_and_huge_files_are_refused_wherever_a_path_is_read(device, folder):
+    if device == "/dev/zero" and not Path(device).exists():
+        pytest.skip("a device that never ends")
+    os.mkfifo("pipe")
+    with open("large.toml", "wb") as file:
+        file.truncate(1 << 40)  # takes no place on the disk
+    why = "expected at most" if device == "large.toml" else "is a device or pipe, expected a file"
+    path = f"./{device}" if "/" not in device else device
+    toml_io.write("design.toml", {"kind": "design", "workload": path, "hardware": "edge", "mapping": {}})
+    toml_io.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": [path], "out": "o"})
+    verbs = (["evaluate", "design.toml"], ["evaluate", path], ["run", "study.toml"], ["run", path], ["check", path])
+    for verb in (*verbs, ["search", path, "edge"]):
+        done = CliRunner().invoke(cli, verb)
+        assert done.exit_code in (1, 2) and why in done.output, (verb, done.output, done.exception)
+
+
+def test_what_a_spec_says_cannot_steer_the_terminal(folder):
+    table = {"kind": "workload", "name": "\x1b]0;title\x07", "extends": "mm1"}
+    Path("odd.toml").write_text(toml_io.dumps(table))
+    os.rename("odd.toml", "odd\x1b[31m.toml")
+    done = CliRunner().invoke(cli, ["search", "odd\x1b[31m.toml", "edge", "--budget", "50"])
+    assert done.exit_code == 2
+    assert "\x1b" not in done.output and "holds the control character" in done.output
+
+
 def test_data_files_are_not_unpickled():
     class Evil:
         def __reduce__(self):
