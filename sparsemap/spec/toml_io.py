@@ -48,8 +48,10 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
 
 def _meant(path: Path, kind: str) -> str | None:
     """The file in the folder whose name is near this one, those of another kind left out."""
-    names = {}
-    for entry in path.parent.glob("*.toml"):
+    names, entries = {}, list[Path]()
+    with suppress(OSError):
+        entries = list(path.parent.glob("*.toml"))
+    for entry in entries:
         with suppress(SpecError):
             said = re.search(rb"""^kind *= *["']([\w-]+)""", read_bytes(entry), re.M)
             if not kind or not said or said[1].decode() == kind:
