@@ -15,6 +15,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from .errors import PluginError
+from .pieces.boundary import crossed, filled, mutated, picked, survivors
 from .pieces.contracts import (
     Array,
     Context,
@@ -24,6 +26,7 @@ from .pieces.contracts import (
     Fiber,
     Filter,
     Format,
+    Genomes,
     Init,
     Mechanism,
     MemoryLevel,
@@ -310,63 +313,46 @@ def check_objective(piece: Objective, count: int = 50, seed: int = 0) -> None:
 # --------------------------------------------------------------------------------------------------------- searching
 
 
-@attrs.frozen
-class _NoCalibration:
-    """What an Init gets as `calibration` when there was none."""
-
-    sensitivity: Array
-    high: Array
-    pool: Scored
-
-
-def check_operator(piece: Piece, problem: Problem, seed: int = 0) -> None:
+def check_operator(piece: Init | Selection | Crossover | Mutation, problem: Problem, seed: int = 0) -> None:
     """An Init, Selection, Crossover or Mutation: shapes, genes within bounds, inputs kept, one seed one result."""
     space, rng = problem.space, np.random.default_rng(seed)
     genomes = space.sample(40, rng)
     scores = np.where(rng.random(40) < 0.3, np.inf, rng.random(40))
     results = []
     for _ in range(2):
-        context = Context(space, np.random.default_rng(seed), 0.5, np.ones(len(space)), np.ones(len(space), bool))
+        context = Context(space, np.random.default_rng(seed), 0.5)
         parents = Scored(genomes.copy(), scores.copy())
-        results.append(_operated(piece, parents, context))
+        try:
+            results.append(_operated(piece, parents, context))
+        except PluginError as error:
+            expect(piece, False, error.mistakes[0].message)
         expect(piece, (parents.genomes == genomes).all(), "changed the genomes it was given")
         expect(piece, (parents.scores == scores).all(), "changed the scores it was given")
     expect(piece, (results[0] == results[1]).all(), "gave two results for one seed")
 
 
-def _operated(piece: Piece, parents: Scored, context: Context) -> Array:
-    space, count, genes = context.space, len(parents), len(context.space)
+def _operated(piece: Piece, parents: Scored, context: Context) -> Genomes:
+    count, genes = len(parents), len(context.space)
     if isinstance(piece, Mutation):
-        return _genomes(piece, piece.mutate(parents.genomes, context), (count, genes), context)
+        return mutated(piece, parents.genomes, context)
     if isinstance(piece, Crossover):
-        pairs = parents.genomes.reshape(count // 2, 2, genes)
-        return _genomes(piece, piece.cross(pairs, context), (count // 2, genes), context)
+        return crossed(piece, parents.genomes.reshape(count // 2, 2, genes), context)
     if isinstance(piece, Selection):
-        pairs = _genomes(piece, piece.pick(parents, 10, context), (10, 2, genes), context)
+        pairs = picked(piece, parents, 10, context)
         known = {row.tobytes() for row in parents.genomes}
         expect(piece, all(row.tobytes() in known for row in pairs.reshape(-1, genes)), "picked what is no parent")
-        next_one = piece.survive(parents, parents, count // 2)
-        expect(piece, 0 < len(next_one) <= count // 2, "size of survive", f"1..{count // 2}", len(next_one))
+        survivors(piece, parents, parents, count // 2)
         return pairs
     if not isinstance(piece, Init):
         raise AssertionError(f"{piece!r} is no Init, Selection, Crossover or Mutation")
-    nothing = Scored(parents.genomes[:0], parents.scores[:0])
-    proposals = piece.fill(space, 20, _NoCalibration(np.zeros(genes), np.zeros(genes, bool), nothing), context.rng)
+    proposals = filled(piece, 20, context)
     try:
         batch = next(proposals)
         while True:
-            batch = _genomes(piece, batch, (len(batch), genes), context)
             batch = proposals.send(Scored(batch, batch.sum(axis=1).astype(np.float64)))
     except StopIteration as stop:
-        expect(piece, isinstance(stop.value, Scored), "fill returned", "a Scored population", type(stop.value).__name__)
-        return _genomes(piece, stop.value.genomes, (len(stop.value), genes), context)
-
-
-def _genomes(piece: Piece, genomes: Any, shape: tuple[int, ...], context: Context) -> Array:
-    genomes = _array(piece, genomes, shape, "genomes", "i")
-    inside = (genomes >= context.space.low) & (genomes <= context.space.high)
-    expect(piece, inside.all(), "genomes out of bounds", "low..high of the space", genomes[~inside][:3])
-    return genomes
+        population: Scored = stop.value
+        return population.genomes
 
 
 def check_searcher(piece: Searcher, problem: Problem, budget: int = 300, seed: int = 0) -> None:

@@ -178,7 +178,7 @@ class Careless(Mutation):
 
 
 def test_broken_operators(small):
-    assert "genomes out of bounds" in fails(testing.check_operator, Outside(), small)
+    assert "mutate gave wrong values: genome 0: gene" in fails(testing.check_operator, Outside(), small)
     assert fails(testing.check_operator, Careless(), small) == "changed the genomes it was given"
 
 

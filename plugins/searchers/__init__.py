@@ -1,22 +1,23 @@
-"""Searchers and their operators, and what they share: moves, designs seen before, neighbourhoods (`moves`).
+"""Searchers, the operators that they are composed of, and what they share (`variation`, `genes`).
 
-`memetic` is the default search, `pareto` the one for several objectives, `evolution` the paper's evolution strategy with
-its operators, `islands` runs populations side by side, `baselines` are searchers to compare with; those that need another
+`memetic` is the default search, `pareto` the one for several objectives, `evolution` the paper's evolution strategy,
+`islands` runs populations side by side, `baselines` are searchers to compare with; those that need another
 package import it when their search starts.
 """
 
 from sparsemap import hookimpl
 
 from .baselines import SEARCHERS as BASELINES
-from .evolution import OPERATORS, Evolution
+from .evolution import Evolution
 from .islands import Islands
 from .memetic import Memetic
-from .pareto import Nsga2, Nsga2Search, ParetoObjective, ParetoPlot
+from .operators import OPERATORS
+from .pareto import Nsga2Search, ParetoObjective, ParetoPlot
 
 
 @hookimpl
 def register_operators() -> list[type]:
-    return [*OPERATORS, Nsga2]
+    return OPERATORS
 
 
 @hookimpl

@@ -25,7 +25,22 @@ from ..errors import DesignError, EvaluationError, Mistake, PluginError, SearchE
 from ..files import shown
 
 if TYPE_CHECKING:  # contracts may use this module
-    from .contracts import Array, Fiber, Format, Piece, Units
+    from ..problem.space import Space
+    from .contracts import (
+        Array,
+        Context,
+        Crossover,
+        Fiber,
+        Format,
+        Genomes,
+        Init,
+        Mutation,
+        Piece,
+        Proposals,
+        Scored,
+        Selection,
+        Units,
+    )
 
 PASSED_ON = (KeyboardInterrupt, SpecError, PluginError, SearchError, DesignError)
 """What is no fault of the piece, or says already whose it is."""
@@ -127,6 +142,58 @@ def units_of(piece: Format, fiber: Fiber) -> Units:
         if column.size and not (column.min() >= 0.0 and column.max() < np.inf):
             raise wrong(piece, "units", f"returned '{field}' that is negative, infinite or not a number")
     return units
+
+
+def mutated(piece: Mutation, genomes: Genomes, context: Context) -> Genomes:
+    """The genomes (n, G) after a mutation."""
+    with guarded(piece, "mutate"):
+        return _within(piece.mutate(genomes, context), genomes.shape, context.space)
+
+
+def crossed(piece: Crossover, pairs: Genomes, context: Context) -> Genomes:
+    """A child (n, G) of each pair (n, 2, G)."""
+    with guarded(piece, "cross"):
+        return _within(piece.cross(pairs, context), (len(pairs), pairs.shape[2]), context.space)
+
+
+def picked(piece: Selection, parents: Scored, count: int, context: Context) -> Genomes:
+    """Mating pairs (count, 2, G)."""
+    with guarded(piece, "pick"):
+        return _within(piece.pick(parents, count, context), (count, 2, len(context.space)), context.space)
+
+
+def survivors(piece: Selection, parents: Scored, children: Scored, size: int) -> Scored:
+    """The next population, at most `size`."""
+    with guarded(piece, "survive"):
+        return _scored(piece.survive(parents, children, size), size)
+
+
+def filled(piece: Init, size: int, context: Context) -> Proposals:
+    """Proposes what an initialisation does, and returns the population that it does."""
+    proposals, scored = piece.fill(size, context), None
+    while True:
+        with guarded(piece, "fill"):
+            try:
+                genomes = proposals.send(scored)  # type: ignore[arg-type]  # None starts it
+                genomes = _within(genomes, (len(genomes), len(context.space)), context.space)
+            except StopIteration as end:
+                return _scored(end.value)
+        scored = yield genomes
+
+
+def _within(genomes: Any, shape: tuple[int, ...], space: Space) -> Genomes:
+    if getattr(genomes, "shape", None) != shape:
+        raise EvaluationError(f"{described(genomes)}, expected genomes of shape {shape}")
+    return space.check(genomes.reshape(-1, shape[-1])).reshape(shape)
+
+
+def _scored(population: Any, size: float = np.inf) -> Scored:
+    from .contracts import Scored
+
+    if not isinstance(population, Scored) or not 0 < len(population) <= size:
+        found = f"{len(population)} designs" if isinstance(population, Scored) else described(population)
+        raise EvaluationError(f"{found}, expected a Scored of 1 to {size} designs")
+    return population
 
 
 def described(value: Any) -> str:

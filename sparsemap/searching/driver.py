@@ -212,6 +212,9 @@ class Search:
         except StopIteration:
             self._proposals = None
             return None
+        except PluginError as error:  # names the operator at fault
+            self._proposals = None
+            raise SearchFailed(error.mistakes) from error
         except SparseMapError:
             self._proposals = None
             raise

@@ -7,36 +7,19 @@ of sensitivities are high.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Scored
+from sparsemap.pieces.contracts import Array, Genomes, Scored
 
-from .genes import unique, valid
+from ..genes import unique, valid
 
 if TYPE_CHECKING:
     from sparsemap.problem.space import Space
     from sparsemap.searching.driver import Budget
-
-
-@attrs.frozen(eq=False)
-class Calibrated:
-    """What calibration found; without a calibration (`sensitivity` zero everywhere) no gene is high."""
-
-    sensitivity: Array
-    """(G,) float64, S(v) of Eq. 3."""
-    high: Array
-    """(G,) bool, V_high of Eq. 4."""
-    pool: Scored
-    """The valid designs seen, distinct: valid combinations of low-sensitivity genes for the initialisation."""
-
-    @staticmethod
-    def nothing(space: Space) -> Calibrated:
-        empty = Scored(np.zeros((0, len(space)), np.int64), np.zeros(0))
-        return Calibrated(np.zeros(len(space)), np.zeros(len(space), bool), empty)
 
 
 @attrs.frozen(kw_only=True)
@@ -59,12 +42,18 @@ class Calibration:
     probes: float = attrs.field(default=0.25, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     """Part of that share that is spent on random designs before the first trial."""
 
-    def measure(self, space: Space, budget: Budget, rng: np.random.Generator) -> Generator[Array, Scored, Calibrated]:
-        """Yields probes and trials, returns what they say. A trial holds all genes and is one batch."""
+    def measure(
+        self, space: Space, budget: Budget, rng: np.random.Generator
+    ) -> Generator[Genomes, Scored, Mapping[str, Any]]:
+        """Yields probes and trials, and returns notes for operators; a trial holds all genes and is one batch.
+
+        Notes: `sensitivity` (G,) float64, S(v) of Eq. 3; `high_sensitivity` (G,) bool, V_high of Eq. 4; `pool`, the
+        distinct valid designs among those tried, `Scored`. None where the budget is too small for a trial.
+        """
         allowance = int(self.share * budget.total)
         trials, values = self._fit(space, allowance)
         if trials == 0:
-            return Calibrated.nothing(space)
+            return {}
         cost = trial_cost(space, values)
         probes = max(allowance - trials * cost, 1)
         found = valid((yield space.sample(probes, rng)))
@@ -78,7 +67,8 @@ class Calibration:
             by_trial.append(trial_sensitivity(tried[-1], genes[: len(tried[-1])], len(space)))
         sensitivity = mean_sensitivity(np.array(by_trial).reshape(len(by_trial), len(space)))
         pool = unique(valid(Scored.join([found, *tried])))
-        return Calibrated(sensitivity, high_genes(sensitivity, self.threshold), pool)
+        high = high_genes(sensitivity, self.threshold)
+        return {"sensitivity": sensitivity, "high_sensitivity": high, "pool": pool}
 
     def _fit(self, space: Space, allowance: int) -> tuple[int, int]:
         """Trials and values per gene that the allowance affords, with some left for probes."""
@@ -136,9 +126,9 @@ def trial_sensitivity(scored: Scored, genes: Array, count: int) -> Array:
 
 def mean_sensitivity(by_trial: Array) -> Array:
     """Eq. 3 over the trials (I, G) that say something about a gene; zero where none does."""
-    told = np.isfinite(by_trial)
-    total = np.where(told, by_trial, 0.0).sum(axis=0)
-    return total / np.maximum(told.sum(axis=0), 1)
+    known = np.isfinite(by_trial)
+    total = np.where(known, by_trial, 0.0).sum(axis=0)
+    return total / np.maximum(known.sum(axis=0), 1)
 
 
 def high_genes(sensitivity: Array, threshold: float = 0.75) -> Array:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap.pieces.boundary import crossed, filled, mutated, picked, survivors
 from sparsemap.pieces.contracts import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
 
-from .annealing import RandomReset
-from .calibration import Calibrated, Calibration
-from .crossover import OnePoint
-from .sampling import UniformInit
-from .selection import Ranking
+from ..operators.crossover import OnePoint
+from ..operators.mutation import RandomReset
+from ..operators.sampling import UniformInit
+from ..operators.selection import Ranking
+from .calibration import Calibration
 
 if TYPE_CHECKING:
     from sparsemap.problem.space import Space
@@ -43,16 +45,16 @@ class Evolution(Searcher):
     calibration: Calibration = attrs.field(factory=Calibration)
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
-        calibrated = Calibrated.nothing(space)
+        notes: Mapping[str, Any] = {}
         if self.calibrate:
-            calibrated = yield from self.calibration.measure(space, budget, rng)
+            notes = yield from self.calibration.measure(space, budget, rng)
         size = min(self.population, max(budget.total // 10, 2))
-        parents = yield from self.init.fill(space, size, calibrated, rng)
+        parents = yield from filled(self.init, size, Context(space, rng, budget.progress, notes))
         while True:
             while not np.isfinite(parents.scores).any():  # nothing valid to select from: keep sampling
                 sampled = yield space.sample(4 * self.offspring, rng)
-                parents = self.selection.survive(parents, sampled, size)
-            context = Context(space, rng, budget.progress, calibrated.sensitivity, calibrated.high)
-            pairs = self.selection.pick(parents, self.offspring, context)
-            children: Scored = yield self.mutation.mutate(self.crossover.cross(pairs, context), context)
-            parents = self.selection.survive(parents, children, size)
+                parents = survivors(self.selection, parents, sampled, size)
+            context = Context(space, rng, budget.progress, notes)
+            pairs = picked(self.selection, parents, self.offspring, context)
+            children: Scored = yield mutated(self.mutation, crossed(self.crossover, pairs, context), context)
+            parents = survivors(self.selection, parents, children, size)

@@ -7,9 +7,8 @@ from typing import Literal
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Scored
-
-NOTHING = Scored(np.zeros((0, 0), dtype=np.int64), np.zeros(0))
+from sparsemap.pieces.boundary import survivors
+from sparsemap.pieces.contracts import Scored, Selection
 
 
 @attrs.define(eq=False)
@@ -18,48 +17,36 @@ class Deme:
 
     size: int
     patience: int
-    """Generations without a better design before the neighbourhood of the best is swept, and again before it has converged."""
-    parents: Scored = NOTHING
-    quiet: int = 0
-    """Generations without a better design."""
+    """Stalled generations before a sweep; twice as many, with a sweep, mean convergence."""
+    selection: Selection
+    parents: Scored
+    stalled: int = 0
+    """Generations in a row without a better design."""
     swept: bool = False
+    """Whether the neighbourhood of the best design has been proposed."""
 
     @property
-    def found(self) -> bool:
+    def valid(self) -> bool:
         """Whether it has a valid design."""
         return len(self.parents) > 0 and bool(np.isfinite(self.parents.scores[0]))
 
     @property
     def converged(self) -> bool:
-        return self.found and self.swept and self.quiet >= 2 * self.patience
+        return self.valid and self.swept and self.stalled >= 2 * self.patience
 
     @property
-    def wants(self) -> Literal["sample", "sweep", "children"]:
+    def proposes(self) -> Literal["sample", "sweep", "children"]:
         """What it should propose next."""
-        if not self.found:
+        if not self.valid:
             return "sample"
-        return "sweep" if self.quiet >= self.patience and not self.swept else "children"
+        return "sweep" if self.stalled >= self.patience and not self.swept else "children"
 
-    def hear(self, scored: Scored) -> None:
+    def receive(self, scored: Scored) -> None:
+        """Takes in the designs that it proposed, or those of other demes."""
+        self.stalled += 1
         if not len(scored):
-            self.quiet += 1
             return
-        before = self.parents.scores[0] if len(self.parents) else np.inf
-        self.parents = survivors([self.parents, scored] if len(self.parents) else [scored], self.size)
-        if self.parents.scores[0] < before:
-            self.quiet, self.swept = 0, False
-        else:
-            self.quiet += 1
-
-
-def survivors(parts: list[Scored], size: int) -> Scored:
-    """The best, with at most two of one score: equal scores are nearly always the same design in other genes."""
-    pool = Scored.join(parts)
-    order = np.argsort(pool.scores, kind="stable")
-    scores = pool.scores[order]
-    starts = np.concatenate([[True], scores[1:] != scores[:-1]])
-    place = np.arange(len(scores)) - np.maximum.accumulate(np.where(starts, np.arange(len(scores)), 0))
-    kept = order[place < 2]
-    if len(kept) < size:
-        kept = np.concatenate([kept, order[place >= 2][: size - len(kept)]])
-    return pool.take(kept[:size])
+        before = self.parents.scores[:1]
+        self.parents = survivors(self.selection, self.parents, scored, self.size)
+        if not len(before) or self.parents.scores[0] < before[0]:
+            self.stalled, self.swept = 0, False

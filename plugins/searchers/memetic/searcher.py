@@ -1,9 +1,9 @@
 """A memetic search: demes that evolve by moves the segments offer, with local search around their best designs.
 
 It keeps the paper's encoding and adds what cheap evaluation allows: a search starts from guesses of the segments, every
-proposal is repaired before it is evaluated, moves are structured (loops swap levels, a tensor changes its formats
-together), the share of each kind of move follows its success, and the single-gene neighbourhood of a deme's best design
-is swept when progress stops.
+proposal is repaired before it is evaluated, the share of each mutation follows its success, and the single-gene
+neighbourhood of a deme's best design is swept when progress stops. Selection, crossover and mutations are operators;
+unless others are named, mutations are the moves of the segments (loops swap levels, a tensor changes its formats).
 
 Designs with nearly the same score often have tilings far apart, with nothing good in between. So a round begins with
 demes that do not mix; one that has converged starts anew. The best of all then become one population, and when that has
@@ -18,9 +18,14 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Proposals, Scored, Searcher
+from sparsemap.pieces.boundary import picked
+from sparsemap.pieces.contracts import Context, Crossover, Genomes, Mutation, Proposals, Scored, Searcher, Selection
 
-from ..moves import Moves, Seen, cross, neighbourhood
+from ..genes import Seen, neighbourhood
+from ..operators.crossover import SegmentCrossover
+from ..operators.mutation import SegmentMoves
+from ..operators.selection import GreedyRanking
+from ..variation import Variation
 from .deme import Deme
 
 if TYPE_CHECKING:
@@ -37,7 +42,7 @@ REMEMBERED = 4
 
 @attrs.frozen(kw_only=True)
 class Memetic(Searcher):
-    """Evolution of demes with repair, structured moves, coordinate descent and restarts."""
+    """Evolution of demes with repair, adaptive mutations, coordinate descent and restarts."""
 
     type_name: ClassVar[str] = "memetic"
     takes_migrants: ClassVar[bool] = True
@@ -52,12 +57,17 @@ class Memetic(Searcher):
     """Share of the rest of the budget that goes to the demes of a round."""
     sample: float = attrs.field(default=0.15, validator=[attrs.validators.gt(0.0), attrs.validators.lt(1.0)])
     """Share of the budget for the first random sample, at most ten populations per deme."""
-    crossover: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    mutations: tuple[Mutation, ...] = attrs.field(
+        factory=lambda: (SegmentMoves(),), validator=attrs.validators.min_len(1)
+    )
+    """Names or tables of mutations; the share of each follows its success."""
+    crossover: Crossover = attrs.field(factory=SegmentCrossover)
+    crossover_rate: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children with two parents."""
-    greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
-    """How strongly good parents are preferred: a parent's rank is drawn as u ** greed."""
+    selection: Selection = attrs.field(factory=GreedyRanking)
+    """What picks the parents, and the survivors."""
     patience: int = attrs.field(default=4, validator=attrs.validators.ge(1))
-    """Generations without a better design before its neighbourhood is swept, and again before a restart."""
+    """Generations without a better design before its neighbourhood is swept; twice as many end a deme."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         if len(space) == 0:
@@ -74,10 +84,10 @@ class Memetic(Searcher):
                         best.append(deme.parents.best(REMEMBERED))
                         (demes[place],) = run.demes(1, deme.size)
                 yield from run.generation(demes)
-            best += [deme.parents for deme in demes if deme.found]
+            best += [deme.parents for deme in demes if deme.valid]
             (one,) = run.demes(1, self.population)
             if best:
-                one.hear(Scored.join(best))
+                one.receive(Scored.join(best))
             while not (one.converged or run.exhausted):
                 yield from run.generation([one])
             best = [one.parents]
@@ -87,9 +97,11 @@ class _Run:
     """What all generations of a search share."""
 
     def __init__(self, searcher: Memetic, space: Space, budget: Budget, rng: np.random.Generator) -> None:
-        self.searcher, self.space, self.total, self.rng = searcher, space, budget.total, rng
-        self.known, self.moves = Seen(), Moves(space)
+        self.searcher, self.space, self.budget, self.rng = searcher, space, budget, rng
+        self.variation = Variation(space, searcher.mutations, searcher.crossover, searcher.crossover_rate)
+        self.seen = Seen()
         self.stale = 0
+        """Batches in a row without a new design."""
 
     @property
     def exhausted(self) -> bool:
@@ -97,50 +109,43 @@ class _Run:
 
     def demes(self, count: int, size: int) -> list[Deme]:
         """New populations without designs."""
-        return [Deme(max(8, min(size, self.total // 20)), self.searcher.patience) for _ in range(count)]
+        size = max(8, min(size, self.budget.total // 20))
+        nothing = Scored(self.space.low[None, :][:0], np.zeros(0))
+        return [Deme(size, self.searcher.patience, self.searcher.selection, nothing) for _ in range(count)]
 
     def generation(self, demes: Sequence[Deme]) -> Proposals:
-        """One batch of what all demes want next, without designs proposed before; they hear what those are worth."""
-        share = max(8, min(self.searcher.offspring // len(demes), self.total // 20))
-        wants = [deme.wants for deme in demes]
-        parts = [self._wanted(deme, share, len(demes)) for deme in demes]
+        """One batch of what all demes propose, without designs proposed before; each deme receives its part."""
+        share = max(8, min(self.searcher.offspring // len(demes), self.budget.total // 20))
+        context = Context(self.space, self.rng, self.budget.progress)
+        actions = [deme.proposes for deme in demes]
+        parts = [self._proposed(deme, share, len(demes), context) for deme in demes]
         owner = np.repeat(np.arange(len(demes)), [len(part) for part in parts])
         used = np.full(len(owner), -1)
         genomes = np.concatenate(parts)
-        children = np.flatnonzero(np.array([want == "children" for want in wants])[owner])
-        genomes[children], used[children] = self.moves.vary(genomes[children], self.rng)
+        children = np.flatnonzero(np.array([action == "children" for action in actions])[owner])
+        genomes[children], used[children] = self.variation.mutate(genomes[children], context)
         genomes = self.space.repair(genomes, self.rng)
-        fresh = self.known.new(genomes)
+        fresh = self.seen.new(genomes)
         self.stale = 0 if fresh.size else self.stale + 1
         scored: Scored = yield genomes[fresh]
         owner, used = owner[fresh][: len(scored)], used[fresh][: len(scored)]
-        for place, (deme, want) in enumerate(zip(demes, wants, strict=True)):
+        for place, (deme, action) in enumerate(zip(demes, actions, strict=True)):
             rows = np.flatnonzero(owner == place)
             mine = scored.take(rows)
-            if want == "children" and rows.size:
+            if action == "children" and rows.size:
                 better = mine.scores < deme.parents.scores[len(deme.parents) // 2]  # survives in the better half
-                self.moves.learn(used[rows], better)
-            deme.hear(mine)
-            if want == "children" and rows.size < share // 8:
-                deme.quiet = 2 * deme.patience  # nearly everything within reach has been seen
+                self.variation.learn(used[rows], better)
+            deme.receive(mine)
+            if action == "children" and rows.size < share // 8:
+                deme.stalled = 2 * deme.patience  # nearly everything within reach has been seen
 
-    def _wanted(self, deme: Deme, share: int, demes: int) -> Array:
-        """What a deme proposes, (n, G), before moves and repair."""
-        if deme.wants == "children":
-            return self._crossed(deme.parents, share)
-        if deme.wants == "sweep":
+    def _proposed(self, deme: Deme, share: int, demes: int, context: Context) -> Genomes:
+        """What a deme proposes, (n, G), before mutation and repair."""
+        if deme.proposes == "children":
+            return self.variation.cross(picked(self.searcher.selection, deme.parents, share, context), context)
+        if deme.proposes == "sweep":
             deme.swept = True
             return neighbourhood(self.space, deme.parents.genomes[0])
-        count = int(min(max(self.searcher.sample * self.total / demes, 4 * deme.size), 10 * deme.size))
+        count = int(min(max(self.searcher.sample * self.budget.total / demes, 4 * deme.size), 10 * deme.size))
         draw = self.space.sample if self.stale else self.space.guess  # guesses need not reach every design
         return draw(count, self.rng)
-
-    def _crossed(self, parents: Scored, count: int) -> Array:
-        """Copies of parents, some of them crossed with another one."""
-        alive = int(np.isfinite(parents.scores).sum())
-        first, second = (alive * self.rng.random((2, count)) ** self.searcher.greed).astype(np.int64)
-        children = parents.genomes[first]
-        mixed = np.flatnonzero(self.rng.random(count) < self.searcher.crossover)
-        if mixed.size:
-            children[mixed] = cross(self.space, children[mixed], parents.genomes[second[mixed]], self.rng)
-        return children

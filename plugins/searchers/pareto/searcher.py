@@ -1,4 +1,4 @@
-"""NSGA-II (Deb et al. 2002) with the moves and repairs that the segments of a space offer.
+"""NSGA-II (Deb et al. 2002) with adaptive mutations and repair.
 
 Beyond the textbook: half of the parents are good in one direction of the trade-off (the score, or a random weighted sum
 of logarithms), which pushes harder than ranks do; the single-gene neighbourhoods of designs on the front are swept when
@@ -12,11 +12,25 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Context, Proposals, Scored, Searcher, Selection
+from sparsemap.pieces.boundary import picked, survivors
+from sparsemap.pieces.contracts import (
+    Array,
+    Context,
+    Crossover,
+    Genomes,
+    Mutation,
+    Proposals,
+    Scored,
+    Searcher,
+    Selection,
+)
 from sparsemap.searching.front import Front, crowding, scaled
 
-from ..moves import Moves, Seen, cross, neighbourhood
-from .selection import Nsga2, values_of
+from ..genes import Seen, neighbourhood
+from ..operators.crossover import SegmentCrossover
+from ..operators.mutation import SegmentMoves
+from ..operators.nsga2 import Nsga2, values_of
+from ..variation import Variation
 
 if TYPE_CHECKING:
     from sparsemap.problem.space import Space
@@ -32,7 +46,7 @@ ALONE = 0.2
 
 @attrs.frozen(kw_only=True)
 class Nsga2Search(Searcher):
-    """Evolution towards a front of trade-offs, with structured moves, repair, sweeps around the front and restarts."""
+    """Evolution towards a front of trade-offs, with adaptive mutations, repair, sweeps around the front and restarts."""
 
     type_name: ClassVar[str] = "nsga2"
     takes_migrants: ClassVar[bool] = True
@@ -43,7 +57,12 @@ class Nsga2Search(Searcher):
     """Designs proposed per generation."""
     sample: float = attrs.field(default=0.1, validator=[attrs.validators.gt(0.0), attrs.validators.lt(1.0)])
     """Share of the budget for the first random sample, at most ten populations."""
-    crossover: float = attrs.field(default=0.3, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    mutations: tuple[Mutation, ...] = attrs.field(
+        factory=lambda: (SegmentMoves(),), validator=attrs.validators.min_len(1)
+    )
+    """Names or tables of mutations; the share of each follows its success."""
+    crossover: Crossover = attrs.field(factory=SegmentCrossover)
+    crossover_rate: float = attrs.field(default=0.3, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children with two parents."""
     directed: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the parents that are picked because they are good in one direction."""
@@ -60,56 +79,54 @@ class Nsga2Search(Searcher):
             return
         size = max(8, min(self.population, budget.total // 20))
         offspring = max(8, min(self.offspring, budget.total // 10))
-        moves, known = Moves(space), Seen()
+        variation, seen = Variation(space, self.mutations, self.crossover, self.crossover_rate), Seen()
         best: Scored | None = None
         while True:
-            parents = yield from self._sampled(space, budget, rng, size, known)
+            parents = yield from self._sampled(space, budget, rng, size, seen)
             if best is not None and rng.random() < 0.5:
-                parents = self.selection.survive(best, parents, size)
+                parents = survivors(self.selection, best, parents, size)
             front = front_of(parents)
-            swept: set[bytes] = set()
-            quiet = 0
-            while quiet < 2 * self.patience:
-                around = unswept(space, front, swept, known) if quiet >= self.patience else None
+            swept = Seen()
+            stalled = 0
+            while stalled < 2 * self.patience:
+                around = unswept(space, front, swept, seen) if stalled >= self.patience else None
                 if around is not None:
                     scored: Scored = yield around
-                    parents = self.selection.survive(parents, scored, size)
+                    parents = survivors(self.selection, parents, scored, size)
                 else:
-                    children, used = self._children(parents, offspring, moves, Context(space, rng, budget.progress))
-                    fresh = known.new(children)
+                    context = Context(space, rng, budget.progress)
+                    children, used = self._children(parents, offspring, variation, context)
+                    fresh = seen.new(children)
                     if fresh.size < offspring // 8:
                         break  # converged: nearly everything within reach has been seen
                     scored = yield children[fresh]
-                    parents = self.selection.survive(parents, scored, size)
-                    moves.learn(used[fresh[: len(scored)]], among(scored, parents.take(slice(size // 2))))
-                quiet = 0 if front.add(scored.genomes, values_of(scored), scored.scores[:, None]) else quiet + 1
-            best = parents if best is None else self.selection.survive(best, parents, size)
+                    parents = survivors(self.selection, parents, scored, size)
+                    better = Seen()
+                    better.new(parents.genomes[: size // 2])
+                    variation.learn(used[fresh[: len(scored)]], better.known(scored.genomes))
+                stalled = 0 if front.add(scored.genomes, values_of(scored), scored.scores[:, None]) else stalled + 1
+            best = parents if best is None else survivors(self.selection, best, parents, size)
 
-    def _sampled(self, space: Space, budget: Budget, rng: np.random.Generator, size: int, known: Seen) -> Proposals:
+    def _sampled(self, space: Space, budget: Budget, rng: np.random.Generator, size: int, seen: Seen) -> Proposals:
         """The first population of a (re)start: the best of a repaired random sample."""
         count = int(min(max(self.sample * budget.total, 4 * size), 10 * size, max(budget.left, 1)))
         found: Scored | None = None
         while found is None or not np.isfinite(found.scores).any():
             genomes = space.repair(space.guess(count, rng), rng)
-            fresh = known.new(genomes)
+            fresh = seen.new(genomes)
             scored: Scored = yield genomes[fresh] if fresh.size else genomes[:1]
-            found = self.selection.survive(scored.take(slice(0)) if found is None else found, scored, size)
+            found = survivors(self.selection, scored.take(slice(0)) if found is None else found, scored, size)
         return found
 
-    def _children(self, parents: Scored, count: int, moves: Moves, context: Context) -> tuple[Array, Array]:
-        """Children (count, G), and the segment of the first move of each (count,)."""
-        space, rng = context.space, context.rng
-        pairs = self.selection.pick(parents, count, context)
+    def _children(self, parents: Scored, count: int, variation: Variation, context: Context) -> tuple[Genomes, Array]:
+        """Children (count, G), and the first mutation of each (count,)."""
+        pairs = picked(self.selection, parents, count, context)
         aimed = round(self.directed * count)
-        pairs[:aimed] = self._directed(parents, aimed, rng)
-        children = pairs[:, 0].copy()
-        mixed = np.flatnonzero(rng.random(count) < self.crossover)
-        if mixed.size:
-            children[mixed] = cross(space, children[mixed], pairs[mixed, 1], rng)
-        children, used = moves.vary(children, rng)
-        return space.repair(children, rng), used
+        pairs[:aimed] = self._directed(parents, aimed, context.rng)
+        children, used = variation.mutate(variation.cross(pairs, context), context)
+        return context.space.repair(children, context.rng), used
 
-    def _directed(self, parents: Scored, count: int, rng: np.random.Generator) -> Array:
+    def _directed(self, parents: Scored, count: int, rng: np.random.Generator) -> Genomes:
         """Mating pairs (count, 2, G), both parents good in the same direction."""
         alive = parents.take(np.isfinite(parents.scores))
         values = scaled(values_of(alive))
@@ -132,7 +149,7 @@ def front_of(scored: Scored) -> Front:
     return front
 
 
-def unswept(space: Space, front: Front, swept: set[bytes], known: Seen) -> Array | None:
+def unswept(space: Space, front: Front, swept: Seen, seen: Seen) -> Genomes | None:
     """New neighbours of the design on the front with the most room around it that is not in `swept`; None: all are.
 
     The ends of the front and the design with the best score come first.
@@ -142,18 +159,9 @@ def unswept(space: Space, front: Front, swept: set[bytes], known: Seen) -> Array
     room = crowding(front.values)
     room[np.argmin(front.numbers[:, 0])] = np.inf
     for row in np.argsort(-room, kind="stable"):
-        genome = front.genomes[row]
-        if genome.tobytes() in swept:
-            continue
-        swept.add(genome.tobytes())
-        around = neighbourhood(space, genome)
-        around = around[known.new(around)]
-        if len(around):
-            return around
+        if swept.new(front.genomes[row : row + 1]).size:
+            around = neighbourhood(space, front.genomes[row])
+            around = around[seen.new(around)]
+            if len(around):
+                return around
     return None
-
-
-def among(scored: Scored, survivors: Scored) -> Array:
-    """(n,) bool, which of these designs are among the survivors."""
-    kept = {genome.tobytes() for genome in survivors.genomes}
-    return np.array([genome.tobytes() in kept for genome in scored.genomes], dtype=bool)

@@ -8,9 +8,9 @@ Axes used throughout: `B` batch of designs, `G` genes, `L` mapping levels, `D` d
 that every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first.
 """
 
-from .base import Array, Piece
+from .base import Array, Genomes, Piece, Rows, Scores
 from .cost import CostModel, Objective
-from .genome import Genes, Segment, neighbours
+from .genome import Genes, Segment, neighbours, shifted
 from .hardware import MemoryLevel, Technology
 from .report import Exporter
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
@@ -28,6 +28,7 @@ __all__ = [
     "Filter",
     "Format",
     "Genes",
+    "Genomes",
     "Init",
     "Loops",
     "Mechanism",
@@ -37,7 +38,9 @@ __all__ = [
     "Occupancy",
     "Piece",
     "Proposals",
+    "Rows",
     "Scored",
+    "Scores",
     "Searcher",
     "Segment",
     "Selection",
@@ -47,4 +50,5 @@ __all__ = [
     "Workload",
     "box",
     "neighbours",
+    "shifted",
 ]

@@ -26,6 +26,11 @@ class Genes:
     """Whether neighbouring values are similar designs."""
 
 
+def shifted(genes: Array, by: Array, low: Array, high: Array) -> Array:
+    """Gene values moved up by `by`, beyond `high` on from `low`; elementwise."""
+    return low + (genes - low + by) % (high - low + 1)
+
+
 def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
     """One random gene of every genome set to another value, (g, B) -> (g, B); genes with one value stay."""
     free = np.flatnonzero(np.asarray(bounds.high) > np.asarray(bounds.low))
@@ -34,9 +39,9 @@ def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
         return changed
     rows = np.arange(genes.shape[1])
     which = free[rng.integers(0, len(free), size=len(rows))]
-    low, span = np.asarray(bounds.low)[which], (np.asarray(bounds.high) - np.asarray(bounds.low) + 1)[which]
-    shift = 1 + (rng.random(len(rows)) * (span - 1)).astype(np.int64)
-    changed[which, rows] = low + (genes[which, rows] - low + shift) % span
+    low, high = np.asarray(bounds.low)[which], np.asarray(bounds.high)[which]
+    by = 1 + (rng.random(len(rows)) * (high - low)).astype(np.int64)
+    changed[which, rows] = shifted(genes[which, rows], by, low, high)
     return changed
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
 
-from .base import Array, Piece
+from .base import Array, Genomes, Piece, Scores
 
 if TYPE_CHECKING:
     from ...problem.space import Space
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Scored:
     """Genomes (n, G) int64 with their scores (n,), lower is better, invalid = infinity."""
 
-    genomes: Array
-    scores: Array
+    genomes: Genomes
+    scores: Scores
     values: Array | None = None
     """(n, M) float64, what each of several objectives says, invalid = infinity; None where there is one."""
 
@@ -44,61 +44,77 @@ class Scored:
         )
 
 
-Proposals = Generator[Array, Scored, Any]
+Proposals = Generator[Genomes, Scored, Any]
 """Yields genomes (n, G), receives them scored. The driver counts every row; it may cut the last batch short."""
 
 
 @attrs.frozen
 class Context:
-    """What operators may know: the gene space, sensitivity (G,) or None, progress g/G of the paper in 0..1, the rng."""
+    """What operators may know."""
 
     space: Space
+    """The genes: `low` and `high` (G,), `names`, `slices` by segment."""
     rng: np.random.Generator
+    """Their only source of random numbers."""
     progress: float = 0.0
-    sensitivity: Array | None = None
-    high: Array | None = None
-    """(G,) bool, the high-sensitivity genes (Eq. 4); None: not calibrated."""
+    """Share of the budget spent, 0..1."""
+    notes: Mapping[str, Any] = attrs.field(factory=dict)
+    """What the searcher found out before, by name, such as the `sensitivity` (G,) of the genes after a calibration.
+    Operators do without notes that a searcher does not make."""
 
 
 @attrs.frozen(kw_only=True)
 class Init(Piece):
+    """The first population of a search. Searchers call operators through `boundary`, which names those that fail."""
+
     kind: ClassVar[str] = "init"
     default_type: ClassVar[str] = "uniform"
 
-    def fill(self, space: Space, size: int, calibration: Any, rng: np.random.Generator) -> Proposals:
-        """A generator that proposes designs and returns the first population as `Scored`."""
+    def fill(self, size: int, context: Context) -> Proposals:
+        """A generator that proposes designs and returns the first population, about `size`, as `Scored`."""
         raise NotImplementedError
 
 
 @attrs.frozen(kw_only=True)
 class Selection(Piece):
+    """Who mates, and who survives."""
+
     kind: ClassVar[str] = "selection"
 
-    def pick(self, parents: Scored, count: int, context: Context) -> Array:
+    def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
         """Mating pairs, shape (count, 2, G)."""
         raise NotImplementedError
 
     def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
-        """The next population."""
+        """The next population, at most `size`, the best first. There may be no parents yet."""
         raise NotImplementedError
 
 
 @attrs.frozen(kw_only=True)
 class Crossover(Piece):
+    """How two parents make a child."""
+
     kind: ClassVar[str] = "crossover"
 
-    def cross(self, pairs: Array, context: Context) -> Array:
-        """(n, 2, G) -> (n, G)."""
+    def cross(self, pairs: Genomes, context: Context) -> Genomes:
+        """(n, 2, G) -> (n, G); the input is not changed."""
         raise NotImplementedError
 
 
 @attrs.frozen(kw_only=True)
 class Mutation(Piece):
+    """How a child differs from what it inherits."""
+
     kind: ClassVar[str] = "mutation"
 
-    def mutate(self, genomes: Array, context: Context) -> Array:
+    def mutate(self, genomes: Genomes, context: Context) -> Genomes:
         """(n, G) -> (n, G), within the bounds of the space; the input is not changed."""
         raise NotImplementedError
+
+    def parts(self, space: Space) -> Sequence[tuple[Mutation, float]]:
+        """The mutations that get shares of their own in a search that adapts shares, and how large these are at first,
+        relative to each other. By default a mutation is one part of weight 1."""
+        return [(self, 1.0)]
 
 
 @attrs.frozen(kw_only=True)

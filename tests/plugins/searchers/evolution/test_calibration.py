@@ -64,20 +64,18 @@ def test_a_trial_varies_one_gene_at_a_time_over_distinct_values():
 
 def test_the_most_sensitive_gene_of_the_toy_problem_is_found():
     problem = toy_problem()
-    calibrated, _ = run(
-        Calibration().measure(problem.space, Budget(20_000), np.random.default_rng(1)), toy_scores(problem)
-    )
-    assert calibrated.sensitivity.argmax() == 0
-    assert calibrated.high.tolist() == [True] + [False] * 7
-    assert calibrated.sensitivity[7] == 0.0
+    notes, _ = run(Calibration().measure(problem.space, Budget(20_000), np.random.default_rng(1)), toy_scores(problem))
+    assert notes["sensitivity"].argmax() == 0
+    assert notes["high_sensitivity"].tolist() == [True] + [False] * 7
+    assert notes["sensitivity"][7] == 0.0
 
 
 def test_the_pool_holds_distinct_valid_designs():
     problem = toy_problem(limit=5.0)
-    calibrated, batches = run(
+    notes, batches = run(
         Calibration().measure(problem.space, Budget(5000), np.random.default_rng(1)), toy_scores(problem)
     )
-    pool = calibrated.pool
+    pool = notes["pool"]
     assert len(pool) > 100
     assert np.isfinite(pool.scores).all()
     assert len(np.unique(pool.genomes, axis=0)) == len(pool)
@@ -96,9 +94,9 @@ def test_calibration_stays_within_its_share_of_the_budget(total, share):
 def test_a_budget_too_small_for_a_trial_calibrates_nothing():
     problem = toy_problem()
     generator = Calibration().measure(problem.space, Budget(50), np.random.default_rng(0))
-    calibrated, batches = run(generator, toy_scores(problem))
+    notes, batches = run(generator, toy_scores(problem))
     assert batches == []
-    assert not calibrated.high.any()
+    assert not notes
 
 
 def test_probes_go_on_until_one_is_valid_and_only_then_are_genes_varied():
@@ -109,7 +107,7 @@ def test_probes_go_on_until_one_is_valid_and_only_then_are_genes_varied():
         left[0] -= 1
         return np.full(len(genomes), INF) if left[0] > 0 else toy_scores(problem)(genomes)
 
-    calibrated, batches = run(Calibration().measure(problem.space, Budget(3000), np.random.default_rng(0)), score)
-    assert calibrated.sensitivity[:2].min() > calibrated.sensitivity[2:].max()
+    notes, batches = run(Calibration().measure(problem.space, Budget(3000), np.random.default_rng(0)), score)
+    assert notes["sensitivity"][:2].min() > notes["sensitivity"][2:].max()
     assert all(len(np.unique(batch[:, 0])) == 6 for batch in batches[:7])
-    assert len(calibrated.pool) > 0
+    assert len(notes["pool"]) > 0

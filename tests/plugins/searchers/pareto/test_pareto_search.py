@@ -185,9 +185,13 @@ def test_with_scores_alone_the_best_survive():
 
 def test_better_designs_are_picked_more_often():
     values = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [np.inf, np.inf]])
-    scored = Scored(np.arange(4)[:, None], values.prod(axis=1), values)
-    context = Context(problem().space, np.random.default_rng(0))
-    counts = np.bincount(registry().get("selection", "nsga2").pick(scored, 4000, context).ravel(), minlength=4)
+    genomes = np.ones((4, 8), np.int64)
+    genomes[:, 0] += np.arange(4)
+    scored = Scored(genomes, values.prod(axis=1), values)
+    mates = (
+        registry().get("selection", "nsga2").pick(scored, 4000, Context(toy_problem().space, np.random.default_rng(0)))
+    )
+    counts = np.bincount(mates[:, :, 0].ravel() - 1, minlength=4)
     assert counts / 8000 == pytest.approx([7 / 16, 5 / 16, 3 / 16, 1 / 16], abs=0.02)
 
 

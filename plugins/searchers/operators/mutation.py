@@ -1,16 +1,20 @@
-"""Annealing mutation (Section IV-E, Eq. 6-7), and plain random resetting."""
+"""Mutations: the moves that segments offer, plain random resetting, and annealing (Section IV-E, Eq. 6-7)."""
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Context, Mutation
+from sparsemap.pieces.contracts import Array, Context, Genomes, Mutation
 
-from .genes import new_values, pick_some, steps
+from ..genes import another, high_sensitivity, pick_some, steps
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
 
 _share = [attrs.validators.ge(0), attrs.validators.le(1)]
 
@@ -18,6 +22,43 @@ _share = [attrs.validators.ge(0), attrs.validators.le(1)]
 def high_probability(progress: float, start: float = 0.8) -> float:
     """P_h of Eq. 6: 0.8 * exp(-phi) * (1 - phi) with phi = g/G. P_l is 1 - P_h (Eq. 7)."""
     return start * math.exp(-progress) * (1.0 - progress)
+
+
+@attrs.frozen(kw_only=True)
+class SegmentMoves(Mutation):
+    """The moves that the segments of a space offer: two factors or whole loops swap levels, a tensor changes its formats.
+
+    Every segment is a part with a share of its own; alone, each genome is varied in a random segment.
+    """
+
+    type_name: ClassVar[str] = "segment-moves"
+
+    def parts(self, space: Space) -> Sequence[tuple[Mutation, float]]:
+        """A segment with more genes has a larger share at first; those whose genes have one value only have none."""
+        return [
+            (SegmentMove(name=f"{self.type_name}:{name}", segment=name), math.sqrt(part.stop - part.start))
+            for name, part in space.slices.items()
+            if (space.high[part] > space.low[part]).any()
+        ]
+
+    def mutate(self, genomes: Genomes, context: Context) -> Genomes:
+        changed, parts = genomes.copy(), self.parts(context.space)
+        which = context.rng.integers(0, max(len(parts), 1), size=len(genomes))
+        for index, (part, _) in enumerate(parts):
+            changed[which == index] = part.mutate(changed[which == index], context)
+        return changed
+
+
+@attrs.frozen(kw_only=True)
+class SegmentMove(Mutation):
+    """The moves of one segment."""
+
+    type_name: ClassVar[str] = "segment-move"
+
+    segment: str
+
+    def mutate(self, genomes: Genomes, context: Context) -> Genomes:
+        return context.space.vary(genomes, self.segment, context.rng)
 
 
 @attrs.frozen(kw_only=True)
@@ -39,9 +80,9 @@ class AnnealingMutation(Mutation):
     start: float = attrs.field(default=0.8, validator=_share)
     """P_h at the beginning, 0.8 in Eq. 6."""
 
-    def mutate(self, genomes: Array, context: Context) -> Array:
+    def mutate(self, genomes: Genomes, context: Context) -> Genomes:
         rng, count = context.rng, len(genomes)
-        high = context.high if context.high is not None else np.zeros(genomes.shape[1], bool)
+        high = high_sensitivity(context)
         chosen = rng.random((count, 1)) < high_probability(context.progress, self.start)
         if not high.any() or high.all():  # only one segment: nothing to choose
             chosen = np.full((count, 1), bool(high.any()))
@@ -57,11 +98,11 @@ class RandomReset(Mutation):
     rate: float = attrs.field(default=0.8, validator=_share)
     genes: float = attrs.field(default=2.0, validator=attrs.validators.ge(1))
 
-    def mutate(self, genomes: Array, context: Context) -> Array:
+    def mutate(self, genomes: Genomes, context: Context) -> Genomes:
         return _mutated(genomes, np.ones(genomes.shape, bool), self.rate, self.genes, 0.0, context)
 
 
-def _mutated(genomes: Array, segment: Array, rate: float, genes: float, step: float, context: Context) -> Array:
+def _mutated(genomes: Genomes, segment: Array, rate: float, genes: float, step: float, context: Context) -> Genomes:
     """Genomes with about `genes` genes of each row's `segment` (n, G) bool changed, in a share `rate` of the rows."""
     space, rng = context.space, context.rng
     segment = segment & (space.high > space.low)
@@ -69,7 +110,8 @@ def _mutated(genomes: Array, segment: Array, rate: float, genes: float, step: fl
     picked = pick_some(segment, (genes - 1.0) / np.maximum(sizes - 1, 1), rng)
     picked &= rng.random((len(genomes), 1)) < rate
     near = picked & ordered(context) & (rng.random(genomes.shape) < step)
-    return steps(new_values(genomes, picked & ~near, space, rng), near, space, rng)
+    changed = np.where(picked & ~near, another(genomes, space.low, space.high, rng), genomes)
+    return steps(changed, near, space, rng)
 
 
 def ordered(context: Context) -> Array:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Context, Scored, Selection
+from sparsemap.pieces.contracts import Array, Context, Genomes, Rows, Scored, Selection
 from sparsemap.searching.front import crowding, ranks
 
 
@@ -23,7 +23,7 @@ class Nsga2(Selection):
     tournament: int = attrs.field(default=2, validator=attrs.validators.ge(1))
     """How many designs compete to be a parent."""
 
-    def pick(self, parents: Scored, count: int, context: Context) -> Array:
+    def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
         place = np.empty(len(parents), dtype=np.int64)
         place[best_first(values_of(parents))] = np.arange(len(parents))
         drawn = context.rng.integers(0, len(parents), size=(count, 2, self.tournament))
@@ -47,7 +47,7 @@ def values_of(scored: Scored) -> Array:
     return scored.scores[:, None] if scored.values is None else scored.values
 
 
-def best_first(values: Array, enough: int | None = None) -> Array:
+def best_first(values: Array, enough: int | None = None) -> Rows:
     """Rows of `values` (n, M) in order: by rank, then the least crowded first; exact for the first `enough` only."""
     rank = ranks(values, enough)
     distance = np.zeros(len(values))

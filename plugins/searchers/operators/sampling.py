@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Init, Proposals
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
+from sparsemap.pieces.contracts import Context, Init, Proposals
 
 
 @attrs.frozen(kw_only=True)
@@ -19,8 +16,8 @@ class UniformInit(Init):
 
     type_name: ClassVar[str] = "uniform"
 
-    def fill(self, space: Space, size: int, calibration: Any, rng: np.random.Generator) -> Proposals:
-        return (yield space.sample(size, rng))
+    def fill(self, size: int, context: Context) -> Proposals:
+        return (yield context.space.sample(size, context.rng))
 
 
 @attrs.frozen(kw_only=True)
@@ -29,7 +26,8 @@ class LatinHypercube(Init):
 
     type_name: ClassVar[str] = "latin-hypercube"
 
-    def fill(self, space: Space, size: int, calibration: Any, rng: np.random.Generator) -> Proposals:
+    def fill(self, size: int, context: Context) -> Proposals:
+        space, rng = context.space, context.rng
         strata = rng.permuted(np.repeat(np.arange(size)[:, None], len(space), axis=1), axis=0)
         places = (strata + rng.random(strata.shape)) / max(size, 1)
         genomes = space.low + np.floor(places * (space.high - space.low + 1)).astype(np.int64)

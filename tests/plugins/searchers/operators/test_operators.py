@@ -4,13 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.evolution.annealing import AnnealingMutation, RandomReset, high_probability
-from sparsemap_plugins.searchers.evolution.calibration import Calibrated
-from sparsemap_plugins.searchers.evolution.crossover import OnePoint, SensitivityAware, UniformCrossover
-from sparsemap_plugins.searchers.evolution.genes import part_starts, unique
-from sparsemap_plugins.searchers.evolution.hypercube import Hypercube, cubes
-from sparsemap_plugins.searchers.evolution.sampling import LatinHypercube, UniformInit
-from sparsemap_plugins.searchers.evolution.selection import Ranking
+from sparsemap_plugins.searchers.genes import part_starts, unique
+from sparsemap_plugins.searchers.operators.crossover import OnePoint, SensitivityAware, UniformCrossover
+from sparsemap_plugins.searchers.operators.hypercube import Hypercube, cubes
+from sparsemap_plugins.searchers.operators.mutation import AnnealingMutation, RandomReset, high_probability
+from sparsemap_plugins.searchers.operators.sampling import LatinHypercube, UniformInit
+from sparsemap_plugins.searchers.operators.selection import Ranking
 from toy_problem import HIGH, run, toy_problem, toy_scores
 
 from sparsemap import Context, Scored
@@ -21,8 +20,8 @@ MANY = 20_000
 
 
 def context(progress=0.0, high=None, seed=0):
-    mask = None if high is None else np.isin(np.arange(8), high)
-    return Context(SPACE, np.random.default_rng(seed), progress, None, mask)
+    notes = {} if high is None else {"high_sensitivity": np.isin(np.arange(8), high)}
+    return Context(SPACE, np.random.default_rng(seed), progress, notes)
 
 
 def genomes(count, seed=1):
@@ -93,8 +92,9 @@ def test_with_a_single_segment_annealing_still_mutates(high):
 
 
 def pairs(count):
-    """Parents 0 all ones and parents 1 all twos, so that a child shows where each gene came from."""
-    return np.stack([np.ones((count, 8), np.int64), np.full((count, 8), 2, np.int64)], axis=1)
+    """Parents 0 all ones, parents 1 all twos (but for the last gene, always 1): a child shows where a gene came from."""
+    mates = np.tile(np.array([[[1] * 8, [2] * 7 + [1]]]), (count, 1, 1))
+    return mates.astype(np.int64)
 
 
 @pytest.mark.parametrize("crossover", [OnePoint(), SensitivityAware(), SensitivityAware(points=3), UniformCrossover()])
@@ -127,7 +127,7 @@ def test_without_a_cut_point_children_are_their_first_parents():
 
 
 def test_one_point_cuts_everywhere():
-    children = OnePoint().cross(pairs(2000), context())
+    children = OnePoint().cross(pairs(2000), context())[:, :7]
     assert len(np.unique(children, axis=0)) == 7
     assert (np.diff(children, axis=1) >= 0).all()
 
@@ -136,28 +136,33 @@ def test_one_point_cuts_everywhere():
 
 
 def scored(scores):
-    scores = np.array(scores, dtype=float)
-    return Scored(np.arange(len(scores) * 8).reshape(-1, 8), scores)
+    """Designs whose first two genes say their number."""
+    genomes = np.ones((len(scores), 8), np.int64)
+    genomes[:, 1], genomes[:, 0] = 1 + np.array(np.divmod(np.arange(len(scores)), 6))
+    return Scored(genomes, np.array(scores, dtype=float))
+
+
+def numbers(mates):
+    return mates[..., 0] - 1 + 6 * (mates[..., 1] - 1)
 
 
 def test_only_the_best_share_mates_and_never_with_itself():
     population = scored([5, 1, 4, 2, 3, 6, 7, 8])
     mates = Ranking(share=0.5).pick(population, 2000, context())
     assert mates.shape == (2000, 2, 8)
-    chosen = np.unique(mates[:, :, 0] // 8)
-    assert chosen.tolist() == [1, 2, 3, 4]
-    assert (mates[:, 0, 0] != mates[:, 1, 0]).all()
+    assert np.unique(numbers(mates)).tolist() == [1, 2, 3, 4]
+    assert (numbers(mates)[:, 0] != numbers(mates)[:, 1]).all()
 
 
 def test_invalid_designs_mate_only_if_there_is_no_valid_one():
     mates = Ranking(share=1.0).pick(scored([np.inf, 3.0, np.inf, np.inf]), 50, context())
-    assert (mates[:, :, 0] // 8 == 1).all()
+    assert (numbers(mates) == 1).all()
     assert Ranking().pick(scored([np.inf] * 4), 50, context()).shape == (50, 2, 8)
 
 
 def test_pressure_prefers_the_best():
     mates = Ranking(share=1.0, pressure=3.0).pick(scored(range(10)), MANY, context())
-    counts = np.bincount(mates[:, 0, 0] // 8, minlength=10)
+    counts = np.bincount(numbers(mates)[:, 0], minlength=10)
     assert (np.diff(counts[:9]) < 0).all()
 
 
@@ -182,22 +187,21 @@ def calibrated(high, pool, problem=None):
     problem = problem or toy_problem()
     scores = problem.evaluator.score(problem.evaluator.evaluate(pool))
     keep = np.isfinite(scores)
-    mask = np.isin(np.arange(8), high)
-    return Calibrated(mask.astype(float), mask, Scored(pool[keep], scores[keep]))
+    notes = {"high_sensitivity": np.isin(np.arange(8), high), "pool": Scored(pool[keep], scores[keep])}
+    return Context(problem.space, np.random.default_rng(0), notes=notes)
 
 
 @pytest.mark.parametrize("init", [UniformInit(), LatinHypercube(), Hypercube()])
 @pytest.mark.parametrize("size", [2, 17, 100])
-def test_an_initial_population_has_its_size_and_is_within_bounds(init, size):
-    problem = toy_problem()
-    generator = init.fill(problem.space, size, calibrated([0], genomes(400)), np.random.default_rng(0))
-    population, batches = run(generator, toy_scores(problem))
+@pytest.mark.parametrize("made", [context, lambda: calibrated([0], genomes(400))], ids=["plain", "calibrated"])
+def test_an_initial_population_has_its_size_and_is_within_bounds(init, size, made):
+    population, batches = run(init.fill(size, made()), toy_scores(toy_problem()))
     assert len(population) == len(population.scores) == size
     assert all(within_bounds(batch) for batch in batches)
 
 
 def test_a_latin_hypercube_hits_every_stratum_of_every_gene_once():
-    population, _ = run(LatinHypercube().fill(SPACE, 30, None, np.random.default_rng(0)), toy_scores(toy_problem()))
+    population, _ = run(LatinHypercube().fill(30, context()), toy_scores(toy_problem()))
     for gene, high in enumerate(HIGH):
         counts = np.bincount(population.genomes[:, gene], minlength=high + 1)[1:]
         assert counts.min() >= 30 // high - 1
@@ -237,8 +241,7 @@ def test_hypercubes_of_genes_with_huge_ranges_do_not_overflow():
 def test_hypercube_designs_are_valid_and_differ_in_the_sensitive_genes():
     problem = toy_problem(limit=4.0)
     state = calibrated([0, 1], genomes(400), problem)
-    generator = Hypercube(cubes=36).fill(problem.space, 36, state, np.random.default_rng(0))
-    population, batches = run(generator, toy_scores(problem))
+    population, batches = run(Hypercube(cubes=36).fill(36, state), toy_scores(problem))
     assert len(batches) == 20
     valid = population.genomes[np.isfinite(population.scores)]
     assert len({tuple(genome[:2]) for genome in valid}) == 6  # all pairs with a sum of at most 4
@@ -247,8 +250,7 @@ def test_hypercube_designs_are_valid_and_differ_in_the_sensitive_genes():
 
 def test_low_sensitivity_genes_come_from_the_pool():
     state = calibrated([0], np.full((1, 8), 1, np.int64))
-    generator = Hypercube().fill(SPACE, 20, state, np.random.default_rng(0))
-    _, batches = run(generator, toy_scores(toy_problem()))
+    _, batches = run(Hypercube().fill(20, state), toy_scores(toy_problem()))
     assert all((batch[:, 1:] == 1).all() for batch in batches)
 
 

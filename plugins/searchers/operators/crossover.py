@@ -1,4 +1,4 @@
-"""Sensitivity-aware crossover (Section IV-E), and the plain one-point and uniform crossovers."""
+"""Crossovers: by segment or gene, at one point, uniform, and sensitivity-aware (Section IV-E)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,25 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Context, Crossover
+from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes
 
-from .genes import part_starts
+from ..genes import high_sensitivity, part_starts
+
+
+@attrs.frozen(kw_only=True)
+class SegmentCrossover(Crossover):
+    """Half of the children take whole segments from either parent, the others single genes."""
+
+    type_name: ClassVar[str] = "segment-crossover"
+
+    def cross(self, pairs: Genomes, context: Context) -> Genomes:
+        rng, count, genes = context.rng, len(pairs), pairs.shape[2]
+        by_segment = np.zeros((count, genes), dtype=bool)
+        for part in context.space.slices.values():
+            by_segment[:, part] = (rng.random(count) < 0.5)[:, None]
+        by_gene = rng.random((count, genes)) < 0.5
+        whole = (rng.random(count) < 0.5)[:, None]
+        return np.where(np.where(whole, by_segment, by_gene), pairs[:, 0], pairs[:, 1])
 
 
 @attrs.frozen(kw_only=True)
@@ -27,13 +43,13 @@ class SensitivityAware(Crossover):
     parts: bool = True
     """Whether the borders of natural parts count; without them, and without high-sensitivity genes, nothing is cut."""
 
-    def cross(self, pairs: Array, context: Context) -> Array:
+    def cross(self, pairs: Genomes, context: Context) -> Genomes:
         return _crossed(pairs, self.cut_points(context), self.points, context.rng)
 
     def cut_points(self, context: Context) -> Array:
         """Ascending gene indices c; a cut there puts gene c and later ones on the other side."""
         genes = len(context.space)
-        high = context.high if context.high is not None else np.zeros(genes, bool)
+        high = high_sensitivity(context)
         cuts = np.zeros(genes, bool)
         if genes:
             cuts[1:] = high[1:] != high[:-1]
@@ -48,7 +64,7 @@ class OnePoint(Crossover):
 
     type_name: ClassVar[str] = "one-point"
 
-    def cross(self, pairs: Array, context: Context) -> Array:
+    def cross(self, pairs: Genomes, context: Context) -> Genomes:
         return _crossed(pairs, np.arange(1, pairs.shape[2]), 1, context.rng)
 
 
@@ -61,12 +77,12 @@ class UniformCrossover(Crossover):
     share: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     """Probability that a gene comes from the second parent."""
 
-    def cross(self, pairs: Array, context: Context) -> Array:
+    def cross(self, pairs: Genomes, context: Context) -> Genomes:
         second = context.rng.random((len(pairs), pairs.shape[2])) < self.share
         return np.where(second, pairs[:, 1], pairs[:, 0])
 
 
-def _crossed(pairs: Array, cuts: Array, points: int, rng: np.random.Generator) -> Array:
+def _crossed(pairs: Genomes, cuts: Array, points: int, rng: np.random.Generator) -> Genomes:
     """Children that change parents at up to `points` random cuts; (n, 2, G) -> (n, G)."""
     if not len(cuts):
         return pairs[:, 0].copy()

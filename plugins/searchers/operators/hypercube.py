@@ -6,14 +6,14 @@ design. Low-sensitivity genes come from valid designs that calibration saw.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Init, Proposals, Scored
+from sparsemap.pieces.contracts import Array, Context, Genomes, Init, Proposals, Scored
 
-from .genes import unique, valid
+from ..genes import high_sensitivity, unique, valid
 
 if TYPE_CHECKING:
     from sparsemap.problem.space import Space
@@ -35,22 +35,27 @@ class Hypercube(Init):
     fresh: float = attrs.field(default=0.0, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     """Share of the tries whose low-sensitivity genes are random rather than those of a valid design."""
 
-    def fill(self, space: Space, size: int, calibration: Any, rng: np.random.Generator) -> Proposals:
+    def fill(self, size: int, context: Context) -> Proposals:
+        space, rng = context.space, context.rng
+        axes = high_sensitivity(context)
+        pool: Scored = context.notes.get("pool", Scored(np.zeros((0, len(space)), np.int64), np.zeros(0)))
         growth = max(space.log10_size / PAPER_LOG10_SIZE, 1.0)
         count = min(round(self.cubes * growth), max(round(size * growth), 1))
-        low, high = cubes(space, calibration.high, count, rng)
-        pool: Scored = calibration.pool
+        low, high = cubes(space, axes, count, rng)
         found: list[Scored] = []
         failed: list[Scored] = []
-        open_cubes = np.arange(len(low))
         for _ in range(round(self.tries * growth)):
-            genomes = self._tries(low[open_cubes], high[open_cubes], calibration.high, pool, space, rng)
+            genomes = rng.integers(low, high, endpoint=True)
+            if len(pool) and axes.any():
+                rows = pool.genomes[rng.integers(len(pool), size=len(low))]
+                kept = rng.random((len(low), 1)) >= self.fresh
+                genomes = np.where(axes | ~kept, genomes, rows)
             scored = yield genomes
             good = np.isfinite(scored.scores)
             found.append(scored.take(good))
             failed = [scored.take(~good)]
-            open_cubes = open_cubes[: len(scored)][~good]
-            if not len(open_cubes):
+            low, high = low[: len(scored)][~good], high[: len(scored)][~good]
+            if not len(low):
                 break
         population = unique(Scored.join([*found, *failed]))
         missing = size - int(np.isfinite(population.scores).sum())
@@ -59,19 +64,8 @@ class Hypercube(Init):
             population = unique(Scored.join([valid(population), extra, population]))
         return population.take(np.argsort(~np.isfinite(population.scores), kind="stable")[: max(size, count)])
 
-    def _tries(
-        self, low: Array, high: Array, axes: Array, pool: Scored, space: Space, rng: np.random.Generator
-    ) -> Array:
-        """One design in each hypercube [low, high] (n, G)."""
-        genomes = rng.integers(low, high, endpoint=True)
-        if len(pool) and axes.any():
-            rows = pool.genomes[rng.integers(len(pool), size=len(low))]
-            kept = rng.random((len(low), 1)) >= self.fresh
-            genomes = np.where(axes | ~kept, genomes, rows)
-        return genomes
 
-
-def cubes(space: Space, axes: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def cubes(space: Space, axes: Array, count: int, rng: np.random.Generator) -> tuple[Genomes, Genomes]:
     """`count` hypercubes as inclusive bounds (count, G) twice. Genes outside `axes` (G,) bool keep their full range.
 
     Axes are cut in equal parts, the longest parts first, until there are `count` hypercubes or every part is one value.

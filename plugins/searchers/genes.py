@@ -1,0 +1,98 @@
+"""What searchers and operators share about genes. Shapes: n genomes of G genes, int64."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemap.pieces.contracts import Array, Context, Genomes, Rows, Scored, shifted
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
+
+
+class Seen:
+    """The genomes proposed so far, by hash, so that no evaluation is spent twice; forgets all beyond `limit`."""
+
+    def __init__(self, limit: float = 1_000_000) -> None:
+        self.limit = limit
+        self.hashes: set[int] = set()
+
+    def new(self, genomes: Genomes) -> Rows:
+        """Rows of genomes not seen before, ascending, the first of equal ones; all have been seen then."""
+        if len(self.hashes) > self.limit:
+            self.hashes.clear()
+        rows = []
+        for row, key in enumerate(map(hash, map(bytes, np.ascontiguousarray(genomes)))):
+            if key not in self.hashes:
+                self.hashes.add(key)
+                rows.append(row)
+        return np.array(rows, dtype=np.int64)
+
+    def known(self, genomes: Genomes) -> Array:
+        """(n,) bool, which genomes have been seen."""
+        return np.array([hash(genome.tobytes()) in self.hashes for genome in np.ascontiguousarray(genomes)], dtype=bool)
+
+
+def neighbourhood(space: Space, genome: Array) -> Genomes:
+    """All genomes that differ from `genome` (G,) in one gene; of a gene with many values only 64."""
+    rows = []
+    for gene, (low, high) in enumerate(zip(space.low, space.high, strict=True)):
+        values = np.arange(low, high + 1) if high - low < 64 else np.unique(np.linspace(low, high, 64).astype(np.int64))
+        values = values[values != genome[gene]]
+        rows.append(np.repeat(genome[None, :], len(values), axis=0))
+        rows[-1][:, gene] = values
+    return np.concatenate(rows) if rows else genome[None, :][:0]
+
+
+def another(values: Array, low: Array, high: Array, rng: np.random.Generator) -> Array:
+    """Other values of genes, uniform within their bounds low..high; genes with a single value keep it."""
+    return shifted(values, rng.integers(1, np.maximum(high - low + 1, 2), size=values.shape), low, high)
+
+
+def high_sensitivity(context: Context) -> Array:
+    """(G,) bool, the genes of high sensitivity, as far as the searcher has calibrated them."""
+    found: Array = context.notes.get("high_sensitivity", np.zeros(len(context.space), dtype=bool))
+    return found
+
+
+def steps(genomes: Genomes, which: Array, space: Space, rng: np.random.Generator) -> Genomes:
+    """Genomes with the genes marked in `which` moved to a neighbouring value, turned back at the bounds."""
+    up = np.where(rng.random(genomes.shape) < 0.5, 1, -1)
+    up = np.where(genomes + up > space.high, -1, np.where(genomes + up < space.low, 1, up))
+    return np.where(which & (space.high > space.low), genomes + up, genomes)
+
+
+def pick_some(allowed: Array, chance: Array, rng: np.random.Generator) -> Array:
+    """One allowed gene per genome at random, and each other allowed one with probability `chance` (n, 1); (n, G) bool.
+
+    Rows of `allowed` (n, G) without any True stay empty.
+    """
+    draw = rng.random(allowed.shape)
+    first = np.where(allowed, rng.random(allowed.shape), -1.0).argmax(axis=1)
+    picked = allowed & (draw < chance)
+    picked[np.arange(len(allowed)), first] = True
+    return picked & allowed
+
+
+def unique(scored: Scored) -> Scored:
+    """Without repeated genomes; the first of each stays, in the given order."""
+    return scored.take(Seen().new(scored.genomes))
+
+
+def valid(scored: Scored) -> Scored:
+    return scored.take(np.isfinite(scored.scores))
+
+
+def part_starts(space: Space) -> Array:
+    """(G,) bool, where a natural part of the genome begins: a segment, or a tensor's or dimension's run of genes."""
+    names = space.names
+    starts = np.zeros(len(names), dtype=bool)
+    for part in space.slices.values():
+        stems = [name.rpartition(".")[0] for name in names[part]]
+        inside = [i > 0 and stem != stems[i - 1] for i, stem in enumerate(stems)]
+        starts[part] = inside
+        if stems:
+            starts[part.start] = True
+    return starts

@@ -1,0 +1,80 @@
+"""How parents become children: crossover of some, then mutations whose shares follow their success.
+
+variation = Variation(space, mutations, crossover, rate)
+children, used = variation.mutate(variation.cross(pairs, context), context)
+scored = yield children
+variation.learn(used, scored.scores < bar)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemap.pieces.boundary import crossed, mutated
+from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes, Mutation
+
+if TYPE_CHECKING:
+    from sparsemap.problem.space import Space
+
+AGAIN = 0.45
+"""Chance that a genome mutates once more after each mutation."""
+FLOOR = 0.06
+"""Smallest share of a mutation; less where there are many."""
+
+
+class Variation:
+    """Crossover and mutations of a search. A mutation's share grows with how often it led to survivors."""
+
+    def __init__(self, space: Space, mutations: Sequence[Mutation], crossover: Crossover, rate: float) -> None:
+        self.crossover, self.rate = crossover, rate
+        parts = [part for mutation in mutations for part in mutation.parts(space)]
+        self.mutations = [mutation for mutation, _ in parts]
+        weights = np.array([weight for _, weight in parts], dtype=np.float64)
+        self.prior = weights / weights.sum() if parts else weights
+        self.tried = 20.0 * self.prior
+        self.worked = 20.0 * self.prior * 0.1
+
+    @property
+    def shares(self) -> Array:
+        """Chance of each of `mutations` to be the next."""
+        rates = self.worked / self.tried * np.sqrt(self.prior)
+        floor = min(FLOOR, 0.5 / len(rates))
+        shares = floor + (1.0 - floor * len(rates)) * rates / rates.sum()
+        return shares / shares.sum()
+
+    def cross(self, pairs: Genomes, context: Context) -> Genomes:
+        """(n, 2, G) -> (n, G): copies of the first parent, or with probability `rate` children of both."""
+        children = pairs[:, 0].copy()
+        mixed = np.flatnonzero(context.rng.random(len(pairs)) < self.rate)
+        if mixed.size:
+            children[mixed] = crossed(self.crossover, pairs[mixed], context)
+        return children
+
+    def mutate(self, genomes: Genomes, context: Context) -> tuple[Genomes, Array]:
+        """Genomes (n, G) after one mutation each or a few, and the index of the first one of each (n,)."""
+        changed, rng = genomes.copy(), context.rng
+        used = now = self._draw(len(genomes), rng)
+        active = np.arange(len(genomes))
+        while active.size:
+            for index, mutation in enumerate(self.mutations):
+                rows = active[now == index]
+                if rows.size:
+                    changed[rows] = mutated(mutation, changed[rows], context)
+            active = active[rng.random(active.size) < AGAIN]
+            now = self._draw(active.size, rng)
+        return changed, used
+
+    def learn(self, used: Array, worked: Array) -> None:
+        """Takes in whether the designs (n,) that `used` these mutations first turned out well."""
+        for index in range(len(self.mutations)):
+            mine = used == index
+            self.tried[index] = 0.9 * self.tried[index] + mine.sum() + 0.1
+            self.worked[index] = 0.9 * self.worked[index] + worked[mine].sum() + 0.05
+
+    def _draw(self, count: int, rng: np.random.Generator) -> Array:
+        if not self.mutations:
+            return np.zeros(count, dtype=np.int64)
+        return rng.choice(len(self.mutations), size=count, p=self.shares)
