@@ -7,7 +7,6 @@ are reported together. An invalid *design* is never an exception: it is data wit
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Iterable
 
 import attrs
@@ -93,14 +92,6 @@ def unknown(what: str, name: str, names: Iterable[str]) -> str:
     if guess is not None:
         return f"no {what} {name!r}; did you mean {guess!r}?"
     return f"no {what} {name!r}; " + (f"known: {listed(known)}" if known else "none is known")
-
-
-def class_text(cls: type) -> str:
-    """A class in messages, with its line where its source is there: `class Bitmask (line 12)`."""
-    try:
-        return f"class {cls.__name__} (line {inspect.getsourcelines(cls)[1]})"
-    except (OSError, TypeError):
-        return f"class {cls.__name__}"
 
 
 def shortened(value: object, limit: int = 60) -> str:

@@ -22,30 +22,13 @@ import attrs
 import pluggy
 
 from ..errors import Mistake, PluginError, SpecError, listed, nearest
-from ..files import shown
+from ..files import class_line, shown
 from ..spec import toml_io
-from . import contracts as kinds
 from . import hookspecs
 from .boundary import plugin_line
 from .contracts import Piece
 from .data_specs import Hardware, SpaceSpec, Study
 from .registry import Origin, Plugin, Registry
-
-CONTRACTS: dict[str, tuple[type[Piece], ...]] = {
-    "register_formats": (kinds.Format,),
-    "register_mechanisms": (kinds.Mechanism,),
-    "register_memory_levels": (kinds.MemoryLevel,),
-    "register_technologies": (kinds.Technology,),
-    "register_density_models": (kinds.DensityModel,),
-    "register_workload_kinds": (kinds.Workload,),
-    "register_segments": (kinds.Segment,),
-    "register_cost_models": (kinds.CostModel,),
-    "register_objectives": (kinds.Objective,),
-    "register_operators": (kinds.Init, kinds.Crossover, kinds.Mutation, kinds.Selection),
-    "register_searchers": (kinds.Searcher,),
-    "register_exporters": (kinds.Exporter,),
-}
-"""The contracts whose classes a hook may return."""
 
 SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, SpaceSpec, Study)
 """The kinds that are data only."""
@@ -81,18 +64,14 @@ FAILURES = (Exception, SystemExit, GeneratorExit)
 
 
 @attrs.frozen(eq=False)
-class _Found:
-    """A plugin that was found, with its module (None if it is TOML only) and its TOML files."""
+class _Package:
+    """A plugin on its way into the registry: its module (None if it is TOML only) and its TOML files."""
 
     name: str
     file: str
     version: str
     module: Any = None
     tomls: tuple[Path, ...] = ()
-
-    def mistake(self, message: str, about: str = "") -> Mistake:
-        where = f"plugin {self.name!r}" + (f", {about}" if about else "")
-        return Mistake(self.file, where, message)
 
 
 class _Loader:
@@ -102,9 +81,16 @@ class _Loader:
         self.disabled = disabled
         self.manager = pluggy.PluginManager(hookspecs.PROJECT)
         self.manager.add_hookspecs(hookspecs)
-        self.found: dict[str, _Found] = {}
+        self.packages: dict[str, _Package] = {}
         self.plugin_mistakes: list[Mistake] = []
         self.spec_mistakes: list[Mistake] = []
+
+    def wrong(self, package: _Package, message: str, cls: Any = None) -> None:
+        """Notes a mistake of a plugin, or of one of its classes."""
+        about = f", class {getattr(cls, '__name__', repr(cls))}" if cls is not None else ""
+        own = getattr(cls, "__module__", "").startswith(getattr(package.module, "__name__", " "))
+        line = class_line(cls) if own else ""
+        self.plugin_mistakes.append(Mistake(line or package.file, f"plugin {package.name!r}{about}", message))
 
     # -- finding
 
@@ -118,9 +104,9 @@ class _Loader:
             return
         for folder in map(Path, plugins):
             for below in _plugin_folders(folder):
-                self._add_folder(below, version, package=f"sparsemap_plugins.{below.name}")
+                self._add_folder(below, version, module=f"sparsemap_plugins.{below.name}")
         tomls = [toml for folder in specs for toml in _tomls(Path(folder))]
-        self._add(_Found("specs", shown(next(iter(specs))), version, tomls=tuple(tomls)))
+        self._add(_Package("specs", shown(next(iter(specs))), version, tomls=tuple(tomls)))
 
     def add_installed(self) -> None:
         from importlib.metadata import entry_points  # slow to import, and only needed here
@@ -132,9 +118,9 @@ class _Loader:
             try:
                 module = entry.load()
             except FAILURES as error:
-                self._import_failed(_Found(entry.name, entry.value, version), error)
+                self._import_failed(_Package(entry.name, entry.value, version), error)
                 continue
-            self._add(_Found(entry.name, _file_of(module), version, module))
+            self._add(_Package(entry.name, _file_of(module), version, module))
 
     def add_plugin_dir(self, folder: Path) -> None:
         """A folder that is a plugin itself, or that holds plugins and loose TOML files."""
@@ -150,151 +136,135 @@ class _Loader:
             self._add_folder(plugin, "")
         loose = [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]
         if loose:
-            self._add(_Found(folder.resolve().name, shown(folder), "", tomls=tuple(loose)))
+            self._add(_Package(folder.resolve().name, shown(folder), "", tomls=tuple(loose)))
         if not below and not loose:
             text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
             self.plugin_mistakes.append(Mistake(shown(folder), "", text))
 
-    def _add_folder(self, folder: Path, version: str, package: str = "") -> None:
-        """One plugin folder; `package` is its name where it can be imported as it is."""
+    def _add_folder(self, folder: Path, version: str, module: str = "") -> None:
+        """One plugin folder; `module` is its name where it can be imported as it is."""
         source, tomls = folder / "__init__.py", tuple(_tomls(folder))
         name = folder.resolve().name
         if name in self.disabled:
             return
         if not source.exists():
-            self._add(_Found(name, shown(folder), version, tomls=tomls))
+            self._add(_Package(name, shown(folder), version, tomls=tomls))
             return
-        found = _Found(name, shown(source), version, tomls=tomls)
+        package = _Package(name, shown(source), version, tomls=tomls)
         try:
-            module = importlib.import_module(package) if package else _import_folder(folder)
+            loaded = importlib.import_module(module) if module else _import_folder(folder)
         except FAILURES as error:
-            self._import_failed(found, error)
+            self._import_failed(package, error)
             return
-        self._add(attrs.evolve(found, module=module, version=version or str(getattr(module, "__version__", ""))))
+        self._add(attrs.evolve(package, module=loaded, version=version or str(getattr(loaded, "__version__", ""))))
 
-    def _import_failed(self, found: _Found, error: BaseException) -> None:
-        cause = f"{type(error).__name__}: {error}"
+    def _import_failed(self, package: _Package, error: BaseException) -> None:
         line = plugin_line(error.__traceback__, ("<", __file__, os.path.dirname(importlib.__file__)))
-        cause += f" ({line})" if line else ""
-        advice = f"{DISABLE_VARIABLE}={found.name} goes on without it"
-        self.plugin_mistakes.append(found.mistake(f"cannot be imported: {cause}; {advice}"))
+        cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
+        self.wrong(package, f"cannot be imported: {cause}; {DISABLE_VARIABLE}={package.name} goes on without it")
 
-    def _add(self, found: _Found) -> None:
-        if found.name in self.disabled:
+    def _add(self, package: _Package) -> None:
+        if package.name in self.disabled:
             return
-        other = self.found.get(found.name)
-        if other is not None:
-            if (other.file, other.module) != (found.file, found.module):
-                self.plugin_mistakes.append(found.mistake(f"has the name of the plugin in {other.file}; rename one"))
-            return
-        self.found[found.name] = found
-        if found.module is not None:
-            try:
-                self.manager.register(found.module, found.name)
-            except pluggy.PluginValidationError as error:
-                self.plugin_mistakes.append(found.mistake(self._argument_text(found.module, str(error))))
-            except ValueError as error:
-                self.plugin_mistakes.append(found.mistake(str(error)))
-
-    def _argument_text(self, module: Any, text: str) -> str:
-        """pluggy's complaint about a hook function's arguments, in one line."""
-        match = re.search(r"for hook '(\w+)'", text)
-        caller = getattr(self.manager.hook, match[1], None) if match else None
-        if match is None or caller is None or caller.spec is None:
-            return " ".join(text.split())
-        takes = ", ".join(caller.spec.argnames)
-        given = ", ".join(inspect.signature(getattr(module, match[1])).parameters)
-        return f"hook {match[1]}({given}) has an argument that the hook does not pass; expected {match[1]}({takes})"
+        other = self.packages.setdefault(package.name, package)
+        if (other.file, other.module) != (package.file, package.module):
+            self.wrong(package, f"has the name of the plugin in {other.file}; rename one")
 
     # -- filling
 
     def finish(self, specs: Iterable[Path]) -> Registry:
         registry = Registry()
-        for contract in (contract for contracts in CONTRACTS.values() for contract in contracts):
-            registry.add_kind(contract)
-        core = Origin(
-            "sparsemap", "sparsemap/pieces/data_specs.py", getattr(sys.modules.get("sparsemap"), "__version__", "")
-        )
+        for contracts in hookspecs.CONTRACTS.values():
+            for contract in contracts:
+                registry.add_kind(contract)
+        version = getattr(sys.modules.get("sparsemap"), "__version__", "")
         for cls in SPEC_KINDS:
-            registry.add_type(cls, core)
-        plugins, tomls = [], []
-        for found in self.found.values():
-            hooks = self._hooks(found) if found.module is not None else {}
-            plugins.append(Plugin(found.name, found.file, found.version, tuple(sorted(hooks))))
-            origin = Origin(found.name, found.file, found.version)
-            for hook, functions in hooks.items():
-                for function in functions:
-                    self._add_types(registry, found, hook, function, origin)
-            tomls += [(path, origin) for path in (*found.tomls, *self._hooked_specs(found, hooks))]
-        tomls += [(path, Origin("command line")) for given in specs for path in _given(given)]
+            registry.add_type(cls, Origin("sparsemap", "sparsemap/pieces/data_specs.py", version))
+        tomls: list[tuple[Path, Origin]] = []
+        for package in self.packages.values():
+            hooks = self._hooks(package)
+            registry.plugins += (Plugin(package.name, package.file, package.version, tuple(sorted(hooks))),)
+            origin = Origin(package.name, package.file, package.version)
+            for hook, function in hooks.items():
+                if hook in hookspecs.CONTRACTS:
+                    self._add_types(registry, package, hook, function, origin)
+            tomls += [(path, origin) for path in (*package.tomls, *self._hooked_tomls(package, hooks))]
+        for given in specs:
+            tomls += [(path, Origin("command line")) for path in (_tomls(given) if given.is_dir() else [given])]
         seen: set[Path] = set()
         for path, origin in tomls:
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
-                self._add_spec(registry, path, origin)
+            if path.resolve() in seen:
+                continue
+            seen.add(path.resolve())
+            try:
+                registry.add_spec(toml_io.read(path), attrs.evolve(origin, file=shown(path)))
+            except SpecError as error:
+                self.spec_mistakes.extend(error.mistakes)
         if self.plugin_mistakes:
             raise PluginError([*self.plugin_mistakes, *self.spec_mistakes])
         if self.spec_mistakes:
             raise SpecError(self.spec_mistakes)
-        registry.plugins, registry.hook = tuple(plugins), self.manager.hook
+        registry.hook = self.manager.hook
         return registry
 
-    def _hooks(self, found: _Found) -> dict[str, list[Any]]:
-        """The plugin's functions by hook; one whose hook does not exist is a mistake."""
-        hooks: dict[str, list[Any]] = {}
-        for caller in self.manager.get_hookcallers(found.module) or ():
-            own = [impl for impl in caller.get_hookimpls() if impl.plugin is found.module]
-            if caller.has_spec():
-                hooks[caller.name] = [impl.function for impl in own]
-            elif not all(impl.optionalhook for impl in own):
-                known = [name for name, spec in vars(hookspecs).items() if hasattr(spec, f"{hookspecs.PROJECT}_spec")]
-                guess = nearest(caller.name, known)
+    def _hooks(self, package: _Package) -> dict[str, Any]:
+        """The functions of a plugin by hook; from here on its observers are called."""
+        known = {name: spec for name, spec in vars(hookspecs).items() if hasattr(spec, f"{hookspecs.PROJECT}_spec")}
+        module, hooks, mistakes = package.module, {}, len(self.plugin_mistakes)
+        for name in dir(module):
+            function = getattr(module, name)
+            mark = getattr(function, f"{hookspecs.PROJECT}_impl", None)
+            if not isinstance(mark, dict) or (mark["optionalhook"] and name not in known):
+                continue
+            hook = mark["specname"] or name
+            if hook not in known:
+                guess = nearest(hook, known)
                 hint = f"did you mean {guess!r}?" if guess else f"known: {listed(known, 20)}"
-                self.plugin_mistakes.append(found.mistake(f"no hook {caller.name!r}; {hint}"))
+                self.wrong(package, f"no hook {hook!r}; {hint}")
+                continue
+            given, takes = (list(inspect.signature(item).parameters) for item in (function, known[hook]))
+            if not set(given) <= set(takes):
+                fault = "has an argument that the hook does not pass"
+                self.wrong(package, f"hook {name}({', '.join(given)}) {fault}; expected {hook}({', '.join(takes)})")
+                continue
+            hooks[hook] = function
+        if module is not None and len(self.plugin_mistakes) == mistakes:
+            self.manager.register(module, package.name)
         return hooks
 
-    def _called(self, found: _Found, hook: str, function: Any, words: str) -> list[Any]:
+    def _called(self, package: _Package, hook: str, function: Any, words: str) -> list[Any]:
         """What a register hook returns; a mistake if it fails or returns no list."""
         try:
             items = function()
         except FAILURES as error:
             line = plugin_line(error.__traceback__, (__file__,))
-            self.plugin_mistakes.append(found.mistake(f"{hook} raised {type(error).__name__}: {error} ({line})"))
+            self.wrong(package, f"{hook} raised {type(error).__name__}: {error} ({line})")
             return []
         if not isinstance(items, list | tuple):
-            self.plugin_mistakes.append(found.mistake(f"{hook} returned {items!r}, expected a list of {words}"))
+            self.wrong(package, f"{hook} returned {items!r}, expected a list of {words}")
             return []
         return list(items)
 
-    def _add_types(self, registry: Registry, found: _Found, hook: str, function: Any, origin: Origin) -> None:
-        contracts = CONTRACTS.get(hook, ())
-        if not contracts:
-            return
+    def _add_types(self, registry: Registry, package: _Package, hook: str, function: Any, origin: Origin) -> None:
+        contracts = hookspecs.CONTRACTS[hook]
         words = " or ".join(contract.__name__ for contract in contracts)
-        for cls in self._called(found, hook, function, f"classes derived from {words}"):
-            fault = _fault(cls, contracts, words)
-            if fault:
-                name = getattr(cls, "__name__", repr(cls))
-                self.plugin_mistakes.append(found.mistake(f"{hook}: {fault}", f"class {name}"))
+        for cls in self._called(package, hook, function, f"classes derived from {words}"):
+            if fault := _fault(cls, contracts, words):
+                self.wrong(package, f"{hook}: {fault}", cls)
                 continue
             try:
                 registry.add_type(cls, origin)
             except SpecError as error:
                 self.plugin_mistakes.extend(error.mistakes)
 
-    def _hooked_specs(self, found: _Found, hooks: Mapping[str, list[Any]]) -> Iterator[Path]:
-        for function in hooks.get("register_specs", ()):
-            for item in self._called(found, "register_specs", function, "folders"):
-                if isinstance(item, str | os.PathLike) and Path(item).is_dir():
-                    yield from _tomls(Path(item))
-                else:
-                    self.plugin_mistakes.append(found.mistake(f"register_specs: {item!r} is not a folder"))
-
-    def _add_spec(self, registry: Registry, path: Path, origin: Origin) -> None:
-        try:
-            registry.add_spec(toml_io.read(path), attrs.evolve(origin, file=shown(path)))
-        except SpecError as error:
-            self.spec_mistakes.extend(error.mistakes)
+    def _hooked_tomls(self, package: _Package, hooks: Mapping[str, Any]) -> Iterator[Path]:
+        if "register_specs" not in hooks:
+            return
+        for folder in self._called(package, "register_specs", hooks["register_specs"], "folders"):
+            if isinstance(folder, str | os.PathLike) and Path(folder).is_dir():
+                yield from _tomls(Path(folder))
+            else:
+                self.wrong(package, f"register_specs: {folder!r} is not a folder")
 
 
 def _plugin_folders(folder: Path) -> Iterator[Path]:
@@ -313,11 +283,6 @@ def _tomls(folder: Path) -> Iterator[Path]:
     for path, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if _is_spec(toml))
-
-
-def _given(path: Path) -> Iterable[Path]:
-    """A spec file, or those in a folder."""
-    return _tomls(path) if path.is_dir() else [path]
 
 
 def _import_folder(folder: Path) -> Any:

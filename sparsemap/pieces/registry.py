@@ -165,7 +165,7 @@ class Registry:
         `text` for the default type, if the class can be written as a text (`Piece.from_text`).
         """
         try:
-            return self._described(kind, value, "")
+            return self._piece(kind, value, "")
         except SpecError as error:
             raise error.within(path, file) from error
 
@@ -176,11 +176,11 @@ class Registry:
             return self.get(kind, text)
         file = shown(text)
         try:
-            return self._described(kind, {"name": Path(text).stem, **toml_io.read(text, kind)}, file)
+            return self._piece(kind, {"name": Path(text).stem, **toml_io.read(text, kind)}, file)
         except SpecError as error:
             raise error.within("", file) from error
 
-    def _described(self, kind: str, value: Any, file: str) -> Any:
+    def _piece(self, kind: str, value: Any, file: str) -> Any:
         """The piece of a name, a table or a text form; paths in it are relative to `file`."""
         types = self.types(kind)
         if isinstance(value, Piece) and value.kind == kind:
@@ -204,7 +204,7 @@ class Registry:
         """The piece of a table that extends nothing. Mistakes have paths within the table, and no file."""
 
         def refer(value: Any, cls: type[Piece]) -> Any:
-            piece = self._described(cls.kind, value, file)
+            piece = self._piece(cls.kind, value, file)
             if not isinstance(piece, cls):
                 found = f"found one of type {piece.type_name!r}"
                 raise SpecError.at("", "", f"expected a {cls.kind} of type {cls.type_name!r}, {found}")

@@ -24,7 +24,8 @@ from typing import Any, TypeVar
 
 import attrs
 
-from ..errors import Mistake, PluginError, SpecError, class_text, listed, nearest, shortened
+from ..errors import Mistake, PluginError, SpecError, listed, nearest, shortened
+from ..files import class_line
 
 T = TypeVar("T")
 
@@ -130,7 +131,7 @@ class Reader:
             attrs.resolve_types(cls, include_extras=False)
         except NameError as error:
             text = f"{error}; types of fields must be imported when the program runs, not for type checking only"
-            raise PluginError([Mistake("", class_text(cls), text)]) from error
+            raise PluginError([Mistake(class_line(cls), f"class {cls.__name__}", text)]) from error
         known = keys(cls)
         mistakes: list[Mistake] = []
         whole: list[Mistake] = []

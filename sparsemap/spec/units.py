@@ -8,34 +8,26 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 from ..errors import nearest
 
 UNLIMITED = "unlimited"
 
 _PREFIXES = ("", "K", "M", "G", "T")
-_CAPACITY_BITS = {
-    "bit": 1.0,
-    "bits": 1.0,
-    "Kbit": 1024.0,
-    "Mbit": 1024.0**2,
-    "Gbit": 1024.0**3,
-    **{f"{prefix}B": 8 * 1024.0**power for power, prefix in enumerate(_PREFIXES)},
-    **{f"{prefix}iB": 8 * 1024.0**power for power, prefix in enumerate(_PREFIXES) if prefix},
-    "kB": 8 * 1024.0,
-    "byte": 8.0,
-    "bytes": 8.0,
-}
-_RATE_BITS = {
-    "bit": 1.0,
-    "bits": 1.0,
-    **{f"{prefix}bit": 1000.0**power for power, prefix in enumerate(_PREFIXES) if prefix},
-    **{f"{prefix}B": 8 * 1000.0**power for power, prefix in enumerate(_PREFIXES)},
-    **{f"{prefix}iB": 8 * 1024.0**power for power, prefix in enumerate(_PREFIXES) if prefix},
-    "kB": 8 * 1000.0,
-    "byte": 8.0,
-    "bytes": 8.0,
-}
+
+
+def _bits(step: float) -> dict[str, float]:
+    """Bits of every unit of data, whose prefixes without an `i` are powers of `step`."""
+    units = {"bit": 1.0, "bits": 1.0, "byte": 8.0, "bytes": 8.0}
+    for power, prefix in enumerate(_PREFIXES):
+        units |= {f"{prefix}bit": step**power, f"{prefix}B": 8 * step**power}
+        units |= {f"{prefix}iB": 8 * 1024.0**power} if prefix else {}
+    return {**units, "kB": 8 * step}
+
+
+_CAPACITY_BITS = _bits(1024.0)
+_RATE_BITS = _bits(1000.0)
 _FREQUENCY_HZ = {"Hz": 1.0, "kHz": 1e3, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9}
 _ENERGY_PJ = {"fJ": 1e-3, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "µJ": 1e6, "mJ": 1e9, "J": 1e12}
 _WORDS = ("word", "words")
@@ -44,31 +36,27 @@ _RANGE = (1e-18, 1e18)
 _QUANTITY = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*)?")
 
 
-def _split(value: str, example: str) -> tuple[float, str]:
+def _split(value: object, example: str) -> tuple[float, str]:
     """The number and the unit text of a quantity."""
+    if _is_number(value):
+        raise ValueError(f"{value!r} has no unit; expected a text with one, such as {example}")
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a quantity; expected a text such as {example}")
     match = _QUANTITY.fullmatch(value.strip())
     if match is None:
         raise ValueError(f"{value!r} is not a quantity; expected a number and a unit, such as {example}")
     return float(match[1].replace("_", "")), (match[2] or "").strip()
 
 
-def _unit(value: object, unit: str, known: dict[str, float], words: str, example: str) -> float:
+def _unit(value: object, unit: str, known: dict[str, float], example: str) -> float:
     """The factor of a unit, or ValueError with the unit that was probably meant."""
     if unit in known:
         return known[unit]
     if not unit:
         raise ValueError(f"{value!r} has no unit; expected one, such as {example}")
-    guess = nearest(unit, [*known, *words.split()])
+    guess = nearest(unit, known)
     hint = f"did you mean {guess!r}?" if guess else f"expected a quantity such as {example}"
     raise ValueError(f"{value!r}: unknown unit {unit!r}; {hint}")
-
-
-def _text(value: object, example: str) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        raise ValueError(f"{value!r} has no unit; expected a text with one, such as {example}")
-    raise ValueError(f"{value!r} is not a quantity; expected a text such as {example}")
 
 
 def _is_number(value: object) -> bool:
@@ -85,8 +73,8 @@ def capacity_bits(value: str | int | float | None, word_bits: int) -> float | No
         return None
     if _is_number(value) and value == 0:
         return 0.0
-    number, unit = _split(_text(value, example), example)
-    factor = float(word_bits) if unit in _WORDS else _unit(value, unit, _CAPACITY_BITS, "words", example)
+    number, unit = _split(value, example)
+    factor = _unit(value, unit, {**_CAPACITY_BITS, **dict.fromkeys(_WORDS, float(word_bits))}, example)
     if number < 0:
         raise ValueError(f"{value!r}: a capacity cannot be negative")
     return number * factor
@@ -100,11 +88,11 @@ def bandwidth_words_per_cycle(value: str | int | float | None, clock_hz: float, 
     example = '"16 GB/s", "4 words/cycle" or "unlimited"'
     if value is None or value == UNLIMITED:
         return None
-    number, unit = _split(_text(value, example), example)
+    number, unit = _split(value, example)
     amount, slash, per = (part.strip() for part in unit.partition("/"))
     if not slash or per not in ("s", "cycle"):
         raise ValueError(f"{value!r} is not a rate per second or per cycle; expected one, such as {example}")
-    bits = float(word_bits) if amount in _WORDS else _unit(value, amount, _RATE_BITS, "words", example)
+    bits = _unit(value, amount, {**_RATE_BITS, **dict.fromkeys(_WORDS, float(word_bits))}, example)
     if not 0 < number < math.inf:
         raise ValueError(f"{value!r}: a bandwidth must be positive and finite; leave the key out for an unlimited one")
     words = number * bits / word_bits / (clock_hz if per == "s" else 1.0)
@@ -115,12 +103,7 @@ def bandwidth_words_per_cycle(value: str | int | float | None, clock_hz: float, 
 
 def frequency_hz(value: str | int | float) -> float:
     """Hertz of "1 GHz"; a bare number is in hertz. Must be positive and finite."""
-    example = '"1 GHz"'
-    if _is_number(value):
-        hertz = float(value)
-    else:
-        number, unit = _split(_text(value, example), example)
-        hertz = number * _unit(value, unit, _FREQUENCY_HZ, "", example)
+    hertz = _plain(value, _FREQUENCY_HZ, '"1 GHz"')
     if not 0 < hertz < math.inf:
         raise ValueError(f"{value!r}: a frequency must be positive and finite")
     return hertz
@@ -128,15 +111,18 @@ def frequency_hz(value: str | int | float) -> float:
 
 def energy_pj(value: str | int | float) -> float:
     """Picojoules of "2 pJ" or "1.5 nJ"; a bare number is in picojoules. Must not be negative."""
-    example = '"2 pJ"'
-    if _is_number(value):
-        energy = float(value)
-    else:
-        number, unit = _split(_text(value, example), example)
-        energy = number * _unit(value, unit, _ENERGY_PJ, "", example)
+    energy = _plain(value, _ENERGY_PJ, '"2 pJ"')
     if not 0 <= energy < math.inf:
         raise ValueError(f"{value!r}: an energy must be finite and not negative")
     return energy
+
+
+def _plain(value: Any, known: dict[str, float], example: str) -> float:
+    """A number in the unit whose factor is 1, of a text with a unit or of a bare number."""
+    if _is_number(value):
+        return float(value)
+    number, unit = _split(value, example)
+    return number * _unit(value, unit, known, example)
 
 
 def _digits(number: float) -> str:
