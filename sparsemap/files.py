@@ -50,18 +50,15 @@ def class_line(cls: Any) -> str:
 def read_bytes(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> bytes:
     """What is in a regular file of at most `limit` bytes; SpecError for anything else, such as a folder or a device."""
     try:
-        check_file(path, limit)
+        size = check_file(path, limit)
         with open(path, "rb") as file:
-            data = file.read(limit + 1)
+            return file.read(size)
     except OSError as error:
         raise SpecError.at(shown(path), "", f"cannot be read: {error.strerror or error}") from None
-    if len(data) > limit:
-        raise SpecError.at(shown(path), "", f"is larger than {limit:,} bytes")
-    return data
 
 
-def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> None:
-    """Raises SpecError unless there is a regular file of at most `limit` bytes."""
+def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> int:
+    """The size of a file; SpecError unless it is a regular file of at most `limit` bytes."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -75,6 +72,7 @@ def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> None:
         raise SpecError.at(shown(path), "", f"is {kind}, expected a file")
     if found.st_size > limit:
         raise SpecError.at(shown(path), "", f"has {found.st_size:,} bytes, expected at most {limit:,}")
+    return found.st_size
 
 
 def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:

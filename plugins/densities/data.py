@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -13,6 +13,9 @@ import numpy as np
 from sparsemap import DensityModel, Occupancy
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
+from sparsemap.spec.units import capacity_bits
+
+from .tensor_files import Limits, read_nonzeros
 
 KEPT = 64
 """Tilings that are remembered per tensor."""
@@ -113,6 +116,10 @@ def _number(index: Array, grid: tuple[int, ...]) -> Array:
     return number
 
 
+def _capacity(_: object, __: object, value: str) -> None:
+    capacity_bits(value, 8)
+
+
 @attrs.frozen(kw_only=True)
 class ActualData(DensityModel):
     """The nonzeros of a file: Matrix Market (.mtx), a SciPy sparse matrix (.npz) or a NumPy array (.npy)."""
@@ -121,14 +128,19 @@ class ActualData(DensityModel):
 
     file: Path
     """Relative to the spec that names it, or else to the working directory."""
+    max_size: str = attrs.field(default="512 MB", validator=_capacity)
+    """The memory that reading the file may take; more is refused before it is allocated. Or "unlimited"."""
 
     def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
         """A tensor that is up to a quarter longer than the data in a rank is padded: the rest is zeros."""
-        found, coordinates = read_nonzeros(self.file)
-        if len(found) != len(shape):
-            raise self._error(f"holds {len(found)} ranks ({_by(found)}), and the workload's tensor is {_by(shape)}")
-        if any(not f <= s <= f + max(1, f // 4) for f, s in zip(found, shape, strict=True)):
-            raise self._error(f"holds a tensor of {_by(found)}, and the workload's tensor is {_by(shape)}")
+
+        def expect(found: tuple[int, ...]) -> None:
+            if len(found) != len(shape):
+                raise self._error(f"holds {len(found)} ranks ({_by(found)}), and the workload's tensor is {_by(shape)}")
+            if any(not f <= s <= f + max(1, f // 4) for f, s in zip(found, shape, strict=True)):
+                raise self._error(f"holds a tensor of {_by(found)}, and the workload's tensor is {_by(shape)}")
+
+        coordinates = read_nonzeros(self.file, Limits(expect, self.max_size))
         return DataOccupancy(tuple(int(s) for s in shape), coordinates, str(self.file))
 
     def _error(self, message: str) -> SpecError:
@@ -137,65 +149,3 @@ class ActualData(DensityModel):
 
 def _by(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))
-
-
-def read_nonzeros(path: Path) -> tuple[tuple[int, ...], Array]:
-    """Shape and nonzero coordinates (ranks, nonzeros) of the tensor in a file; SpecError if it is not usable."""
-
-    def wrong(message: str) -> SpecError:
-        return SpecError.at(path, "", message)
-
-    readers = {".mtx": _read_mtx, ".npz": _read_npz, ".npy": _read_npy}
-    if path.suffix.lower() not in readers:
-        raise wrong(f"expected a file that ends in {', '.join(readers)}")
-    if not path.is_file():
-        raise wrong("is a folder, expected a file" if path.is_dir() else "no such file")
-    try:
-        tensor = readers[path.suffix.lower()](path)
-    except ImportError:
-        message = 'reading .mtx and sparse .npz needs SciPy: pip install "sparsemap[data]"'
-        raise wrong(message) from None
-    except (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError) as error:
-        raise wrong(f"cannot be read: {error}") from None
-    except Exception as error:  # zip and decompression errors have no common family
-        raise wrong(f"cannot be read: {type(error).__name__}: {error}") from None
-    shape = tuple(int(s) for s in tensor.shape)
-    if not math.prod(shape) or not shape:
-        raise wrong(f"is empty: its shape is {shape}")
-    dense = isinstance(tensor, np.ndarray)
-    values = tensor if dense else tensor.data
-    if values.dtype.kind not in "biufc":
-        raise wrong(f"holds values of type {values.dtype}, expected numbers")
-    if values.dtype.kind in "fc" and not np.isfinite(values).all():
-        raise wrong("holds NaN or infinite values")
-    if dense:
-        return shape, np.array(np.nonzero(tensor), np.int64)
-    kept = values != 0
-    return shape, np.array([index[kept] for index in (tensor.row, tensor.col)], np.int64)
-
-
-def _read_mtx(path: Path) -> Any:
-    import scipy.io
-
-    return _coordinates(scipy.io.mmread(path))
-
-
-def _read_npz(path: Path) -> Any:
-    import scipy.sparse
-
-    with path.open("rb") as stream:
-        return _coordinates(scipy.sparse.load_npz(stream))
-
-
-def _coordinates(matrix: Any) -> Any:
-    """A COO matrix without double entries; dense Matrix Market files come as arrays."""
-    if isinstance(matrix, np.ndarray):
-        return matrix
-    matrix = matrix.tocsr().tocoo()
-    if len(matrix.shape) != 2:
-        raise ValueError(f"holds {len(matrix.shape)} ranks, expected a matrix")
-    return matrix
-
-
-def _read_npy(path: Path) -> Any:
-    return np.load(path, allow_pickle=False)

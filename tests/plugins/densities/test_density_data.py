@@ -1,6 +1,10 @@
 """Actual data: files with known structure, and files that are wrong."""
 
 import builtins
+import io
+import os
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -89,8 +93,9 @@ def test_sparse_files(tmp_path):
     tensor = np.where(RNG.random((30, 20)) < 0.1, 2.5, 0)
     expected = saved(tmp_path, tensor).occupancy((30, 20))
     io.mmwrite(tmp_path / "tensor.mtx", sparse.coo_matrix(tensor))
-    sparse.save_npz(tmp_path / "tensor.npz", sparse.csc_matrix(tensor))
-    for name in ("tensor.mtx", "tensor.npz"):
+    for layout in ("csr", "csc", "coo"):
+        sparse.save_npz(tmp_path / f"{layout}.npz", sparse.coo_matrix(tensor).asformat(layout))
+    for name in ("tensor.mtx", "csr.npz", "csc.npz", "coo.npz"):
         data = ActualData(file=tmp_path / name).occupancy((30, 20))
         assert np.array_equal(data.draw(RNG), expected.draw(RNG)), name
         assert data.distribution((5, 5))[1].tolist() == expected.distribution((5, 5))[1].tolist()
@@ -135,6 +140,8 @@ def test_wrong_files(tmp_path):
     (tmp_path / "folder.npy").mkdir()
     (tmp_path / "empty.npy").write_bytes(b"")
     (tmp_path / "noise.npy").write_bytes(b"not an array at all")
+    np.save(tmp_path / "cut.npy", np.ones((4, 4)))
+    os.truncate(tmp_path / "cut.npy", 140)
     np.save(tmp_path / "nan.npy", np.array([[1, np.nan]]))
     np.save(tmp_path / "zero-size.npy", np.zeros((0, 4)))
     np.save(tmp_path / "text.npy", np.array([["a"]]))
@@ -144,8 +151,10 @@ def test_wrong_files(tmp_path):
     assert ".mtx, .npz, .npy" in error("tensor.csv")
     assert "folder" in error("folder.npy")
     assert "cannot be read" in error("empty.npy") and "cannot be read" in error("noise.npy")
-    assert "NaN" in error("nan.npy") and "is empty" in error("zero-size.npy")
-    assert "expected numbers" in error("text.npy") and "cannot be read" in error("objects.npy")
+    assert "announces 128 bytes" in error("cut.npy")
+    assert "NaN" in error("nan.npy", (1, 2)) and "is empty" in error("zero-size.npy")
+    assert "expected numbers" in error("text.npy", (1, 1))
+    assert "expected numbers" in error("objects.npy")
     assert "3 ranks (2 x 2 x 2)" in error("cube.npy")
 
 
@@ -164,6 +173,85 @@ def test_wrong_sparse_files(tmp_path):
         ActualData(file=tmp_path / "nan.mtx").occupancy((2, 2))
     with pytest.raises(SpecError, match="2 ranks"):
         ActualData(file=tmp_path / "good.mtx").occupancy((2, 2, 2))
+
+
+def archive(path, layout, shape, **arrays):
+    """A sparse matrix as SciPy's `save_npz` writes it, with whatever is in its arrays."""
+    np.savez(path, format=np.array(layout.encode()), shape=np.array(shape), **arrays)
+
+
+def said(path, shape=(8, 8), **fields):
+    with pytest.raises(SpecError) as caught:
+        ActualData(file=path, **fields).occupancy(shape)
+    assert caught.value.mistakes[0].file == str(path)
+    return caught.value.mistakes[0].message
+
+
+ONE = {"indices": np.array([3]), "data": np.ones(1)}
+INDPTR = np.array([0] + [1] * 8)
+
+
+@pytest.mark.parametrize(
+    ("layout", "arrays", "message"),
+    [
+        ("csc", {**ONE, "indices": np.array([1 << 30]), "indptr": INDPTR}, "an index outside of its shape"),
+        ("csr", {**ONE, "indices": np.array([-1]), "indptr": INDPTR}, "an index outside of its shape"),
+        ("csr", {**ONE, "indptr": np.array([0, 10**9] + [1] * 7)}, "'indptr' does not lead through 1 entries"),
+        ("csr", {**ONE, "indptr": np.array([0, -5, 5] + [1] * 6)}, "'indptr' does not lead through 1 entries"),
+        ("csr", {**ONE, "indptr": INDPTR[:5]}, "'indptr' does not lead through 1 entries in 8 lines"),
+        ("csr", {**ONE, "indptr": INDPTR * 1.0}, "'indptr' is no list of whole numbers"),
+        ("csr", {**ONE, "indptr": INDPTR, "data": np.ones(2)}, "holds 2 values, expected 1"),
+        ("csr", {**ONE}, "holds no 'indptr'"),
+        ("coo", {"row": np.array([1]), "col": np.array([1, 2]), "data": np.ones(1)}, "differ in length"),
+        ("coo", {"row": np.array([8]), "col": np.array([1]), "data": np.ones(1)}, "an index outside of its shape"),
+        ("bsr", {**ONE, "indptr": INDPTR}, "format 'bsr', expected csr, csc, coo: save `matrix.tocsr()`"),
+    ],
+)
+def test_indices_of_sparse_archives_are_checked_before_they_are_used(tmp_path, layout, arrays, message):
+    archive(tmp_path / "bad.npz", layout, (8, 8), **arrays)
+    assert message in said(tmp_path / "bad.npz")
+
+
+def test_small_files_that_ask_for_much_memory_are_refused_before_it_is_taken(tmp_path):
+    def header(shape, dtype="<f8"):
+        stream = io.BytesIO()
+        np.lib.format.write_array_header_1_0(stream, {"descr": dtype, "fortran_order": False, "shape": shape})
+        return stream.getvalue()
+
+    general = "%%MatrixMarket matrix coordinate pattern general\n"
+    (tmp_path / "tall.mtx").write_text(general + "1000000000 8 1\n1 1\n")
+    (tmp_path / "many.mtx").write_text(general + "8 8 1000000000\n1 1\n")
+    (tmp_path / "large.npy").write_bytes(header((10**9, 8)))
+    (tmp_path / "cut.npy").write_bytes(header((8, 8), "V100000000"))
+    archive(tmp_path / "tall.npz", "csr", (10**9, 8), **ONE, indptr=INDPTR)
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as bomb:
+        for name, array in {"format": np.array(b"csr"), "shape": np.array([8, 8]), **ONE}.items():
+            with bomb.open(f"{name}.npy", "w") as stream:
+                np.lib.format.write_array(stream, array)
+        with bomb.open("indptr.npy", "w") as stream:
+            stream.write(header((10**9,), "|i1") + b"\0" * 1000)
+            for _ in range(1000):
+                stream.write(b"\0" * 1_000_000)
+    tracemalloc.start()
+    try:
+        for name in ("tall.mtx", "large.npy", "tall.npz"):
+            assert "and the workload's tensor is 8 x 8" in said(tmp_path / name)
+        assert "announces 1,000,000,000 entries" in said(tmp_path / "many.mtx")
+        assert "type |V100000000, expected numbers" in said(tmp_path / "cut.npy")
+        assert "takes more memory than its max_size, '512 MB', allows" in said(tmp_path / "bomb.npz")
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_max_size_bounds_what_a_file_takes_and_can_be_raised(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((100, 100)))
+    assert "has 80,128 bytes, expected at most 51,200" in said(tmp_path / "a.npy", (100, 100), max_size="50 KB")
+    assert "takes more memory than its max_size" in said(tmp_path / "a.npy", (100, 100), max_size="200 KB")
+    for enough in ("1 MB", "unlimited"):
+        assert ActualData(file=tmp_path / "a.npy", max_size=enough).occupancy((100, 100)).density == 1
+    with pytest.raises(ValueError, match="unknown unit 'XB'"):
+        ActualData(file=tmp_path / "a.npy", max_size="1 XB")
 
 
 def test_without_scipy(tmp_path, monkeypatch):

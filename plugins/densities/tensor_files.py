@@ -1,0 +1,231 @@
+"""Tensors in files: Matrix Market (.mtx), SciPy's sparse matrices (.npz) and NumPy's arrays (.npy).
+
+A file may come from a stranger: what its header announces is compared with the tensor that is expected, and with a
+limit, before anything of that size is allocated; indices are checked before they are used.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import SpecError, shortened
+from sparsemap.files import check_file, read_bytes
+from sparsemap.spec.units import capacity_bits
+
+Array = np.ndarray
+Found = tuple[Array, Array]
+"""Coordinates of entries (ranks, entries), and their values (entries,)."""
+
+MEMBERS = 100
+"""Arrays that an archive may hold."""
+
+
+@attrs.define
+class Limits:
+    """What a file may ask for."""
+
+    expect: Callable[[tuple[int, ...]], None]
+    """Raises SpecError for a shape that is not the tensor's."""
+    max_size: str
+    """The memory that reading may take, as the spec has it."""
+    left: float = attrs.field(init=False)
+    """Bytes that may still be allocated."""
+    shape: tuple[int, ...] = ()
+    """That of the file, once `announced`."""
+
+    def __attrs_post_init__(self) -> None:
+        bits = capacity_bits(self.max_size, 8)
+        self.left = math.inf if bits is None else bits / 8
+
+    @property
+    def bytes(self) -> int:
+        return int(min(self.left, 2**62))
+
+    def announced(self, shape: Any) -> None:
+        self.shape = tuple(int(size) for size in shape)
+        if not self.shape or min(self.shape) < 1:
+            raise ValueError(f"is empty: its shape is {self.shape}")
+        self.expect(self.shape)
+
+    def take(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise ValueError(f"takes more memory than its max_size, {self.max_size!r}, allows")
+
+    def take_entries(self, count: int, ranks: int) -> None:
+        """The memory in which coordinates are sorted."""
+        self.take(count * (24 + 16 * ranks))
+
+
+def read_nonzeros(path: Path, limits: Limits) -> Array:
+    """Coordinates of the nonzeros (ranks, nonzeros), in row-major order; SpecError for a file that is not usable."""
+
+    def wrong(message: str) -> SpecError:
+        return SpecError.at(path, "", message)
+
+    readers = {".mtx": _read_mtx, ".npz": _read_npz, ".npy": _read_npy}
+    if path.suffix.lower() not in readers:
+        raise wrong(f"expected a file that ends in {', '.join(readers)}")
+    check_file(path, limits.bytes)
+    try:
+        coordinates, values = readers[path.suffix.lower()](path, limits)
+        return _nonzeros(coordinates, values, limits.shape)
+    except SpecError:
+        raise
+    except ImportError:
+        raise wrong('reading .mtx needs SciPy: pip install "sparsemap[data]"') from None
+    except Exception as error:  # those of archives and of decompression have no common family
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        raise wrong(f"cannot be read: {kind}{error}") from None
+
+
+# ------------------------------------------------------------------------------------------------------------- formats
+
+
+def _read_npy(path: Path, limits: Limits) -> Found:
+    with path.open("rb") as stream:
+        return _entries(_array(stream, path.stat().st_size, limits, tensor=True), limits)
+
+
+def _entries(tensor: Array, limits: Limits) -> Found:
+    """Those of a dense tensor that are not zero."""
+    limits.take_entries(int(np.count_nonzero(tensor)), tensor.ndim)
+    coordinates = np.nonzero(tensor)
+    return np.array(coordinates, np.int64), tensor[coordinates]
+
+
+def _array(stream: IO[bytes], size: int, limits: Limits, tensor: bool = False) -> Array:
+    """The array in a file, or in a member of an archive, of `size` bytes; as a `tensor`, with the shape announced."""
+    readers: dict[Any, Callable[..., Any]] = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    version = np.lib.format.read_magic(stream)
+    if version not in readers:
+        raise ValueError(f"version {version} of the format, expected 1.0 or 2.0")
+    shape, by_columns, dtype = readers[version](stream)
+    if dtype.kind not in "biufcSU":
+        raise ValueError(f"holds values of type {dtype}, expected numbers")
+    if tensor:
+        limits.announced(shape)
+    length = math.prod(shape) * dtype.itemsize
+    if min(shape, default=1) < 0 or length > size - stream.tell():
+        raise ValueError(f"announces {length:,} bytes and has {size - stream.tell():,}")
+    limits.take(length)
+    return np.frombuffer(stream.read(length), dtype).reshape(shape, order="F" if by_columns else "C")
+
+
+def _read_npz(path: Path, limits: Limits) -> Found:
+    data = read_bytes(path, limits.bytes)
+    if data.count(b"PK\x01\x02") > MEMBERS:
+        raise ValueError(f"holds more than {MEMBERS} arrays")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {item.filename.removesuffix(".npy"): item for item in archive.infolist()}
+
+        def array(name: str) -> Array:
+            if name not in members:
+                raise ValueError(f"holds no {name!r}: it is no sparse matrix that SciPy has written")
+            if members[name].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"{name!r} is compressed in a way that NumPy does not write")
+            with archive.open(members[name]) as stream:
+                return _array(stream, members[name].file_size, limits)
+
+        kind = array("format").item()
+        kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+        if kind not in SPARSE:
+            raise ValueError(
+                f"holds a matrix of format {shortened(kind)}, expected {', '.join(SPARSE)}: save `matrix.tocsr()`"
+            )
+        names, reader = SPARSE[kind]
+        limits.announced(_whole(array("shape"), "shape"))
+        if len(limits.shape) != 2:
+            raise ValueError(f"holds {len(limits.shape)} ranks, expected a matrix")
+        arrays = {name: array(name) for name in (*names, "data")}
+    limits.take_entries(arrays["data"].size, 2)
+    whole = {name: _whole(arrays[name], name) for name in names}
+    return reader(whole, arrays["data"], limits.shape)
+
+
+def _whole(found: Array, name: str) -> Array:
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ValueError(f"{name!r} is no list of whole numbers")
+    return found.astype(np.int64)
+
+
+def _lines(pointers: Array, count: int, entries: int) -> Array:
+    """The line of every entry, from the place where each of `count` lines starts."""
+    steps = np.diff(pointers)
+    right = len(pointers) == count + 1 and pointers[0] == 0 and pointers[-1] == entries and (steps >= 0).all()
+    if not right:
+        raise ValueError(f"'indptr' does not lead through {entries} entries in {count} lines")
+    return np.repeat(np.arange(count), steps)
+
+
+def _csr(whole: Mapping[str, Array], data: Array, shape: tuple[int, ...]) -> Found:
+    return np.array([_lines(whole["indptr"], shape[0], len(whole["indices"])), whole["indices"]]), data
+
+
+def _csc(whole: Mapping[str, Array], data: Array, shape: tuple[int, ...]) -> Found:
+    coordinates, data = _csr(whole, data, shape[::-1])
+    return coordinates[::-1], data
+
+
+def _coo(whole: Mapping[str, Array], data: Array, shape: tuple[int, ...]) -> Found:
+    if len(whole["row"]) != len(whole["col"]):
+        raise ValueError("'row' and 'col' differ in length")
+    return np.array([whole["row"], whole["col"]]), data
+
+
+SPARSE: dict[str, tuple[tuple[str, ...], Callable[..., Found]]] = {
+    "csr": (("indices", "indptr"), _csr),
+    "csc": (("indices", "indptr"), _csc),
+    "coo": (("row", "col"), _coo),
+}
+"""By SciPy's name of a format: its arrays of whole numbers beside `data`, and who reads them."""
+
+
+def _read_mtx(path: Path, limits: Limits) -> Found:
+    import scipy.io
+
+    rows, columns, entries, layout, _, symmetry = scipy.io.mminfo(path)
+    limits.announced((rows, columns))
+    coordinate = layout == "coordinate"
+    if coordinate and 4 * entries > path.stat().st_size:
+        raise ValueError(f"announces {entries:,} entries, which its {path.stat().st_size:,} bytes cannot hold")
+    if coordinate:
+        limits.take_entries(entries if symmetry == "general" else 2 * entries, 2)
+    else:
+        limits.take(rows * columns * 16)
+    matrix = scipy.io.mmread(path)
+    if not coordinate:
+        return _entries(np.asarray(matrix), limits)
+    return np.array([matrix.row, matrix.col], np.int64), matrix.data
+
+
+# ------------------------------------------------------------------------------------------------------------- entries
+
+
+def _nonzeros(coordinates: Array, values: Array, shape: tuple[int, ...]) -> Array:
+    """The coordinates whose values, summed where several are at one place, are not zero."""
+    if values.shape != coordinates.shape[1:]:
+        raise ValueError(f"holds {values.size} values, expected {coordinates.shape[1]}")
+    if values.dtype.kind not in "biufc":
+        raise ValueError(f"holds values of type {values.dtype}, expected numbers")
+    if values.dtype.kind in "fc" and not np.isfinite(values).all():
+        raise ValueError("holds NaN or infinite values")
+    if not ((coordinates >= 0) & (coordinates < np.array(shape)[:, None])).all():
+        raise ValueError("holds an index outside of its shape")
+    numbers = np.ravel_multi_index(tuple(coordinates), shape)
+    order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    first = np.flatnonzero(np.diff(numbers, prepend=-1))
+    kept = np.add.reduceat(values[order], first) != 0 if len(first) else np.zeros(0, bool)
+    return np.array(np.unravel_index(numbers[first][kept], shape), np.int64).reshape(len(shape), -1)
