@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemap.errors import DesignError
+from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Piece
 
 if TYPE_CHECKING:
     from sparsemap.problem.problem import Problem
 
 
-def build_candidates(problem: Problem, kind: str, names: tuple[str, ...], path: str) -> tuple[Piece, ...]:
-    """The pieces by name, in order; `SpecError` with the nearest name where one is not known."""
+Candidate = str | Mapping[str, Any]
+"""The name of a piece, or its table."""
+
+
+def build_candidates(problem: Problem, kind: str, given: tuple[Candidate, ...], path: str) -> tuple[Piece, ...]:
+    """The pieces, in order; a table without `name` is called by what it sets, such as `run-length(lanes=4)`.
+
+    `SpecError` with the nearest name where one is not known, and where a table has the name of another candidate.
+    """
     file = problem.files.get("space", "")
 
     def build() -> tuple[Piece, ...]:
-        return tuple(problem.registry.build(kind, name, file, f"{path}[{i}]") for i, name in enumerate(names))
+        names = [item for item in given if isinstance(item, str)]
+        pieces = []
+        for i, item in enumerate(given):
+            table = item if isinstance(item, str) else {"name": _name(item, kind), **item}
+            pieces.append(problem.registry.build(kind, table, file, f"{path}[{i}]"))
+            if not isinstance(item, str):
+                if pieces[-1].name in names:
+                    text = f"{pieces[-1].name!r} is the name of another candidate; give this one a name of its own"
+                    raise SpecError.at(file, f"{path}[{i}]", text)
+                names.append(pieces[-1].name)
+        return tuple(pieces)
 
-    return problem.remember(("candidates", kind, names, path), build)
+    return problem.remember(("candidates", kind, repr(given), path), build)
+
+
+def _name(table: Mapping[str, Any], kind: str) -> str:
+    values = (f"{key}={value}" for key, value in table.items() if key not in ("kind", "type", "extends"))
+    return f"{table.get('extends', table.get('type', kind))}({', '.join(values)})"
 
 
 def choice_genes(names: tuple[str, ...], candidates: int) -> Genes:
@@ -29,12 +52,12 @@ def choice_genes(names: tuple[str, ...], candidates: int) -> Genes:
     return Genes(names, np.zeros(len(names), dtype=np.int64), high, ordered=False)
 
 
-def encode_choices(column: Array, names: tuple[str, ...], candidates: tuple[str, ...]) -> Array:
+def encode_choices(column: Array, names: tuple[str, ...], candidates: tuple[Piece, ...]) -> Array:
     """A column of candidate indices, (.., B), as genes (g, B); `DesignError` for an index without a candidate."""
     genes = column.reshape(len(names), column.shape[-1]).astype(np.int64)
     wrong = (genes < 0) | (genes >= len(candidates))
     if wrong.any():
         gene, row = (int(i) for i in np.argwhere(wrong)[0])
-        known = f"0..{len(candidates) - 1} ({', '.join(candidates)})"
+        known = f"0..{len(candidates) - 1} ({', '.join(piece.name for piece in candidates)})"
         raise DesignError(f"design {row}: '{names[gene]}' is {int(genes[gene, row])}, expected {known}")
     return genes

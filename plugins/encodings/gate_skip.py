@@ -11,7 +11,7 @@ import numpy as np
 from sparsemap.backend import backend_of
 from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
 
-from .choices import build_candidates, choice_genes, encode_choices
+from .choices import Candidate, build_candidates, choice_genes, encode_choices
 
 if TYPE_CHECKING:
     from sparsemap.problem.designs import Designs
@@ -29,8 +29,10 @@ class GateSkip(Segment):
     provides: ClassVar[tuple[str, ...]] = ("mechanisms",)
     any_backend: ClassVar[bool] = True
 
-    candidates: tuple[str, ...] = attrs.field(validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)])
-    """Names of mechanisms; gene value i chooses the i-th, from 0."""
+    candidates: tuple[Candidate, ...] = attrs.field(
+        validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)]
+    )
+    """Names or tables of mechanisms; gene value i chooses the i-th, from 0."""
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         path = f"{self.name or self.type_name}.candidates"
@@ -47,7 +49,7 @@ class GateSkip(Segment):
         return {"mechanisms": xp.astype(genes, xp.int8)}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
-        return encode_choices(designs.columns["mechanisms"], self._names(problem), self.candidates)
+        return encode_choices(designs.columns["mechanisms"], self._names(problem), self.choices(problem)["mechanism"])
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""

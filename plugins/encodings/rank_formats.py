@@ -12,7 +12,7 @@ from sparsemap.backend import backend_of
 from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
 from sparsemap.problem.designs import slots_used
 
-from .choices import build_candidates, choice_genes, encode_choices
+from .choices import Candidate, build_candidates, choice_genes, encode_choices
 
 if TYPE_CHECKING:
     from sparsemap.problem.designs import Designs
@@ -36,8 +36,10 @@ class RankFormats(Segment):
     """Rank slots R of every tensor."""
     beyond: str = ""
     """The format of ranks further out than the slots; absent: the first candidate."""
-    candidates: tuple[str, ...] = attrs.field(validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)])
-    """Names of formats; gene value i chooses the i-th, from 0."""
+    candidates: tuple[Candidate, ...] = attrs.field(
+        validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)]
+    )
+    """Names or tables of formats; gene value i chooses the i-th, from 0."""
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         path = f"{self.name or self.type_name}.candidates"
@@ -58,7 +60,7 @@ class RankFormats(Segment):
         return {"formats": xp.astype(genes, xp.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
-        return encode_choices(designs.columns["formats"], self._names(problem), self.candidates)
+        return encode_choices(designs.columns["formats"], self._names(problem), self.choices(problem)["format"])
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""

@@ -67,6 +67,19 @@ def test_the_shortest_program_finds_a_design(registry):
     assert set(result.versions["plugins"]) >= {"analytic", "encodings", "searchers"}
 
 
+def test_one_level_of_another_hardware_changes_under_its_name(registry, tmp_path):
+    file = tmp_path / "big.toml"
+    file.write_text('kind = "hardware"\nname = "big"\nextends = "edge"\nlevels.GLB.capacity = "512 KB"\n')
+    edge = load_problem(TINY, "edge", registry=registry)
+    for hardware in (file, {"extends": "edge", "levels": {"GLB": {"capacity": "512 KB"}}}):
+        levels = load_problem(TINY, hardware, registry=registry).levels
+        assert [level.name for level in levels] == [level.name for level in edge.levels]
+        assert levels[1].capacity_bits == 512 * 1024 * 8 and levels[2] == edge.levels[2]
+    wrong = {"extends": "edge", "levels": {"GBL": {"capacity": "512 KB"}}}
+    with pytest.raises(SpecError, match=r"^hardware\.levels\.GBL: no entry 'GBL'; did you mean 'GLB'\?$"):
+        load_problem(TINY, wrong, registry=registry)
+
+
 def test_a_memory_that_is_too_small_is_named_in_the_shortfalls(registry):
     levels = [dict(level) for level in load_problem(TINY, "edge", registry=registry).hardware.levels]
     levels[-1]["capacity"] = "1 bit"

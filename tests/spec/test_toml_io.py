@@ -28,6 +28,27 @@ def test_merge_merges_tables_and_replaces_lists():
     assert base["formats"]["candidates"] == ["a", "b"]
 
 
+def test_merge_changes_tables_of_a_list_under_their_names():
+    base = {"levels": [{"name": "DRAM", "fanout": 2}, {"name": "GLB", "class": "sram", "capacity": "1 KB"}]}
+    over = {"levels": {"GLB": {"capacity": "2 KB"}}}
+    assert toml_io.merge(base, over)["levels"] == [base["levels"][0], {**base["levels"][1], "capacity": "2 KB"}]
+    other = {"levels": {"GLB": {"class": "regfile"}}}  # what a class has as keys means nothing to another
+    assert toml_io.merge(base, other)["levels"][1] == {"name": "GLB", "class": "regfile"}
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"GBL": {}}, "levels.GBL: no entry 'GBL'; did you mean 'GLB'?"),
+        ({"GLB": "2 KB"}, "levels.GLB: expected a table, found text '2 KB'"),
+    ],
+)
+def test_a_wrong_change_of_a_list_is_reported_with_its_path(change, line):
+    with pytest.raises(SpecError) as caught:
+        toml_io.merge({"levels": [{"name": "DRAM"}, {"name": "GLB"}]}, {"levels": change})
+    assert str(caught.value) == line
+
+
 # ------------------------------------------------------------------------------------------------------------ reading
 
 

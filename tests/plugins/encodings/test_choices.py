@@ -1,9 +1,14 @@
+import tomllib
+
 import numpy as np
 import pytest
 from encoding_problems import matmul, problem
 
+from sparsemap import load_problem, search
 from sparsemap.errors import DesignError, SpecError
+from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
+from sparsemap.spec import toml_io
 
 
 def changed(**tables):
@@ -45,3 +50,36 @@ def test_hardware_without_places_has_no_gate_skip_genes():
     assert made.space.segment_genes["gate-skip"].names == ()
     designs = made.space.decode(made.space.sample(3, np.random.default_rng(0)))
     assert designs.mechanisms.shape == (3, 0)
+
+
+WIDE = {"extends": "coordinate", "metadata_bits": "16"}
+FOUR = {"extends": "coordinate", "metadata_bits": "4"}
+
+
+def test_a_table_in_place_of_a_name_sweeps_a_parameter_and_comes_back_from_a_design_file():
+    made = load_problem(
+        "mm1", "edge-16gbps", {"extends": "paper", "formats": {"candidates": [WIDE, FOUR, "coordinate"]}}
+    )
+    names = [piece.name for piece in made.candidates("format")]
+    assert names == ["coordinate(metadata_bits=16)", "coordinate(metadata_bits=4)", "coordinate"]
+    best = search(made, budget=2000, seed=1).best
+    used = {piece.name for tensor in range(3) for piece in best.design.slots(tensor)}
+    table = design_file.dump(best.design)
+    assert used == {name for slots in table["formats"].values() for name in slots} and len(used) > 1
+    again = design_file.structure(tomllib.loads(toml_io.dumps(table)), made.registry)
+    evaluation = again.problem.evaluator.evaluate(np.zeros((1, 0), np.int64))
+    assert (evaluation.energy_pj[0], evaluation.cycles[0]) == (best.energy_pj, best.cycles)
+    assert [piece.name for piece in again.slots(0)] == [piece.name for piece in best.design.slots(0)]
+
+
+def test_mechanisms_may_be_tables_too():
+    mine = {"name": "mine", "action": "gate", "filters": [{"target": "P", "leader": "Q"}]}
+    made = changed(**{"gate-skip": {"candidates": ["none", mine]}})
+    assert [piece.name for piece in made.candidates("mechanism")] == ["none", "mine"]
+
+
+def test_a_table_with_the_name_of_another_candidate_is_refused():
+    made = changed(formats={"candidates": ["coordinate", {"name": "coordinate", **WIDE}]})
+    text = r"^space\.toml: formats\.candidates\[1\]: 'coordinate' is the name of another candidate"
+    with pytest.raises(SpecError, match=text):
+        made.candidates("format")
