@@ -60,11 +60,12 @@ class Backend:
     def constant(self, array: np.ndarray) -> Any:
         """A small NumPy array on the device; equal ones are sent once."""
         key = (array.tobytes(), array.shape, array.dtype.str)
-        if key not in self._constants:
+        found = self._constants.get(key)
+        if found is None:
             if len(self._constants) > 1000:
                 self._constants.clear()
-            self._constants[key] = self.asarray(array)
-        return self._constants[key]
+            found = self._constants[key] = self.asarray(array)
+        return found
 
     # -- what the libraries do differently
 

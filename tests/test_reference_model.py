@@ -280,13 +280,19 @@ def test_q7_and_q8_metadata_below_an_outer_action():
     assert show(evaluate(case, frozenset({"Q8"})), "PEB", "Q")["md_read_bits"] == [0, 0, 0]
 
 
-def test_q9_low_density_behind_a_filter():
-    # 1 of 128 words: 7812.5 and 992187.5 millionths are both rounded up, so 7813 of 7812 computes meet a nonzero
+def few_of_128_behind_a_filter(nonzeros):
+    """Single words of Q are skipped where P, with so many nonzeros in 128 words, is empty."""
     skip = {"PEB": [action("skip", "Q", "P")]}
-    case = matmul(p=uniform(1 / 128), q=uniform(0.5), p_ranks=BITMASK, actions=skip)
+    case = matmul(p=uniform(nonzeros / 128), q=uniform(0.5), p_ranks=BITMASK, actions=skip)
     case["workload"]["dims"]["K"] = 32
     case["mapping"]["L1_T"] = [["M", 2], ["K", 4], ["N", 1]]
     case["sparse"]["ranks"]["P"]["DRAM"] = [["B", 1, 0]] * 5
+    return case
+
+
+def test_q9_low_density_behind_a_filter():
+    # 7812.5 and 992187.5 millionths are both rounded up, so 7813 of 7812 computes meet a nonzero
+    case = few_of_128_behind_a_filter(1)
     assert evaluate(case) == {"valid": False, "reason": "abort"}
     assert evaluate(case, "none")["valid"]
 

@@ -39,7 +39,7 @@ QUIRKS = {
     "Q4": "banded tensors: offsets of sub-tiles are added twice",
     "Q7": "an outer action leaves the metadata traffic of inner levels",
     "Q8": "a level that acts below another acting level loses its metadata reads",
-    "Q9": "rounding lets a density exceed one",
+    "Q9": "rounding lets a density exceed one: Timeloop stops, the design is invalid",
     "Q11": "two levels acting on one tensor can leave a negative share",
 }
 """Defects of the reference evaluator that are fixed by default; `quirks` brings them back."""
@@ -102,7 +102,7 @@ class _Prepared:
         self.quirks = quirks
         self.formats = FormatTables.of(problem)
         self.places = PlaceTables.of(problem)
-        self.reasons = Reasons.of(self.layout)
+        self.reasons = Reasons.of(self.layout, quirks)
         lay = self.layout
         formats = tuple(map(Checked, self.formats.formats))
         self.tables = [TensorTables(occupancy, quirks, formats) for occupancy in lay.occupancies]
@@ -212,6 +212,9 @@ class _Prepared:
             gene, kinds = self.places.compute
             unit = xp.take(xp.constant(kinds), genes[gene])
         compute = compute_counts(lay, computes, densities, packed, removal, unit, xp)
+        if "Q9" in self.quirks:
+            for t, impossible in zip(lay.operands, compute.impossible, strict=True):
+                found = self.reasons.mark(found, f"operand-probability:{lay.tensors[t].name}", impossible, xp)
         compute_cycles = xp.ceil((compute.actual + compute.gated) / used[lay.S])
         costs = level_costs(lay, counts, metadata)
         here, slowdown = level_cycles(lay, costs, used[: lay.S], active, compute_cycles, xp)

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from sparsemap.backend import Backend
+from sparsemap.pieces.contracts.base import PerDesign
 
 from .actions import GATE, NONE, SKIP, Removal
 from .layout import Layout
@@ -13,6 +14,10 @@ from .ranks import Metadata
 from .traffic import Traffic
 
 Array = np.ndarray
+
+
+TOLERANCE = 1e-5
+"""By how much a probability may exceed one in Timeloop (Q9)."""
 
 
 @attrs.define(eq=False)
@@ -30,9 +35,13 @@ class Counts:
 
 @attrs.define(eq=False)
 class Compute:
-    actual: Array
-    gated: Array
-    skipped: Array
+    """Computes of the whole chip, each (B,)."""
+
+    actual: PerDesign
+    gated: PerDesign
+    skipped: PerDesign
+    impossible: list[PerDesign]
+    """Per operand, whether rounding makes the probability that it is nonzero exceed one: there Timeloop stops (Q9)."""
 
 
 def less(count: Array, share: Array, xp: Backend) -> Array:
@@ -153,7 +162,7 @@ def compute_counts(
             for s in range(layout.S):
                 caught[t] = xp.where(removal.kind[t, s] != NONE, removal.share[t, s], caught[t])
             left = less(left, caught[t], xp)
-    nonzero, zero, absent = [], [], []
+    nonzero, zero, absent, impossible = [], [], [], []
     for position, t in enumerate(layout.operands):
         density = float(np.floor(1e6 * densities[t] + 0.5) / 1e6)
         others = [u for i, u in enumerate(layout.operands) if i != position]
@@ -162,6 +171,7 @@ def compute_counts(
             if u in caught:
                 kept = 1.0 - xp.divide(xp.floor(1e6 * caught[u] + 0.5), 1e6)
                 present = xp.where(kept > 0.0, present / xp.where(kept > 0.0, kept, 1.0), 0.0)
+        impossible.append(present > 1.0 + TOLERANCE)
         present = xp.clip(present, 0.0, 1.0)
         rest = 1.0 - present
         nonzero.append(present)
@@ -174,4 +184,4 @@ def compute_counts(
     skipped = xp.where(kind == SKIP, xp.floor(one_absent), 0.0)
     gated = xp.where(kind == GATE, xp.floor(one_absent + some_zero), 0.0)
     actual = xp.trunc(left - skipped - gated - vanish)
-    return Compute(actual, gated, skipped)
+    return Compute(actual, gated, skipped, impossible)

@@ -29,6 +29,7 @@ MEANINGS = {
     "mechanism": "skips by a tensor that has no metadata",
     "capacity": "holds too little",
     "metadata-capacity": "holds too little metadata",
+    "operand-probability": 'Timeloop stops with "illegal operand probability" (Q9)',
 }
 """What reasons mean, by what stands before their colon."""
 
@@ -42,7 +43,7 @@ class Reasons:
     bit: Mapping[str, np.uint64] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, layout: Layout) -> Reasons:
+    def of(cls, layout: Layout, quirks: frozenset[str]) -> Reasons:
         problem = layout.problem
         names = [f"factors:{dim}" for dim in layout.dims]
         names += [f"fanout:{layout.levels[m.storage].name}" for m in problem.mapping_levels if m.spatial]
@@ -53,6 +54,8 @@ class Reasons:
                 names.append(f"capacity:{level.name}")
             if not level.shared_capacity and level.metadata_capacity_bits is not None:
                 names.append(f"metadata-capacity:{level.name}")
+        if "Q9" in quirks:
+            names += [f"operand-probability:{layout.tensors[t].name}" for t in layout.operands]
         if len(names) > 62:
             dims = ", ".join(layout.dims)
             text = f"{len(names)} reasons for invalid designs, at most 62 fit: too many levels or dimensions ({dims})"

@@ -54,7 +54,8 @@ class DataOccupancy(Occupancy):
 
     def _tiling(self, tile: tuple[int, ...]) -> Tiling:
         tile = tuple(min(int(t), s) for t, s in zip(tile, self.shape, strict=True))
-        if tile not in self._tilings:
+        tiling = self._tilings.get(tile)
+        if tiling is None:
             corner = self.coordinates // np.array(tile)[:, None]
             grid = tuple(-(-s // t) for s, t in zip(self.shape, tile, strict=True))
             places, owner, counts = np.unique(_number(corner, grid), return_inverse=True, return_counts=True)
@@ -63,10 +64,10 @@ class DataOccupancy(Occupancy):
             if empty:
                 k, tiles = np.append(0, k), np.append(empty, tiles)
             corners = np.array(np.unravel_index(places, grid))
-            self._tilings[tile] = Tiling(owner, counts, corners, k, tiles)
+            tiling = self._tilings[tile] = Tiling(owner, counts, corners, k, tiles)
             if len(self._tilings) > KEPT:
                 self._tilings.popitem(last=False)
-        return self._tilings[tile]
+        return tiling
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k) = share of the aligned tiles that hold exactly k nonzeros."""

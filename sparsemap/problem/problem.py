@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from threading import RLock
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
 import attrs
@@ -99,6 +100,7 @@ class Problem:
     """A workload, a hardware, the space of designs searched on them, the cost model and the objective.
 
     Made by `sparsemap.load_problem`. Sizes are padded where the space's encoding asks for it (`padded` says which).
+    Several threads may evaluate and search on one problem at once.
     """
 
     workload: Workload
@@ -112,6 +114,7 @@ class Problem:
     backend: str = "numpy"
     """The array library that evaluates designs, see `sparsemap.backend`."""
     _memory: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
+    _lock: Any = attrs.field(factory=RLock, init=False, repr=False)
 
     def __deepcopy__(self, memo: Any) -> Problem:
         """Itself, for a problem does not change; libraries such as gymnasium copy what they are given."""
@@ -120,7 +123,9 @@ class Problem:
     def remember(self, key: Any, make: Callable[[], T]) -> T:
         """The value made once per problem for this key: the home of per-problem tables of segments and cost models."""
         if key not in self._memory:
-            self._memory[key] = make()
+            with self._lock:
+                if key not in self._memory:
+                    self._memory[key] = make()
         return self._memory[key]
 
     # -- workload

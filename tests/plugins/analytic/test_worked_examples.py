@@ -23,6 +23,17 @@ def vectorised(case: dict, quirks: str | frozenset[str] = "timeloop-v3") -> dict
     return cases.evaluate(case, REGISTRY, quirks if isinstance(quirks, str) else sorted(quirks))
 
 
+@pytest.mark.parametrize("nonzeros", [1, 2, 3, 5, 7, 9, 11, 13, 15, 64])
+def test_q9_low_density_behind_a_filter(nonzeros: int) -> None:
+    """Where Timeloop stops with "illegal operand probability", a design is invalid; without the quirk it ends at 1."""
+    case = examples.few_of_128_behind_a_filter(nonzeros)
+    stops = not examples.evaluate(case)["valid"]
+    assert stops == (nonzeros % 2 == 1 and nonzeros < 13)
+    expected = {"valid": False, "reason": "operand_probability"}
+    assert vectorised(case) == expected if stops else vectorised(case)["valid"]
+    assert vectorised(case, "none")["energy"] == pytest.approx(examples.evaluate(case, "none")["energy"], rel=1e-12)
+
+
 @pytest.mark.parametrize("name", WORKED)
 def test_worked_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examples, "evaluate", vectorised)
