@@ -6,20 +6,24 @@ from pathlib import Path
 
 import click
 
+from sparsemap.files import shown
 from sparsemap.spec import toml_io
 
 from .importer import read_problem
 
 
 @click.command("import-problem")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--name", default="", help="Name of the workload; default: that of the problem.")
 @click.option(
     "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="TOML file to write; default: print."
 )
 def import_problem(file: Path, name: str, out: Path | None) -> None:
     """Read a Timeloop problem FILE as a workload spec."""
-    table = read_problem(file, name)
+    from sparsemap.pieces.loading import load
+
+    table, registry = read_problem(file, name), load()
+    registry.build("workload", table, shown(file)).loops(registry)
     if out is None:
         click.echo(toml_io.dumps(table), nl=False)
     else:

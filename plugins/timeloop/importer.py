@@ -3,186 +3,286 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from sparsemap.errors import SparseMapError, SpecError
-from sparsemap.files import shown
+import attrs
 
-Table = Mapping[str, Any]
-DENSE = {"type": "structured", "density": 1.0}
+from sparsemap.errors import Mistake, SpecError, shortened, unknown
+from sparsemap.files import read_bytes, shown
+from sparsemap.spec.structuring import Reader, keys
+from sparsemap.spec.toml_io import merge
+
+from . import yaml_text
+
+BYTES = 1 << 18
+"""The most that a problem file may hold; public ones have 2 KB."""
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+INCLUDE = re.compile(r"^\{\{ *include_text\( *(['\"])(.+?)\1 *\) *\}\} *$", re.M)
+"""The template by which public layer files include what they share."""
+Term = tuple[str, ...]
+"""A dimension, and perhaps the coefficient that it is multiplied by."""
+
+
+# ------------------------------------------------------------------------------------------------------ what a file says
+
+
+def _name(_: Any, __: Any, value: str) -> None:
+    if not NAME.fullmatch(value):
+        raise ValueError(f"expected a name of letters and digits, found {shortened(value)}")
+
+
+def _share(_: Any, __: Any, value: float | None) -> None:
+    if value is not None and not 0 <= value <= 1:
+        raise ValueError(f"expected a number from 0 to 1, found {value}")
+
+
+def _ranks(value: Any) -> tuple[tuple[Term, ...], ...]:
+    """Terms by rank; a plain name stands for a rank or a term of its own."""
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list with the terms of every rank, found {shortened(value)}")
+    ranks = [[rank] if isinstance(rank, str) else rank for rank in value]
+    if not all(isinstance(rank, list) and rank for rank in ranks):
+        raise ValueError(f"expected a list with the terms of every rank, found {shortened(value)}")
+    return tuple(tuple(_term(term) for term in rank) for rank in ranks)
+
+
+def _term(value: Any) -> Term:
+    term = (value,) if isinstance(value, str) else value
+    if isinstance(term, list | tuple) and len(term) in (1, 2) and all(isinstance(name, str) for name in term):
+        return tuple(term)
+    raise ValueError(f"expected [dimension] or [dimension, coefficient], found {shortened(value)}")
+
+
+class Part:
+    """A table of a problem file, of which only the keys that SparseMap knows count."""
+
+    @classmethod
+    def from_table(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {key: item for key, item in value.items() if key in keys(cls) and item is not None}
+
+
+@attrs.frozen(kw_only=True)
+class Coefficient(Part):
+    name: str = attrs.field(validator=_name)
+    default: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class DataSpace(Part):
+    name: str = attrs.field(validator=_name)
+    projection: tuple[tuple[Term, ...], ...] = attrs.field(converter=_ranks)
+    read_write: bool = False
+
+    @property
+    def dims(self) -> set[str]:
+        return {term[0] for rank in self.projection for term in rank}
+
+
+@attrs.frozen(kw_only=True)
+class Shape(Part):
+    name: str = ""
+    dimensions: tuple[str, ...] = attrs.field(validator=attrs.validators.deep_iterable(_name))
+    data_spaces: tuple[DataSpace, ...]
+    coefficients: tuple[Coefficient, ...] = ()
+    flatten: Any = None
+
+    def __attrs_post_init__(self) -> None:
+        outputs = sum(space.read_write for space in self.data_spaces)
+        if (len(self.data_spaces), outputs) != (3, 1):
+            found = f"{len(self.data_spaces) - outputs} read-only and {outputs} read-write tensors"
+            text = f"{found}; SparseMap takes two operands and one output"
+            raise SpecError.at("", "data-spaces", text)
+        if self.flatten is not None:
+            raise SpecError.at("", "flatten", "flattened dimensions are not supported")
+
+    @property
+    def spaces(self) -> list[DataSpace]:
+        """The two operands, then the output."""
+        return sorted(self.data_spaces, key=lambda space: space.read_write)
+
+
+@attrs.frozen(kw_only=True)
+class Density(Part):
+    """A plain number is a fixed-structured density; a tensor without density is dense."""
+
+    distribution: Literal["fixed", "fixed-structured", "fixed_structured", "hypergeometric", "banded", "diagonal"] = (
+        "fixed"
+    )
+    density: float | None = attrs.field(default=None, validator=_share)
+    band_width: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+
+    @classmethod
+    def from_table(cls, value: Any) -> Any:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return {"density": value} if number else super().from_table(value)
+
+    def __attrs_post_init__(self) -> None:
+        if self.density is None and self.distribution not in ("banded", "diagonal"):
+            raise SpecError.at("", "density", "missing; expected a number from 0 to 1")
+
+    def table(self) -> dict[str, Any]:
+        if self.distribution in ("banded", "diagonal"):
+            return {"type": "banded", "half_width": self.band_width}
+        kind = "uniform" if self.distribution == "hypergeometric" else "structured"
+        return {"type": kind, "density": self.density}
+
+
+@attrs.frozen(kw_only=True)
+class Densities(Part):
+    densities: Mapping[str, Density] = {}
+    common: Density | None = attrs.field(default=None, alias="commonDensity")
+
+    def of(self, tensor: str) -> dict[str, Any]:
+        found = self.common or self.densities.get(tensor) or Density(density=1.0)
+        return found.table()
+
+
+# ---------------------------------------------------------------------------------------------------------- the workload
 
 
 def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
     """The table of a workload spec; `SpecError` for what is missing, wrong, or unknown to SparseMap."""
-    path, file = Path(path), shown(path)
-    problem = _part(_underscored(_load(path)), "problem", file)
-    shape, instance = problem.get("shape"), problem.get("instance", problem)
-    if isinstance(shape, str):
-        shape = _named_shape(path, shape, file)
-    if not isinstance(shape, Mapping):
-        raise SpecError.at(file, "problem.shape", "missing; expected dimensions and data-spaces")
-    if "flatten" in shape:
-        raise SpecError.at(file, "problem.shape.flatten", "flattened dimensions are not supported")
-    dims = [str(dim) for dim in _list(shape, "dimensions", file)]
-    sizes = {dim: _whole(instance, dim, file) for dim in dims}
-    spaces = _spaces(shape, file)
-    lone = [dim for dim in dims if sizes[dim] == 1 and not any(dim in _dims(space, file) for space in spaces[:2])]
-    einsum = _einsum(spaces, _coefficients(shape, instance), lone, file)
-    table = {
+    path, file, reader = Path(path), shown(path), Reader()
+    problem = _table(_load(path).get("problem"), "problem", file)
+    instance = _table(problem.get("instance", problem), "problem.instance", file)
+    given = problem.get("shape")
+    try:
+        shape = reader.fields(Shape, _named_shape(path, given) if isinstance(given, str) else given)
+    except SpecError as error:
+        raise error.within("problem.shape", file) from None
+    try:
+        densities = reader.fields(Densities, instance)
+        defaults = {one.name: one.default for one in shape.coefficients}
+        sizes = {dim: size for dim, size in instance.items() if dim in shape.dimensions}
+        factors = {key: instance.get(key, default) for key, default in defaults.items()}
+        numbers = reader.read(dict[str, int], {**factors, **sizes})
+        raise_all(_wrong_numbers(shape, numbers))
+    except SpecError as error:
+        raise error.within("problem.instance", file) from None
+    operands = shape.spaces[:2]
+    lone = [dim for dim in shape.dimensions if numbers[dim] == 1 and not any(dim in space.dims for space in operands)]
+    try:
+        einsum = _einsum(shape, numbers, lone)
+    except SpecError as error:
+        raise error.within("problem.shape", file) from None
+    return {
         "kind": "workload",
-        "name": name or _slug(str(shape.get("name") or path.stem)),
+        "name": name or _slug(shape.name or path.stem),
         "source": f"Timeloop problem {path.name}",
         "einsum": einsum,
-        "dims": {dim: size for dim, size in sizes.items() if dim not in lone},
-        "density": {str(space["name"]): _density(instance, str(space["name"]), file) for space in spaces},
+        "dims": {dim: numbers[dim] for dim in shape.dimensions if dim not in lone},
+        "density": {space.name: densities.of(space.name) for space in shape.spaces},
     }
-    return table
 
 
-def _load(path: Path) -> Table:
-    try:
-        import yaml
-    except ImportError:
-        raise SparseMapError('reading YAML needs PyYAML: pip install "sparsemap[timeloop]"') from None
-    file = shown(path)
-    try:
-        loaded = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError.at(file, "", f"cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise SpecError.at(file, "", f"is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(loaded, Mapping):
-        raise SpecError.at(file, "", "expected a table with the key 'problem'")
-    return loaded
+def raise_all(mistakes: Iterator[Mistake]) -> None:
+    if found := list(mistakes):
+        raise SpecError(found)
 
 
-def _underscored(value: Any) -> Any:
-    """The value with hyphens in keys replaced: newer files write `data_spaces`, older ones `data-spaces`."""
-    if isinstance(value, Mapping):
-        return {str(key).replace("-", "_"): _underscored(item) for key, item in value.items()}
-    return [_underscored(item) for item in value] if isinstance(value, list) else value
+def _wrong_numbers(shape: Shape, numbers: Mapping[str, int]) -> Iterator[Mistake]:
+    for dim in shape.dimensions:
+        if dim not in numbers:
+            yield Mistake("", dim, "missing; expected a whole number")
+    for name, number in numbers.items():
+        if number < 1:
+            yield Mistake("", name, f"is {number}, expected at least 1")
 
 
-def _named_shape(path: Path, shape: str, file: str) -> Any:
-    """A shape that stands in a file of its own, beside the problem."""
-    beside = path.with_name(shape if shape.endswith((".yaml", ".yml")) else f"{shape}.yaml")
-    if not beside.is_file():
-        text = f"is the name of a shape file, and there is no {beside.name} beside this file; copy it from Timeloop"
-        raise SpecError.at(file, "problem.shape", text)
-    return _underscored(_load(beside)).get("shape")
-
-
-# ----------------------------------------------------------------------------------------------------------- the einsum
-
-
-def _spaces(shape: Table, file: str) -> list[Table]:
-    """The tables of the two operands, then of the output."""
-    spaces = _list(shape, "data_spaces", file)
-    operands = [space for space in spaces if not space.get("read_write")]
-    outputs = [space for space in spaces if space.get("read_write")]
-    if len(operands) != 2 or len(outputs) != 1:
-        found = f"{len(operands)} read-only and {len(outputs)} read-write tensors"
-        text = f"{found}; SparseMap takes two operands and one output"
-        raise SpecError.at(file, "problem.shape.data-spaces", text)
-    return [*operands, *outputs]
-
-
-def _coefficients(shape: Table, instance: Table) -> dict[str, int]:
-    rows = shape.get("coefficients") or ()
-    return {str(row["name"]): int(instance.get(row["name"], row.get("default", 1))) for row in rows}
-
-
-def _ranks(space: Table, file: str) -> list[list[Any]]:
-    """Terms by rank; a plain name stands for a rank or a term of its own."""
-    return [[rank] if isinstance(rank, str) else list(rank) for rank in _list(space, "projection", file)]
-
-
-def _dims(space: Table, file: str) -> set[str]:
-    return {term if isinstance(term, str) else str(term[0]) for rank in _ranks(space, file) for term in rank}
-
-
-def _einsum(spaces: list[Table], coefficients: Mapping[str, int], lone: list[str], file: str) -> str:
+def _einsum(shape: Shape, numbers: Mapping[str, int], lone: list[str]) -> str:
     """`lone` dimensions of size one index the output only: Timeloop's way to say that it is a single value."""
+    coefficients = {one.name for one in shape.coefficients}
     texts = []
-    for space in spaces:
-        path = f"problem.shape.data-spaces.{space.get('name')}.projection"
-        ranks = [rank for rank in _ranks(space, file) if not any(rank in ([dim], [[dim]]) for dim in lone)]
-        sums = (" + ".join(_term(term, coefficients, file, path) for term in rank) for rank in ranks)
-        texts.append(f"{space['name']}[{', '.join(sums)}]")
+    for space in shape.spaces:
+        sums = []
+        for rank in space.projection:
+            for dim, *factor in rank:
+                raise_all(_unknown_names(space, dim, factor, shape.dimensions, coefficients))
+            if rank not in [((dim,),) for dim in lone]:
+                factors = [(dim, numbers[factor[0]] if factor else 1) for dim, *factor in rank]
+                sums.append(" + ".join(dim if times == 1 else f"{times}*{dim}" for dim, times in factors))
+        texts.append(f"{space.name}[{', '.join(sums)}]")
     return f"{texts[2]} = {texts[0]} * {texts[1]}"
 
 
-def _term(term: Any, coefficients: Mapping[str, int], file: str, path: str) -> str:
-    if isinstance(term, str):
-        return term
-    dim, *names = (str(part) for part in term)
-    if len(names) > 1 or any(name not in coefficients for name in names):
-        raise SpecError.at(file, path, f"expected [dimension] or [dimension, coefficient], found {term!r}")
-    factor = coefficients[names[0]] if names else 1
-    return dim if factor == 1 else f"{factor}*{dim}"
-
-
-# ---------------------------------------------------------------------------------------------------------- the density
-
-
-def _density(instance: Table, tensor: str, file: str) -> dict[str, Any]:
-    """A tensor without density is dense in Timeloop; a plain number is a structured density."""
-    given = instance.get("commonDensity", (instance.get("densities") or {}).get(_key(tensor)))
-    path = f"problem.instance.densities.{tensor}"
-    if given is None:
-        return dict(DENSE)
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return {"type": "structured", "density": float(given)}
-    if not isinstance(given, Mapping):
-        raise SpecError.at(file, path, f"expected a number or a table, found {given!r}")
-    kind = str(given.get("distribution", "")).replace("_", "-")
-    if kind in ("fixed", "fixed-structured"):
-        return {"type": "structured", "density": _share(given, file, path)}
-    if kind == "hypergeometric":
-        return {"type": "uniform", "density": _share(given, file, path)}
-    if kind in ("banded", "diagonal"):
-        return {"type": "banded", "half_width": int(given.get("band_width", 0))}
-    text = f"'{kind}' is not supported; known: fixed-structured, hypergeometric, banded"
-    raise SpecError.at(file, f"{path}.distribution", text)
-
-
-def _key(tensor: str) -> str:
-    return tensor.replace("-", "_")
-
-
-def _share(given: Table, file: str, path: str) -> float:
-    value = given.get("density")
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise SpecError.at(file, f"{path}.density", f"expected a number, found {value!r}")
-    return float(value)
-
-
-# --------------------------------------------------------------------------------------------------------------- parts
-
-
-def _part(table: Table, key: str, file: str) -> Table:
-    found = table.get(key)
-    if not isinstance(found, Mapping):
-        raise SpecError.at(file, key, "missing" if found is None else "expected a table")
-    return found
-
-
-def _list(table: Table, key: str, file: str) -> list[Any]:
-    found = table.get(key)
-    if not isinstance(found, list):
-        raise SpecError.at(file, f"problem.shape.{key}", "missing" if found is None else "expected a list")
-    return found
-
-
-def _whole(instance: Table, dim: str, file: str) -> int:
-    value = instance.get(dim)
-    if not isinstance(value, int) or isinstance(value, bool):
-        text = "missing" if value is None else f"expected a whole number, found {value!r}"
-        raise SpecError.at(file, f"problem.instance.{dim}", text)
-    return value
+def _unknown_names(
+    space: DataSpace, dim: str, factor: list[str], dimensions: tuple[str, ...], coefficients: set[str]
+) -> Iterator[Mistake]:
+    path = f"data-spaces.{space.name}.projection"
+    if dim not in dimensions:
+        yield Mistake("", path, unknown("dimension", dim, dimensions))
+    if factor and factor[0] not in coefficients:
+        yield Mistake("", path, unknown("coefficient", factor[0], coefficients))
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "imported"
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:100] or "imported"
+
+
+# ----------------------------------------------------------------------------------------------------------------- files
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    file = shown(path)
+    if path.suffix == ".cfg":
+        raise SpecError.at(file, "", "is libconfig, the format of Timeloop's first problem files; write it as YAML")
+    try:
+        loaded = _merged(yaml_text.loads(_included(path, _text(path))))
+    except ValueError as error:
+        raise SpecError.at(file, "", str(error)) from None
+    return _table(loaded, "", file)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_bytes(path, BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SpecError.at(shown(path), "", f"is not UTF-8 text (byte {error.start})") from None
+
+
+def _included(path: Path, text: str) -> str:
+    """The text with what its templates include: YAML files in the folder above that of the problem, or below it."""
+
+    def included(match: re.Match[str]) -> str:
+        beside = (path.parent / match[2]).resolve()
+        above = path.parent.resolve().parent
+        if above not in beside.parents or beside.suffix not in (".yaml", ".yml"):
+            text = f"includes {shortened(match[2])}, which is no YAML file below {shown(above)}"
+            raise SpecError.at(shown(path), "", text)
+        return _text(beside)
+
+    text = INCLUDE.sub(included, text)
+    if "{{" in text or "{%" in text:
+        line = text[: text.find("{%" if "{%" in text else "{{")].count("\n") + 1
+        message = f"line {line}: is a template; only {{{{include_text('FILE')}}}} on a line of its own is resolved"
+        raise SpecError.at(shown(path), "", message)
+    return text
+
+
+def _merged(value: Any) -> Any:
+    """The value with hyphens in keys replaced, as newer files write `data_spaces`, and with what `<<<` merges in."""
+    if isinstance(value, Mapping):
+        table = {str(key).replace("-", "_"): _merged(item) for key, item in value.items()}
+        base = table.pop("<<<", {})
+        return merge(base, table) if isinstance(base, Mapping) else table
+    return [_merged(item) for item in value] if isinstance(value, list) else value
+
+
+def _named_shape(path: Path, shape: str) -> Any:
+    """A shape that stands in a file of its own, beside the problem."""
+    name = shape if shape.endswith((".yaml", ".yml")) else f"{shape}.yaml"
+    if not re.fullmatch(r"[\w.-]+", name) or not (path.parent / name).is_file():
+        text = f"{shortened(shape)} is the name of a shape file, and there is none of that name beside this file"
+        raise SpecError.at("", "", f"{text}; copy it from Timeloop")
+    return _load(path.parent / name).get("shape")
+
+
+def _table(value: Any, path: str, file: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        found = "missing" if value is None else f"expected a table, found {shortened(value)}"
+        raise SpecError.at(file, path, found if path else f"expected a table with the key 'problem', {found}")
+    return value

@@ -181,7 +181,7 @@ def test_devices_pipes_and_huge_files_are_refused_wherever_a_path_is_read(device
     toml_io.write("design.toml", {"kind": "design", "workload": path, "hardware": "edge", "mapping": {}})
     toml_io.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": [path], "out": "o"})
     verbs = (["evaluate", "design.toml"], ["evaluate", path], ["run", "study.toml"], ["run", path], ["check", path])
-    for verb in (*verbs, ["search", path, "edge"]):
+    for verb in (*verbs, ["search", path, "edge"], ["import-problem", path]):
         done = CliRunner().invoke(cli, verb)
         assert done.exit_code in (1, 2) and why in done.output, (verb, done.output, done.exception)
 

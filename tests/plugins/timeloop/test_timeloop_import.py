@@ -1,11 +1,8 @@
 """Timeloop problem files as workloads."""
 
-import sys
+from itertools import pairwise
 
 import pytest
-
-pytest.importorskip("yaml")
-
 from click.testing import CliRunner
 from sparsemap_plugins.timeloop import yaml_text
 from sparsemap_plugins.timeloop.commands import import_problem
@@ -13,7 +10,7 @@ from sparsemap_plugins.timeloop.importer import read_problem
 from sparsemap_plugins.timeloop.names import Names
 from sparsemap_plugins.timeloop.problem import problem_table
 
-from sparsemap.errors import SparseMapError, SpecError
+from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.problem.load import load_problem
 from sparsemap.spec import toml_io
@@ -132,7 +129,7 @@ def test_shape_in_a_file_of_its_own(tmp_path):
     file = write(tmp_path, f"problem:\n  shape: conv\n  instance:{instance}")
     assert read_problem(file)["einsum"].startswith("Outputs[M, P]")
     (tmp_path / "conv.yaml").unlink()
-    with pytest.raises(SpecError, match=r"there is no conv\.yaml beside"):
+    with pytest.raises(SpecError, match=r"problem\.shape: 'conv' is the name of a shape file, and there is none"):
         read_problem(file)
 
 
@@ -141,10 +138,61 @@ def test_shape_in_a_file_of_its_own(tmp_path):
     [
         ("C: 8", "D: 8", "problem.instance.C: missing"),
         ("C: 8", "C: many", "problem.instance.C: expected a whole number"),
-        ("hypergeometric", "poisson", "densities.Inputs.distribution: 'poisson' is not supported"),
-        ("density: 0.3", "nothing: 1", "densities.Inputs.density: expected a number"),
+        (
+            "hypergeometric",
+            "poisson",
+            "problem.instance.densities.Inputs.distribution: expected 'fixed' .* found text 'poisson'",
+        ),
+        ("density: 0.3", "nothing: 1", "densities.Inputs.density: missing; expected a number"),
         ("      read-write: True\n", "", "3 read-only and 0 read-write tensors"),
-        ("[R, Wdilation]", "[R, Hdilation]", "expected \\[dimension\\] or \\[dimension, coefficient\\]"),
+        ("[R, Wdilation]", "[R, Hdilation]", "Inputs.projection: no coefficient 'Hdilation'; did you mean 'Wdilation'"),
+        ("[R, Wdilation]", "[R, Wdilation, 1]", "expected \\[dimension\\] or \\[dimension, coefficient\\], found"),
+        ("[R, Wdilation]", "5", "problem.shape.data_spaces\\[1\\].projection: expected \\[dimension\\]"),
+        ("[ [[C]], [[M]], [[R]] ]", "3", "data_spaces\\[0\\].projection: expected a list with the terms of every rank"),
+        ("[ [[C]], [[M]], [[R]] ]", "[[[C]], []]", "data_spaces\\[0\\].projection: expected a list with the terms"),
+        ("[[M]], [[R]]", "[[M]], [[X]]", "Weights.projection: no dimension 'X'"),
+        ("coefficients:", "coefficients: 5\n    other:", "problem.shape.coefficients: expected a list, found 5"),
+        ("default: 1", "default: x", "coefficients\\[0\\].default: expected a whole number, found text 'x'"),
+        ("name: Wstride, ", "", "coefficients\\[0\\].name: missing; expected text"),
+        ("name: Weights", "name: 'A] = x'", "data_spaces\\[0\\].name: expected a name of letters and digits"),
+        ("name: Weights", "name: [s]", "data_spaces\\[0\\].name: expected text, found a list"),
+        ("name: Strided-Conv", "name: 7", "problem.shape.name: expected text, found 7"),
+        ("M: 16", "M: -5", "problem.instance.M: is -5, expected at least 1"),
+        ("M: 16", "M: 0", "problem.instance.M: is 0, expected at least 1"),
+        ("M: 16", "M: " + "9" * 5000, "is not YAML: Exceeds the limit"),
+        ("M: 16", "M: 0x" + "f" * 4000, "problem.instance.M: is 2\\^63 or more"),
+        ("M: 16", "M: !!int x", "is not YAML: invalid literal"),
+        ("M: 16", "M: 2020-13-45", "is not YAML: month must be in"),
+        ("M: 16", "M: !!python/object/apply:os.system [ls]", "is not YAML: could not determine a constructor"),
+        ("Wstride: 3", "Wstride: .inf", "problem.instance.Wstride: expected a whole number, found inf"),
+        (
+            "Weights: 0.5",
+            "Weights: .nan",
+            "problem.instance.densities.Weights.density: expected a number that is finite",
+        ),
+        ("Weights: 0.5", "Weights: -3", "densities.Weights.density: expected a number from 0 to 1, found -3"),
+        (
+            "Weights: 0.5",
+            "Weights: {distribution: banded, band_width: x}",
+            "Weights.band_width: expected a whole number",
+        ),
+        ("densities:", "densities: 5\n    other:", "problem.instance.densities: expected a table, found 5"),
+        ("  instance:", "  instance: here\n  other:", "problem.instance: expected a table, found 'here'"),
+        ("  shape:", "  shape: ../../etc/passwd\n  other:", "is the name of a shape file, and there is none"),
+        ("  shape:", "  shape: 5\n  other:", "problem.shape: expected a table, found 5"),
+        ("problem:", "a: &a [*a]\nproblem:", "is nested more than 50 deep"),
+        ("problem:", "a: " + "[" * 5000 + "\nproblem:", "is nested too deeply"),
+        (
+            "problem:",
+            "a: &a [1, 1, 1, 1]\n"
+            + "".join(f"{x}: &{x} [*{y}, *{y}, *{y}, *{y}, *{y}, *{y}]\n" for y, x in pairwise("abcdefghi"))
+            + "problem:",
+            "holds more than 20,000 values",
+        ),
+        ("problem:", "{{add_to_path('x')}}\nproblem:", "line 2: is a template; only"),
+        ("problem:", "{{include_text('/etc/hostname')}}\nproblem:", "which is no YAML file below"),
+        ("problem:", "{{include_text('../../a.yaml')}}\nproblem:", "which is no YAML file below"),
+        ("problem:", "{{include_text('none.yaml')}}\nproblem:", "none.yaml: no such file"),
         ("problem:", "layer:", "problem: missing"),
         ("dimensions: [ C, M, P, R ]", "sizes: 3", "problem.shape.dimensions: missing"),
         ("[ C, M, P, R ]", "[ C, M", "is not YAML"),
@@ -156,10 +204,32 @@ def test_wrong_files(old, new, message, tmp_path):
         read_problem(write(tmp_path, CONVOLUTION.replace(old, new, 1)))
 
 
-def test_without_yaml_library(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(SparseMapError, match=r'pip install "sparsemap\[timeloop\]"'):
-        read_problem(write(tmp_path, CONVOLUTION))
+def test_a_layer_that_includes_what_its_network_shares(tmp_path, registry):
+    """As in Timeloop's public exercises: the base is included as text, and merged by `<<<`, tables in tables."""
+    (tmp_path / "network").mkdir()
+    base = CONVOLUTION.replace("problem:", "problem_base_ignore: &problem_base")
+    (tmp_path / "problem_base.yaml").write_text(base)
+    layer = tmp_path / "network" / "01.yaml"
+    layer.write_text(
+        "{{include_text('../problem_base.yaml')}}\nproblem:\n  <<<: *problem_base\n  instance: {M: 32, P: 5}\n\n  "
+    )
+    table = read_problem(layer)
+    assert table["dims"] == {"C": 8, "M": 32, "P": 5, "R": 3}
+    assert table["einsum"] == "Outputs[M, P] = Weights[C, M, R] * Inputs[C, 2*R + 3*P]"
+    assert table["density"]["Weights"] == {"type": "structured", "density": 0.5}
+
+
+def test_libconfig_is_named_as_such(tmp_path):
+    (tmp_path / "old.cfg").write_text('problem:\n{\n  R = 3;\n  shape = "cnn-layer";\n};\n')
+    with pytest.raises(SpecError, match="is libconfig"):
+        read_problem(tmp_path / "old.cfg")
+
+
+def test_what_a_workload_cannot_be_is_told_at_import(tmp_path):
+    file = write(tmp_path, CONVOLUTION.replace("C: 8", f"C: {2**60}"))
+    done = CliRunner().invoke(import_problem, [str(file)])
+    assert isinstance(done.exception, SpecError) and "too large to be counted" in str(done.exception)
+    assert "einsum" not in done.output
 
 
 def test_command(tmp_path, registry):
