@@ -10,8 +10,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,15 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Writes a UTF-8 file whole or not at all. Makes missing folders."""
     with replacing(path) as temporary:
         temporary.write_text(text, "utf-8", newline="\n")
+
+
+def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> None:
+    """Writes several files: none takes its place before all are written, the last one last. Removes `obsolete` ones."""
+    with ExitStack() as stack:
+        for path in reversed(list(texts)):
+            stack.enter_context(replacing(path)).write_text(texts[path], "utf-8", newline="\n")
+        for path in obsolete:
+            path.unlink(missing_ok=True)
 
 
 @contextmanager

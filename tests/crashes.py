@@ -52,5 +52,5 @@ def dying(monkeypatch, calls, after):
     return count
 
 
-def search_quietly(folder, problem, budget, searcher="sparsemap", **options):
-    return search_into(folder, problem, budget, 7, searcher, **options)
+def search_quietly(folder, problem, budget, searcher="sparsemap", progress=None, **options):
+    return search_into(folder, problem, budget, 7, searcher, progress, **options)

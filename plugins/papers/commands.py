@@ -16,7 +16,13 @@ from .sparsemap import ALIKE, NAMES
 
 @click.command("paper", epilog="\b\n" + "\n".join(f"{name:16} {text}" for name, text in NAMES.items()))
 @click.argument("name", type=click.Choice(list(NAMES)), metavar="NAME")
-@click.option("--out", default="docs/results", show_default=True, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--out",
+    default="runs/paper",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the report; docs/results of a clone holds those that are committed.",
+)
 @click.option("--jobs", "-j", default=1, show_default=True, type=click.IntRange(min=1), help="Cells at a time.")
 @click.option(
     "--work",
@@ -26,9 +32,7 @@ from .sparsemap import ALIKE, NAMES
 @click.option("--scale", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the budgets to spend.")
 @click.option("--seeds", default=0, type=click.IntRange(min=0), help="Use the first SEEDS seeds only.")
 @click.option("--workload", "workloads", multiple=True, help="Use these workloads of the study only.")
-@click.pass_context
 def paper(
-    context: click.Context,
     name: str,
     out: Path,
     jobs: int,
@@ -42,7 +46,7 @@ def paper(
     Runs its study, or goes on with it, and writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg.
     For a quick look, --scale, --seeds and --workload make a study smaller.
     """
-    runner = Runner(context, jobs, work, scale, seeds, workloads, out)
+    runner = Runner(jobs, work, scale, seeds, workloads, out)
     module = import_module(f".sparsemap.{ALIKE.get(name, name).replace('-', '_')}", __package__)
     report: Report = module.report(runner, name)
     try:

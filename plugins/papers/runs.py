@@ -1,25 +1,25 @@
-"""Runs the studies, by the verb `run`, and reads what their searches found."""
+"""Runs the studies, and reads what their searches found."""
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import redirect_stdout
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import attrs
-import click
 import numpy as np
 
 from sparsemap import SparseMapError
+from sparsemap.cli.group import INTERRUPTED
+from sparsemap.cli.output import say, study_progress
 from sparsemap.files import read_csv
 from sparsemap.pieces.loading import load
-from sparsemap.spec import toml_io
+from sparsemap.study.cells import Outcome, cells_of, running
+from sparsemap.study.study import run_study
 
 Array = np.ndarray
 
@@ -60,14 +60,13 @@ class Run:
 class Runner:
     """Runs a study with what the command line asked for."""
 
-    context: click.Context
     jobs: int = 1
     work: Path | None = None
     """Absent: where the study says."""
     scale: float = 1.0
     seeds: int = 0
     workloads: tuple[str, ...] = ()
-    out: Path = Path("docs/results")
+    out: Path = Path("runs/paper")
     """Where the tables go; `quality` reads the table of best known designs there."""
     registry: Any = attrs.field(factory=load)
 
@@ -93,40 +92,26 @@ class Runner:
     def run(self, name: str) -> list[Run]:
         """Runs the searches of a study that are not finished yet; all of them, in the order of the study."""
         study, folder = self.study(name), self.folder(name)
-        reference = name
-        if self.scale != 1 or self.seeds or self.workloads:
-            table = {"kind": "study", "name": name, "extends": name, "workloads": list(study.workloads)}
-            path = folder.parent / f"smaller-{name}.toml"
-            toml_io.write(path, table | {"seeds": list(study.seeds), "budget": study.budget})
-            reference = str(path.resolve())
-        group = self.context.find_root().command
-        verb = group.get_command(self.context, "run") if isinstance(group, click.Group) else None
-        if verb is None:
-            raise SparseMapError("the verb 'run' is missing")
-        click.echo(f"{name}: results of the searches go to {folder}", err=True)
-        with redirect_stdout(io.StringIO()):  # its table has a line for every search
-            self.context.invoke(
-                verb, study=reference, jobs=self.jobs, cluster="", out=str(folder), plugin_dirs=(), as_json=False,
-                quiet=False,
-            )  # fmt: skip
-        return read_runs(folder)
+        cells = cells_of(study, folder.resolve())
+        try:
+            with study_progress(quiet=False, running=lambda: running(cells)) as progress:
+                outcomes = run_study(study, jobs=self.jobs, out=folder, progress=progress)
+        except KeyboardInterrupt:
+            say(f"interrupted; finished searches are in {folder}, run the command again to go on", "yellow")
+            raise SystemExit(INTERRUPTED) from None
+        failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+        kept = sum(outcome.state == "kept" for outcome in outcomes)
+        say(f"{name}: {len(outcomes)} searches, {kept} kept from earlier, are in {folder}")
+        if failed:
+            raise SparseMapError(f"{len(failed)} of {len(outcomes)} searches of study '{name}' failed")
+        return [run_of(outcome) for outcome in outcomes]
 
 
-def read_runs(folder: Path) -> list[Run]:
-    """The searches in the table of a study's folder."""
-    rows = read_csv(folder / "table.csv")
-    return [
-        Run(
-            workload=row["workload"],
-            hardware=row["hardware"],
-            searcher=row["searcher"],
-            seed=int(row["seed"]),
-            edp=float(row["edp"] or "inf"),
-            valid_fraction=float(row["valid_fraction"] or "nan"),
-            folder=folder / f"{row['workload']}--{row['hardware']}--{row['searcher']}--seed{row['seed']}",
-        )
-        for row in rows
-    ]
+def run_of(outcome: Outcome) -> Run:
+    cell, numbers = outcome.cell, outcome.numbers
+    edp, valid = (math.nan if numbers[key] is None else numbers[key] for key in ("edp", "valid_fraction"))
+    edp = math.inf if math.isnan(edp) else edp
+    return Run(cell.workload, cell.hardware, cell.searcher, cell.seed, edp, valid, Path(cell.folder))
 
 
 def finished_runs(folder: Path, searchers: Sequence[str]) -> list[Run]:

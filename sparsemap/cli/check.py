@@ -14,7 +14,7 @@ from ..pieces.registry import Registry
 from ..problem import design_file
 from ..problem.load import make_problem, objective_of, piece_of
 from ..problem.problem import Problem
-from ..study.study import names_file, placed
+from ..study.cells import located
 
 
 def check_table(table: Mapping[str, Any], registry: Registry, file: str, path: Path) -> list[Mistake]:
@@ -105,7 +105,7 @@ def _study(piece: Any, registry: Registry, file: str, path: Path, attempt: Attem
     def named(kind: str, value: Any, where: str) -> None:
         def build() -> None:
             try:
-                found = placed(value, path.parent) if names_file(kind, value) else value
+                found = located(kind, value, path.parent)
                 if kind == "objective":
                     objective_of(registry, found, file)
                 else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..problem.problem import Problem
     from ..searching.driver import Snapshot
     from ..searching.result import Result
-    from ..study.study import Outcome
+    from ..study.cells import Outcome
 
 PIPED_WIDTH = 100
 WIDTHS = (50, 100)

@@ -12,7 +12,7 @@ import click
 from .group import INTERRUPTED, loaded, plugin_dirs
 
 if TYPE_CHECKING:
-    from ..study.study import Outcome
+    from ..study.cells import Outcome
 
 
 def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,15 +44,16 @@ def run(
     A study that was interrupted or killed goes on where it stopped: finished cells are not run again unless the study
     changes them. Results do not depend on --jobs or --cluster.
     """
-    from ..study import study as parallel
+    from ..study.cells import TABLE_FILES
+    from ..study.study import markdown_text
 
     outcomes, folder = _outcomes(study, jobs, cluster, out, plugin_dirs, quiet)
     rows = [outcome.row for outcome in outcomes]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     elif not quiet:
-        click.echo(parallel.markdown_text(rows), nl=False)
-    _tell(outcomes, folder, parallel.TABLE_FILES, quiet)
+        click.echo(markdown_text(rows), nl=False)
+    _tell(outcomes, folder, TABLE_FILES, quiet)
 
 
 @click.command()
@@ -74,20 +75,19 @@ def compare(
     searcher) on the same workload, hardware and seed, and the means of the ratios per hardware. A study that was run
     before, or stopped, goes on.
     """
-    from ..study import comparison
-    from ..study import study as parallel
+    from ..study import cells, comparison
 
     piece, base = _study(study, plugin_dirs)
-    labels = list(dict.fromkeys(cell.searcher for cell in parallel.cells_of(piece, Path("."), base)))
+    labels = list(dict.fromkeys(cell.searcher for cell in cells.cells_of(piece, Path("."), base)))
     comparison.checked_reference(labels, reference)
     outcomes, folder = _outcomes(study, jobs, cluster, out, plugin_dirs, quiet)
     found = comparison.compare(outcomes, reference)
-    found.write(parallel.folder_of(piece, out or ""))
+    found.write(cells.folder_of(piece, out or ""))
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     elif not quiet:
         click.echo(found.markdown(), nl=False)
-    _tell(outcomes, folder, parallel.COMPARISON_FILES, quiet)
+    _tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
 
 
 def _study(study: str, plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
@@ -101,7 +101,8 @@ def _outcomes(
     study: str, jobs: int, cluster: str, out: str | None, plugin_dirs: tuple[str, ...], quiet: bool
 ) -> tuple[list[Outcome], str]:
     """Runs a study with progress; what came out, and the folder in which it is."""
-    from ..study import study as parallel
+    from ..study.cells import cells_of, folder_of, running
+    from ..study.study import run_study
     from . import output as cli_output
 
     piece, base = _study(study, plugin_dirs)
@@ -110,10 +111,10 @@ def _outcomes(
     if cluster and jobs > 1:
         raise click.UsageError("--jobs is for this machine; with --cluster the cluster's workers decide")
     folder = out or piece.out
-    cells = parallel.cells_of(piece, parallel.folder_of(piece, out or ""), base)
+    cells = cells_of(piece, folder_of(piece, out or ""), base)
     try:
-        with cli_output.study_progress(quiet, lambda: parallel.running(cells)) as progress:
-            outcomes = parallel.run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster)
+        with cli_output.study_progress(quiet, lambda: running(cells)) as progress:
+            outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster)
     except KeyboardInterrupt:
         cli_output.say(f"interrupted; finished cells are in {folder}, run the study again to go on", "yellow")
         raise SystemExit(INTERRUPTED) from None

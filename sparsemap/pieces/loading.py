@@ -15,6 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,7 @@ class _Loader:
         self.manager = pluggy.PluginManager(hookspecs.PROJECT)
         self.manager.add_hookspecs(hookspecs)
         self.packages: dict[str, _Package] = {}
+        self.builtin: frozenset[str] = frozenset()
         self.plugin_mistakes: list[Mistake] = []
         self.spec_mistakes: list[Mistake] = []
 
@@ -107,6 +109,7 @@ class _Loader:
                 self._add_folder(below, version, module=f"sparsemap_plugins.{below.name}")
         tomls = [toml for folder in specs for toml in _tomls(Path(folder))]
         self._add(_Package("specs", shown(next(iter(specs))), version, tomls=tuple(tomls)))
+        self.builtin = frozenset(self.packages)
 
     def add_installed(self) -> None:
         from importlib.metadata import entry_points  # slow to import, and only needed here
@@ -183,12 +186,14 @@ class _Loader:
         tomls: list[tuple[Path, Origin]] = []
         for package in self.packages.values():
             hooks = self._hooks(package)
-            registry.plugins += (Plugin(package.name, package.file, package.version, tuple(sorted(hooks))),)
+            own = (*package.tomls, *self._hooked_tomls(package, hooks))
+            contents = "" if package.name in self.builtin else _contents(package.module, own)
+            registry.plugins += (Plugin(package.name, package.file, package.version, tuple(sorted(hooks)), contents),)
             origin = Origin(package.name, package.file, package.version)
             for hook, function in hooks.items():
                 if hook in hookspecs.CONTRACTS:
                     self._add_types(registry, package, hook, function, origin)
-            tomls += [(path, origin) for path in (*package.tomls, *self._hooked_tomls(package, hooks))]
+            tomls += [(path, origin) for path in own]
         for given in specs:
             tomls += [(path, Origin("command line")) for path in (_tomls(given) if given.is_dir() else [given])]
         seen: set[Path] = set()
@@ -304,6 +309,21 @@ def _import_folder(folder: Path) -> Any:
             del sys.modules[loaded]
         raise
     return module
+
+
+def _contents(module: Any, tomls: Iterable[Path]) -> str:
+    """A digest of the files of a plugin: its TOML files, and the modules of its package."""
+    files = set(tomls)
+    source = Path(getattr(module, "__file__", None) or "")
+    if source.name == "__init__.py":
+        files |= {*source.parent.rglob("*.py"), *source.parent.rglob("*.toml")}
+    elif source.is_file():
+        files.add(source)
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        with suppress(OSError):
+            digest.update(path.name.encode(errors="surrogatepass") + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def _file_of(module: Any) -> str:

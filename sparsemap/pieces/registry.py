@@ -41,6 +41,8 @@ class Plugin:
     file: str = ""
     version: str = ""
     hooks: tuple[str, ...] = ()
+    contents: str = ""
+    """A digest of its Python and TOML files; empty for a part of SparseMap, which its version stands for."""
 
 
 class Registry:

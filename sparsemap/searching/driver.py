@@ -25,8 +25,9 @@ from ..errors import EvaluationError, Mistake, PluginError, SearchError, SparseM
 from ..pieces.contracts import Proposals, Scored, Searcher
 from ..problem.evaluation import Evaluation, broken
 from .archive import Archive
-from .journal import CHECKED, Journal, JournalMismatch, checked, identity_of
-from .result import Result, best_of, front_of, shortfalls_of, versions_of
+from .identity import identity_of, versions_of
+from .journal import CHECKED, Journal, JournalMismatch, checked
+from .result import Result, best_of, front_of, shortfalls_of
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -263,13 +264,23 @@ def search(
     `on_plugin_error` says what happens when the cost model or a format breaks its contract: "stop" ends the search;
     "continue" goes on, and the designs concerned are invalid with a reason that names the plugin.
     """
+    run = Search(problem, searcher, budget, seed)
+    if journal is None:
+        return completed(run, progress, None, on_plugin_error)
+    with Journal(Path(journal), identity_of(problem, run.searcher, budget, seed), overwrite) as record:
+        return completed(run, progress, record, on_plugin_error)
+
+
+def completed(
+    run: Search,
+    progress: Callable[[Snapshot], None] | None = None,
+    record: Journal | None = None,
+    on_plugin_error: OnPluginError = "stop",
+) -> Result:
+    """The result of a search that runs to its end, with its batches answered by the journal as far as it goes."""
     if on_plugin_error not in ("stop", "continue"):
         raise SearchError(f"on_plugin_error is {on_plugin_error!r}, expected 'stop' or 'continue'")
-    run = Search(problem, searcher, budget, seed)
-    hook = problem.registry.hook
-    record: Journal | None = None
-    if journal is not None:
-        record = Journal(Path(journal), identity_of(problem, run.searcher, budget, seed), overwrite)
+    problem, hook = run.problem, run.problem.registry.hook
     try:
         while (genomes := run.ask()) is not None:
             evaluation = _worth(run, genomes, record, on_plugin_error)
@@ -287,8 +298,6 @@ def search(
         raise
     finally:
         run.close()
-        if record is not None:
-            record.close()
     result = run.result()
     if hook is not None:
         hook.study_finished(result=result, problem=problem)

@@ -12,9 +12,10 @@ import attrs
 
 from ..errors import SearchError
 from ..files import is_temporary
-from .driver import OnPluginError, SearchFailed, SearchStopped, Snapshot, search
-from .journal import JOURNAL_FILE
-from .result import Result
+from .driver import OnPluginError, Search, SearchFailed, SearchStopped, Snapshot, completed
+from .identity import identity_of
+from .journal import JOURNAL_FILE, Journal
+from .result import FRONT_FOLDER, Result, read_result
 
 if TYPE_CHECKING:
     from ..pieces.contracts import Searcher
@@ -34,30 +35,53 @@ def search_into(
     """Like `search`, with the result written to `folder`, and the journal there until it is.
 
     A search that was stopped, by whatever, goes on where it was and ends with the same result. If it fails, the best
-    design so far is written as that of an interrupted search.
+    design so far is written as that of an interrupted search. What an earlier search left stays until the new result
+    is written; two searches cannot write to one folder at a time.
     """
     folder = Path(folder)
-    journal = folder / JOURNAL_FILE
-    try:
-        result = search(problem, budget, seed, searcher, progress, journal, overwrite, on_plugin_error)
-    except (SearchFailed, SearchStopped) as error:
-        if error.result is not None:
-            with suppress(OSError):  # what made the search fail is what has to be told
-                attrs.evolve(error.result, interrupted=True).write(folder)
-        raise
-    try:
-        result.write(folder)
-        for path in folder.glob(".*.tmp"):
-            if is_temporary(path):  # of a process that died
-                path.unlink(missing_ok=True)
-        if not result.interrupted:
-            journal.unlink(missing_ok=True)
-    except OSError as error:
-        text = f"{error.filename or folder}: {error.strerror or error}; the search is over and its journal is kept"
-        stopped = SearchStopped(f"{text}, run it again to have its files written")
-        stopped.result = result
-        raise stopped from error
+    run = Search(problem, searcher, budget, seed)
+    identity = identity_of(problem, run.searcher, budget, seed)
+    with Journal(folder / JOURNAL_FILE, identity, overwrite) as journal:
+        try:
+            result = completed(run, progress, journal, on_plugin_error)
+        except (SearchFailed, SearchStopped) as error:
+            if error.result is not None:
+                with suppress(OSError):  # what made the search fail is what has to be reported
+                    attrs.evolve(error.result, interrupted=True).write(folder)
+            raise
+        result = attrs.evolve(result, identity=identity)
+        try:
+            result.write(folder)
+            for path in (*folder.glob(".*.tmp"), *(folder / FRONT_FOLDER).glob(".*.tmp")):
+                if is_temporary(path):  # of a process that died
+                    path.unlink(missing_ok=True)
+            if not result.interrupted:
+                journal.remove()
+        except OSError as error:
+            text = f"{error.filename or folder}: {error.strerror or error}; the search is over and its journal is kept"
+            stopped = SearchStopped(f"{text}, run it again to have its files written")
+            stopped.result = result
+            raise stopped from error
     return result
+
+
+def finished(folder: str | os.PathLike[str], problem: Problem, searcher: Any, budget: int, seed: int) -> dict[str, Any]:
+    """The table of the result in a folder if it is that of this very search, else an empty one.
+
+    A journal beside it is removed: the process was killed between the two.
+    """
+    try:
+        table = read_result(Path(folder))
+    except SearchError:
+        return {}
+    if not isinstance(table, dict) or table.get("interrupted", True):
+        return {}
+    identity = identity_of(problem, Search(problem, searcher, budget, seed).searcher, budget, seed)
+    if table.get("identity") != identity:
+        return {}
+    with suppress(OSError):
+        (Path(folder) / JOURNAL_FILE).unlink(missing_ok=True)
+    return table
 
 
 def unfinished(folder: str | os.PathLike[str]) -> bool:
@@ -66,11 +90,3 @@ def unfinished(folder: str | os.PathLike[str]) -> bool:
         return (Path(folder) / JOURNAL_FILE).stat().st_size > 0
     except OSError:
         return False
-
-
-def discard(folder: str | os.PathLike[str]) -> None:
-    """Removes the journal of a search whose result is there."""
-    try:
-        (Path(folder) / JOURNAL_FILE).unlink(missing_ok=True)
-    except OSError as error:
-        raise SearchError(f"{error.filename}: {error.strerror or error}") from None

@@ -19,25 +19,21 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import SearchError
 from ..problem.evaluation import Evaluation
-from .result import versions_of
+from .identity import Identity, differences, text_of
 
 try:
     import fcntl
 except ImportError:  # not a POSIX system: two searches in one folder are not told apart there
     fcntl = None  # type: ignore[assignment]
-
-if TYPE_CHECKING:
-    from ..pieces.contracts import Piece, Searcher
-    from ..problem.problem import Problem
 
 Array = np.ndarray
 
@@ -46,28 +42,12 @@ MAGIC = b"sparsemap journal 1\n"
 HEAD = struct.Struct("<IIId")
 CHECKED = 4
 """Recorded batches, at most, that are evaluated again to see whether evaluation still says the same."""
-DIFFERENCES = 4
 WAIT_SECONDS = 5
 """How long to wait for another search to leave the journal: that of a worker whose study was killed leaves it soon."""
 
 
 class JournalMismatch(SearchError):
     """The journal in a folder is not of the search that is to be run there."""
-
-
-def identity_of(problem: Problem, searcher: Searcher, budget: int, seed: int) -> dict[str, Any]:
-    """What a search is, as plain data: another value anywhere in it is another search."""
-    pieces: dict[str, Piece] = {
-        "workload": problem.workload,
-        "hardware": problem.hardware,
-        "space": problem.space_spec,
-        "objective": problem.objective,
-        "cost_model": problem.cost_model,
-        "searcher": searcher,
-    }
-    described = {key: _described(piece) for key, piece in pieces.items()}
-    whole = {**described, "budget": budget, "seed": seed, "versions": versions_of(problem.registry)}
-    return json.loads(json.dumps(whole, sort_keys=True, default=str))
 
 
 class Journal:
@@ -77,7 +57,7 @@ class Journal:
     becomes a SearchError that names the file.
     """
 
-    def __init__(self, path: Path, identity: Mapping[str, Any], overwrite: bool = False) -> None:
+    def __init__(self, path: Path, identity: Identity, overwrite: bool = False) -> None:
         self.path = path
         self.seconds = 0.0
         """How long the search took up to the last record read."""
@@ -88,16 +68,14 @@ class Journal:
         self._names: tuple[str, ...] = ()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # unbuffered, so that nothing is left to be written after a write that failed
-            self._file = open(path, "r+b" if path.exists() else "x+b", buffering=0)  # noqa: SIM115
+            self._file = self._opened()
         except OSError as error:
-            raise SearchError(f"{path}: {error.strerror or error}") from None
+            raise self._trouble(error) from None
         try:
-            self._lock()
             found = None if overwrite else self._header()
             if found is None:
                 self._start(identity)
-            elif _text(found) != _text(identity):
+            elif text_of(found) != text_of(identity):
                 raise JournalMismatch(
                     f"{path} is of a search that has not ended and differs from this one: "
                     f"{differences(found, identity)}. Run that search again to end it, "
@@ -119,6 +97,10 @@ class Journal:
 
     def close(self) -> None:
         self._file.close()
+
+    def remove(self) -> None:
+        """Removes the file, while nobody else may have it."""
+        self.path.unlink(missing_ok=True)
 
     def recorded(self, genomes: Array) -> Evaluation | None:
         """The evaluation of the next batch if it is in the journal; None from the first batch on that is not.
@@ -200,8 +182,8 @@ class Journal:
 
     # -- writing
 
-    def _start(self, identity: Mapping[str, Any]) -> None:
-        text = _text(identity)
+    def _start(self, identity: Identity) -> None:
+        text = text_of(identity).encode()
         self._file.seek(0)
         self._file.truncate()
         self._write(MAGIC + len(text).to_bytes(4, "little") + text + _crc(text))
@@ -224,22 +206,28 @@ class Journal:
         with suppress(OSError):  # a torn record is noticed when the journal is read
             os.ftruncate(self._file.fileno(), self._end)
 
-    def _lock(self) -> None:
-        if fcntl is None:
-            return
+    def _opened(self) -> FileIO:
+        """The file, locked. The search that had it before may have removed it: then there is a new one."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
+            file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
+            if fcntl is None:
+                return file
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                file.close()
                 if time.monotonic() > deadline:
                     text = f"{self.path}: another search is writing it; wait for its end or choose another folder"
                     raise SearchError(text) from None
                 time.sleep(0.05)
                 continue
             except OSError:
-                pass  # a file system without locks
-            return
+                return file  # a file system without locks
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(self.path)):
+                    return file
+            file.close()
 
     def _trouble(self, error: OSError) -> SearchError:
         return SearchError(f"{self.path}: {error.strerror or error}")
@@ -270,44 +258,6 @@ def _same(one: Evaluation, two: Evaluation) -> bool:
         np.allclose(a, b, rtol=1e-9, atol=0.0) for a, b in ((one.energy_pj, two.energy_pj), (one.cycles, two.cycles))
     )
     return close and one.reject_counts() == two.reject_counts()
-
-
-def differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """What differs between two identities, as text: the first few paths with both values."""
-    every = list(_differences(found, wanted, ""))
-    more = f" and {len(every) - DIFFERENCES} more" if len(every) > DIFFERENCES else ""
-    return "; ".join(every[:DIFFERENCES]) + more
-
-
-def _differences(found: Any, wanted: Any, path: str) -> Iterator[str]:
-    if found == wanted:
-        return
-    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
-        for key in sorted({*found, *wanted}):
-            yield from _differences(found.get(key), wanted.get(key), f"{path}.{key}" if path else key)
-        return
-    yield f"{path} is {_shown(found)} there, {_shown(wanted)} here"
-
-
-def _shown(value: Any) -> str:
-    text = "nothing" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _described(piece: Piece) -> dict[str, Any]:
-    """A piece as a table; what a plugin keeps in fields that no table can hold is left out."""
-    from ..spec.unstructuring import unstructure
-
-    try:
-        table = unstructure(piece)
-    except TypeError:
-        table = {}
-    table = {key: value for key, value in table.items() if key not in ("description", "source")}
-    return {"type": piece.type_name, "name": piece.name, **table}
-
-
-def _text(identity: Mapping[str, Any]) -> bytes:
-    return json.dumps(identity, sort_keys=True).encode()
 
 
 def _digest(genomes: Array) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,12 +15,12 @@ import attrs
 import numpy as np
 
 from ..errors import DesignError, SearchError
-from ..files import csv_text, write_text
+from ..files import csv_text, write_texts
 from ..problem.designs import Design
 from .archive import Archive, Row
+from .identity import versions_of
 
 if TYPE_CHECKING:
-    from ..pieces.registry import Registry
     from ..problem.problem import Problem
 
 Array = np.ndarray
@@ -65,12 +64,12 @@ class Best:
     def numbers(self) -> dict[str, float]:
         return {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles, "score": self.score}
 
-    def write(self, path: Path) -> None:
-        """Writes the design as a TOML file."""
+    def text(self) -> str:
+        """The design as a TOML file; DesignError if it has columns that such a file cannot hold."""
         from ..problem import design_file
         from ..spec import toml_io
 
-        toml_io.write(path, design_file.dump(self.design, self.numbers))
+        return toml_io.dumps(design_file.dump(self.design, self.numbers))
 
     def loop_nest(self, exporter: str = "loop-nest") -> str:
         """The design as loops with formats and skip/gate mechanisms, by the exporter of this name."""
@@ -123,6 +122,8 @@ class Result:
     bound: float | None = None
     """No design of the problem can score lower, by proof; None: the cost model or the objective has no bound."""
     interrupted: bool = False
+    identity: Mapping[str, Any] = attrs.field(factory=dict)
+    """What the search was (`identity.identity_of`), if its files are in a folder."""
     padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
     """Dimensions that the encoding padded: name -> (given size, searched size)."""
 
@@ -154,6 +155,7 @@ class Result:
             "genome": [int(gene) for gene in self.best.genome] if self.best else None,
             **({"front": [_point(best) for best in self.front]} if self.front else {}),
             "versions": dict(self.versions),
+            **({"identity": dict(self.identity)} if self.identity else {}),
         }
 
     def files(self, folder: Path | str) -> list[Path]:
@@ -162,37 +164,29 @@ class Result:
         return [path for name in names if (path := Path(folder) / name).exists()]
 
     def write(self, folder: Path | str) -> list[Path]:
-        """Writes `design.toml` (if a valid design was found), `history.csv` and `result.json`; each file atomically.
+        """Writes `design.toml` (if a valid design was found), `history.csv` and `result.json`, each file atomically.
+
+        The files of an earlier result stay until all new ones are written.
 
         With a front also `front.csv`, and each design on it as a design file in the folder `front`. Designs with columns
         that a design file cannot hold are in `result.json` only, as genomes.
         """
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / DESIGN_FILE).unlink(missing_ok=True)
-        if self.best is not None:
+        front = {
+            f"{FRONT_FOLDER}/{name}": best for name, best in zip(front_names(len(self.front)), self.front, strict=True)
+        }
+        texts = {}
+        for name, best in {DESIGN_FILE: self.best, **front}.items():
             with suppress(DesignError):
-                self.best.write(folder / DESIGN_FILE)
-        self._write_front(folder)
-        texts = {HISTORY_FILE: self.history_csv(), RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n"}
-        for name, text in texts.items():
-            write_text(folder / name, text)
+                texts[folder / name] = best.text() if best is not None else ""
+        if front:
+            texts[folder / FRONT_FILE] = self.front_csv()
+        texts[folder / HISTORY_FILE] = self.history_csv()
+        texts[folder / RESULT_FILE] = json.dumps(self.to_dict(), indent=2) + "\n"
+        earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
+        texts = {path: text for path, text in texts.items() if text}
+        write_texts(texts, {folder / DESIGN_FILE, folder / FRONT_FILE, *earlier} - texts.keys())
         return self.files(folder)
-
-    def _write_front(self, folder: Path) -> None:
-        """Writes `front.csv` and the designs of the front; removes those of an earlier search."""
-        designs = folder / FRONT_FOLDER
-        names = front_names(len(self.front))
-        for path in designs.glob("*.toml"):
-            if path.stem.isdigit() and path.name not in names:
-                path.unlink()
-        if not self.front:
-            (folder / FRONT_FILE).unlink(missing_ok=True)
-            return
-        for best, name in zip(self.front, names, strict=True):
-            with suppress(DesignError):
-                best.write(designs / name)
-        write_text(folder / FRONT_FILE, self.front_csv())
 
     def front_csv(self) -> str:
         """One line per design of the front: its file, then the objectives by name, then the usual numbers."""
@@ -272,19 +266,6 @@ def result_around(best: Best) -> Result:
         versions=versions_of(problem.registry),
         padded=dict(problem.padded),
     )
-
-
-def versions_of(registry: Registry) -> dict[str, Any]:
-    """Versions that a result depends on: sparsemap, numpy, python, and the plugins that the registry has loaded."""
-    from .. import __version__
-
-    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
-    return {
-        "sparsemap": __version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "plugins": dict(sorted(plugins.items())),
-    }
 
 
 def read_result(path: Path | str) -> dict[str, Any]:

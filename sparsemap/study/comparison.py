@@ -16,7 +16,7 @@ import attrs
 
 from ..errors import SearchError, unknown
 from ..files import csv_text, markdown_table, times, write_text
-from .study import COMPARISON_FILES, Outcome
+from .cells import COMPARISON_FILES, Outcome
 
 DEFAULT_REFERENCE = "sparsemap"
 ALL = "all"

@@ -1,4 +1,4 @@
-"""Who runs the cells of a study: this process, processes of this machine (joblib), or a Dask cluster.
+"""Who runs the cells of a study: processes of this machine, or a Dask cluster.
 
 Each yields outcomes as they come. A worker that dies takes no other cell with it: the cell it was on is tried again
 from its journal, and counts as failed when its worker dies once more.
@@ -6,19 +6,24 @@ from its journal, and counts as failed when its worker dies once more.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import SearchError, SparseMapError
+from ..errors import SearchError
+from ..searching.journal import JOURNAL_FILE
+from ..searching.result import RESULT_FILE
+from .cells import Cell, Outcome
 
-if TYPE_CHECKING:
-    from .study import Cell, Outcome
-
-Run = Callable[["Cell", Mapping[str, Any]], "Outcome"]
+Run = Callable[[Cell, Mapping[str, Any]], Outcome]
 
 SCHEME = "dask://"
 CONNECT_SECONDS = 20
@@ -28,40 +33,46 @@ DIED = "the process that ran it died again and again (killed for want of memory,
 
 
 def in_processes(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -> Iterator[Outcome]:
-    """Outcomes from `jobs` processes. joblib's own configuration may put another backend in their place."""
+    """Outcomes from `jobs` processes."""
     left = {cell.folder: cell for cell in cells}
     while left:
-        started = time.time()
         try:
-            for outcome in _joblib(run, list(left.values()), args, min(jobs, len(left))):
+            for outcome in _pool(run, list(left.values()), args, min(jobs, len(left))):
                 del left[outcome.cell.folder]
                 yield outcome
         except BrokenProcessPool:
             # no one says which process died, so that the cells that were running go one at a time
-            running = [cell for cell in left.values() if _touched(cell, started)] or list(left.values())[:jobs]
-            for cell in running:
+            running = [cell for cell in left.values() if Path(cell.folder, JOURNAL_FILE).exists()]
+            for cell in running or list(left.values())[:jobs]:
                 del left[cell.folder]
                 try:
-                    yield from _joblib(run, [cell], args, 2)
+                    yield from _pool(run, [cell], args, 1)
                 except BrokenProcessPool:
-                    yield _died(cell)
+                    yield Outcome(cell, "failed", error=DIED)
 
 
-def _joblib(run: Run, cells: list[Cell], args: Mapping[str, Any], jobs: int) -> Iterator[Outcome]:
+def _pool(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -> Iterator[Outcome]:
+    """Outcomes from processes that end when this generator does: they notice that `alive` is closed."""
+    context = multiprocessing.get_context("spawn")  # a copy of a process that has threads may hang
+    gone, alive = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(jobs, context, _start_worker, (gone,))
     try:
-        import joblib
-    except ImportError:
-        text = f"{jobs} cells at a time need joblib, which is not installed: pip install 'sparsemap[parallel]'"
-        raise SearchError(text) from None
-    parallel = joblib.Parallel(n_jobs=max(jobs, 2), prefer="processes", batch_size=1, return_as="generator_unordered")
-    try:
-        with closing(parallel(joblib.delayed(run)(cell, args) for cell in cells)) as outcomes:
-            yield from outcomes
-    except (BrokenProcessPool, SparseMapError):
-        raise
-    except Exception as error:
-        text = f"the workers ended ({type(error).__name__}: {error}); finished cells are kept, run the study again"
-        raise SearchError(text) from error
+        for future in as_completed([pool.submit(run, cell, args) for cell in cells]):
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        alive.close()
+
+
+def _start_worker(gone: Connection) -> None:
+    """Leaves Ctrl-C to the study's process, and ends at once with it: journals lose nothing."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        gone.poll(None)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def on_cluster(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], address: str) -> Iterator[Outcome]:
@@ -95,12 +106,9 @@ def _outcome(future: Any, cell: Cell) -> Outcome:
     """How a cell of the cluster ended. A result that cannot be seen from here has not been kept."""
     import distributed
 
-    from ..searching.result import RESULT_FILE
-    from .study import Outcome
-
     error = future.exception()
     if isinstance(error, distributed.scheduler.KilledWorker):
-        return _died(cell)
+        return Outcome(cell, "failed", error=DIED)
     if error is not None or future.cancelled():
         return Outcome(cell, "failed", error=f"{type(error).__name__}: {error}")
     outcome = future.result()
@@ -111,19 +119,3 @@ def _outcome(future: Any, cell: Cell) -> Outcome:
             return Outcome(cell, "failed", error=text)
         time.sleep(0.1)
     return outcome
-
-
-def _touched(cell: Cell, since: float) -> bool:
-    """Whether a worker has begun with the cell."""
-    from .study import CELL_FILE
-
-    try:
-        return Path(cell.folder, CELL_FILE).stat().st_mtime >= since - 1
-    except OSError:
-        return False
-
-
-def _died(cell: Cell) -> Outcome:
-    from .study import Outcome
-
-    return Outcome(cell, "failed", error=DIED)

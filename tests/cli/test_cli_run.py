@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from sparsemap.cli.main import cli
 from sparsemap.pieces.data_specs import Study
-from sparsemap.study import study as parallel
+from sparsemap.study import study as study_module
+from sparsemap.study.cells import NUMBERS, cells_of
 
 STUDY = """
 kind = "study"
@@ -61,7 +62,6 @@ def test_a_row_has_the_numbers_of_the_cell_in_full():
 
 
 def test_results_do_not_depend_on_the_number_of_workers():
-    pytest.importorskip("joblib")
     run("study.toml", "--out", "one")
     run("study.toml", "--out", "two", "--jobs", 2)
     assert Path("one/table.csv").read_text() == Path("two/table.csv").read_text()
@@ -133,7 +133,7 @@ def test_a_cell_that_fails_is_named_and_the_others_are_kept():
 
 
 def test_ctrl_c_keeps_finished_cells(monkeypatch):
-    search, calls = parallel.search_into, []
+    search, calls = study_module.search_into, []
 
     def interrupted(*args, **options):
         calls.append(args)
@@ -141,7 +141,7 @@ def test_ctrl_c_keeps_finished_cells(monkeypatch):
             raise KeyboardInterrupt
         return search(*args, **options)
 
-    monkeypatch.setattr(parallel, "search_into", interrupted)
+    monkeypatch.setattr(study_module, "search_into", interrupted)
     assert "interrupted; finished cells are in out" in run("study.toml", "--out", "out", code=130).stderr
     assert [(row["workload"], row["seed"]) for row in rows()] == [("mm1", "0"), ("mm1", "1")]
     done = run("study.toml", "--out", "out")
@@ -195,27 +195,18 @@ def test_a_space_may_differ_by_searcher():
         + '[spaces.random]\nextends = "paper"\nformats = { candidates = ["uncompressed"] }\n'
     )
     run("study.toml", "--out", "out")
-    cell = json.loads(Path("out/mm1--cloud--random--seed0/cell.json").read_text())
-    assert cell["space"]["formats"] == {"candidates": ["uncompressed"]}
-
-
-def test_more_workers_than_joblib_allows_are_explained(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "joblib", None)
-    done = run("study.toml", "--out", "out", "--jobs", 2, code=2)
-    assert "pip install 'sparsemap[parallel]'" in done.stderr
-    run("study.toml", "--out", "out")
+    result = json.loads(Path("out/mm1--cloud--random--seed0/result.json").read_text())
+    assert result["identity"]["space"]["tables"]["formats"]["candidates"] == ["uncompressed"]
 
 
 def test_files_of_one_name_in_two_folders_are_two_workloads(tmp_path):
     study = Study(name="s", workloads=("a/mm.toml", "b/mm.toml", "mm1", "mm1"), hardware=("edge",))
-    cells = parallel.cells_of(study, tmp_path)
+    cells = cells_of(study, tmp_path)
     assert [cell.workload for cell in cells] == ["a-mm", "b-mm", "mm1"]
     assert len({cell.folder for cell in cells}) == 3
 
 
 def test_tables_show_missing_numbers_as_such():
-    row = {"workload": "a|b", "hardware": "h", "searcher": "s", "seed": 0} | dict.fromkeys(parallel.NUMBERS)
-    assert parallel.markdown_text([row]).splitlines()[2].startswith("| a\\|b ")
-    assert parallel.csv_text([row]).splitlines()[1] == "a|b,h,s,0,,,,,"
+    row = {"workload": "a|b", "hardware": "h", "searcher": "s", "seed": 0} | dict.fromkeys(NUMBERS)
+    assert study_module.markdown_text([row]).splitlines()[2].startswith("| a\\|b ")
+    assert study_module.csv_text([row]).splitlines()[1] == "a|b,h,s,0,,,,,"

@@ -17,7 +17,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.searching.folder import search_into
 from sparsemap.spec import toml_io
 from sparsemap.spec.expressions import Expression
-from sparsemap.study import study as parallel
+from sparsemap.study.cells import cells_of, folder_of
 
 
 @pytest.fixture(scope="module")
@@ -84,16 +84,16 @@ def test_a_folder_of_its_own_is_used_again():
     assert run_study(out="results").exit_code == 0
     Path("results/.table.csv.0123abcd.tmp").write_text("torn")
     Path("results/mm9--cloud--random--seed0").mkdir()
-    Path("results/mm9--cloud--random--seed0/.cell.json.0123abcd.tmp").write_text("torn")
+    Path("results/mm9--cloud--random--seed0/.result.json.0123abcd.tmp").write_text("torn")
     assert run_study(out="results", budget=300).exit_code == 0
     assert json.loads(Path("results/mm1--cloud--random--seed0/result.json").read_text())["evaluations"] == 300
 
 
 def test_whoever_gives_the_folder_may_choose_any(tmp_path):
     study = Study(**{key: tuple(value) if isinstance(value, list) else value for key, value in STUDY.items()})
-    assert parallel.folder_of(study, "/tmp/x") == Path("/tmp/x").resolve()
+    assert folder_of(study, "/tmp/x") == Path("/tmp/x").resolve()
     with pytest.raises(SearchError, match="does not say where"):
-        parallel.folder_of(study)
+        folder_of(study)
 
 
 EVIL_NAMES = [
@@ -115,7 +115,7 @@ EVIL_NAMES = [
 def test_names_of_cells_stay_in_the_folder_of_the_study(name, tmp_path):
     study = Study(name="s", workloads=(name, "mm1"), hardware=(name + ".toml",), searchers=("random", name))
     out = tmp_path / "out"
-    for cell in parallel.cells_of(study, out):
+    for cell in cells_of(study, out):
         place = Path(cell.folder)
         assert place.parent == out and place.resolve().parent == out.resolve()
         assert place.name.isprintable() and len(place.name) <= 255 and not place.name.startswith((".", "-"))

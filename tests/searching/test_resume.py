@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import crashes
@@ -36,39 +35,43 @@ def problem(registry):
     return load_problem("mm1", "cloud", registry=registry)
 
 
+def killed_at(evaluations):
+    """A `progress` that kills its process once so many designs are evaluated."""
+
+    def kill(snapshot):
+        if snapshot.evaluations >= evaluations:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return kill
+
+
+def killed_search(folder, problem, evaluations):
+    process = in_process(search_quietly, folder, problem, BUDGET, "sparsemap", killed_at(evaluations))
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
 @pytest.fixture(scope="module")
 def undisturbed(registry, tmp_path_factory):
-    """The files of a search that nothing disturbs, and how long it takes in a process of its own."""
+    """The files of a search that nothing disturbs."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    started = time.perf_counter()
-    process = in_process(search_quietly, folder, load_problem("mm1", "cloud", registry=registry), BUDGET)
-    process.join()
-    assert process.exitcode == 0
-    return outcome(folder), time.perf_counter() - started
+    search_quietly(folder, load_problem("mm1", "cloud", registry=registry), BUDGET)
+    return outcome(folder)
 
 
-@pytest.mark.parametrize("part", range(20))
-def test_killed_at_a_random_moment_it_ends_with_the_same_result(part, undisturbed, problem, tmp_path):
-    expected, seconds = undisturbed
-    moment = (part + random.random()) / 20 * seconds
-    process = in_process(search_quietly, tmp_path, problem, BUDGET)
-    time.sleep(moment)
-    process.kill()
-    process.join()
+@pytest.mark.parametrize("evaluations", [1, 400, 1500, 2700, BUDGET])
+def test_killed_after_any_batch_it_ends_with_the_same_result(evaluations, undisturbed, problem, tmp_path):
+    killed_search(tmp_path, problem, evaluations)
     search_quietly(tmp_path, problem, BUDGET)
-    assert outcome(tmp_path) == expected, f"killed after {moment:.3f} s"
+    assert outcome(tmp_path) == undisturbed
     assert not unfinished(tmp_path)
 
 
 def test_killed_again_and_again_it_gets_there(undisturbed, problem, tmp_path):
-    expected, seconds = undisturbed
-    for _ in range(4):
-        process = in_process(search_quietly, tmp_path, problem, BUDGET)
-        process.join(0.3 * seconds)
-        process.kill()
-        process.join()
+    for evaluations in (300, 900, 900, 2000):
+        killed_search(tmp_path, problem, evaluations)
     search_quietly(tmp_path, problem, BUDGET)
-    assert outcome(tmp_path) == expected
+    assert outcome(tmp_path) == undisturbed
 
 
 WRITES = ((Journal, "_write"), (os, "replace"), (os, "unlink"))
@@ -110,7 +113,7 @@ def stopped(folder, problem, budget=600, after=250, **options):
 def test_a_torn_journal_is_good_up_to_the_tear(tmp_path):
     search_quietly(tmp_path / "whole", toy_problem(), 600)
     data = stopped(tmp_path / "torn", toy_problem()).read_bytes()
-    sizes = [*range(60), *random.sample(range(60, len(data)), 60), len(data) - 1]
+    sizes = [*range(60), *random.Random(0).sample(range(60, len(data)), 60), len(data) - 1]
     for size in sizes:
         folder = tmp_path / f"torn{size}"
         folder.mkdir(exist_ok=True)
@@ -123,11 +126,12 @@ def test_damage_in_the_journal_costs_what_comes_after_it_but_is_never_believed(t
     search_quietly(tmp_path / "whole", toy_problem(), 600)
     data = stopped(tmp_path / "good", toy_problem()).read_bytes()
     start = data.index(b"}}", 20)
-    for place in random.sample(range(start + 10, len(data)), 60):
+    draw = random.Random(0)
+    for place in draw.sample(range(start + 10, len(data)), 60):
         folder = tmp_path / f"bad{place}"
         folder.mkdir(exist_ok=True)
         changed = bytearray(data)
-        changed[place] ^= 1 << random.randrange(8)
+        changed[place] ^= 1 << draw.randrange(8)
         (folder / JOURNAL_FILE).write_bytes(changed)
         search_quietly(folder, toy_problem(), 600)
         assert outcome(folder) == outcome(tmp_path / "whole"), place
@@ -191,7 +195,7 @@ def test_the_time_of_a_search_is_that_of_all_its_parts(tmp_path):
 
 
 def _identity(problem, budget=600, seed=7, searcher="sparsemap"):
-    from sparsemap.searching.journal import identity_of
+    from sparsemap.searching.identity import identity_of
 
     return identity_of(problem, Search(problem, searcher, budget).searcher, budget, seed)
 
@@ -292,46 +296,58 @@ def test_memory_does_not_grow_with_the_journal(tmp_path):
 # -------------------------------------------------------------------------------------------------- from the outside
 
 
-def command(*args):
-    return [sys.executable, "-m", "sparsemap", *map(str, args)]
+KILLER = '''
+"""Kills this process, or the study's, once a search has evaluated KILL_AT designs."""
+import os, signal
+from sparsemap import hookimpl
+
+@hookimpl
+def search_progressed(snapshot):
+    if snapshot.evaluations >= int(os.environ.get("KILL_AT", 1e9)):
+        os.kill(os.getppid() if "KILL_PARENT" in os.environ else os.getpid(), signal.SIGKILL)
+        signal.pause()
+'''
 
 
-def test_the_same_command_goes_on_after_kill_9(tmp_path):
-    args = ("search", "mm3", "cloud", "--budget", 12_000, "--seed", 3, "--quiet")
-    expected = subprocess.run(command(*args, "--out", tmp_path / "whole"), capture_output=True, text=True, check=True)
+@pytest.fixture
+def command(tmp_path):
+    """Runs the command with a plugin that kills it at a given number of designs."""
+    plugin = tmp_path / "plugins/killer"
+    plugin.mkdir(parents=True)
+    (plugin / "__init__.py").write_text(KILLER)
+
+    def run(*args, code=0, **variables):
+        env = {**os.environ, "SPARSEMAP_PLUGIN_DIRS": str(plugin.parent), **variables}
+        words = [sys.executable, "-m", "sparsemap", *map(str, args)]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_the_same_command_goes_on_after_kill_9(command, tmp_path):
+    args = ("search", "mm3", "cloud", "--budget", 6000, "--seed", 3, "--quiet")
+    expected = command(*args, "--out", tmp_path / "whole")
     torn = tmp_path / "torn"
-    process = subprocess.Popen(command(*args, "--out", torn), stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if unfinished(torn) and (torn / JOURNAL_FILE).stat().st_size > 100_000:
-            break
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    command(*args, "--out", torn, code=-signal.SIGKILL, KILL_AT="4000")
     assert unfinished(torn)
-    again = subprocess.run(command(*args, "--out", torn), capture_output=True, text=True, check=True)
-    assert again.stdout == expected.stdout
+    assert command(*args, "--out", torn) == expected
     assert outcome(torn) == outcome(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_killed_study_goes_on_and_ends_with_the_same_table(jobs, tmp_path):
+def test_a_killed_study_goes_on_and_ends_with_the_same_table(jobs, command, tmp_path):
     study = tmp_path / "study.toml"
     toml_io.write(study, {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": ["cloud"],
-                          "seeds": [0, 1], "budget": 4000})  # fmt: skip
+                          "seeds": [0, 1], "budget": 2000})  # fmt: skip
     args = ("run", study, "--quiet", "--out")
-    subprocess.run(command(*args, tmp_path / "whole"), check=True)
+    command(*args, tmp_path / "whole")
     torn = tmp_path / "torn"
-    for seed in (0, 1):
-        process = subprocess.Popen(command(*args, torn, "--jobs", jobs))
-        journal = torn / f"mm1--cloud--sparsemap--seed{seed}" / JOURNAL_FILE
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not journal.exists() and process.poll() is None:
-            time.sleep(0.005)
-        time.sleep(0.1 * random.random())
-        process.kill()
-        process.wait()
-    subprocess.run(command(*args, torn, "--jobs", jobs), check=True)
+    victim = {"KILL_PARENT": "1"} if jobs > 1 else {}
+    for evaluations in ("500", "1500"):
+        command(*args, torn, "--jobs", jobs, code=-signal.SIGKILL, KILL_AT=evaluations, **victim)
+    command(*args, torn, "--jobs", jobs)
     assert (torn / "table.csv").read_text() == (tmp_path / "whole/table.csv").read_text()
     for cell in (tmp_path / "whole").glob("mm*"):
         assert outcome(torn / cell.name) == outcome(cell)

@@ -13,9 +13,8 @@ from sparsemap import SearchError
 from sparsemap.cli.main import cli
 from sparsemap.pieces.data_specs import Study
 from sparsemap.spec import toml_io
-from sparsemap.study import study as parallel
-
-pytest.importorskip("joblib")
+from sparsemap.study.cells import cells_of, running
+from sparsemap.study.study import run_study
 
 DEADLY = '''
 """A searcher that kills its process in one cell: always, or only the first time."""
@@ -91,7 +90,7 @@ def test_results_do_not_depend_on_workers_or_order(jobs, table):
 
 def test_progress_comes_from_all_workers_and_outcomes_in_the_order_of_the_study():
     heard = []
-    outcomes = parallel.run_study(study(), jobs=2, out="out", progress=lambda *args: heard.append(args))
+    outcomes = run_study(study(), jobs=2, out="out", progress=lambda *args: heard.append(args))
     assert [done for done, _, _ in heard] == [1, 2, 3, 4]
     assert {outcome.cell.workload for _, _, outcome in heard} == {"mm1", "mm2", "mm3", "mm4"}
     assert [outcome.cell.workload for outcome in outcomes] == ["mm1", "mm2", "mm3", "mm4"]
@@ -101,11 +100,11 @@ def test_progress_knows_of_the_designs_in_all_cells_that_are_running():
     from sparsemap import load_problem, search
     from sparsemap.searching.journal import JOURNAL_FILE
 
-    cells = parallel.cells_of(study(), Path("out").absolute())
-    assert parallel.running(cells) == (0, 0)
+    cells = cells_of(study(), Path("out").absolute())
+    assert running(cells) == (0, 0)
     for cell, budget in zip(cells[:2], (3000, 5000), strict=True):
         search(load_problem("mm1", "cloud"), budget, journal=Path(cell.folder, JOURNAL_FILE))
-    count, designs = parallel.running(cells)
+    count, designs = running(cells)
     assert count == 2 and 8000 <= designs < 8200
 
 
@@ -186,7 +185,7 @@ def test_no_scheduler_at_the_address(monkeypatch):
 
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
     with pytest.raises(SearchError, match="no Dask scheduler answers at dask:"):
-        parallel.run_study(study(), out="out", cluster="dask://127.0.0.1:9")
+        run_study(study(), out="out", cluster="dask://127.0.0.1:9")
 
 
 def test_a_cluster_without_distributed_says_what_to_install(monkeypatch):

@@ -1,0 +1,124 @@
+"""What a search is, as plain data: all that its result depends on, so that a journal or a result is known to be its own.
+
+The program, NumPy and Python count by what they do, not by version, except SparseMap itself: a journal is compared
+batch by batch when it is replayed. Plugins of the user and data files count by what is in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..pieces.contracts import Piece, Searcher
+    from ..pieces.registry import Registry
+    from ..problem.problem import Problem
+
+Identity = Mapping[str, Any]
+
+DIFFERENCES = 4
+"""How many of the differences between two identities a message names."""
+
+
+def versions_of(registry: Registry) -> dict[str, Any]:
+    """What a result was made with: sparsemap, numpy, python, and the plugins that the registry has loaded."""
+    from .. import __version__
+
+    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
+    return {
+        "sparsemap": __version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "plugins": dict(sorted(plugins.items())),
+    }
+
+
+def identity_of(problem: Problem, searcher: Searcher, budget: int, seed: int) -> dict[str, Any]:
+    """What a search is: another value anywhere in it is another search."""
+    from .. import __version__
+
+    pieces: dict[str, Piece] = {
+        "workload": problem.workload,
+        "hardware": problem.hardware,
+        "space": problem.space_spec,
+        "objective": problem.objective,
+        "cost_model": problem.cost_model,
+        "searcher": searcher,
+    }
+    used = (*pieces.values(), *(tensor.density for tensor in problem.tensors), problem.space.candidates)
+    whole = {
+        **{key: _described(piece) for key, piece in pieces.items()},
+        "budget": budget,
+        "seed": seed,
+        "sparsemap": __version__,
+        "plugins": {plugin.name: plugin.contents for plugin in problem.registry.plugins if plugin.contents},
+        "data": {path.name: _digest(path) for path in sorted(set(_data_files(used))) if path.is_file()},
+    }
+    return json.loads(json.dumps(whole, sort_keys=True, default=str))
+
+
+def text_of(identity: Identity) -> str:
+    """An identity as JSON, the same for equal ones."""
+    return json.dumps(identity, sort_keys=True)
+
+
+def differences(found: Identity, wanted: Identity) -> str:
+    """What differs between two identities, as text: the first few paths with both values."""
+    every = list(_differences(found, wanted, ""))
+    more = f" and {len(every) - DIFFERENCES} more" if len(every) > DIFFERENCES else ""
+    return "; ".join(every[:DIFFERENCES]) + more
+
+
+def _differences(found: Any, wanted: Any, path: str) -> Iterator[str]:
+    if found == wanted:
+        return
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        for key in sorted({*found, *wanted}):
+            yield from _differences(found.get(key), wanted.get(key), f"{path}.{key}" if path else key)
+        return
+    yield f"{path} is {_shown(found)} there, {_shown(wanted)} here"
+
+
+def _shown(value: Any) -> str:
+    text = "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _described(piece: Piece) -> dict[str, Any]:
+    """A piece as a table; what a plugin keeps in fields that no table can hold is left out."""
+    from ..spec.unstructuring import unstructure
+
+    try:
+        table = unstructure(piece)
+    except TypeError:
+        table = {}
+    table = {key: value for key, value in table.items() if key not in ("description", "source")}
+    return {"type": piece.type_name, "name": piece.name, **table}
+
+
+def _data_files(value: Any) -> Iterator[Path]:
+    """The paths in the fields of pieces, at any depth."""
+    if isinstance(value, os.PathLike):
+        yield Path(value)
+    elif attrs.has(type(value)):
+        for field in attrs.fields(type(value)):
+            yield from _data_files(getattr(value, field.name))
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _data_files(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _data_files(item)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

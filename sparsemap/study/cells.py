@@ -1,0 +1,164 @@
+"""What a study runs: its cells, what they are called, and the folder in which each has its files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..errors import SearchError
+from ..files import is_temporary
+from ..pieces.data_specs import Study
+from ..pieces.registry import is_path
+from ..searching.driver import OnPluginError
+from ..searching.journal import JOURNAL_FILE, designs_in
+from ..searching.result import RESULT_FILE
+from ..spec.unstructuring import plain
+
+TABLE_FILES = ("table.csv", "table.md")
+COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
+NAMES = ("workload", "hardware", "searcher", "seed")
+NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
+LABEL = 60
+"""Characters of a workload, hardware or searcher in the name of a cell's folder."""
+
+
+@attrs.frozen(kw_only=True)
+class Cell:
+    """One search of a study, as plain data. `workload`, `hardware` and `searcher` are what the tables call them."""
+
+    workload: str
+    hardware: str
+    searcher: str
+    seed: int
+    budget: int
+    parts: Mapping[str, Any]
+    """Arguments of `load_problem`, and `searcher`: names, paths of files, or tables."""
+    folder: str
+    """Where the files of the cell go."""
+    on_plugin_error: OnPluginError = "stop"
+
+    @property
+    def name(self) -> str:
+        return f"{self.workload} on {self.hardware} with {self.searcher}, seed {self.seed}"
+
+
+@attrs.frozen
+class Outcome:
+    """How a cell ended: "done", "kept" from an earlier run, "failed" or "interrupted"."""
+
+    cell: Cell
+    state: str
+    numbers: Mapping[str, Any] = attrs.field(factory=dict)
+    """Values of `NUMBERS`; None where no valid design was found."""
+    error: str = ""
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row of the cell in the tables."""
+        return {key: getattr(self.cell, key) for key in NAMES} | {key: self.numbers.get(key) for key in NUMBERS}
+
+
+def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
+    """The cells of a study, in its order: workload, hardware, searcher, seed. Its paths are relative to `base`."""
+    workloads, hardware, searchers = map(_labels, (study.workloads, study.hardware, study.searchers))
+    cells = []
+    for (work, work_label), (hard, hard_label), (searcher, searcher_label), seed in product(
+        workloads.items(), hardware.items(), searchers.items(), dict.fromkeys(study.seeds)
+    ):
+        parts = {
+            "workload": work,
+            "hardware": hard,
+            "searcher": searcher,
+            "space": study.spaces.get(searcher, study.space),
+            "objective": study.objective,
+            "cost_model": study.cost_model,
+        }
+        name = "--".join((work_label, hard_label, searcher_label, f"seed{seed}"))
+        cells.append(
+            Cell(
+                workload=work_label,
+                hardware=hard_label,
+                searcher=searcher_label,
+                seed=seed,
+                budget=study.budget,
+                parts={key: plain(located(key, value, base)) for key, value in parts.items()},
+                folder=str(folder / name),
+                on_plugin_error=study.on_plugin_error,
+            )
+        )
+    return cells
+
+
+def running(cells: Iterable[Cell]) -> tuple[int, int]:
+    """How many cells have a search that has begun and not ended, and about how many designs it has evaluated."""
+    counts = [count for cell in cells if (count := designs_in(Path(cell.folder, JOURNAL_FILE)))]
+    return len(counts), sum(counts)
+
+
+def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
+    """Where the results of a study go: `out`, or else what the study says.
+
+    A study may come from somebody else, so that what it says has to be a folder below the working directory, one that
+    is new, empty or a study's already: it must not overwrite anything.
+    """
+    if out:
+        return Path(out).expanduser().resolve()
+    if not study.out:
+        raise SearchError(f"study '{study.name}' does not say where its results go: set 'out' in it, or give a folder")
+    here, folder = Path.cwd().resolve(), Path(study.out).resolve()
+    if study.out.startswith("~") or here not in folder.parents:
+        raise SearchError(f"study '{study.name}': out = {study.out!r} is not below the working directory; give --out")
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if not _is_of_study(entry):
+            found = f"holds {entry.name!r}, which is not of a study"
+            raise SearchError(f"study '{study.name}': out = {study.out!r} {found}; give another folder with --out")
+    return folder
+
+
+def _is_of_study(entry: Path) -> bool:
+    """Whether a study made this file or folder."""
+    if not entry.is_dir():
+        return entry.name in (*TABLE_FILES, *COMPARISON_FILES) or is_temporary(entry)
+    named = re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name)
+    return named is not None and all(
+        below.name in (JOURNAL_FILE, RESULT_FILE) or is_temporary(below) or (entry / RESULT_FILE).is_file()
+        for below in entry.iterdir()
+    )
+
+
+def _labels(references: Iterable[str]) -> dict[str, str]:
+    """What to call each of the names and paths: a file without folder and ending, as long as that is clear."""
+    references = list(dict.fromkeys(references))
+    stems = [Path(text).stem if is_path(text) else text for text in references]
+    long = [re.sub(r"\.toml$", "", text) if is_path(text) else text for text in references]
+    labels = [stem if stems.count(stem) == 1 else text for stem, text in zip(stems, long, strict=True)]
+    slugs = [re.sub(r"[^0-9A-Za-z._+=-]+", "-", label).strip("-.") or "unnamed" for label in labels]
+    return {
+        text: slug if slugs.count(slug) == 1 and len(slug) <= LABEL else f"{slug[:LABEL]}-{_digest(text)}"
+        for text, slug in zip(references, slugs, strict=True)
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6]
+
+
+def located(key: str, value: Any, base: Path) -> Any:
+    """A part of a study; a path is relative to the study's folder, or else to the working directory.
+
+    The slash of an objective is a division.
+    """
+    if not isinstance(value, str) or not (value.endswith(".toml") if key == "objective" else is_path(value)):
+        return value
+    try:
+        beside = base / Path(value).expanduser()
+        return str(beside.resolve() if beside.exists() else Path(value).expanduser())
+    except (OSError, RuntimeError):  # too long for a name, or a home that nobody has: reported when it is read
+        return value
