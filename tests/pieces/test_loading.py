@@ -108,7 +108,9 @@ def test_every_piece_and_plugin_remembers_its_file_and_version(write):
     assert origin.file == os.path.join("my-plugins", "blocked_bitmask", "specs", "bitmask8.toml")
     file = os.path.join("my-plugins", "blocked_bitmask", "__init__.py")
     assert registry.origin("format", "blocked-bitmask").file == file
-    assert registry.plugins == (Plugin("blocked_bitmask", file, "0.3", ("register_formats",)),)
+    [plugin] = registry.plugins
+    assert plugin == Plugin("blocked_bitmask", file, "0.3", ("register_formats",), plugin.contents)
+    assert plugin.contents and not any(built_in.contents for built_in in load(env={}).plugins)
 
 
 @pytest.mark.parametrize("given", ["my-plugins", "my-plugins/chips"])
