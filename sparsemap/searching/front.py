@@ -1,4 +1,4 @@
-"""Several objectives at once: dominance, crowding, hypervolume, and the bounded set of the best trade-offs of a search.
+"""Several objectives at once: dominance, crowding, and the bounded set of the best trade-offs of a search.
 
 All values are minimised. A row of values (n, M) dominates another if it is no worse in every objective and better in
 one. Rows with an infinite or undefined value belong to invalid designs and are dominated by every other row.
@@ -7,7 +7,6 @@ one. Rows with an infinite or undefined value belong to invalid designs and are 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import attrs
 import numpy as np
@@ -36,23 +35,6 @@ def non_dominated(values: Array) -> Array:
     return kept
 
 
-def ranks(values: Array, enough: int | None = None) -> Array:
-    """(n,) int64: 0 for the non-dominated rows, 1 for those that only rank 0 dominates, and so on.
-
-    Once `enough` rows have their rank, all others share the next one. Rows that are not finite come last.
-    """
-    found = np.full(len(values), -1, dtype=np.int64)
-    rest = np.flatnonzero(np.isfinite(values).all(axis=1))
-    count, rank = 0, 0
-    while rest.size and (enough is None or count < enough):
-        first = non_dominated(values[rest])
-        found[rest[first]] = rank
-        count, rank, rest = count + int(first.sum()), rank + 1, rest[~first]
-    found[rest] = rank
-    found[found < 0] = rank + bool(rest.size)
-    return found
-
-
 def scaled(values: Array) -> Array:
     """Values as distances are measured on them: logarithms where all are positive, because costs span decades."""
     positive = (values > 0).all(axis=0)
@@ -75,41 +57,6 @@ def crowding(values: Array) -> Array:
         distance[order[[0, -1]]] = np.inf
         distance[order[1:-1]] += (along[2:] - along[:-2]) / (along[-1] - along[0])
     return distance
-
-
-def hypervolume(values: Array, reference: Sequence[float] | Array) -> float:
-    """The volume that rows (n, M) dominate up to the reference point (M,); rows that do not beat it add nothing."""
-    reference = np.asarray(reference, dtype=np.float64)
-    inside = np.isfinite(values).all(axis=1) & (values < reference).all(axis=1)
-    points = values[inside]
-    return _volume(points[non_dominated(points)], reference)
-
-
-def _volume(points: Array, reference: Array) -> float:
-    """Slices along the last objective, each as wide as the distance to the next point."""
-    if not len(points):
-        return 0.0
-    points = points[np.argsort(points[:, -1], kind="stable")]
-    widths = np.diff(np.append(points[:, -1], reference[-1]))
-    if len(reference) == 1:
-        return float(reference[0] - points[0, 0])
-    if len(reference) == 2:
-        return float((widths * (reference[0] - np.minimum.accumulate(points[:, 0]))).sum())
-    slices = (_volume(points[: last + 1, :-1], reference[:-1]) for last in range(len(points)))
-    return sum(float(width) * volume for width, volume in zip(widths, slices, strict=True))
-
-
-def knee(values: Array) -> int | None:
-    """The row of a front (n, 2) that lies furthest below the line between its ends; None if no row does."""
-    if len(values) < 3:
-        return None
-    points = scaled(values)
-    span = np.ptp(points, axis=0)
-    if not span.all():
-        return None
-    below = 1.0 - ((points - points.min(axis=0)) / span).sum(axis=1)
-    row = int(np.argmax(below))
-    return row if below[row] > 0 else None
 
 
 @attrs.define(eq=False)

@@ -1,4 +1,4 @@
-"""Dominance, crowding, hypervolume and the bounded front, against their definitions."""
+"""Dominance, crowding and the bounded front, against their definitions."""
 
 import math
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sparsemap.searching.front import Front, crowding, hypervolume, knee, non_dominated, ranks
+from sparsemap.searching.front import Front, crowding, non_dominated
 
 VALUES = st.tuples(st.integers(0, 30), st.integers(1, 3)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.sampled_from([0.0, 1.0, 2.0, 3.0, 5.0, 8.0, np.inf]))
@@ -42,34 +42,7 @@ def test_dominance_does_not_depend_on_the_order_of_rows_or_objectives(values, ra
     assert (non_dominated(values)[rows] == non_dominated(values[rows][:, columns])).all()
 
 
-@given(VALUES)
-def test_a_rank_is_dominated_by_every_rank_before_it(values):
-    found = ranks(values)
-    for row in range(len(values)):
-        if not np.isfinite(values[row]).all():
-            assert found[row] == found.max()
-            continue
-        above = [other for other in range(len(values)) if dominates(values[other], values[row])]
-        assert found[row] == max((found[other] + 1 for other in above), default=0)
-
-
-@given(VALUES, st.integers(1, 30))
-def test_ranks_may_stop_once_enough_rows_have_one(values, enough):
-    full, some = ranks(values), ranks(values, enough)
-    order = np.argsort(full, kind="stable")[:enough]
-    finite = np.isfinite(values[order]).all(axis=1)
-    assert (some[order][finite] == full[order][finite]).all()
-
-
-def test_rows_that_are_not_finite_come_after_all_others_even_when_ranking_stops_early():
-    values = np.array([[1.0, 1.0], [2.0, 2.0], [np.inf, 0.0], [3.0, np.nan]])
-    assert ranks(values).tolist() == [0, 1, 2, 2]
-    assert ranks(values, 1).tolist() == [0, 1, 2, 2]
-    assert ranks(values[2:]).tolist() == [0, 0]
-    assert ranks(np.zeros((0, 2))).tolist() == []
-
-
-# ---------------------------------------------------------------------------------------------- crowding, hypervolume
+# ----------------------------------------------------------------------------------------------------------- crowding
 
 
 def test_crowding_is_the_gap_between_the_neighbours_relative_to_the_range():
@@ -87,40 +60,6 @@ def test_crowding_of_positive_values_is_measured_on_a_logarithmic_scale():
 def test_crowding_of_equal_rows_is_nothing():
     assert crowding(np.ones((4, 2))).tolist() == [0, 0, 0, 0]
     assert crowding(np.zeros((0, 2))).tolist() == []
-
-
-@pytest.mark.parametrize(
-    ("values", "reference", "volume"),
-    [
-        ([[3.0]], [10.0], 7),
-        ([[3.0], [2.0]], [10.0], 8),
-        ([[1, 3], [2, 2], [3, 1]], [4, 4], 6),  # 3 x 1 + 2 x 1 + 1 x 1
-        ([[1, 3], [2, 2], [3, 1], [3, 3]], [4, 4], 6),  # a dominated row adds nothing
-        ([[1, 3], [1, 3]], [4, 4], 3),
-        ([[1, 5], [4, 0]], [4, 4], 0),  # neither beats the reference everywhere
-        ([[np.inf, 1], [2, 2]], [4, 4], 4),
-        ([[1, 1, 1]], [2, 3, 4], 6),
-        ([[0, 0, 1], [1, 1, 0]], [2, 2, 2], 5),  # 4 x 1 + 1 x 2 - 1 x 1
-        ([[0, 1, 2], [1, 2, 0], [2, 0, 1]], [3, 3, 3], 13),  # 6 + 6 + 6 - 2 - 2 - 2 + 1
-        (np.zeros((0, 2)), [1, 1], 0),
-    ],
-)
-def test_hypervolume_against_values_by_hand(values, reference, volume):
-    assert hypervolume(np.array(values, dtype=np.float64), reference) == pytest.approx(volume)
-
-
-@given(arrays(np.float64, st.tuples(st.integers(1, 12), st.just(3)), elements=st.integers(0, 4).map(float)))
-def test_hypervolume_counts_the_cells_that_some_row_dominates(values):
-    cells = np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
-    covered = (values[None] <= cells[:, None]).all(axis=2).any(axis=1)
-    assert hypervolume(values, [4.0, 4.0, 4.0]) == pytest.approx(covered.sum())
-
-
-def test_the_knee_is_furthest_below_the_line_between_the_ends():
-    assert knee(np.array([[1.0, 100.0], [2.0, 5.0], [50.0, 4.0], [100.0, 1.0]])) == 1
-    assert knee(np.array([[1.0, 100.0], [90.0, 90.0], [100.0, 1.0]])) is None
-    assert knee(np.array([[1.0, 2.0], [2.0, 1.0]])) is None
-    assert knee(np.ones((3, 2))) is None
 
 
 # ------------------------------------------------------------------------------------------------------------- front

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array
+from sparsemap.pieces.contracts import Array, Genomes, Scores, shifted
 
 from .scaling import unit
 
@@ -53,18 +53,17 @@ class Edits:
     def actions(self) -> int:
         return max(len(self.table[0]), 1)
 
-    def apply(self, genomes: Array, actions: Array) -> Array:
+    def apply(self, genomes: Genomes, actions: Array) -> Genomes:
         """(n, G) edited by one action each, (n,)."""
         edited = genomes.copy()
         if not len(self.table[0]):
             return edited
         gene, amount, step = (column[actions] for column in self.table)
-        rows = np.arange(len(genomes))
-        low, span = self.space.low[gene], (self.space.high - self.space.low + 1)[gene]
-        edited[rows, gene] = low + (np.where(step, genomes[rows, gene] - low, 0) + amount) % span
+        rows, low, high = np.arange(len(genomes)), self.space.low[gene], self.space.high[gene]
+        edited[rows, gene] = shifted(np.where(step, genomes[rows, gene], low), amount, low, high)
         return edited
 
-    def merits(self, scores: Array) -> Array:
+    def merits(self, scores: Scores) -> Array:
         """(n,) orders of magnitude better than the reference, -5 to 5; -5 for invalid designs."""
         known = np.isfinite(scores)
         if self.reference is None and known.any():
@@ -75,7 +74,7 @@ class Edits:
             better[known] = np.log10(max(self.reference or 1.0, tiny)) - np.log10(np.maximum(scores[known], tiny))
         return np.clip(better, -DECADES, DECADES)
 
-    def observe(self, genomes: Array, merits: Array) -> Array:
+    def observe(self, genomes: Genomes, merits: Array) -> Array:
         """(n, G + 1) float32 in 0..1: genes from lowest to highest value, and the merit."""
         merit = (merits[:, None] + DECADES) / (2 * DECADES)
         return np.concatenate([unit(genomes, self.space), merit], axis=1).astype(np.float32)

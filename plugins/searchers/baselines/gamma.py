@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Proposals, Scored, Searcher
+from sparsemap.pieces.contracts import Array, Genomes, Proposals, Rows, Scored, Searcher
+
+from ..genes import another
 
 if TYPE_CHECKING:
     from sparsemap.problem.space import Space
@@ -34,7 +36,7 @@ class Gamma(Searcher):
     """Share of the population that may have children."""
     elites: float = attrs.field(default=0.06, validator=_share)
     """Share of the population that survives unchanged; elites are not evaluated again."""
-    crossover: float = attrs.field(default=0.5, validator=_share)
+    crossover_rate: float = attrs.field(default=0.5, validator=_share)
     """Probability that a child mixes two parents, as against a copy of one."""
     mutate_tile: float = attrs.field(default=1.0, validator=_share)
     """Probability that a child's tiling changes, as in GAMMA's own program: so large since tiling matters most."""
@@ -52,7 +54,7 @@ class Gamma(Searcher):
             ranked = people.best(size)
             parents = ranked.genomes[: max(round(self.parents * size), 2)]
             first, second = (parents[rng.integers(len(parents), size=size)] for _ in range(2))
-            children = operators.crossover(first, second, self.crossover)
+            children = operators.crossover(first, second, self.crossover_rate)
             children = operators.mutate_tile(children, self.mutate_tile)
             children = operators.mutate_order(children, self.mutate_order)
             children = operators.mutate_parallelism(children, self.mutate_parallelism)
@@ -96,7 +98,7 @@ class Operators:
         stems = [name.rpartition(".")[0] for name in self.space.names]
         return np.array([list(dict.fromkeys(stems)).index(stem) for stem in stems], dtype=np.int64)
 
-    def crossover(self, first: Array, second: Array, chance: float) -> Array:
+    def crossover(self, first: Genomes, second: Genomes, chance: float) -> Genomes:
         """One group of genes (the tiling of a dimension, the orders, ..) of a child comes from the second parent."""
         if not len(self.stems):
             return first
@@ -104,7 +106,7 @@ class Operators:
         mixed = self.rng.random((len(first), 1)) < chance
         return np.where(mixed & (self.stems == group), second, first)
 
-    def mutate_tile(self, genomes: Array, chance: float) -> Array:
+    def mutate_tile(self, genomes: Genomes, chance: float) -> Genomes:
         """Two factors of one dimension move to another mapping level (two bounds change, where genes are bounds)."""
         once = self._reset(genomes, self.tiling, chance)
         if not len(self.tiling):
@@ -112,10 +114,10 @@ class Operators:
         second = self._same_group(np.argmax(once != genomes, axis=1))
         again = once.copy()
         rows = np.flatnonzero((once != genomes).any(axis=1))
-        self._assign(again, rows, second[rows])
+        self._change(again, rows, second[rows])
         return again
 
-    def mutate_order(self, genomes: Array, chance: float) -> Array:
+    def mutate_order(self, genomes: Genomes, chance: float) -> Genomes:
         """One loop of one mapping level moves: a digit of its Cantor code changes."""
         if not len(self.orders):
             return genomes
@@ -128,7 +130,7 @@ class Operators:
             changed[mine, gene] = low + move_loop(genomes[mine, gene] - low, span, self.rng)
         return changed
 
-    def mutate_parallelism(self, genomes: Array, chance: float) -> Array:
+    def mutate_parallelism(self, genomes: Genomes, chance: float) -> Genomes:
         """Two factors of different dimensions swap their mapping levels: another dimension runs in parallel there."""
         if len(self.tiling) < 2:
             return genomes
@@ -141,22 +143,21 @@ class Operators:
         changed[rows, one], changed[rows, two] = genomes[rows, two], genomes[rows, one]
         return changed
 
-    def mutate_rest(self, genomes: Array, chance: float) -> Array:
+    def mutate_rest(self, genomes: Genomes, chance: float) -> Genomes:
         return self._reset(genomes, self.rest, chance)
 
-    def _reset(self, genomes: Array, genes: Array, chance: float) -> Array:
+    def _reset(self, genomes: Genomes, genes: Array, chance: float) -> Genomes:
         """One of `genes` gets another value."""
         changed = genomes.copy()
         if len(genes):
             rows = np.flatnonzero(self.rng.random(len(genomes)) < chance)
-            self._assign(changed, rows, self.rng.choice(genes, len(rows)))
+            self._change(changed, rows, self.rng.choice(genes, len(rows)))
         return changed
 
-    def _assign(self, genomes: Array, rows: Array, genes: Array) -> None:
-        """Another value, uniform over the others, for one gene of each row."""
-        low, span = self.space.low[genes], (self.space.high - self.space.low + 1)[genes]
-        shift = self.rng.integers(1, np.maximum(span, 2))
-        genomes[rows, genes] = low + (genomes[rows, genes] - low + shift) % span
+    def _change(self, genomes: Genomes, rows: Rows, genes: Array) -> None:
+        """Sets one gene of each of these rows to another value."""
+        low, high = self.space.low[genes], self.space.high[genes]
+        genomes[rows, genes] = another(genomes[rows, genes], low, high, self.rng)
 
     def _same_group(self, genes: Array) -> Array:
         """For each gene, a random tiling gene of the same dimension."""

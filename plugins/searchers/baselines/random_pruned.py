@@ -7,14 +7,16 @@ compressed one, the innermost loops decide which rank is innermost, and so the m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Proposals, Searcher
+from sparsemap.pieces.contracts import Genomes, Proposals, Searcher
 
+from ..genes import Seen
 from .enumeration import Enumeration
 
 if TYPE_CHECKING:
@@ -39,10 +41,11 @@ class RandomPruned(Searcher):
     """Distinct designs up to which a space is small enough."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
-        seen: set[bytes] = set()
+        seen = Seen(limit=math.inf)
         fruitless, small = 0, None
         while fruitless < FRUITLESS:
-            fresh = unseen(space.canonical(space.sample(self.batch, rng)), seen)
+            genomes = space.canonical(space.sample(self.batch, rng))
+            fresh = genomes[seen.new(genomes)]
             fruitless = 0 if len(fresh) else fruitless + 1
             if len(fresh):
                 yield fresh
@@ -53,19 +56,8 @@ class RandomPruned(Searcher):
         if small:
             yield from self._rest(space, seen, rng)
 
-    def _rest(self, space: Space, seen: set[bytes], rng: np.random.Generator) -> Iterator[Array]:
-        left = [unseen(genomes, seen) for genomes in Enumeration(space).genomes()]
+    def _rest(self, space: Space, seen: Seen, rng: np.random.Generator) -> Iterator[Genomes]:
+        left = [genomes[seen.new(genomes)] for genomes in Enumeration(space).genomes()]
         rows = rng.permutation(np.concatenate(left))
         for start in range(0, len(rows), self.batch):
             yield rows[start : start + self.batch]
-
-
-def unseen(genomes: Array, seen: set[bytes]) -> Array:
-    """The genomes that are not in `seen`, each once, in the given order; they are added to it."""
-    fresh = []
-    for row, genome in enumerate(np.ascontiguousarray(genomes)):
-        key = genome.tobytes()
-        if key not in seen:
-            seen.add(key)
-            fresh.append(row)
-    return genomes[fresh]

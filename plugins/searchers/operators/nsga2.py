@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts import Array, Context, Genomes, Rows, Scored, Selection
-from sparsemap.searching.front import crowding, ranks
+from sparsemap.searching.front import crowding, non_dominated
 
 
 @attrs.frozen(kw_only=True)
@@ -56,3 +56,20 @@ def best_first(values: Array, enough: int | None = None) -> Rows:
         if np.isfinite(values[rows]).all():
             distance[rows] = crowding(values[rows])
     return np.lexsort([-distance, rank])
+
+
+def ranks(values: Array, enough: int | None = None) -> Array:
+    """(n,) int64: 0 for the non-dominated rows, 1 for those that only rank 0 dominates, and so on.
+
+    Once `enough` rows have their rank, all others share the next one. Rows that are not finite come last.
+    """
+    found = np.full(len(values), -1, dtype=np.int64)
+    rest = np.flatnonzero(np.isfinite(values).all(axis=1))
+    count, rank = 0, 0
+    while rest.size and (enough is None or count < enough):
+        first = non_dominated(values[rest])
+        found[rest[first]] = rank
+        count, rank, rest = count + int(first.sum()), rank + 1, rest[~first]
+    found[rest] = rank
+    found[found < 0] = rank + bool(rest.size)
+    return found

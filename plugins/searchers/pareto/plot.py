@@ -13,7 +13,7 @@ import numpy as np
 from sparsemap.errors import SearchError
 from sparsemap.files import save_figure
 from sparsemap.pieces.contracts import Array, Exporter, Objective
-from sparsemap.searching.front import knee, non_dominated
+from sparsemap.searching.front import non_dominated, scaled
 
 if TYPE_CHECKING:
     from sparsemap.problem.problem import Problem
@@ -151,6 +151,19 @@ def draw_panel(panel: Any, x: Axis, y: Axis, scores: Array, score: str, lines: b
     for axis, scale in ((panel.xaxis, x), (panel.yaxis, y)):
         if scale.log:
             write_out_ticks(axis)
+
+
+def knee(values: Array) -> int | None:
+    """The row of a front (n, 2) that lies furthest below the line between its ends; None if no row does."""
+    if len(values) < 3:
+        return None
+    points = scaled(values)
+    span = np.ptp(points, axis=0)
+    if not span.all():
+        return None
+    below = 1.0 - ((points - points.min(axis=0)) / span).sum(axis=1)
+    row = int(np.argmax(below))
+    return row if below[row] > 0 else None
 
 
 def put_label(panel: Any, point: Array, text: str, colour: str, offset: tuple[int, int]) -> None:

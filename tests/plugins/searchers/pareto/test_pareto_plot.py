@@ -4,6 +4,7 @@ import builtins
 
 import numpy as np
 import pytest
+from sparsemap_plugins.searchers.pareto.plot import knee
 from trade_offs import problem, registry
 
 from sparsemap import SearchError, search
@@ -70,3 +71,10 @@ def test_without_a_front_or_matplotlib_the_way_out_is_told(tmp_path, monkeypatch
         SearchError, match=r"needs matplotlib, which is not installed: pip install 'sparsemap\[plots\]'"
     ):
         draw(result, tmp_path)
+
+
+def test_the_knee_is_furthest_below_the_line_between_the_ends():
+    assert knee(np.array([[1.0, 100.0], [2.0, 5.0], [50.0, 4.0], [100.0, 1.0]])) == 1
+    assert knee(np.array([[1.0, 100.0], [90.0, 90.0], [100.0, 1.0]])) is None
+    assert knee(np.array([[1.0, 2.0], [2.0, 1.0]])) is None
+    assert knee(np.ones((3, 2))) is None

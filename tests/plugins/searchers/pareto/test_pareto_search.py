@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 from toy_problem import toy_problem
-from trade_offs import EVERY, problem, registry
+from trade_offs import EVERY, hypervolume, problem, registry
 
 from sparsemap import Budget, Evaluation, EvaluationError, Search, Searcher, search
 from sparsemap.pieces.contracts import Context, Scored
-from sparsemap.searching.front import hypervolume, non_dominated
+from sparsemap.searching.front import non_dominated
 from sparsemap.testing import check_operator, check_searcher
 
 

@@ -79,3 +79,11 @@ def problem(objective: Any = "pareto:energy,delay") -> Problem:
         objective=known.build("objective", objective),
         registry=known,
     )
+
+
+def hypervolume(values, reference) -> float:
+    """The area that rows (n, 2) dominate up to the reference point (2,)."""
+    inside = values[(values < reference).all(axis=1)]
+    first, second = inside[np.lexsort(inside.T[::-1])].T
+    widths = np.diff(np.append(first, reference[0]))
+    return float((widths * (reference[1] - np.minimum.accumulate(second))).sum())
