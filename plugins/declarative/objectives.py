@@ -33,6 +33,7 @@ class ExpressionObjective(Objective):
     """Any arithmetic of `energy_pj` (pJ), `cycles` and `edp` (their product); lower is better."""
 
     type_name: ClassVar[str] = "expression"
+    searcher: ClassVar[str] = "sparsemap"
 
     score_: str = attrs.field(alias="score", validator=_expression)
     """Key `score`: the expression."""

@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 
 from ..errors import EvaluationError, Mistake, PluginError, SearchError, SparseMapError
-from ..pieces.contracts import Proposals, Scored, Searcher
+from ..pieces.contracts import Objective, Proposals, Scored, Searcher
 from ..problem.evaluation import Evaluation, broken
 from .archive import Archive
 from .identity import identity_of, versions_of
@@ -252,7 +252,7 @@ def search(
 ) -> Result:
     """Searches a problem and returns the best design with its history, and with several objectives their front.
 
-    `searcher` is the objective's own unless given: "sparsemap", or "nsga2" for several objectives.
+    `searcher` is the one that the objective names unless given.
     `budget` counts designs, those of calibration and initialisation included. `progress` hears a `Snapshot` after every
     batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. If a plugin raises, the
     `result` of the error holds what was found until then.
@@ -307,9 +307,12 @@ def completed(
 def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any] | None) -> Searcher:
     if isinstance(searcher, Searcher):
         return searcher
-    if searcher is None:
-        searcher = problem.objective.searcher
     registry = problem.registry
+    if searcher is None:
+        default: Any = registry.types("objective").get(Objective.default_type, Objective)
+        searcher = problem.objective.searcher or default.searcher
+        if not searcher:
+            raise SearchError(f"objective '{problem.objective.name}' names no searcher; give one")
     return registry.resolve("searcher", searcher) if isinstance(searcher, str) else registry.build("searcher", searcher)
 
 

@@ -49,8 +49,8 @@ class Objective(Piece):
 
     kind: ClassVar[str] = "objective"
     default_type: ClassVar[str] = "expression"
-    searcher: ClassVar[str] = "sparsemap"
-    """The searcher used where none is named."""
+    searcher: ClassVar[str] = ""
+    """Name of the searcher used where none is given; empty: that of the default type of objectives."""
 
     @property
     def names(self) -> tuple[str, ...]:
