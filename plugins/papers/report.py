@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from sparsemap.files import csv_text, write_text
+from sparsemap.plots import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,10 +43,9 @@ class Report:
 
     def _pictures(self, folder: Path) -> list[Path]:
         try:
-            from .style import save
+            return save(self.draw, folder, self.name)
         except ImportError:
             return []
-        return save(self.draw, folder, self.name)
 
 
 def number(value: float) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from sparsemap.files import markdown_table, read_csv, times
+from sparsemap.plots import COLOURS, MARKERS, plain_log, subplots
 
 from ..report import Report, number
 from ..runs import Run, Runner, finished_runs, geometric_mean
@@ -126,11 +127,8 @@ def cell_texts(one: Known) -> list[str]:
 
 def draw(hardware: Mapping[str, Sequence[Known]]) -> Figure:
     """Gaps by workload."""
-    import matplotlib.pyplot as plt
 
-    from ..style import COLOURS, MARKERS, plain_log
-
-    figure, axis = plt.subplots(figsize=(9, 3.2), layout="constrained")
+    figure, axis = subplots(1, 1, figsize=(9, 3.2))
     workloads = list(dict.fromkeys(x.workload for mine in hardware.values() for x in mine))
     for (one, mine), colour, marker in zip(hardware.items(), COLOURS, MARKERS, strict=False):
         axis.plot([workloads.index(x.workload) for x in mine], [x.gap for x in mine], marker, color=colour, label=one)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sparsemap.files import markdown_table, times
+from sparsemap.plots import COLOURS, plain_log, subplots
 
 from ..report import Report, counted, number
 from ..runs import Run, Runner, by, typical_edp
@@ -69,13 +70,8 @@ def table(name: str, found: Mapping[str, Mapping[str, Sequence[Run]]]) -> Report
 
 
 def draw(panels: Mapping[str, Sequence[Curve]], where: str) -> Figure:
-    import matplotlib.pyplot as plt
 
-    from ..style import COLOURS, plain_log
-
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(4.3 * len(panels), 3.3), sharex=True, sharey=True, squeeze=False, layout="constrained"
-    )
+    figure, axes = subplots(1, len(panels), figsize=(4.3 * len(panels), 3.3), sharex=True, sharey=True, squeeze=False)
     for axis, (moves, curves) in zip(axes[0], panels.items(), strict=True):
         plot(axis, curves, COLOURS)
         axis.set(xscale="log", yscale="log", xlabel="designs evaluated", title=f"{where}, mutation to {moves}")

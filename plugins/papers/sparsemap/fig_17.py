@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sparsemap.files import markdown_table, percent, times
+from sparsemap.plots import COLOURS, MARKERS, subplots
 
 from ..report import Report, counted, number
 from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, typical_edp
@@ -77,13 +78,8 @@ def table(name: str, runs: Sequence[Run]) -> Report:
 
 
 def draw(edps: Mapping[str, Mapping[str, float]], valid: Mapping[str, float], hardware: str) -> Figure:
-    import matplotlib.pyplot as plt
 
-    from ..style import COLOURS, MARKERS
-
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(10, 3.8), layout="constrained", gridspec_kw={"width_ratios": [3, 1.25]}
-    )
+    figure, (left, right) = subplots(1, 2, figsize=(10, 3.8), gridspec_kw={"width_ratios": [3, 1.25]})
     places = range(len(edps))
     for searcher, colour, marker in zip(valid, COLOURS, MARKERS, strict=False):
         values = [found[searcher] if math.isfinite(found[searcher]) else math.nan for found in edps.values()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemap.files import markdown_table, percent, times
+from sparsemap.plots import COLOURS, plain_log, subplots
 
 from ..report import Report, counted, number
 from ..runs import Run, Runner, arithmetic_mean, by, typical_edp
@@ -76,13 +77,8 @@ def table(name: str, runs: Sequence[Run]) -> Report:
 
 
 def draw(panels: dict[str, tuple[list[Curve], list[Curve]]], hardware: str) -> Figure:
-    import matplotlib.pyplot as plt
 
-    from ..style import COLOURS, plain_log
-
-    figure, axes = plt.subplots(
-        2, len(panels), figsize=(4.4 * len(panels), 5.6), sharex=True, squeeze=False, layout="constrained"
-    )
+    figure, axes = subplots(2, len(panels), figsize=(4.4 * len(panels), 5.6), sharex=True, squeeze=False)
     for column, (workload, curves) in enumerate(panels.items()):
         for row, (found, label) in enumerate(zip(curves, ("best EDP so far", "mean EDP of a generation"), strict=True)):
             plot(axes[row, column], found, COLOURS)

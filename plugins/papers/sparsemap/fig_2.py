@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemap import SparseMapError, load_problem
 from sparsemap.files import markdown_table
+from sparsemap.plots import COLOURS, MARKERS, plain_log, subplots
 
 from ..report import Report
 from ..runs import Runner
@@ -82,11 +83,8 @@ def table(name: str, rows: Sequence[dict[str, Any]], hardware: str) -> Report:
 
 
 def draw(values: dict[str, dict[tuple[str, float], float]], hardware: str) -> Figure:
-    import matplotlib.pyplot as plt
 
-    from ..style import COLOURS, MARKERS, plain_log
-
-    figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.6), layout="constrained")
+    figure, axes = subplots(1, 2, figsize=(8.6, 3.6))
     for axis, (quantity, label) in zip(axes, QUANTITIES.items(), strict=True):
         for place, (space, title) in enumerate(DESIGNS.items()):
             ratios = [values[quantity][space, x] / values[quantity][REFERENCE, x] for x in DENSITIES]

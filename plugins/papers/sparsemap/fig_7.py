@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemap import Search, load_problem
 from sparsemap.files import markdown_table, percent
+from sparsemap.plots import subplots
 
 from ..report import Report, number
 from ..runs import Runner
@@ -114,12 +115,11 @@ def table(name: str, workload: str, found: Sequence[Samples]) -> Report:
 
 
 def draw(found: Sequence[Samples]) -> Figure:
-    import matplotlib.pyplot as plt
+    from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
-    figure, axes = plt.subplots(
+    figure, axes = subplots(
         1, len(found), figsize=(3.4 * len(found) + 1, 3.5), sharex=True, sharey=True, squeeze=False,
-        layout="constrained",
     )  # fmt: skip
     values = np.concatenate([one.edp[one.valid] for one in found])
     norm = LogNorm(values.min(), values.max()) if len(values) else LogNorm()
@@ -134,6 +134,6 @@ def draw(found: Sequence[Samples]) -> Figure:
         share = 100 * float(one.valid.mean())
         axis.set(title=f"{one.hardware}: {share:.2g} % valid", xlabel="mapping (first component)")
     axes[0, 0].set_ylabel("sparse strategy (first component)")
-    shown = plt.cm.ScalarMappable(norm, "viridis")
+    shown = ScalarMappable(norm, "viridis")
     figure.colorbar(shown, ax=axes, label="EDP of valid designs (pJ x cycles)", aspect=30, pad=0.02)
     return figure

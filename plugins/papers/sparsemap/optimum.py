@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from sparsemap.files import markdown_table
+from sparsemap.plots import COLOURS, subplots
 
 from ..report import Report, counted, number, times_exact
 from ..runs import Run, Runner, by
@@ -68,11 +69,8 @@ def table(name: str, exhaustive: Sequence[Run], runs: Sequence[Run]) -> Report:
 
 
 def draw(shares: Mapping[str, Mapping[str, float]]) -> Figure:
-    import matplotlib.pyplot as plt
 
-    from ..style import COLOURS
-
-    figure, axis = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    figure, axis = subplots(1, 1, figsize=(6.4, 3.4))
     workloads = list(dict.fromkeys(workload for found in shares.values() for workload in found))
     height = 0.8 / len(workloads)
     for place, (workload, colour) in enumerate(zip(workloads, COLOURS, strict=False)):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparsemap.files import markdown_table, percent
+from sparsemap.plots import COLOURS, subplots
 
 from ..report import Report, counted, number, times_exact
 from ..runs import Run, Runner, by, geometric_mean
@@ -93,11 +94,8 @@ def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[Run]], known: Mappin
 
 def draw(excess: Mapping[tuple[str, int], Sequence[float]]) -> Figure:
     """The share of cells within a factor of the best known."""
-    import matplotlib.pyplot as plt
 
-    from ..style import COLOURS
-
-    figure, axis = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
+    figure, axis = subplots(1, 1, figsize=(5.6, 3.6))
     searchers = list(dict.fromkeys(searcher for searcher, _ in excess))
     budgets = sorted({budget for _, budget in excess})
     for (searcher, budget), values in excess.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsemap.files import markdown_table, percent, read_csv, times
+from sparsemap.plots import COLOURS, plain_log, subplots
 
 from ..report import Report, counted, number
 from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, typical_edp
@@ -215,13 +216,8 @@ def _by_hardware(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any
 
 def draw(rows: Sequence[dict[str, Any]], hardware: Sequence[str]) -> Figure:
     """Reductions per cell, ours filled and the paper's hollow."""
-    import matplotlib.pyplot as plt
 
-    from ..style import COLOURS, plain_log
-
-    figure, axes = plt.subplots(
-        len(hardware), 1, figsize=(9, 2.5 * len(hardware) + 0.6), sharex=True, squeeze=False, layout="constrained"
-    )
+    figure, axes = subplots(len(hardware), 1, figsize=(9, 2.5 * len(hardware) + 0.6), sharex=True, squeeze=False)
     for axis, one in zip(axes[:, 0], hardware, strict=True):
         mine = [row for row in rows if row["hardware"] == one]
         for (name, label), colour, marker, shift in zip(BASELINES.items(), COLOURS, "os", (-0.16, 0.16), strict=False):

@@ -11,33 +11,19 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SearchError
-from sparsemap.files import save_figure
 from sparsemap.pieces.contracts import Array, Exporter, Objective
+from sparsemap.plots import COLOURS, plain_log, save
 from sparsemap.searching.front import non_dominated, scaled
 
 if TYPE_CHECKING:
     from sparsemap.problem.problem import Problem
     from sparsemap.searching.result import Result
 
-BLUE, ORANGE, GREY, INK = "#1f5a96", "#d1661b", "#8a8f98", "#22262b"
+BLUE, ORANGE, GREY, INK = *COLOURS[:2], "#8A8F98", "black"
 LOG_FROM = 8.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
 THOUSANDS = ("", "thousand", "million", "billion", "trillion")
 ENERGIES = ("pJ", "nJ", "µJ", "mJ", "J")
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.labelsize": 9,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "text.color": INK,
-    "svg.hashsalt": "sparsemap",
-    "svg.fonttype": "none",
-}
 
 
 @attrs.frozen(kw_only=True)
@@ -58,16 +44,11 @@ class ParetoPlot(Exporter):
                 "it takes a search with several objectives, such as pareto:energy,delay"
             )
         try:
-            import matplotlib
+            yield from save(lambda: drawn(result, problem, self.width), Path(path), "front", self.dpi)
         except ImportError:
             raise SearchError(
                 "the plot of a front needs matplotlib, which is not installed: pip install 'sparsemap[plots]'"
             ) from None
-        with matplotlib.rc_context(STYLE):
-            figure = drawn(result, problem, self.width)
-            for name in ("front.png", "front.svg"):
-                save_figure(figure, Path(path) / name, self.dpi)
-                yield Path(path) / name
 
 
 @attrs.frozen(eq=False)
@@ -104,10 +85,10 @@ def drawn(result: Result, problem: Problem, width: float) -> Any:
         panel.set_ylabel(axes[second].label if first == 0 else "")
     beside = {"loc": "upper left", "bbox_to_anchor": (1.05, 1.0)}
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncol": 3}
-    grid[0][0].legend(frameon=False, fontsize=8, handlelength=1.6, **(beside if side > 1 else below))
+    grid[0][0].legend(handlelength=1.6, **(beside if side > 1 else below))
     count = f"{len(values)} design{'s' if len(values) > 1 else ''} on the front of {result.evaluations:,} evaluated"
     top = grid[0][0]
-    top.set_title(f"{result.workload} on {result.hardware}", loc="left", fontweight="bold", fontsize=10.5, pad=20)
+    top.set_title(f"{result.workload} on {result.hardware}", fontsize=10.5, pad=20)
     top.text(0, 1.03, f"{count}, {result.searcher}", transform=top.transAxes, fontsize=8, color=GREY, va="bottom")
     return figure
 
@@ -146,11 +127,9 @@ def draw_panel(panel: Any, x: Axis, y: Axis, scores: Array, score: str, lines: b
     if bend is not None and bend != best:
         panel.plot(*points[bend], "o", markersize=9, markerfacecolor="none", markeredgecolor=INK, zorder=5)
         put_label(panel, points[bend], "knee", INK, (22, 44))
-    panel.grid(True, which="major", color=GREY, alpha=0.25, linewidth=0.5)
-    panel.set_axisbelow(True)
     for axis, scale in ((panel.xaxis, x), (panel.yaxis, y)):
         if scale.log:
-            write_out_ticks(axis)
+            plain_log(axis)
 
 
 def knee(values: Array) -> int | None:
@@ -182,15 +161,6 @@ def put_label(panel: Any, point: Array, text: str, colour: str, offset: tuple[in
         arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 5},
         zorder=7,
     )
-
-
-def write_out_ticks(axis: Any) -> None:
-    """Numbers such as 20 and 50 on a logarithmic axis, in place of powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def labels_of(objective: Objective) -> list[str]:

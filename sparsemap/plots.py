@@ -1,18 +1,19 @@
-"""How the figures look: one size of type, colours that colour-blind readers can tell apart, thin axes."""
+"""How figures look: one size of type, colours that colour-blind readers can tell apart, thin axes.
+
+matplotlib is imported where it is used, and never through pyplot, whose state belongs to whoever calls.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from .files import save_figure
 
-from sparsemap.files import save_figure
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#F0E442")
 """Okabe and Ito's palette, the darkest and most different first."""
@@ -38,22 +39,30 @@ STYLE: Any = {
 }
 
 
-def save(draw: Callable[[], Figure], folder: Path, name: str) -> list[Path]:
-    """Draws and writes PNG and SVG; the same data give the same bytes."""
+def subplots(rows: int, columns: int, figsize: tuple[float, float], **more: Any) -> tuple[Figure, Any]:
+    """A figure of a size in inches, and its axes; `more` is for `Figure.subplots`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=figsize, layout="constrained")
+    return figure, figure.subplots(rows, columns, **more)
+
+
+def save(draw: Callable[[], Figure], folder: Path, name: str, dpi: int = 180) -> list[Path]:
+    """Draws and writes PNG and SVG; the same data give the same bytes. ImportError without matplotlib."""
+    import matplotlib
+
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    with mpl.rc_context(STYLE):
-        backend = mpl.get_backend()
-        plt.switch_backend("agg")
+    with matplotlib.rc_context(STYLE):
         figure = draw()
         for path in paths:
-            save_figure(figure, path, dpi=180)
-        plt.close(figure)
-        plt.switch_backend(backend)
+            save_figure(figure, path, dpi)
     return paths
 
 
 def plain_log(axis: Axis, steps: tuple[float, ...] = (1, 2, 5)) -> None:
     """Ticks of a logarithmic axis as plain numbers: 0.5, 1, 2, 5, 10."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     axis.set_major_locator(LogLocator(10, steps, numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
