@@ -37,7 +37,7 @@ class _Mistakes(SparseMapError):
     mistakes: tuple[Mistake, ...]
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
-        self.mistakes = tuple(mistakes)
+        self.mistakes = tuple(dict.fromkeys(mistakes))  # none twice
         super().__init__(self.mistakes)  # the arguments that unpickling in a worker process needs
 
     def __str__(self) -> str:

@@ -32,6 +32,7 @@ def test_a_spec_error_has_one_line_per_problem():
     error = SpecError([Mistake("a.toml", "x", "missing"), Mistake("b.toml", "y", "unknown key")])
     assert str(error) == "a.toml: x: missing\nb.toml: y: unknown key"
     assert [mistake.path for mistake in error.mistakes] == ["x", "y"]
+    assert SpecError([*error.mistakes, *error.mistakes]).mistakes == error.mistakes  # none twice
 
 
 @pytest.mark.parametrize("name", ["SpecError", "PluginError", "DesignError", "SearchError", "EvaluationError"])

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import attrs
 
 from sparsemap.errors import Mistake, SpecError, nearest, unknown
 from sparsemap.pieces.contracts import DensityModel, Loops, Tensor, Workload, box
+from sparsemap.spec.structuring import Reader, collecting, join
 
 from .notation import Einsum
 
@@ -34,6 +36,46 @@ def _notation(instance: Any, attribute: attrs.Attribute, value: str) -> None:
     Einsum.parse(value)
 
 
+def _dims(instance: Any, attribute: attrs.Attribute, dims: Mapping[str, Any]) -> None:
+    mistakes: list[Mistake] = []
+    for dim, size in dims.items():
+        with collecting(mistakes, join("", dim)):
+            if Reader().read(int, size) < 1:
+                raise ValueError(f"is {size}, expected at least 1")
+    with suppress(ValueError):  # a wrong einsum is reported at its own key
+        used = Einsum.parse(instance.einsum).dims
+        for dim in (dim for dim in dims if dim not in used):
+            guess = nearest(dim, [name for name in used if name not in dims])
+            hint = f"did you mean '{guess}'?" if guess else f"it has {', '.join(used)}"
+            text = f"the einsum '{instance.einsum}' has no such dimension; {hint}"
+            mistakes.append(Mistake("", join("", dim), text))
+        for dim in (dim for dim in used if dim not in dims):
+            mistakes.append(Mistake("", "", f"has no size for dimension '{dim}' of the einsum '{instance.einsum}'"))
+    if mistakes:
+        raise SpecError(mistakes)
+
+
+def _density(instance: Any, attribute: attrs.Attribute, density: Mapping[str, Any]) -> None:
+    mistakes = [
+        Mistake("", join("", name), f"is {share}, expected a share of nonzeros from 0 to 1")
+        for name, share in density.items()
+        if _is_number(share) and not 0 <= share <= 1
+    ]
+    with suppress(ValueError):
+        einsum = Einsum.parse(instance.einsum)
+        names = [access.name for access in einsum.accesses]
+        for name in (name for name in density if name not in names):
+            mistakes.append(Mistake("", join("", name), unknown("tensor", name, names)))
+        for access in (access for access in einsum.operands if access.name not in density):
+            mistakes.append(Mistake("", "", f"has no entry for operand '{access.name}'; give 1.0 if it is dense"))
+    if mistakes:
+        raise SpecError(mistakes)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 @attrs.frozen(kw_only=True)
 class EinsumWorkload(Workload):
     """One einsum over two operands; the genome takes the dimensions in the order of `dims`."""
@@ -42,18 +84,16 @@ class EinsumWorkload(Workload):
 
     einsum: str = attrs.field(validator=_notation)
     """The output, `=` (or `+=`), and the product of two operands; an index may be a sum such as `2*p + r`."""
-    dims: Mapping[str, int] = attrs.field(validator=attrs.validators.min_len(1))
-    """Size of every dimension."""
-    density: Mapping[str, Any]
+    dims: Mapping[str, Any] = attrs.field(validator=[attrs.validators.min_len(1), _dims])
+    """Size of every dimension, a whole number."""
+    density: Mapping[str, Any] = attrs.field(validator=_density)
     """By tensor: the share of nonzeros, spread uniformly, or the table of a density model. Without an entry for the
     output, the density expected of a sum of products of independent operands."""
 
     def __attrs_post_init__(self) -> None:
-        mistakes = [*self._wrong_dims(), *self._wrong_tensors()]
-        if not mistakes:
-            mistakes = list(self._overflows())
+        mistakes = [Mistake("", "dims", text) for text in self._overflows()]
         if mistakes:
-            raise SpecError([Mistake("", path, text) for path, text in mistakes])
+            raise SpecError(mistakes)
 
     @property
     def parsed(self) -> Einsum:
@@ -62,7 +102,13 @@ class EinsumWorkload(Workload):
     def loops(self, registry: Any) -> Loops:
         """Operands first, then the output."""
         einsum = self.parsed
-        models = {name: self._model(registry, name) for name in self.density}
+        models: dict[str, DensityModel] = {}
+        mistakes: list[Mistake] = []
+        for name, value in self.density.items():
+            with collecting(mistakes, join("density", name)):
+                models[name] = registry.build("density", spread(value) if _is_number(value) else value)
+        if mistakes:
+            raise SpecError(mistakes)
         if einsum.output.name not in models:
             models[einsum.output.name] = self._output_model(registry, einsum, models)
         tensors = tuple(
@@ -72,11 +118,6 @@ class EinsumWorkload(Workload):
         return Loops(dict(self.dims), tensors)
 
     # -- density
-
-    def _model(self, registry: Any, name: str) -> DensityModel:
-        value = self.density[name]
-        table = spread(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-        return registry.build("density", table, "", f"density.{name}")
 
     def _output_model(self, registry: Any, einsum: Einsum, models: Mapping[str, DensityModel]) -> DensityModel:
         """1 - (1 - dP dQ) ** (products summed into one output word), as uniform; dense if that reaches 1."""
@@ -88,36 +129,12 @@ class EinsumWorkload(Workload):
         table = spread(1.0 if density > DENSE else density)
         return registry.build("density", table, "", f"density.{einsum.output.name}")
 
-    # -- checks
-
-    def _wrong_dims(self) -> Iterator[tuple[str, str]]:
-        used = self.parsed.dims
-        for dim, size in self.dims.items():
-            if size < 1:
-                yield f"dims.{dim}", f"is {size}, expected at least 1"
-            if dim not in used:
-                guess = nearest(dim, [name for name in used if name not in self.dims])
-                hint = f"; did you mean '{guess}'?" if guess else f"; it has {', '.join(used)}"
-                yield f"dims.{dim}", f"the einsum '{self.einsum}' has no such dimension{hint}"
-        for dim in used:
-            if dim not in self.dims:
-                yield "dims", f"has no size for dimension '{dim}' of the einsum '{self.einsum}'"
-
-    def _wrong_tensors(self) -> Iterator[tuple[str, str]]:
-        names = [access.name for access in self.parsed.accesses]
-        for name in self.density:
-            if name not in names:
-                yield f"density.{name}", unknown("tensor", name, names)
-        for access in self.parsed.operands:
-            if access.name not in self.density:
-                yield "density", f"has no entry for operand '{access.name}'; give 1.0 if it is dense"
-
-    def _overflows(self) -> Iterator[tuple[str, str]]:
+    def _overflows(self) -> Iterator[str]:
         if math.prod(self.dims.values()) >= LIMIT:
-            yield "dims", "multiply up to 2^63 or more, which is too large to be counted"
+            yield "multiply up to 2^63 or more, which is too large to be counted"
         for access in self.parsed.accesses:
             if math.prod(box(access.ranks, self.dims)) >= WORDS:
-                yield "dims", f"make tensor '{access.name}' 2^53 words or larger, which is too large to be counted"
+                yield f"make tensor '{access.name}' 2^53 words or larger, which is too large to be counted"
 
 
 def spread(density: float) -> dict[str, Any]:

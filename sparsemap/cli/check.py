@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from ..errors import Mistake, SpecError, unknown
-from ..pieces.registry import Registry
+from ..files import shown
+from ..pieces.registry import Origin, Registry
 from ..problem import design_file
 from ..problem.load import make_problem, objective_of, piece_of
 from ..problem.problem import Problem
+from ..spec import toml_io
+from ..spec.structuring import join
 from ..study.cells import located
+
+Attempt = Callable[[Callable[[], Any]], Any]
+"""Does some work, keeps the mistakes that it raises, and gives its result, None if there is none."""
+
+
+def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str, list[Mistake]]]:
+    """The mistakes of each spec file; the files may name each other's pieces, which join the registry."""
+    read = [(file, _read(file)) for file in files]
+    for file, table in read:
+        with suppress(SpecError):  # mistakes are found below, and a name that is taken is none of a file by itself
+            if isinstance(table, Mapping):
+                registry.add_spec(table, Origin("", shown(file)))
+    for file, table in read:
+        yield file, check_table(table, registry, shown(file), Path(file)) if isinstance(table, Mapping) else table
+
+
+def _read(file: str) -> Mapping[str, Any] | list[Mistake]:
+    try:
+        return toml_io.read(file)
+    except SpecError as error:
+        return list(error.mistakes)
 
 
 def check_table(table: Mapping[str, Any], registry: Registry, file: str, path: Path) -> list[Mistake]:
-    """Everything that is wrong with the table of a spec file, none twice."""
+    """All mistakes of the table of a spec file; goes as deep as can be said without other files."""
     mistakes: dict[Mistake, None] = {}
 
     def attempt(work: Callable[[], Any]) -> Any:
@@ -43,12 +66,20 @@ def check_table(table: Mapping[str, Any], registry: Registry, file: str, path: P
     own = {key: value for key, value in table.items() if key != "override"}
     named = {**own, "name": own["name"] if isinstance(own.get("name"), str) else path.stem}
     piece = attempt(lambda: registry.build(kind, named, file))
-    if piece is not None and kind in _DEEPER:
+    if piece is None:
+        _parts(own, registry, file, attempt)
+    elif kind in _DEEPER:
         _DEEPER[kind](piece, registry, file, path, attempt)
     return list(mistakes)
 
 
-Attempt = Callable[[Callable[[], Any]], Any]
+def _parts(table: Mapping[str, Any], registry: Registry, file: str, attempt: Attempt) -> None:
+    """Of a piece that cannot be built: the tables of other pieces, under a key called like their kind."""
+    for kind, tables in table.items():
+        if kind in registry.kinds() and isinstance(tables, Mapping):
+            for name, value in tables.items():
+                if isinstance(value, Mapping):
+                    attempt(partial(registry.build, kind, value, file, join(kind, name)))
 
 
 def _workload(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
@@ -57,12 +88,6 @@ def _workload(piece: Any, registry: Registry, file: str, path: Path, attempt: At
 
 
 def _hardware(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
-    plain = {"class": next(iter(registry.names("memory-level")), "")}
-    for index in range(len(piece.levels)):  # one level at a time, so that each can tell what is wrong with it
-        others = [{**plain, "name": f"level {other}"} for other in range(len(piece.levels))]
-        others[index] = piece.levels[index]
-        alone = _partly(registry, file, hardware=attrs.evolve(piece, levels=tuple(others)))
-        attempt(partial(getattr, alone, "levels"))
     problem = _partly(registry, file, hardware=piece)
     levels = attempt(lambda: problem.levels) or ()
     if attempt(lambda: problem.technology) is None:

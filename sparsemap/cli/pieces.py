@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SpecError
-from ..files import shown
 from .group import loaded, plugin_dirs
 
 if TYPE_CHECKING:
-    from ..errors import Mistake
     from ..pieces.registry import Registry
 
 json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")
@@ -100,18 +97,19 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
 def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
     """Check spec files of any kind.
 
-    FILE may be a folder of them. All mistakes are reported at once.
+    FILE may be a folder of them; files that are checked together may name each other's pieces. All mistakes are reported at once.
     """
+    from .check import check_files
+
     registry = loaded(plugin_dirs)
-    wrong = 0
-    for file in _files(files):
-        mistakes = check_file(file, registry)
-        wrong += bool(mistakes)
-        for mistake in mistakes:
-            click.secho(str(mistake), err=True, fg="red")
+    reported: set[str] = set()
+    for file, mistakes in check_files(_files(files), registry):
+        for line in (line for line in map(str, mistakes) if line not in reported):
+            click.secho(line, err=True, fg="red")
+        reported |= set(map(str, mistakes))
         if not mistakes:
             click.echo(f"{file}: fine")
-    if wrong:
+    if reported:
         raise SystemExit(1)
 
 
@@ -124,17 +122,6 @@ def _files(given: tuple[str, ...]) -> list[str]:
             raise click.UsageError(f"no TOML file in folder '{text}'")
         found += below
     return found
-
-
-def check_file(file: str, registry: Registry) -> list[Mistake]:
-    """Everything that is wrong with a spec file; goes as deep as can be said without other files."""
-    from ..spec import toml_io
-    from .check import check_table
-
-    try:
-        return check_table(toml_io.read(file), registry, shown(file), Path(file))
-    except SpecError as error:
-        return list(error.mistakes)
 
 
 @click.command()

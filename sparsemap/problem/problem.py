@@ -25,7 +25,7 @@ from ..pieces.contracts import (
 )
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
-from ..spec.structuring import LARGEST
+from ..spec.structuring import LARGEST, collecting
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -86,13 +86,6 @@ class Place:
 
     name: str
     storage: int | None
-
-
-def _unit(parse: Callable[..., T], value: Any, *args: Any, file: str, path: str) -> T:
-    try:
-        return parse(value, *args)
-    except ValueError as error:
-        raise SpecError([Mistake(file, path, str(error))]) from None
 
 
 @attrs.define(eq=False, slots=False)
@@ -200,69 +193,78 @@ class Problem:
     def technology(self) -> Technology:
         return self.registry.build("technology", self.hardware.technology, self._file("hardware"), "technology")
 
-    def _memory_level(self, table: Mapping[str, Any], file: str, path: str) -> Any:
-        """The memory of a level; what other specs call `type` is the level's `class`."""
-        entries = dict(table)
-        if "class" not in entries:
-            return self.registry.build("memory-level", entries, file, path)
-        entries["type"] = entries.pop("class")
-        try:
-            return self.registry.build("memory-level", entries, file, path)
-        except SpecError as error:
-            wrong = f"{path}.type"
-            told = (attrs.evolve(p, path=f"{path}.class") if p.path == wrong else p for p in error.mistakes)
-            raise SpecError(told) from error
-
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """Storage levels, outermost first."""
-        file, spec = self._file("hardware"), self.hardware
-        clock = _unit(units.frequency_hz, spec.clock, file=file, path="clock")
+        """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
+        mistakes: list[Mistake] = []
+        clock = 1.0
+        with collecting(mistakes, "clock"):
+            clock = units.frequency_hz(self.hardware.clock)
         levels: list[Level] = []
+        names: list[str] = []
         instances = 1
-        for index, table in enumerate(spec.levels):
-            path = f"levels[{index}]"
-            memory = self._memory_level(table, file, path)
-            word_bits = memory.word_bits or spec.word_bits
-
-            def capacity(key: str, memory: Any = memory, bits: int = word_bits, path: str = path) -> float | None:
-                value = getattr(memory, key)
-                if value is None:
-                    return None
-                return _unit(units.capacity_bits, value, bits, file=file, path=f"{path}.{key}")
-
-            def words(key: str, memory: Any = memory, bits: int = word_bits, path: str = path) -> float | None:
-                value = getattr(memory, key)
-                if value is None:
-                    return None
-                return _unit(units.bandwidth_words_per_cycle, value, clock, bits, file=file, path=f"{path}.{key}")
-
-            levels.append(
-                Level(
-                    name=memory.name or f"L{index + 1}",
-                    memory=memory,
-                    index=index,
-                    instances=instances,
-                    fanout=memory.fanout or 1,
-                    word_bits=word_bits,
-                    metadata_width=memory.metadata_width,
-                    capacity_bits=memory.usable_bits(capacity("capacity")),
-                    metadata_capacity_bits=memory.usable_bits(capacity("metadata_capacity")),
-                    shared_capacity=memory.metadata_capacity is None,
-                    read_bandwidth=words("read_bandwidth"),
-                    write_bandwidth=words("write_bandwidth"),
-                    bandwidth=words("bandwidth"),
-                    gate_skip=memory.gate_skip,
-                )
-            )
-            instances *= memory.fanout or 1
+        for index, table in enumerate(self.hardware.levels):
+            with collecting(mistakes, f"levels[{index}]"):
+                level = self._level(index, self._level_memory(table), instances, clock)
+                if level.name in names:
+                    raise SpecError.at("", "name", f"'{level.name}' names two levels")
+                levels.append(level)
+                names.append(level.name)
+                instances *= level.fanout
         if instances >= LARGEST:
-            raise SpecError([Mistake(file, "levels", "fan-outs multiply up to 2^63 or more, too large to be counted")])
-        names = [level.name for level in levels]
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                raise SpecError([Mistake(file, f"levels[{index}].name", f"'{name}' names two levels")])
+            mistakes.append(Mistake("", "levels", "fan-outs multiply up to 2^63 or more, too large to be counted"))
+        if mistakes:
+            raise SpecError(mistakes).within("", self._file("hardware"))
         return tuple(levels)
+
+    def _level_memory(self, table: Mapping[str, Any]) -> MemoryLevel:
+        """The memory of a level; what other specs call `type` is the level's `class`."""
+        entries = dict(table)
+        if "class" in entries:
+            entries["type"] = entries.pop("class")
+        try:
+            return self.registry.build("memory-level", entries)
+        except SpecError as error:
+            raise SpecError(
+                attrs.evolve(item, path="class")
+                if (item.file, item.path) == ("", "type") and "class" in table
+                else item
+                for item in error.mistakes
+            ) from error
+
+    def _level(self, index: int, memory: MemoryLevel, instances: int, clock_hz: float) -> Level:
+        word_bits = memory.word_bits or self.hardware.word_bits
+        mistakes: list[Mistake] = []
+
+        def capacity_bits(key: str) -> float | None:
+            with collecting(mistakes, key):
+                return memory.usable_bits(units.capacity_bits(getattr(memory, key), word_bits))
+            return None
+
+        def words_per_cycle(key: str) -> float | None:
+            with collecting(mistakes, key):
+                return units.bandwidth_words_per_cycle(getattr(memory, key), clock_hz, word_bits)
+            return None
+
+        level = Level(
+            name=memory.name or f"L{index + 1}",
+            memory=memory,
+            index=index,
+            instances=instances,
+            fanout=memory.fanout or 1,
+            word_bits=word_bits,
+            metadata_width=memory.metadata_width,
+            capacity_bits=capacity_bits("capacity"),
+            metadata_capacity_bits=capacity_bits("metadata_capacity"),
+            shared_capacity=memory.metadata_capacity is None,
+            read_bandwidth=words_per_cycle("read_bandwidth"),
+            write_bandwidth=words_per_cycle("write_bandwidth"),
+            bandwidth=words_per_cycle("bandwidth"),
+            gate_skip=memory.gate_skip,
+        )
+        if mistakes:
+            raise SpecError(mistakes)
+        return level
 
     @cached_property
     def compute_instances(self) -> int:

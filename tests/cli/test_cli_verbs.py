@@ -184,6 +184,45 @@ def test_check_looks_at_what_follows_from_a_spec():
     assert "layer.toml" in run("check", "layer.toml", code=1).stderr
 
 
+def test_check_reports_clock_and_levels_together_and_densities_beside_wrong_dims():
+    Path("chip.toml").write_text(
+        'kind = "hardware"\nname = "chip"\nclock = "800"\nlevels = [\n'
+        '  { name = "DRAM", class = "dram" },\n  { name = "GLB", class = "sram", capacity = "8", fanout = 2 },\n]\n'
+    )
+    Path("layer.toml").write_text(
+        'kind = "workload"\nname = "l"\neinsum = "Z[m, n] = P[m, k] * Q[k, n]"\n'
+        'dims = { m = 0, k = 4, n = 4 }\ndensity = { P = 0.5, Q = { type = "n-of-m", n = 5, m = 4 } }\n'
+    )
+    lines = [line.partition(";")[0] for line in run("check", "chip.toml", "layer.toml", code=1).stderr.splitlines()]
+    assert lines == [
+        "chip.toml: clock: '800' has no unit",
+        "chip.toml: levels[1].capacity: '8' has no unit",
+        "layer.toml: dims.m: is 0, expected at least 1",
+        "layer.toml: density.Q: n-of-m: n = 5 is more than m = 4",
+    ]
+
+
+def test_check_knows_the_pieces_of_the_files_that_are_checked_with_a_spec():
+    Path("mine").mkdir()
+    Path("mine/format.toml").write_text('kind = "format"\nname = "thirds"\ncompressed = true\nbits = "fibers"\n')
+    Path("mine/a-space.toml").write_text(
+        'kind = "space"\nname = "with-thirds"\nextends = "paper"\nformats.candidates = ["bitmask", "thirds"]\n'
+    )
+    assert run("check", "mine").stdout.splitlines() == ["mine/a-space.toml: fine", "mine/format.toml: fine"]
+    assert "no format 'thirds'" in run("check", "mine/a-space.toml", code=1).stderr
+    Path("mine/format.toml").write_text('kind = "format"\nname = "thirds"\nbits = "fibers"\n')
+    done = run("check", "mine", code=1)  # a mistake is reported once, whoever uses the piece
+    assert done.stderr.splitlines() == ["mine/format.toml: compressed: missing; expected true or false"]
+    assert done.stdout == ""
+
+
+def test_check_says_nothing_twice(design):
+    text = Path(design).read_text().replace("L3_T = ", "L4_X = ", 1)
+    Path("far.toml").write_text(text)
+    lines = run("check", "far.toml", code=1).stderr.splitlines()
+    assert any("mapping.L4_X" in line for line in lines) and len(lines) == len(set(lines))
+
+
 def test_check_takes_folders():
     import sparsemap_specs
 

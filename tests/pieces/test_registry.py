@@ -276,6 +276,21 @@ def test_a_class_whose_field_types_cannot_be_found_is_the_fault_of_its_file(regi
         registry.get("memory", "vague")
 
 
+def test_a_class_that_cannot_be_built_is_named_with_its_line(registry):
+    @attrs.frozen(kw_only=True)
+    class Forgetful(Memory):
+        type_name: ClassVar[str] = "forgetful"
+
+        def __attrs_post_init__(self):
+            self.rows  # noqa: B018
+
+    registry.add_type(Forgetful, Origin("mine", "forgetful.py"))
+    with pytest.raises(
+        PluginError, match=r"test_registry.py, line \d+: class Forgetful: cannot be built: AttributeError"
+    ):
+        registry.get("memory", "forgetful")
+
+
 @pytest.mark.parametrize(("kind", "name"), [("memory", "glb"), ("chip", "edge")])
 def test_a_wrong_spec_disturbs_only_those_who_ask_for_it(registry, kind, name):
     add(registry, kind="memory", name="glb", bank=1)

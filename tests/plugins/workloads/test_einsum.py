@@ -87,10 +87,27 @@ def test_a_sliding_window_can_overflow_before_its_sizes_do():
     assert lines == ["w.toml: dims: make tensor 'P' 2^53 words or larger, which is too large to be counted"]
 
 
-def test_a_wrong_density_is_told_with_the_file_of_the_workload():
-    made = problem({**matmul(4, 8, 4), "density": {"P": 1.5, "Q": 0.5}})
-    with pytest.raises(SpecError, match=r"workload\.toml: density\.P\.density"):
+def test_all_mistakes_of_dims_and_densities_are_reported_together():
+    density = {"P": 1.5, "Q": -0.5, "R": 1.0}
+    assert wrong(dims={"m": 0, "k": -3, "n": 4.5, "x": 2}, density=density) == [
+        "w.toml: dims.m: is 0, expected at least 1",
+        "w.toml: dims.k: is -3, expected at least 1",
+        "w.toml: dims.n: expected a whole number, found 4.5",
+        "w.toml: dims.x: the einsum 'Z[m, n] = P[m, k] * Q[k, n]' has no such dimension; it has m, k, n",
+        "w.toml: density.P: is 1.5, expected a share of nonzeros from 0 to 1",
+        "w.toml: density.Q: is -0.5, expected a share of nonzeros from 0 to 1",
+        "w.toml: density.R: no tensor 'R'; known: P, Q, Z",
+    ]
+
+
+def test_wrong_density_models_are_reported_together_with_the_file_of_the_workload():
+    made = problem({**matmul(4, 8, 4), "density": {"P": {"type": "unifrom"}, "Q": {"density": 2}}})
+    with pytest.raises(SpecError) as caught:
         made.loops  # noqa: B018
+    assert str(caught.value).splitlines() == [
+        "workload.toml: density.P.type: no density 'unifrom'; did you mean 'uniform'?",
+        "workload.toml: density.Q.density: 'density' must be <= 1: 2.0",
+    ]
 
 
 @pytest.mark.parametrize("name", registry().names("workload"))
