@@ -81,15 +81,17 @@ def expectation(ref: dict[str, Any]) -> dict[str, Any]:
     return {key: ref[key] for key in ("valid", "reason", "level", "needed_available") if ref.get(key) not in (None, [])}
 
 
-def run(files: list[Path], quirks: str, out: Path | None, registry: Any) -> dict[str, Tally]:
-    tallies: dict[str, Tally] = {}
-    lines = []
+def run(files: list[Path], quirks: str, registry: Any) -> Iterator[tuple[str, Tally, list[str]]]:
+    """Family after family: its name, its tally, and a line of JSON per case."""
+    families: dict[str, list[dict[str, Any]]] = {}
     for file in files:
-        for line in file.read_text().splitlines():
-            case = json.loads(line)
+        for case in map(json.loads, file.read_text().splitlines()):
+            families.setdefault(case["family"], []).append(case)
+    for family, members in sorted(families.items()):
+        tally, lines = Tally(), []
+        for case in members:
             found = cases.evaluate(case, registry, quirks)
             lines.append(json.dumps({"id": case["id"], "result": found}))
-            tally = tallies.setdefault(case["family"], Tally())
             tally.cases += 1
             tally.invalid += not case["ref"]["valid"]
             rows = list(compare(expectation(case["ref"]), found))
@@ -100,9 +102,7 @@ def run(files: list[Path], quirks: str, out: Path | None, registry: Any) -> dict
             tally.worst = max([tally.worst, *(row[2] for row in rows)])
             if off:
                 tally.examples.append(f"{case['id']}: {len(off)} of {len(rows)}, such as {off[0][0]}")
-    if out is not None:
-        out.write_text("\n".join(lines) + "\n")
-    return tallies
+        yield family, tally, lines
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -113,14 +113,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--examples", type=int, default=3, help="disagreeing cases shown per family")
     parser.add_argument("--at-least", type=float, default=99.9, metavar="PERCENT", help="agreement needed per family")
     options = parser.parse_args(arguments)
-    tallies = run(options.files, options.quirks, options.out, load())
     print(f"{'family':8}{'cases':>7}{'invalid':>9}{'quantities':>12}{'within':>11}{'whole cases':>13}{'worst':>10}")
-    for family, t in sorted(tallies.items()):
+    agrees, results = True, list[str]()
+    for family, t, lines in run(options.files, options.quirks, load()):
         share = 100.0 * t.within / max(1, t.quantities)
         print(f"{family:8}{t.cases:7}{t.invalid:9}{t.quantities:12}{share:10.3f}%{t.perfect:13}{t.worst:10.1e}")
         for example in t.examples[: options.examples]:
             print(f"         {example}")
-    return 0 if all(100.0 * t.within >= options.at_least * t.quantities for t in tallies.values()) else 1
+        sys.stdout.flush()
+        agrees &= 100.0 * t.within >= options.at_least * t.quantities
+        results += lines
+    if options.out is not None:
+        options.out.write_text("\n".join(results) + "\n")
+    return 0 if agrees else 1
 
 
 if __name__ == "__main__":

@@ -77,8 +77,8 @@ def disagreeing(copy: Path, few: Path) -> int:
     code = (
         "import sys, pathlib; sys.path[:0] = ['tests/conformance', '.']\n"
         "import check; from sparsemap.pieces.loading import load\n"
-        f"tallies = check.run([pathlib.Path({str(few)!r})], 'timeloop-v3', None, load())\n"
-        "print(sum(t.cases - t.perfect for t in tallies.values()))"
+        f"families = check.run([pathlib.Path({str(few)!r})], 'timeloop-v3', load())\n"
+        "print(sum(tally.cases - tally.perfect for _, tally, _ in families))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=copy, capture_output=True, text=True)
     return int(done.stdout) if done.returncode == 0 else -1
