@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -76,7 +77,9 @@ def read_nonzeros(path: Path, limits: Limits) -> Array:
         raise wrong(f"expected a file that ends in {', '.join(readers)}")
     check_file(path, limits.bytes)
     try:
-        coordinates, values = readers[path.suffix.lower()](path, limits)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy has advice for whoever wrote the file
+            coordinates, values = readers[path.suffix.lower()](path, limits)
         return _nonzeros(coordinates, values, limits.shape)
     except SpecError:
         raise

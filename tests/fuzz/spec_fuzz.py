@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import copy
+import io
 import math
 import random
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 import sparsemap_specs
+import yaml
 
+from sparsemap import load_problem
 from sparsemap.pieces.registry import Registry
+from sparsemap.problem import design_file
+from sparsemap.problem.designs import Design
 from sparsemap.spec import toml_io
 
 NUMBERS = [
@@ -28,6 +35,41 @@ TEXTS = [
     *("Z[m, n] = P[m, k] * Q[k, n]", "Z[] = P[m] * Q[m]", "Z[m] = P[2*m + k] * Q[k]", "Z[m] = P[m] * Q[m] * R[m]"),
     *("Z[m,n] = P[9999999999999999999*m, k] * Q[k, n]", "Z[m", "= *", "Z[m,m] = P[m] * Q[m]", "pareto:energy,delay"),
 ]  # fmt: skip
+ODD_BYTES = [
+    *(b"[", b"]", b'"', b"'''", b"=", b"{", b".", b"\n", b"9" * 5000, b"[" * 3000, b"  - " * 500, b"&a [*a]"),
+    *(b"\n<<: *a", b"!!int x", b"{{include_text('a.yaml')}}", b": ", b"? ", b"!!python/object:os.system ", b"1e999"),
+]
+PROBLEM = b"""
+problem:
+  shape: &shape
+    name: Strided-Conv
+    dimensions: [ C, M, P, R ]
+    coefficients:
+    - {name: Wstride, default: 1}
+    - {name: Wdilation, default: 2}
+    data-spaces:
+    - name: Weights
+      projection: [ [[C]], [[M]], [[R]] ]
+    - name: Inputs
+      projection: [ [ [C] ], [ [R, Wdilation], [P, Wstride] ] ]
+    - name: Outputs
+      projection: [ [[M]], [[P]] ]
+      read-write: True
+  instance:
+    <<<: {C: 8, M: 16, P: 7, R: 3}
+    Wstride: 3
+    densities:
+      Weights: 0.5
+      Inputs: {distribution: hypergeometric, density: 0.3}
+      Outputs: {distribution: banded, band_width: 3}
+"""
+BY_HAND = {
+    "workload": "mm1",
+    "hardware": "edge",
+    "mapping": {"L1_T": ["n=124"], "L2_T": ["m=124", "k=124"]},
+    "formats": {tensor: ["uncompressed"] * 5 for tensor in "PQZ"},
+    "gate_skip": {"GLB": "none", "PEB": "none", "MAC": "none"},
+}
 SIMPLE = [*NUMBERS, *TEXTS, True, False]
 
 
@@ -37,12 +79,25 @@ def real_specs() -> list[dict[str, Any]]:
     return [toml_io.read(path) for path in sorted(root.rglob("*.toml"))]
 
 
+def registered_design(registry: Registry) -> Any:
+    """The function that gives the table of some design for the names of a workload and a hardware."""
+
+    def table(names: tuple[str, str]) -> dict[str, Any]:
+        problem = load_problem(*names, registry=registry)
+        genomes = problem.space.repair(problem.space.sample(1, np.random.default_rng(0)), np.random.default_rng(0))
+        design = design_file.dump(Design(problem, problem.space.decode(genomes)))
+        return tomllib.loads(toml_io.dumps(design))
+
+    return table
+
+
 class Inputs:
     """Odd tables for the kinds of a registry."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.real = real_specs()
+        self.designs = [*map(registered_design(registry), (("mm1", "edge"), ("conv2", "cloud"))), BY_HAND]
         self.names = sorted({name for kind in registry.kinds() for name in registry.names(kind)})
         self.fields = {
             (kind, name): [field.name for field in attrs.fields(cls) if field.init]
@@ -119,21 +174,86 @@ class Inputs:
 
     def text(self, rng: random.Random) -> bytes:
         """The bytes of a real spec with a few of them changed."""
-        data = bytearray(toml_io.dumps(rng.choice(self.real)).encode())
-        for _ in range(rng.choice((1, 2, 4, 16))):
-            place = rng.randrange(len(data) + 1)
-            kind = rng.randrange(4)
-            if kind == 0:
-                data[place:place] = bytes([rng.randrange(256)])
-            elif kind == 1:
-                del data[place : place + rng.randrange(1, 9)]
-            elif kind == 2:
-                data[place:place] = rng.choice(
-                    (b"[", b"]", b'"', b"'''", b"=", b"{", b".", b"\n", b"9" * 5000, b"[" * 3000)
-                )
-            else:
-                data[place:place] = data[rng.randrange(len(data)) :][: rng.randrange(40)]
-        return bytes(data)
+        return mutated_bytes(rng, toml_io.dumps(rng.choice(self.real)).encode())
+
+    def expression(self, rng: random.Random) -> str:
+        """A real one with odd changes, or parts of any."""
+        good = (
+            "fibers * ceil(length / 8)",
+            "where(occupied > 1, length, 0) * fibers",
+            "energy_pj * cycles**2",
+            "-cycles % 7",
+        )
+        odd = [text for text in TEXTS if "(" in text or "*" in text or "/" in text]
+        text = rng.choice(good if rng.random() < 0.6 else odd)
+        for _ in range(rng.randrange(5)):
+            text = _mutate_text(rng, text)
+        return text
+
+    def design(self, rng: random.Random) -> dict[str, Any]:
+        """The table of a design file with a few odd changes."""
+        table = _copy(self.designs[rng.randrange(len(self.designs))])
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            self._mutate(rng, table)
+        return table
+
+    def yaml(self, rng: random.Random) -> bytes:
+        """A problem file of Timeloop with odd changes of its values, or of its bytes."""
+        if rng.random() < 0.4:
+            return mutated_bytes(rng, PROBLEM)
+        table = yaml.safe_load(PROBLEM)
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            self._mutate(rng, table)
+        return yaml.safe_dump(table, allow_unicode=True).encode(errors="replace")
+
+    def tensor(self, rng: random.Random) -> tuple[str, bytes]:
+        """A name and the bytes of a tensor, or of arrays that are almost one."""
+        shape = rng.choice([(8, 8), (8, 8), (10**9, 8), (8, 2**40), (0, 8), (-8, 8), (8,), (2, 2, 2), ()])
+        kind = rng.choice(("mtx", "npy", "npz"))
+        if kind == "mtx":
+            layout, field = rng.choice(("coordinate", "array")), rng.choice(("real", "integer", "pattern", "complex"))
+            head = f"%%MatrixMarket matrix {layout} {field} {rng.choice(('general', 'symmetric', 'hermitian'))}"
+            sizes = [*shape, rng.choice((3, 10**12))] if layout == "coordinate" else shape
+            lines = [f"{rng.choice((1, 2, 9, -1))} {rng.randrange(1, 9)} {rng.choice((1, 'nan', ''))}" for _ in "abc"]
+            return "x.mtx", "\n".join([head, " ".join(map(str, sizes)), *lines, ""]).encode()
+        stream = io.BytesIO()
+        if kind == "npy":
+            descr = rng.choice(("<f8", "|b1", "<i4", "|O", "|S5", "<U3", "V99999999", ">c16", "<M8[D]"))
+            header = {"descr": descr, "fortran_order": rng.random() < 0.5, "shape": shape}
+            np.lib.format.write_array_header_1_0(stream, header)
+            stream.write(rng.randbytes(rng.choice((0, 64, 512, 1024))))
+            return "x.npy", stream.getvalue()
+        count, lines = rng.choice((1, 5)), rng.choice((8, 8, 7))
+        whole = [*range(8)] * 5 + [8, -1, 1 << 30, 2**62]
+        arrays = {name: np.array([rng.choice(whole) for _ in range(count)]) for name in ("indices", "row", "col")}
+        steps = [0, *sorted(rng.randrange(count + 1) for _ in range(lines - 1)), count]
+        arrays["indptr"] = np.array([rng.choice((-5, 10**9)) if rng.random() < 0.02 else step for step in steps])
+        arrays["data"] = np.ones(rng.choice((count, count, count, 3)), rng.choice(("f8", "f8", "i1", "c16", "O", "U3")))
+        arrays["format"] = np.array(rng.choice((b"csr", b"csr", b"csc", b"coo", b"dia", b"", "csr", 7)))
+        arrays["shape"] = np.array(rng.choice((shape, (8, 8), (8, 8), (8, 8), (8.0, 8.0))))
+        for name in rng.sample(sorted(arrays), rng.choice((0, 0, 0, 1))):
+            del arrays[name]
+        rng.choice((np.savez, np.savez_compressed))(stream, **arrays)
+        return "x.npz", stream.getvalue()
+
+
+def mutated_bytes(rng: random.Random, given: bytes) -> bytes:
+    """The bytes with a few of them changed."""
+    data = bytearray(given)
+    for _ in range(rng.choice((1, 2, 4, 16))):
+        place = rng.randrange(len(data) + 1)
+        kind = rng.randrange(5)
+        if kind == 0:
+            data[place:place] = bytes([rng.randrange(256)])
+        elif kind == 1:
+            del data[place : place + rng.randrange(1, 9)]
+        elif kind == 2:
+            data[place:place] = rng.choice(ODD_BYTES)
+        elif kind == 3 and data:
+            data[place % len(data)] = rng.randrange(256)
+        else:
+            data[place:place] = data[rng.randrange(len(data) + 1) :][: rng.randrange(40)]
+    return bytes(data)
 
 
 def _mutate_text(rng: random.Random, text: str) -> str:

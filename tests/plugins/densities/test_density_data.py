@@ -212,6 +212,14 @@ def test_indices_of_sparse_archives_are_checked_before_they_are_used(tmp_path, l
     assert message in said(tmp_path / "bad.npz")
 
 
+def test_a_header_that_python_2_wrote_is_read_without_advice(tmp_path, recwarn):
+    np.save(tmp_path / "old.npy", np.eye(8))
+    data = (tmp_path / "old.npy").read_bytes()
+    (tmp_path / "old.npy").write_bytes(data.replace(b"(8, 8), }  ", b"(8L, 8L), }"))
+    assert ActualData(file=tmp_path / "old.npy").occupancy((8, 8)).density == 1 / 8
+    assert not recwarn.list
+
+
 def test_small_files_that_ask_for_much_memory_are_refused_before_it_is_taken(tmp_path):
     def header(shape, dtype="<f8"):
         stream = io.BytesIO()
