@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sparsemap.files import markdown_table, percent, times
-from sparsemap.plots import COLOURS, MARKERS, subplots
+from sparsemap.plots import COLOURS, MARKERS, plain_log, subplots
 
 from ..report import Report, counted, number
 from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, typical_edp
@@ -80,12 +80,16 @@ def table(name: str, runs: Sequence[Run]) -> Report:
 def draw(edps: Mapping[str, Mapping[str, float]], valid: Mapping[str, float], hardware: str) -> Figure:
 
     figure, (left, right) = subplots(1, 2, figsize=(10, 3.8), gridspec_kw={"width_ratios": [3, 1.25]})
-    places = range(len(edps))
-    for searcher, colour, marker in zip(valid, COLOURS, MARKERS, strict=False):
-        values = [found[searcher] if math.isfinite(found[searcher]) else math.nan for found in edps.values()]
-        left.plot(places, values, marker, color=colour, label=LABELS[searcher], alpha=0.9)
-    left.set(yscale="log", ylabel="EDP (pJ x cycles)", title=f"(a) best design found on {hardware}")
-    left.set_xticks(places, list(edps), rotation=45, ha="right")
+    for at, (searcher, colour, marker) in enumerate(zip(valid, COLOURS, MARKERS, strict=False)):
+        over = [found[searcher] / min(found.values()) for found in edps.values()]
+        shift = 0.125 * (at - (len(valid) - 1) / 2)  # side by side, so that none hides another
+        places = [place + shift for place in range(len(edps))]
+        shown = [value if math.isfinite(value) else math.nan for value in over]
+        left.plot(places, shown, marker, color=colour, label=LABELS[searcher])
+    left.set(yscale="log", ylabel="EDP over the best of the layer (x)", title=f"(a) best design found on {hardware}")
+    left.set_xticks(range(len(edps)), list(edps), rotation=45, ha="right")
+    left.grid(axis="x", visible=False)
+    plain_log(left.yaxis)
     names = [LABELS[searcher] for searcher in valid]
     shares = [100 * share for share in valid.values()]
     bars = right.barh(range(len(names)), shares, color=COLOURS[: len(names)])

@@ -93,6 +93,9 @@ def draw(panels: dict[str, tuple[list[Curve], list[Curve]]], hardware: str) -> F
         not any(np.isfinite(curves[0][place].middle).any() for curves in panels.values())
         for place in range(len(labels))
     ]
-    labels = [f"{label}: nothing valid" if none else label for label, none in zip(labels, nothing, strict=True)]
+    labels = [
+        f"{label}: no line, as no design was valid" if none else label
+        for label, none in zip(labels, nothing, strict=True)
+    ]
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
     return figure

@@ -92,9 +92,21 @@ def draw(values: dict[str, dict[tuple[str, float], float]], hardware: str) -> Fi
                 DENSITIES, ratios, "-" if space.startswith("os") else "--", marker=MARKERS[place % 3],
                 color=COLOURS[place % 3], markerfacecolor=None if space.startswith("os") else "white", label=title,
             )  # fmt: skip
+        same = [
+            one.partition(", ")[2] for space, one in DESIGNS.items()
+            if space.startswith("os") and all(_alike(values[quantity], space, x) for x in DENSITIES)
+        ]  # fmt: skip
+        if same:
+            axis.annotate(f"{', '.join(same)}: OS and IS coincide", (0.97, 0.95), xycoords="axes fraction", ha="right")
         axis.set(xscale="log", yscale="log", xlabel="density of both operands")
         axis.set(ylabel=f"{label}, normalised to {DESIGNS[REFERENCE]}", title=f"{label} on {hardware}")
         plain_log(axis.xaxis)
         plain_log(axis.yaxis, (1, 1.5, 2, 3, 5, 7))
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
+    title = "OS: output-stationary mapping, IS: input-stationary mapping"
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6, title=title)
     return figure
+
+
+def _alike(values: dict[tuple[str, float], float], space: str, density: float) -> bool:
+    """Whether output- and input-stationary with the same format are on top of each other."""
+    return abs(values[space, density] / values[space.replace("os-", "is-"), density] - 1) < 0.005

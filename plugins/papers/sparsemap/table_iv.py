@@ -227,11 +227,18 @@ def draw(rows: Sequence[dict[str, Any]], hardware: Sequence[str]) -> Figure:
             axis.vlines(places, ours, paper, color=colour, alpha=0.35, linewidth=1)
             axis.plot(places, ours, marker, color=colour, label=f"over {label}")
             axis.plot(places, paper, marker, color=colour, markerfacecolor="white", label=f"over {label}, paper")
+            for place in (place for place, value in zip(places, ours, strict=True) if not math.isfinite(value)):
+                axis.annotate(
+                    "none", (place, 0.97), xycoords=axis.get_xaxis_transform(), rotation=90, ha="center", va="top",
+                    color=colour, fontsize=7,
+                )  # fmt: skip
         axis.axhline(1, color="#444444", linewidth=0.8)
         axis.set(yscale="log", title=one, ylabel="EDP reduction (x)", xlim=(-0.7, len(mine) - 0.3))
         axis.set_xticks(range(len(mine)), [row["workload"] for row in mine], rotation=60, ha="right")
         axis.grid(axis="x", visible=False)
         plain_log(axis.yaxis, (1,) if axis.get_ylim()[1] > 50 else (1, 2, 5))
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=4)
+    nothing = any(not math.isfinite(row[f"ratio:{name}"]) for row in rows for name in BASELINES)
+    title = "none: the baseline found no valid design with any seed, so that there is no reduction" if nothing else None
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, title=title)
     return figure
