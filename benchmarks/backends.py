@@ -18,7 +18,7 @@ import sparsemap
 from sparsemap.backend import NAMES, backend
 from sparsemap.errors import EvaluationError
 from sparsemap.pieces.loading import load
-from sparsemap.problem.evaluation import Evaluator
+from sparsemap.problem.evaluator import Evaluator
 
 BATCHES = (4096, 65_536, 1_048_576)
 CASES = (("mm3", "cloud"), ("conv4", "cloud"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 
@@ -63,7 +64,10 @@ class SpecError(_Mistakes):
 
 
 class PluginError(_Mistakes):
-    """A plugin cannot be used as it is. A mistake's `path` names the plugin and, where there is one, the class."""
+    """A plugin cannot be used as it is. A mistake's `path` names the plugin, or the piece that failed in a search."""
+
+    result: Any = None
+    """What a search had found until then, a `Result`."""
 
 
 class DesignError(SparseMapError):
@@ -75,7 +79,7 @@ class SearchError(SparseMapError):
 
 
 class EvaluationError(SparseMapError):
-    """A cost model or an objective returned something that its contract does not allow."""
+    """Genomes or scores of a wrong shape or outside of the bounds, or a backend that cannot evaluate them."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -29,7 +29,7 @@ from ..spec.structuring import LARGEST, collecting
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
-    from .evaluation import Evaluator
+    from .evaluator import Evaluator
     from .space import Space
 
 T = TypeVar("T")
@@ -335,7 +335,7 @@ class Problem:
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        from .evaluation import Evaluator
+        from .evaluator import Evaluator
 
         return Evaluator(self, backend=self.backend)
 

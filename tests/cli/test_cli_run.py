@@ -149,7 +149,7 @@ def test_ctrl_c_keeps_finished_cells(monkeypatch):
 
 
 def test_ctrl_c_during_a_cell_keeps_its_files_but_not_its_row(monkeypatch):
-    from sparsemap.problem.evaluation import Evaluator
+    from sparsemap.problem.evaluator import Evaluator
 
     evaluate, calls = Evaluator.evaluate, []
 

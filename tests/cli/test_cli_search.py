@@ -138,7 +138,7 @@ def test_json_without_any_valid_design_is_still_json():
 
 def interrupted_after(count, monkeypatch):
     """Ctrl-C when so many batches have been evaluated."""
-    from sparsemap.problem.evaluation import Evaluator
+    from sparsemap.problem.evaluator import Evaluator
 
     evaluate, calls = Evaluator.evaluate, []
 

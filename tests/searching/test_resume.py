@@ -15,7 +15,7 @@ from toy_problem import ToyModel, toy_problem
 
 from sparsemap import Search, Searcher, SearchError, load_problem, search
 from sparsemap.pieces.loading import load
-from sparsemap.problem.evaluation import Evaluator
+from sparsemap.problem.evaluator import Evaluator
 from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.journal import JOURNAL_FILE, Journal, JournalMismatch
 from sparsemap.spec import toml_io

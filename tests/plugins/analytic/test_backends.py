@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from sparsemap.backend import NAMES, NUMPY, backend, backend_of
 from sparsemap.errors import EvaluationError
 from sparsemap.pieces.loading import load
-from sparsemap.problem.evaluation import Evaluation, Evaluator
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.evaluator import Evaluator
 from sparsemap.problem.load import load_problem
 
 REGISTRY = load()

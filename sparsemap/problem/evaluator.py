@@ -1,0 +1,134 @@
+"""The evaluator: decode, cost model and objective block by block, with a check of what each returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ..backend import NUMPY, Backend, backend_of
+from ..backend import backend as find_backend
+from ..errors import EvaluationError
+from ..pieces.boundary import described, guarded, numbers, wrong
+from ..pieces.contracts import CostModel, Genomes, Scores
+from .designs import Designs
+from .evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+MOST_REASONS = 64
+"""Bits of `Evaluation.reasons`."""
+
+
+@attrs.define(eq=False)
+class Evaluator:
+    """Decode, cost model and objective for one problem, in blocks; results do not depend on the block size.
+
+    Another `backend` than NumPy needs a cost model that can run on it; `block` is then by default what suits it. A
+    plugin that raises, or breaks its contract, is a `PluginError`.
+    """
+
+    problem: Problem
+    block: int = 0
+    backend: str | Backend = "numpy"
+    xp: Backend = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.xp = find_backend(self.backend)
+        self.block = self.block or self.xp.block
+        model = self.problem.cost_model
+        if self.xp is not NUMPY and not model.any_backend:
+            name = model.name or model.type_name
+            raise EvaluationError(f"cost model '{name}' runs on NumPy only, not on backend '{self.backend}'")
+
+    def evaluate(self, genomes: Genomes) -> Evaluation:
+        """Evaluates genomes (B, G) int64; `EvaluationError` if their shape or a gene is out of bounds.
+
+        With another backend than NumPy they may be arrays of its library, of any integer type.
+        """
+        return self.evaluate_checked(self.problem.space.check(genomes) if self.xp is NUMPY else self._sent(genomes))
+
+    def evaluate_checked(self, genomes: Genomes, designs: Designs | None = None) -> Evaluation:
+        """Evaluates genomes that are known to be within bounds, and their designs where these are known as well."""
+        if self.xp is not NUMPY and isinstance(genomes, np.ndarray):
+            genomes, designs = self.xp.asarray(genomes), None
+        starts = range(0, len(genomes), self.block) or range(1)
+        parts = []
+        for rows in (slice(start, start + self.block) for start in starts):
+            if designs is None:
+                block = self.problem.space.decode(genomes[rows])
+            else:
+                block = designs.take(rows) if len(starts) > 1 else designs
+            parts.append(self.evaluate_designs(block))
+            if parts[-1].reason_names != parts[0].reason_names:
+                raise wrong(self.problem.cost_model, "evaluate", "named other reasons for another batch")
+        return Evaluation.join(parts)
+
+    def evaluate_designs(self, designs: Designs, detail: bool = False) -> Evaluation:
+        """Evaluates decoded designs in one block."""
+        model = self.problem.cost_model
+        with guarded(model, "evaluate"):
+            evaluation = model.evaluate(designs, self.problem, detail)
+        return checked(evaluation, len(designs), model)
+
+    def score(self, evaluation: Evaluation) -> Scores:
+        """(B,) float64 by the problem's objective; invalid designs and NaN are infinity."""
+        objective = self.problem.objective
+        with guarded(objective, "score"), np.errstate(all="ignore"):
+            scores = objective.score(evaluation)
+        scores = numbers(objective, "score", "scores", scores, evaluation.reasons.shape).astype(np.float64)
+        return np.where(evaluation.valid & ~np.isnan(scores), scores, np.inf)
+
+    def values(self, evaluation: Evaluation) -> np.ndarray:
+        """(B, M) float64 by the problem's objective; rows of invalid designs and of those with NaN are infinity."""
+        objective = self.problem.objective
+        with guarded(objective, "values"), np.errstate(all="ignore"):
+            values = objective.values(evaluation)
+        shape = (len(evaluation), len(objective.names))
+        values = numbers(objective, "values", "values", values, shape).astype(np.float64)
+        return np.where((evaluation.valid & ~np.isnan(values).any(axis=1))[:, None], values, np.inf)
+
+    def _sent(self, genomes: Any) -> Any:
+        """Genomes on the device, checked there."""
+        xp, space = self.xp, self.problem.space
+        if isinstance(genomes, list | tuple | np.ndarray):
+            genomes = np.asarray(genomes)
+            if genomes.ndim != 2 or genomes.shape[1] != len(space) or genomes.dtype.kind not in "iu":
+                genomes = space.check(genomes)
+            array = xp.asarray(genomes.astype(np.int64) if genomes.dtype.kind == "u" else genomes)
+        elif backend_of(genomes) is not xp or genomes.ndim != 2 or genomes.shape[1] != len(space):
+            array = xp.asarray(space.check(backend_of(genomes).to_host(genomes)))
+        else:
+            array = genomes
+        array = xp.astype(array, xp.int64)
+        if ((array < xp.constant(space.low)) | (array > xp.constant(space.high))).any():
+            space.check(xp.to_host(array))
+        return array
+
+
+def checked(evaluation: Evaluation, count: int, model: CostModel) -> Evaluation:
+    """What a cost model returned for `count` designs, if it is what the contract says."""
+    if not isinstance(evaluation, Evaluation):
+        raise wrong(model, "evaluate", f"returned {described(evaluation)}, expected an Evaluation")
+    energy_pj, cycles = (
+        numbers(model, "evaluate", name, getattr(evaluation, name), (count,)) for name in ("energy_pj", "cycles")
+    )
+    reasons = numbers(model, "evaluate", "reasons", evaluation.reasons, (count,), "u")
+    if reasons.dtype != np.uint64:
+        raise wrong(model, "evaluate", f"returned 'reasons' of type {reasons.dtype}, expected uint64")
+    names = evaluation.reason_names
+    if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+        raise wrong(model, "evaluate", f"returned {described(names)} for 'reason_names', expected a tuple of texts")
+    if len(names) > MOST_REASONS or len(set(names)) < len(names):
+        raise wrong(model, "evaluate", f"named {len(names)} reasons, expected at most {MOST_REASONS}, all different")
+    if len(names) < MOST_REASONS and (reasons >> np.uint64(len(names))).any():
+        raise wrong(model, "evaluate", f"set a bit of 'reasons' without a name; it names {len(names)} reasons")
+    with np.errstate(all="ignore"):
+        good = (energy_pj >= 0) & (cycles >= 0) & (energy_pj * cycles < np.inf)
+    bad = np.flatnonzero((reasons == 0) & ~good)
+    if bad.size:
+        text = f"energy_pj is {energy_pj[bad[0]]:g} and cycles {cycles[bad[0]]:g} for a valid design"
+        raise wrong(model, "evaluate", f"{text}, expected numbers from 0 on with a finite product")
+    return evaluation
