@@ -7,6 +7,8 @@ are reported together. An invalid *design* is never an exception: it is data wit
 from __future__ import annotations
 
 import difflib
+import os
+import traceback
 from collections.abc import Iterable
 from typing import Any
 
@@ -80,6 +82,17 @@ class SearchError(SparseMapError):
 
 class EvaluationError(SparseMapError):
     """Genomes or scores of a wrong shape or outside of the bounds, or a backend that cannot evaluate them."""
+
+
+TRACEBACK = "SPARSEMAP_TRACEBACK"
+"""The variable that asks for whole traces."""
+
+
+def traced(error: BaseException, text: str = "") -> str:
+    """The text of an error, by default its own; below the whole trace if the user has asked for that."""
+    text = text or str(error)
+    wanted = os.environ.get(TRACEBACK, "") not in ("", "0")
+    return "".join(traceback.format_exception(error)) + text if wanted else text
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

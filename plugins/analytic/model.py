@@ -21,7 +21,6 @@ from sparsemap.problem.problem import Problem
 
 from .actions import NONE, PlaceTables, removals
 from .bound import LowerBound
-from .boundary import Checked
 from .costs import compute_energy, level_costs, level_cycles
 from .detail import cell_details
 from .layout import Layout
@@ -104,8 +103,7 @@ class _Prepared:
         self.places = PlaceTables.of(problem)
         self.reasons = Reasons.of(self.layout, quirks)
         lay = self.layout
-        formats = tuple(map(Checked, self.formats.formats))
-        self.tables = [TensorTables(occupancy, quirks, formats) for occupancy in lay.occupancies]
+        self.tables = [TensorTables(occupancy, quirks, self.formats.formats) for occupancy in lay.occupancies]
         self._device_tables: dict[Backend, list[DeviceTables]] = {}
         if lay.T != 3:
             raise SpecError.at(problem.workload.name, "einsum", f"{lay.T} tensors; the analytic model takes 3")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ..errors import SparseMapError, readable, unknown
+from ..errors import SparseMapError, readable, traced, unknown
 from ..files import told
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except SparseMapError as error:
-            _fail(ctx, str(error))
+            _fail(ctx, traced(error))
         except OSError as error:
             if error.errno == errno.EPIPE:  # whoever read the output has gone: click ends quietly
                 raise
@@ -60,6 +60,13 @@ class Verbs(click.Group):
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
+        except BaseException as error:
+            from ..pieces.boundary import raised_in
+
+            named = raised_in(error, error.__traceback__)
+            if named is None:
+                raise
+            _fail(ctx, traced(error, str(named)))
 
     def _add_plugin_verbs(self) -> None:
         if self._with_plugins:

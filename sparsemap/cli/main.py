@@ -7,27 +7,30 @@ and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wr
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import os
 
 import click
 
 from .. import __version__
+from ..errors import TRACEBACK
 from . import pieces as cli_pieces
 from . import show as cli_show
 from . import study as cli_study
 from .group import INTERRUPTED, Verbs, loaded, plugin_dirs
 
-if TYPE_CHECKING:
-    from ..searching.driver import OnPluginError
-
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="sparsemap", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.option("--traceback", is_flag=True, help=f"Errors with the whole trace of a plugin; so does {TRACEBACK}=1.")
+@click.pass_context
+def cli(ctx: click.Context, traceback: bool) -> None:
     """Finds the mapping and the sparse strategy of a sparse tensor accelerator together.
 
     Start with:  sparsemap search mm3 cloud
     """
+    if traceback and TRACEBACK not in os.environ:
+        os.environ[TRACEBACK] = "1"  # the workers of a study get it as well
+        ctx.call_on_close(lambda: os.environ.pop(TRACEBACK, None))
 
 
 @cli.command()
@@ -54,13 +57,6 @@ def cli() -> None:
 @plugin_dirs
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
 @click.option("--overwrite", is_flag=True, help="Discard a search in DIR that was stopped, do not go on with it.")
-@click.option(
-    "--on-plugin-error",
-    default="stop",
-    show_default=True,
-    type=click.Choice(["stop", "continue"]),
-    help="When a cost model or format breaks its contract: end the search, or go on without the designs concerned.",
-)
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
 def search(
@@ -76,7 +72,6 @@ def search(
     plugin_dirs: tuple[str, ...],
     out: str | None,
     overwrite: bool,
-    on_plugin_error: OnPluginError,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -85,8 +80,9 @@ def search(
     Both are names (see `sparsemap list workload`) or TOML files. Ctrl-C ends the search and keeps the best design so
     far. With --out the same command goes on with a search that was stopped, by whatever, and ends with the same result.
     """
+    from ..errors import PluginError
     from ..problem.load import load_problem
-    from ..searching.driver import SearchFailed, SearchStopped
+    from ..searching.driver import SearchStopped
     from ..searching.driver import search as run_search
     from ..searching.folder import search_into, unfinished
     from . import output as cli_output
@@ -99,10 +95,10 @@ def search(
             if out:
                 if unfinished(out) and not (overwrite or quiet):
                     cli_output.say(f"going on with the search in {out} that was stopped")
-                result = search_into(out, problem, budget, seed, searcher, progress, overwrite, on_plugin_error)
+                result = search_into(out, problem, budget, seed, searcher, progress, overwrite)
             else:
-                result = run_search(problem, budget, seed, searcher, progress, on_plugin_error=on_plugin_error)
-    except (SearchFailed, SearchStopped) as error:
+                result = run_search(problem, budget, seed, searcher, progress)
+    except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:
             cli_output.say(f"best so far, {cli_show.one_line(error.result)}")
         raise

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 import pluggy
 
-from ..errors import DesignError, EvaluationError, Mistake, PluginError, SearchError, SpecError
+from ..errors import DesignError, EvaluationError, Mistake, PluginError, SearchError, SpecError, readable
 from ..files import shown
 
 if TYPE_CHECKING:  # contracts may use this module
@@ -209,7 +209,10 @@ def _named(piece: Piece) -> str:
 
 
 def _text(error: BaseException) -> str:
-    words = " ".join(str(error).split())
+    try:
+        words = readable(" ".join(str(error).split()), 500)
+    except Exception:  # its __str__ is broken as well
+        words = ""
     if isinstance(error, EvaluationError):  # a check of ours says what is wrong
         return f"gave wrong values: {words}"
     return f"raised {type(error).__name__}" + (f": {words}" if words else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import attrs
 
@@ -73,7 +73,5 @@ class Study(Piece):
     cost_model: str | Table = "analytic"
     budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1))
     seeds: tuple[int, ...] = (0,)
-    on_plugin_error: Literal["stop", "continue"] = "stop"
-    """Whether a search ends when a cost model or format breaks its contract, or goes on without these designs."""
     out: str = ""
     """Folder for the results, relative to the working directory; `--out` overrides it."""

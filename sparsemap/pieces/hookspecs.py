@@ -136,5 +136,5 @@ def search_progressed(snapshot: Snapshot) -> None:
 
 
 @hookspec
-def study_finished(result: Result, problem: Problem) -> None:
+def search_finished(result: Result, problem: Problem) -> None:
     """Hears of every finished search, with its result."""

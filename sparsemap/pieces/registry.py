@@ -58,7 +58,7 @@ class Registry:
     def __init__(self) -> None:
         self.plugins: tuple[Plugin, ...] = ()
         self.hook: Any = None
-        """pluggy's relay, such as `registry.hook.study_finished(result=..., problem=...)`; None if filled by hand."""
+        """pluggy's relay, such as `registry.hook.search_finished(result=..., problem=...)`; None if filled by hand."""
         self._types: dict[str, dict[str, tuple[type[Piece], Origin]]] = {}
         self._specs: dict[str, dict[str, tuple[Mapping[str, Any], Origin]]] = {}
         self._pieces: dict[tuple[str, str], Any] = {}

@@ -58,6 +58,25 @@ class Designs:
         return self.batch_first("mechanisms")
 
 
+@attrs.frozen(eq=False)
+class Decoded:
+    """Genomes (n, G) and what they decode to. A searcher may yield it in place of genomes, to spare the decoding."""
+
+    genomes: Array
+    """Read-only from here on, so that the designs remain theirs."""
+    designs: Designs
+
+    def __attrs_post_init__(self) -> None:
+        self.genomes.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.genomes)
+
+    def take(self, rows: Array) -> Decoded:
+        """Those at ascending, distinct positions (n,)."""
+        return self if len(rows) == len(self) else Decoded(self.genomes[rows], self.designs.take(rows))
+
+
 @attrs.frozen
 class Loop:
     """A loop of one design."""

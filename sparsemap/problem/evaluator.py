@@ -11,7 +11,8 @@ from ..backend import NUMPY, Backend, backend_of
 from ..backend import backend as find_backend
 from ..errors import EvaluationError
 from ..pieces.boundary import described, guarded, numbers, wrong
-from ..pieces.contracts import CostModel, Genomes, Scores
+from ..pieces.contracts import CostModel
+from ..pieces.contracts.base import Genomes, Scores
 from .designs import Designs
 from .evaluation import Evaluation
 
@@ -108,27 +109,27 @@ class Evaluator:
         return array
 
 
-def checked(evaluation: Evaluation, count: int, model: CostModel) -> Evaluation:
+def checked(evaluation: Evaluation, count: int, model: CostModel, method: str = "evaluate") -> Evaluation:
     """What a cost model returned for `count` designs, if it is what the contract says."""
     if not isinstance(evaluation, Evaluation):
-        raise wrong(model, "evaluate", f"returned {described(evaluation)}, expected an Evaluation")
+        raise wrong(model, method, f"returned {described(evaluation)}, expected an Evaluation")
     energy_pj, cycles = (
-        numbers(model, "evaluate", name, getattr(evaluation, name), (count,)) for name in ("energy_pj", "cycles")
+        numbers(model, method, name, getattr(evaluation, name), (count,)) for name in ("energy_pj", "cycles")
     )
-    reasons = numbers(model, "evaluate", "reasons", evaluation.reasons, (count,), "u")
+    reasons = numbers(model, method, "reasons", evaluation.reasons, (count,), "u")
     if reasons.dtype != np.uint64:
-        raise wrong(model, "evaluate", f"returned 'reasons' of type {reasons.dtype}, expected uint64")
+        raise wrong(model, method, f"returned 'reasons' of type {reasons.dtype}, expected uint64")
     names = evaluation.reason_names
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
-        raise wrong(model, "evaluate", f"returned {described(names)} for 'reason_names', expected a tuple of texts")
+        raise wrong(model, method, f"returned {described(names)} for 'reason_names', expected a tuple of texts")
     if len(names) > MOST_REASONS or len(set(names)) < len(names):
-        raise wrong(model, "evaluate", f"named {len(names)} reasons, expected at most {MOST_REASONS}, all different")
+        raise wrong(model, method, f"named {len(names)} reasons, expected at most {MOST_REASONS}, all different")
     if len(names) < MOST_REASONS and (reasons >> np.uint64(len(names))).any():
-        raise wrong(model, "evaluate", f"set a bit of 'reasons' without a name; it names {len(names)} reasons")
+        raise wrong(model, method, f"set a bit of 'reasons' without a name; it names {len(names)} reasons")
     with np.errstate(all="ignore"):
         good = (energy_pj >= 0) & (cycles >= 0) & (energy_pj * cycles < np.inf)
     bad = np.flatnonzero((reasons == 0) & ~good)
     if bad.size:
-        text = f"energy_pj is {energy_pj[bad[0]]:g} and cycles {cycles[bad[0]]:g} for a valid design"
-        raise wrong(model, "evaluate", f"{text}, expected numbers from 0 on with a finite product")
+        text = f"returned energy_pj {energy_pj[bad[0]]:g} and cycles {cycles[bad[0]]:g} for a valid design"
+        raise wrong(model, method, f"{text}, expected numbers from 0 on with a finite product")
     return evaluation

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 import attrs
 
 from ..errors import Mistake, SpecError, unknown
+from ..pieces.boundary import guarded
 from ..pieces.contracts import (
     CostModel,
     Filter,
@@ -327,10 +328,13 @@ class Problem:
     @cached_property
     def bound(self) -> float | None:
         """A proven lower bound on the score of every design of this problem; None if none is known."""
-        found = self.cost_model.lower_bound(self) if self.objective.monotone else None
+        from .evaluator import checked
+
+        with guarded(self.cost_model, "lower_bound"):
+            found = self.cost_model.lower_bound(self) if self.objective.monotone else None
         if found is None:
             return None
-        bound = float(self.evaluator.score(found)[0])
+        bound = float(self.evaluator.score(checked(found, 1, self.cost_model, "lower_bound"))[0])
         return bound if 0.0 < bound < float("inf") else None
 
     @cached_property

@@ -11,9 +11,11 @@ import numpy as np
 
 from ..backend import NUMPY, backend_of
 from ..errors import EvaluationError, Mistake, SpecError, unknown
+from ..pieces.boundary import guarded, numbers, wrong
 from ..pieces.contracts import Array, Genes, Piece, Segment
+from ..pieces.contracts.base import GeneColumns, Genomes
 from ..pieces.data_specs import SpaceSpec
-from .designs import Designs
+from .designs import Decoded, Designs
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -128,7 +130,8 @@ class Space:
         """Random genomes as the segments would start a search with, (count, G) int64."""
         genomes = np.empty((count, len(self)), dtype=np.int64)
         for name, segment in self.segments.items():
-            genomes[:, self.slices[name]] = segment.guess(count, self.problem, rng).T
+            shape = (len(self.segment_genes[name].names), count)
+            genomes[:, self.slices[name]] = self._genes(segment, "guess", shape, count, self.problem, rng).T
         return genomes
 
     def check(self, genomes: Array) -> Array:
@@ -158,11 +161,27 @@ class Space:
         for name, segment in self.segments.items():
             genes = by_gene[self.slices[name]]
             if xp is NUMPY or _decodes_anywhere(segment):
-                columns.update(segment.decode(genes, self.problem))
+                columns.update(self._columns(segment, genes))
             else:
-                decoded = segment.decode(np.ascontiguousarray(xp.to_host(genes)), self.problem)
+                decoded = self._columns(segment, np.ascontiguousarray(xp.to_host(genes)))
                 columns.update({key: xp.asarray(column) for key, column in decoded.items()})
         return Designs(columns)
+
+    def _columns(self, segment: Segment, genes: GeneColumns) -> Mapping[str, Array]:
+        """The columns that a segment decodes (g, B) to."""
+        with guarded(segment, "decode"):
+            columns = segment.decode(genes, self.problem)
+            shapes = {name: column.shape[-1:] for name, column in columns.items()}
+        expected = dict.fromkeys(segment.provides, genes.shape[1:])
+        if shapes != expected:
+            raise wrong(segment, "decode", f"returned columns of batches {shapes}, expected {expected}")
+        return columns
+
+    def _genes(self, segment: Segment, method: str, shape: tuple[int, ...], *given: Any) -> GeneColumns:
+        """The genes (g, B) that a method of a segment returns."""
+        with guarded(segment, method):
+            genes = getattr(segment, method)(*given)
+        return numbers(segment, method, "genes", genes, shape, "iu")
 
     def encode(self, designs: Designs) -> Array:
         """Designs -> (B, G) genomes that decode to them; `DesignError` where an encoding cannot express a design."""
@@ -174,7 +193,7 @@ class Space:
         changed = genomes.copy()
         part = self.slices[segment]
         genes = np.ascontiguousarray(genomes[:, part].T)
-        changed[:, part] = self.segments[segment].vary(genes, self.problem, rng).T
+        changed[:, part] = self._genes(self.segments[segment], "vary", genes.shape, genes, self.problem, rng).T
         return changed
 
     @cached_property
@@ -202,23 +221,31 @@ class Space:
             columns: dict[str, Array] = {}
             for other, provider in self.segments.items():
                 if set(provider.provides) & set(segment.canonical_needs):
-                    columns.update(provider.decode(by_gene[self.slices[other]], self.problem))
-            by_gene[part] = segment.canonical(by_gene[part], self.problem, columns)
+                    columns.update(self._columns(provider, by_gene[self.slices[other]]))
+            genes = by_gene[part]
+            by_gene[part] = self._genes(segment, "canonical", genes.shape, genes, self.problem, columns)
         return np.ascontiguousarray(by_gene.T)
 
-    def repair(self, genomes: Array, rng: np.random.Generator) -> Array:
+    def repair(self, genomes: Genomes, rng: np.random.Generator) -> Genomes:
         """Genomes (n, G) changed where a segment knows that the design would be invalid; some may stay invalid."""
-        by_gene = np.ascontiguousarray(genomes.T)
-        columns = dict(self.decode(genomes).columns)
+        return self.repaired(genomes, rng).genomes.copy()
+
+    def repaired(self, genomes: Genomes, rng: np.random.Generator) -> Decoded:
+        """Like `repair`, with the designs that the genomes then decode to."""
+        by_gene = np.array(genomes.T, dtype=np.int64, order="C")
+        columns: dict[str, Array] = {}
+        for name, segment in self.segments.items():
+            columns.update(self._columns(segment, by_gene[self.slices[name]]))
         for name, segment in self.segments.items():
             if type(segment).repair is Segment.repair:
                 continue
-            part = self.slices[name]
-            repaired = segment.repair(by_gene[part], self.problem, columns, rng)
-            if repaired is not by_gene[part]:
-                by_gene[part] = repaired
-                columns.update(segment.decode(by_gene[part], self.problem))
-        return np.ascontiguousarray(by_gene.T)
+            genes = by_gene[self.slices[name]]
+            genes.flags.writeable = False  # what is changed in place would not be seen here
+            repaired = self._genes(segment, "repair", genes.shape, genes, self.problem, columns, rng)
+            if (repaired != genes).any():
+                by_gene[self.slices[name]] = repaired
+                columns.update(self._columns(segment, genes))
+        return Decoded(np.ascontiguousarray(by_gene.T), Designs(columns))
 
 
 def _decodes_anywhere(segment: Segment) -> bool:

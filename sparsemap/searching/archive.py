@@ -14,6 +14,8 @@ Array = np.ndarray
 
 HISTORY_ROWS = 20_000
 """Rows kept; beyond it neighbouring rows are merged two by two."""
+NO_SCORE = "no-score"
+"""What valid designs are rejected for whose score is infinite or not a number."""
 CLOSEST = 64
 """Rejected designs kept while nothing valid is known."""
 
@@ -95,7 +97,10 @@ class Archive:
         if evaluation is not None and values is not None:
             self.front.add(genomes, values, np.stack([scores, evaluation.energy_pj, evaluation.cycles], axis=1))
         if evaluation is not None:
-            for name, count in evaluation.reject_counts().items():
+            counts = evaluation.reject_counts()
+            if unscored := int(np.count_nonzero(valid & np.isposinf(scores))):
+                counts[NO_SCORE] = unscored
+            for name, count in counts.items():
                 self.rejects[name] = self.rejects.get(name, 0) + count
             if self.valid == 0:
                 self._keep_closest(genomes, evaluation)

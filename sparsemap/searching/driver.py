@@ -6,7 +6,7 @@ is the same as owning the loop:
 
     s = Search(problem, "sparsemap", Budget(20_000), seed=0)
     while (genomes := s.ask()) is not None:
-        s.tell(problem.evaluator.evaluate(genomes))
+        s.tell(problem.evaluator.evaluate(genomes))        # or s.evaluate()
     result = s.result()
 """
 
@@ -15,15 +15,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from ..errors import EvaluationError, Mistake, PluginError, SearchError, SparseMapError
-from ..pieces.contracts import Objective, Proposals, Scored, Searcher
-from ..problem.evaluation import Evaluation, broken
+from ..errors import EvaluationError, PluginError, SearchError
+from ..pieces.boundary import described, guarded, wrong, yield_line
+from ..pieces.contracts import Genomes, Objective, Proposals, Scored, Searcher
+from ..problem.designs import Decoded, Designs
+from ..problem.evaluation import Evaluation
 from .archive import Archive
 from .identity import identity_of, versions_of
 from .journal import CHECKED, Journal, JournalMismatch, checked
@@ -40,10 +43,18 @@ EMPTY_YIELDS = 1000
 
 @attrs.define
 class Budget:
-    """How many designs a search may evaluate, and how many it has."""
+    """How many designs a search may evaluate, and how many it has; searchers only read it."""
 
-    total: int = attrs.field(validator=attrs.validators.ge(1))
-    spent: int = 0
+    total: int = attrs.field(validator=attrs.validators.ge(1), on_setattr=attrs.setters.frozen)
+    _spent: int = attrs.field(default=0, init=False)
+
+    @property
+    def spent(self) -> int:
+        return self._spent
+
+    def spend(self, count: int) -> None:
+        """Counts designs that were evaluated: for whoever drives a searcher."""
+        self._spent += count
 
     @property
     def left(self) -> int:
@@ -67,20 +78,10 @@ class Snapshot:
     seconds: float
 
 
-class SearchFailed(PluginError):
-    """A plugin failed during a search; `result` holds what was found until then."""
-
-    result: Result | None = None
-
-
 class SearchStopped(SearchError):
     """A search could not go on, such as on a full disk; `result` holds what was found until then."""
 
     result: Result | None = None
-
-
-OnPluginError = Literal["stop", "continue"]
-"""Whether a search ends when a cost model or format breaks its contract, or goes on without the designs concerned."""
 
 
 class Search:
@@ -109,10 +110,14 @@ class Search:
         self.earlier = 0.0
         """Seconds that the search has taken before it was stopped and this run went on with it."""
         self._started = time.perf_counter()
-        self._pending: Array | None = None
+        self._bound = problem.bound
+        self._pending: Genomes | None = None
+        self._designs: Designs | None = None
         self._scored: Scored | None = None
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-        self._proposals: Proposals | None = self.searcher.search(problem.space, budget, rng)
+        space = problem.space
+        with guarded(self.searcher, "search"):
+            self._proposals: Proposals | None = self.searcher.search(space, budget, rng)
 
     @property
     def finished(self) -> bool:
@@ -122,15 +127,24 @@ class Search:
         """Genomes (n, G) int64 to evaluate next, n >= 1; None when the budget is spent or the searcher is done."""
         if self._pending is not None:
             raise SearchError("ask() again before tell(): the scores of the last batch are missing")
-        for _ in range(EMPTY_YIELDS):
-            genomes = self._advance()
-            if genomes is None:
-                return None
-            if len(genomes):
-                self._pending = genomes[: self.budget.left]
-                return self._pending
-            self._scored = Scored(genomes, np.zeros(0))
-        raise self._failed(f"yielded {EMPTY_YIELDS} empty batches in a row")
+        try:
+            for _ in range(EMPTY_YIELDS):
+                genomes = self._advance()
+                if genomes is None or len(genomes):
+                    self._pending = genomes
+                    return genomes
+                self._scored = Scored(genomes, np.zeros(0))
+            raise self._wrong(f"yielded {EMPTY_YIELDS} empty batches in a row")
+        except PluginError:
+            with suppress(PluginError):
+                self.close()
+            raise
+
+    def evaluate(self) -> Evaluation:
+        """The evaluation of the batch last asked for."""
+        if self._pending is None:
+            raise SearchError("evaluate() without ask(): no batch is waiting")
+        return self.problem.evaluator.evaluate_checked(self._pending, self._designs)
 
     def tell(self, outcome: Evaluation | Array) -> None:
         """Takes the outcome of the batch last asked for: an evaluation, or plain scores (n,), lower is better."""
@@ -150,17 +164,18 @@ class Search:
             if scores.shape != (len(genomes),):
                 raise EvaluationError(f"scores have shape {scores.shape}, expected ({len(genomes)},)")
             scores[np.isnan(scores)] = np.inf
-        self.budget.spent += len(genomes)
+        self.budget.spend(len(genomes))
         self.archive.add(genomes, scores, evaluation, values)
-        self._pending, self._scored = None, Scored(genomes, scores, values)
+        self._pending, self._designs, self._scored = None, None, Scored(genomes, scores, values)
         if self.budget.left == 0:
             self.close()
 
     def close(self) -> None:
         """Ends the search; the archive stays."""
-        proposals, self._proposals, self._pending = self._proposals, None, None
+        proposals, self._proposals, self._pending, self._designs = self._proposals, None, None, None
         if proposals is not None:
-            proposals.close()
+            with guarded(self.searcher, "search"):
+                proposals.close()
 
     @property
     def seconds(self) -> float:
@@ -195,49 +210,38 @@ class Search:
             searcher=self.searcher.name or self.searcher.type_name,
             objective=problem.objective.name or problem.objective.type_name,
             versions=versions_of(problem.registry),
-            bound=problem.bound,
+            bound=self._bound,
             interrupted=self.interrupted,
             padded=dict(problem.padded),
         )
 
-    def _advance(self) -> Array | None:
-        """The next batch that the searcher yields, checked; None when it returns."""
+    def _advance(self) -> Genomes | None:
+        """The next batch that the searcher yields, checked and cut to the budget; None when it returns."""
         if self._proposals is None:
             return None
-        try:
-            if self._scored is None:
-                genomes = next(self._proposals)
-            else:
-                scored, self._scored = self._scored, None
-                genomes = self._proposals.send(scored)
-        except StopIteration:
-            self._proposals = None
-            return None
-        except PluginError as error:  # names the operator at fault
-            self._proposals = None
-            raise SearchFailed(error.mistakes) from error
-        except SparseMapError:
-            self._proposals = None
-            raise
-        except Exception as error:
-            self._proposals = None
-            raise self._failed(f"raised {type(error).__name__}: {error}") from error
-        genes = len(self.problem.space)
+        scored, self._scored, self._designs = self._scored, None, None
+        with guarded(self.searcher, "search"):
+            try:
+                batch = next(self._proposals) if scored is None else self._proposals.send(scored)
+            except StopIteration:
+                self._proposals = None
+                return None
+        left, genes = self.budget.left, len(self.problem.space)
+        genomes: Any = batch
+        if isinstance(batch, Decoded):
+            batch = batch if len(batch) <= left else batch.take(np.arange(left))
+            genomes, self._designs = batch.genomes, batch.designs
         if getattr(genomes, "ndim", None) != 2:
-            raise self._failed(f"yielded {_described(genomes)}, expected an array of integers of shape (n, {genes})")
+            raise self._wrong(f"yielded {described(genomes)}, expected an array of integers of shape (n, {genes})")
         if len(genomes) == 0:
             return np.zeros((0, genes), np.int64)
         try:
-            return self.problem.space.check(genomes)
+            return self.problem.space.check(genomes[:left])  # no more than that is copied
         except EvaluationError as error:
-            raise self._failed(f"yielded wrong genomes: {error}") from error
+            raise self._wrong(f"yielded wrong genomes: {error}") from error
 
-    def _failed(self, text: str) -> SearchFailed:
-        """The error for a searcher that broke its contract; the search is over, its archive stays."""
-        searcher = self.searcher
-        self.close()
-        where = f"{type(searcher).__module__}.{type(searcher).__qualname__}"
-        return SearchFailed([Mistake("", f"searcher '{searcher.name or searcher.type_name}' ({where})", text)])
+    def _wrong(self, text: str) -> PluginError:
+        return wrong(self.searcher, "search", text, yield_line(self.searcher, self._proposals))
 
 
 def search(
@@ -248,59 +252,52 @@ def search(
     progress: Callable[[Snapshot], None] | None = None,
     journal: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
-    on_plugin_error: OnPluginError = "stop",
 ) -> Result:
     """Searches a problem and returns the best design with its history, and with several objectives their front.
 
     `searcher` is the one that the objective names unless given.
     `budget` counts designs, those of calibration and initialisation included. `progress` hears a `Snapshot` after every
-    batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. If a plugin raises, the
-    `result` of the error holds what was found until then.
+    batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. A plugin that raises or breaks
+    its contract ends the search with a `PluginError`, whose `result` holds what was found until then.
 
     `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
     one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever
     keeps the result removes the file (see `folder.search_into`).
-
-    `on_plugin_error` says what happens when the cost model or a format breaks its contract: "stop" ends the search;
-    "continue" goes on, and the designs concerned are invalid with a reason that names the plugin.
     """
     run = Search(problem, searcher, budget, seed)
     if journal is None:
-        return completed(run, progress, None, on_plugin_error)
+        return completed(run, progress)
     with Journal(Path(journal), identity_of(problem, run.searcher, budget, seed), overwrite) as record:
-        return completed(run, progress, record, on_plugin_error)
+        return completed(run, progress, record)
 
 
-def completed(
-    run: Search,
-    progress: Callable[[Snapshot], None] | None = None,
-    record: Journal | None = None,
-    on_plugin_error: OnPluginError = "stop",
-) -> Result:
+def completed(run: Search, progress: Callable[[Snapshot], None] | None = None, record: Journal | None = None) -> Result:
     """The result of a search that runs to its end, with its batches answered by the journal as far as it goes."""
-    if on_plugin_error not in ("stop", "continue"):
-        raise SearchError(f"on_plugin_error is {on_plugin_error!r}, expected 'stop' or 'continue'")
     problem, hook = run.problem, run.problem.registry.hook
     try:
         while (genomes := run.ask()) is not None:
-            evaluation = _worth(run, genomes, record, on_plugin_error)
-            run.tell(evaluation)
-            if on_plugin_error == "stop":
-                _refuse(problem, evaluation)
+            run.tell(_worth(run, genomes, record))
             if progress is not None:
                 progress(run.snapshot())
             if hook is not None:
-                hook.search_progressed(snapshot=run.snapshot())
+                with guarded("hook", "search_progressed"):
+                    hook.search_progressed(snapshot=run.snapshot())
     except KeyboardInterrupt:
         run.interrupted = True
-    except (SearchFailed, SearchStopped) as error:
+    except (PluginError, SearchStopped) as error:
         error.result = run.result()
         raise
     finally:
-        run.close()
+        with suppress(PluginError):
+            run.close()
     result = run.result()
     if hook is not None:
-        hook.study_finished(result=result, problem=problem)
+        try:
+            with guarded("hook", "search_finished"):
+                hook.search_finished(result=result, problem=problem)
+        except PluginError as error:
+            error.result = result
+            raise
     return result
 
 
@@ -316,12 +313,11 @@ def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any] | N
     return registry.resolve("searcher", searcher) if isinstance(searcher, str) else registry.build("searcher", searcher)
 
 
-def _worth(run: Search, genomes: Array, record: Journal | None, on_plugin_error: OnPluginError) -> Evaluation:
+def _worth(run: Search, genomes: Genomes, record: Journal | None) -> Evaluation:
     """The evaluation of a batch: as recorded, or else made and recorded."""
-    tolerant = on_plugin_error == "continue"
     found = record.recorded(genomes) if record is not None else None
     if record is None or found is None:
-        evaluation = _evaluated(run.problem, genomes, tolerant)
+        evaluation = run.evaluate()
         if record is not None:
             try:
                 record.append(genomes, evaluation, run.seconds)
@@ -333,34 +329,5 @@ def _worth(run: Search, genomes: Array, record: Journal | None, on_plugin_error:
         return evaluation
     run.earlier = record.seconds
     if record.records <= CHECKED and run.archive.valid == 0:
-        checked(found, _evaluated(run.problem, genomes, tolerant), record.path)
+        checked(found, run.evaluate(), record.path)
     return found
-
-
-def _refuse(problem: Problem, evaluation: Evaluation) -> None:
-    """Raises if a plugin broke its contract in this batch."""
-    found = broken(evaluation)
-    if not found:
-        return
-    model = problem.cost_model
-    reasons = ", ".join(f"{name} for {count:,} of {len(evaluation):,} designs" for name, count in found.items())
-    text = (
-        f"{reasons}: results that are negative, infinite or no numbers, or that could not be had at all; "
-        'on_plugin_error = "continue" goes on without these designs'
-    )
-    raise SearchFailed([Mistake("", f"evaluation with cost model '{model.name or model.type_name}'", text)])
-
-
-def _evaluated(problem: Problem, genomes: Array, tolerant: bool = False) -> Evaluation:
-    try:
-        return problem.evaluator.evaluate(genomes, tolerant)
-    except Exception as error:
-        model = problem.cost_model
-        where = f"evaluation with cost model '{model.name or model.type_name}'"
-        cause = str(error) if isinstance(error, SparseMapError) else f"raised {type(error).__name__}: {error}"
-        raise SearchFailed([Mistake("", where, cause)]) from error
-
-
-def _described(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    return f"an array of shape {shape}" if shape is not None else f"a value of type {type(value).__name__}"

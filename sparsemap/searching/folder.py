@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..errors import SearchError
+from ..errors import PluginError, SearchError
 from ..files import is_temporary
-from .driver import OnPluginError, Search, SearchFailed, SearchStopped, Snapshot, completed
+from .driver import Search, SearchStopped, Snapshot, completed
 from .identity import identity_of
 from .journal import JOURNAL_FILE, Journal
 from .result import FRONT_FOLDER, Result, read_result
@@ -30,7 +30,6 @@ def search_into(
     searcher: Searcher | str | Mapping[str, Any] | None = None,
     progress: Callable[[Snapshot], None] | None = None,
     overwrite: bool = False,
-    on_plugin_error: OnPluginError = "stop",
 ) -> Result:
     """Like `search`, with the result written to `folder`, and the journal there until it is.
 
@@ -43,8 +42,8 @@ def search_into(
     identity = identity_of(problem, run.searcher, budget, seed)
     with Journal(folder / JOURNAL_FILE, identity, overwrite) as journal:
         try:
-            result = completed(run, progress, journal, on_plugin_error)
-        except (SearchFailed, SearchStopped) as error:
+            result = completed(run, progress, journal)
+        except (PluginError, SearchStopped) as error:
             if error.result is not None:
                 with suppress(OSError):  # what made the search fail is what has to be reported
                     attrs.evolve(error.result, interrupted=True).write(folder)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ..errors import DesignError, SearchError
+from ..errors import DesignError, PluginError, SearchError
 from ..files import csv_text, write_texts
+from ..pieces.boundary import guarded
 from ..problem.designs import Design
 from .archive import Archive, Row
 from .identity import versions_of
@@ -232,9 +233,14 @@ def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
     if archive.genome is not None or archive.closest is None:
         return ()
     try:
-        evaluation = problem.evaluator.evaluate_designs(problem.space.decode(archive.closest), detail=True)
-    except Exception:  # a plugin that raises for these designs: all that is known is what they were rejected for
+        with guarded(problem.cost_model, "evaluate"):
+            return _lacking(problem, archive.closest)
+    except PluginError:  # for these designs: all that is known is what they were rejected for
         return tuple(Shortfall(name) for name in list(archive.rejects)[:1])
+
+
+def _lacking(problem: Problem, genomes: Array) -> tuple[Shortfall, ...]:
+    evaluation = problem.evaluator.evaluate_designs(problem.space.decode(genomes), detail=True)
     needed, meanings = (evaluation.detail or {}).get("needed", ()), problem.cost_model.reasons(problem)
     found = []
     for row in range(len(evaluation)):

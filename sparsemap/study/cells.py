@@ -16,7 +16,6 @@ from ..errors import SearchError
 from ..files import is_temporary
 from ..pieces.data_specs import Study
 from ..pieces.registry import is_path
-from ..searching.driver import OnPluginError
 from ..searching.journal import JOURNAL_FILE, designs_in
 from ..searching.result import RESULT_FILE
 from ..spec.unstructuring import plain
@@ -42,7 +41,6 @@ class Cell:
     """Arguments of `load_problem`, and `searcher`: names, paths of files, or tables."""
     folder: str
     """Where the files of the cell go."""
-    on_plugin_error: OnPluginError = "stop"
 
     @property
     def name(self) -> str:
@@ -90,7 +88,6 @@ def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
                 budget=study.budget,
                 parts={key: plain(located(key, value, base)) for key, value in parts.items()},
                 folder=str(folder / name),
-                on_plugin_error=study.on_plugin_error,
             )
         )
     return cells

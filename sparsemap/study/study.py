@@ -15,8 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import SearchError, SparseMapError
+from ..errors import SearchError, SparseMapError, traced
 from ..files import csv_text, markdown_table, write_texts
+from ..pieces.boundary import raised_in
 from ..pieces.data_specs import Study
 from ..pieces.registry import Registry
 from ..problem.load import load_problem
@@ -92,21 +93,19 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
             return Outcome(cell, "kept", {key: kept.get(key) for key in NUMBERS})
 
         def searched(overwrite: bool) -> Result:
-            policy = cell.on_plugin_error
-            return search_into(
-                cell.folder, problem, cell.budget, cell.seed, searcher, None, overwrite, on_plugin_error=policy
-            )
+            return search_into(cell.folder, problem, cell.budget, cell.seed, searcher, None, overwrite)
 
         try:
             result = searched(overwrite=False)
         except JournalMismatch:
             result = searched(overwrite=True)
     except SparseMapError as error:
-        return Outcome(cell, "failed", error=str(error))
+        return Outcome(cell, "failed", error=traced(error))
     except OSError as error:
         return Outcome(cell, "failed", error=f"{error.filename or cell.folder}: {error.strerror or error}")
-    except Exception as error:
-        return Outcome(cell, "failed", error=f"{type(error).__name__}: {error}")
+    except (Exception, SystemExit, GeneratorExit) as error:
+        named = raised_in(error, error.__traceback__) or f"{type(error).__name__}: {error}"
+        return Outcome(cell, "failed", error=traced(error, str(named)))
     table = result.to_dict()
     return Outcome(cell, "interrupted" if result.interrupted else "done", {key: table.get(key) for key in NUMBERS})
 

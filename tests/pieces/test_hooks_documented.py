@@ -31,7 +31,7 @@ def files() -> list[Path]:
 
 
 def test_there_are_hooks() -> None:
-    assert "register_formats" in HOOKS and "study_finished" in HOOKS
+    assert "register_formats" in HOOKS and "search_finished" in HOOKS
 
 
 @pytest.mark.parametrize("hook", HOOKS)

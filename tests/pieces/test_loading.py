@@ -340,12 +340,12 @@ def test_observers_and_commands_are_called_through_the_registry(write):
         from sparsemap import hookimpl
 
         @hookimpl
-        def study_finished(result):
+        def search_finished(result):
             result.append("seen")
         """,
     )
     seen = []
-    alone("mine").hook.study_finished(result=seen, problem=None)
+    alone("mine").hook.search_finished(result=seen, problem=None)
     assert seen == ["seen"]
 
 

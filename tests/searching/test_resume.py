@@ -140,13 +140,13 @@ def test_damage_in_the_journal_costs_what_comes_after_it_but_is_never_believed(t
 def test_recorded_designs_are_not_evaluated_again(tmp_path, monkeypatch):
     stopped(tmp_path, toy_problem(), 3000, after=2500)
     counts = []
-    block = Evaluator._block
+    evaluate = Evaluator.evaluate_designs
 
-    def counted(self, genomes):
-        counts.append(len(genomes))
-        return block(self, genomes)
+    def counted(self, designs, detail=False):
+        counts.append(len(designs))
+        return evaluate(self, designs, detail)
 
-    monkeypatch.setattr(Evaluator, "_block", counted)
+    monkeypatch.setattr(Evaluator, "evaluate_designs", counted)
     result = search_quietly(tmp_path, toy_problem(), 3000)
     assert result.evaluations == 3000
     assert sum(counts) < 1000

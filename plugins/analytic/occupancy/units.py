@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemap import Fiber, Format
+from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, Rows
 
 from .lookup import Table, chunks, fingerprint, take
@@ -74,7 +75,7 @@ class Units:
             mine = slice(*np.searchsorted(pieces.rank, [a, b]).tolist())
             if mine.start < mine.stop:
                 some = type(some)(*map(np.concatenate, zip(some, take(pieces, mine), strict=True)))
-            units = self.formats[formats[a]].units(Fiber(*some[:6]))
+            units = units_of(self.formats[formats[a]], Fiber(*some[:6]))
             last = ends[a:b] - begin
             first_merged = a + int(np.argmax(merged[a:b])) if merged[b - 1] else b
             for name, part in (("metadata", units.metadata), ("payload", units.payload)):

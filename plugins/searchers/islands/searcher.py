@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts import Array, Proposals, Scored, Searcher
+from sparsemap.problem.designs import Decoded
 from sparsemap.searching.driver import Budget
 
 if TYPE_CHECKING:
@@ -73,13 +74,14 @@ class _Island:
         """Gets the next batch; whether there is one."""
         try:
             heard, self.heard = self.heard, None
-            self.genomes = next(self.proposals) if heard is None else self.proposals.send(heard)
+            batch = next(self.proposals) if heard is None else self.proposals.send(heard)
         except StopIteration:
             return False
+        self.genomes = batch.genomes if isinstance(batch, Decoded) else batch
         return True
 
     def hear(self, scored: Scored) -> None:
-        self.budget.spent += len(scored)
+        self.budget.spend(len(scored))
         self.heard = scored
         if self.migrants:
             self.best = (scored if self.best is None else Scored.join([self.best, scored])).best(self.migrants)

@@ -124,10 +124,10 @@ class _Run:
         genomes = np.concatenate(parts)
         children = np.flatnonzero(np.array([action == "children" for action in actions])[owner])
         genomes[children], used[children] = self.variation.mutate(genomes[children], context)
-        genomes = self.space.repair(genomes, self.rng)
-        fresh = self.seen.new(genomes)
+        repaired = self.space.repaired(genomes, self.rng)
+        fresh = self.seen.new(repaired.genomes)
         self.stale = 0 if fresh.size else self.stale + 1
-        scored: Scored = yield genomes[fresh]
+        scored: Scored = yield repaired.take(fresh)
         owner, used = owner[fresh][: len(scored)], used[fresh][: len(scored)]
         for place, (deme, action) in enumerate(zip(demes, actions, strict=True)):
             rows = np.flatnonzero(owner == place)

@@ -44,8 +44,9 @@ class Scored:
         )
 
 
-Proposals = Generator[Genomes, Scored, Any]
-"""Yields genomes (n, G), receives them scored. The driver counts every row; it may cut the last batch short."""
+Proposals = Generator[Any, Scored, Any]
+"""Yields genomes (n, G) int64, or `Decoded` ones, receives them scored. The driver counts every row; it may cut the last
+batch short."""
 
 
 @attrs.frozen
