@@ -46,6 +46,8 @@ from .searching.driver import Search
 
 ACCESSES = ("read", "fill", "update")
 GENERAL_ACTIONS = ("read", "write", "metadata_read", "metadata_write")
+LARGEST_BUDGET = 50_000
+"""Designs up to which a searcher is asked for its third batch."""
 COLUMN_TYPES = {"bounds": "float64", "order": "int8", "formats": "int8", "mechanisms": "int8"}
 
 
@@ -356,15 +358,28 @@ def _operated(piece: Piece, parents: Scored, context: Context) -> Genomes:
 
 
 def check_searcher(piece: Searcher, problem: Problem, budget: int = 300, seed: int = 0) -> None:
-    """Runs twice with one seed: the same genomes within bounds, at least one, no more than the budget."""
-    runs = []
-    for _ in range(2):
-        search, batches = Search(problem, piece, budget, seed), []
-        while (genomes := search.ask()) is not None:
-            batches.append(genomes.copy())
-            search.tell(problem.evaluator.evaluate(genomes))
-        expect(piece, batches, "proposed nothing")
-        runs.append(np.concatenate(batches))
-        expect(piece, len(runs[-1]) <= budget, "number of designs", f"at most {budget}", len(runs[-1]))
-    same = runs[0].shape == runs[1].shape and (runs[0] == runs[1]).all()
+    """Runs twice with one seed: the same genomes within bounds, at least one, no more than the budget.
+
+    The budget grows until the searcher proposes three batches, unless it ends before.
+    """
+    batches = _batches(piece, problem, budget, seed)
+    while len(batches) < 3 and sum(map(len, batches)) == budget < LARGEST_BUDGET:
+        budget *= 4
+        batches = _batches(piece, problem, budget, seed)
+    expect(piece, batches, "proposed nothing")
+    first, again = (np.concatenate(found) for found in (batches, _batches(piece, problem, budget, seed)))
+    expect(piece, len(first) <= budget, "number of designs", f"at most {budget}", len(first))
+    same = first.shape == again.shape and (first == again).all()
     expect(piece, same, f"two runs with seed {seed} proposed different designs")
+
+
+def _batches(piece: Searcher, problem: Problem, budget: int, seed: int) -> list[Genomes]:
+    search, batches = Search(problem, piece, budget, seed), []
+    while (genomes := search.ask()) is not None:
+        batches.append(genomes.copy())
+        if search.designs is not None:
+            for name, column in problem.space.decode(genomes).columns.items():
+                same = np.array_equal(search.designs.columns[name], column)
+                expect(piece, same, f"yielded designs whose column '{name}' is not that of their genomes")
+        search.tell(problem.evaluator.evaluate(genomes))
+    return batches

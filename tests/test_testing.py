@@ -9,7 +9,7 @@ from encoding_problems import NoModel, matmul, problem, registry
 from sparsemap_plugins.searchers import register_operators
 from toy_problem import toy_problem
 
-from sparsemap import testing
+from sparsemap import PluginError, testing
 from sparsemap.pieces.contracts import (
     Filter,
     Format,
@@ -22,6 +22,7 @@ from sparsemap.pieces.contracts import (
     Segment,
     Units,
 )
+from sparsemap.problem.designs import Decoded
 from sparsemap.problem.evaluation import Evaluation
 
 
@@ -184,6 +185,31 @@ def test_broken_operators(small):
 
 def test_a_searcher_with_a_generator_of_its_own(small):
     assert "two runs with seed 0 proposed" in fails(testing.check_searcher, Repeat(fresh=True), small)
+
+
+class Large(Searcher):
+    """Its second batch is wrong, and its first takes more than the budget that a check begins with."""
+
+    def search(self, space, budget, rng):
+        scored = yield space.sample(640, rng)
+        yield scored.genomes / budget
+
+
+def test_a_searcher_is_run_until_its_first_batch_has_come_back(small):
+    with pytest.raises(PluginError, match="search raised TypeError: unsupported operand type"):
+        testing.check_searcher(Large(name="large"), small)
+
+
+class Stale(Searcher):
+    """Yields designs that are not those of its genomes."""
+
+    def search(self, space, budget, rng):
+        decoded = space.repaired(space.sample(100, rng), rng)
+        yield Decoded(decoded.genomes[::-1].copy(), decoded.designs)
+
+
+def test_a_searcher_whose_designs_are_not_those_of_its_genomes():
+    assert "yielded designs whose column 'values' is not" in fails(testing.check_searcher, Stale(), toy_problem())
 
 
 @attrs.frozen(kw_only=True)

@@ -112,7 +112,8 @@ class Search:
         self._started = time.perf_counter()
         self._bound = problem.bound
         self._pending: Genomes | None = None
-        self._designs: Designs | None = None
+        self.designs: Designs | None = None
+        """Those of the batch last asked for, where the searcher has yielded them with the genomes."""
         self._scored: Scored | None = None
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         space = problem.space
@@ -144,7 +145,7 @@ class Search:
         """The evaluation of the batch last asked for."""
         if self._pending is None:
             raise SearchError("evaluate() without ask(): no batch is waiting")
-        return self.problem.evaluator.evaluate_checked(self._pending, self._designs)
+        return self.problem.evaluator.evaluate_checked(self._pending, self.designs)
 
     def tell(self, outcome: Evaluation | Array) -> None:
         """Takes the outcome of the batch last asked for: an evaluation, or plain scores (n,), lower is better."""
@@ -166,13 +167,13 @@ class Search:
             scores[np.isnan(scores)] = np.inf
         self.budget.spend(len(genomes))
         self.archive.add(genomes, scores, evaluation, values)
-        self._pending, self._designs, self._scored = None, None, Scored(genomes, scores, values)
+        self._pending, self.designs, self._scored = None, None, Scored(genomes, scores, values)
         if self.budget.left == 0:
             self.close()
 
     def close(self) -> None:
         """Ends the search; the archive stays."""
-        proposals, self._proposals, self._pending, self._designs = self._proposals, None, None, None
+        proposals, self._proposals, self._pending, self.designs = self._proposals, None, None, None
         if proposals is not None:
             with guarded(self.searcher, "search"):
                 proposals.close()
@@ -219,7 +220,7 @@ class Search:
         """The next batch that the searcher yields, checked and cut to the budget; None when it returns."""
         if self._proposals is None:
             return None
-        scored, self._scored, self._designs = self._scored, None, None
+        scored, self._scored, self.designs = self._scored, None, None
         with guarded(self.searcher, "search"):
             try:
                 batch = next(self._proposals) if scored is None else self._proposals.send(scored)
@@ -230,7 +231,7 @@ class Search:
         genomes: Any = batch
         if isinstance(batch, Decoded):
             batch = batch if len(batch) <= left else batch.take(np.arange(left))
-            genomes, self._designs = batch.genomes, batch.designs
+            genomes, self.designs = batch.genomes, batch.designs
         if getattr(genomes, "ndim", None) != 2:
             raise self._wrong(f"yielded {described(genomes)}, expected an array of integers of shape (n, {genes})")
         if len(genomes) == 0:

@@ -151,7 +151,7 @@ def test_ctrl_c_keeps_finished_cells(monkeypatch):
 def test_ctrl_c_during_a_cell_keeps_its_files_but_not_its_row(monkeypatch):
     from sparsemap.problem.evaluator import Evaluator
 
-    evaluate, calls = Evaluator.evaluate, []
+    evaluate, calls = Evaluator.evaluate_checked, []
 
     def interrupted(self, genomes, *more):
         calls.append(genomes)
@@ -159,7 +159,7 @@ def test_ctrl_c_during_a_cell_keeps_its_files_but_not_its_row(monkeypatch):
             raise KeyboardInterrupt
         return evaluate(self, genomes, *more)
 
-    monkeypatch.setattr(Evaluator, "evaluate", interrupted)
+    monkeypatch.setattr(Evaluator, "evaluate_checked", interrupted)
     Path("study.toml").write_text(STUDY.replace("500", "2000"))
     run("study.toml", "--out", "out", code=130)
     assert len(rows()) == 1

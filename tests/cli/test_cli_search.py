@@ -140,7 +140,7 @@ def interrupted_after(count, monkeypatch):
     """Ctrl-C when so many batches have been evaluated."""
     from sparsemap.problem.evaluator import Evaluator
 
-    evaluate, calls = Evaluator.evaluate, []
+    evaluate, calls = Evaluator.evaluate_checked, []
 
     def counted(self, genomes, *more):
         calls.append(len(genomes))
@@ -148,7 +148,7 @@ def interrupted_after(count, monkeypatch):
             raise KeyboardInterrupt
         return evaluate(self, genomes, *more)
 
-    monkeypatch.setattr(Evaluator, "evaluate", counted)
+    monkeypatch.setattr(Evaluator, "evaluate_checked", counted)
 
 
 def test_ctrl_c_keeps_the_best_design_and_its_files(monkeypatch):

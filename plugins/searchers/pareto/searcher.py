@@ -33,6 +33,7 @@ from ..operators.nsga2 import Nsga2, values_of
 from ..variation import Variation
 
 if TYPE_CHECKING:
+    from sparsemap.problem.designs import Decoded
     from sparsemap.problem.space import Space
     from sparsemap.searching.driver import Budget
 
@@ -96,10 +97,10 @@ class Nsga2Search(Searcher):
                 else:
                     context = Context(space, rng, budget.progress)
                     children, used = self._children(parents, offspring, variation, context)
-                    fresh = seen.new(children)
+                    fresh = seen.new(children.genomes)
                     if fresh.size < offspring // 8:
                         break  # converged: nearly everything within reach has been seen
-                    scored = yield children[fresh]
+                    scored = yield children.take(fresh)
                     parents = survivors(self.selection, parents, scored, size)
                     better = Seen()
                     better.new(parents.genomes[: size // 2])
@@ -112,19 +113,19 @@ class Nsga2Search(Searcher):
         count = int(min(max(self.sample * budget.total, 4 * size), 10 * size, max(budget.left, 1)))
         found: Scored | None = None
         while found is None or not np.isfinite(found.scores).any():
-            genomes = space.repair(space.guess(count, rng), rng)
-            fresh = seen.new(genomes)
-            scored: Scored = yield genomes[fresh] if fresh.size else genomes[:1]
+            repaired = space.repaired(space.guess(count, rng), rng)
+            fresh = seen.new(repaired.genomes)
+            scored: Scored = yield repaired.take(fresh if fresh.size else np.arange(1))
             found = survivors(self.selection, scored.take(slice(0)) if found is None else found, scored, size)
         return found
 
-    def _children(self, parents: Scored, count: int, variation: Variation, context: Context) -> tuple[Genomes, Array]:
-        """Children (count, G), and the first mutation of each (count,)."""
+    def _children(self, parents: Scored, count: int, variation: Variation, context: Context) -> tuple[Decoded, Array]:
+        """Children (count, G) with their designs, and the first mutation of each (count,)."""
         pairs = picked(self.selection, parents, count, context)
         aimed = round(self.directed * count)
         pairs[:aimed] = self._directed(parents, aimed, context.rng)
         children, used = variation.mutate(variation.cross(pairs, context), context)
-        return context.space.repair(children, context.rng), used
+        return context.space.repaired(children, context.rng), used
 
     def _directed(self, parents: Scored, count: int, rng: np.random.Generator) -> Genomes:
         """Mating pairs (count, 2, G), both parents good in the same direction."""
