@@ -234,6 +234,8 @@ def _load(path: Path) -> Mapping[str, Any]:
         loaded = _merged(yaml_text.loads(_included(path, _text(path))))
     except ValueError as error:
         raise SpecError.at(file, "", str(error)) from None
+    except SpecError as error:
+        raise error.within("", file) from None
     return _table(loaded, "", file)
 
 

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import toml
@@ -113,14 +114,7 @@ def dumps(mapping: Mapping[str, Any] | Any) -> str:
     NumPy scalars and arrays, tuples, sets, paths, enums and attrs objects become plain values; anything else that TOML
     cannot hold raises TypeError with the path to it.
     """
-    return toml.dumps(_inlined_lists(plain(mapping)), encoder=_Encoder())
-
-
-class _Inline:
-    """A table inside a list of other things, which has to be written on one line."""
-
-    def __init__(self, table: Mapping[str, Any]) -> None:
-        self.table = table
+    return toml.dumps(_sections(plain(mapping)), encoder=_Encoder())
 
 
 class _Encoder(toml.TomlEncoder):
@@ -128,14 +122,14 @@ class _Encoder(toml.TomlEncoder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.dump_funcs |= {str: _quoted, float: repr, _Inline: self._inline}
+        self.dump_funcs |= {str: _quoted, float: repr, dict: self._inline, MappingProxyType: self._inline}
 
     def dump_list(self, v: list[Any]) -> str:
         return "[" + ", ".join(str(self.dump_value(item)) for item in v) + "]"
 
-    def _inline(self, value: _Inline) -> str:
-        pairs = (f"{_key(key)} = {self.dump_value(_inlined(item))}" for key, item in value.table.items())
-        return "{ " + ", ".join(pairs) + " }" if value.table else "{}"
+    def _inline(self, table: Mapping[str, Any]) -> str:
+        pairs = (f"{_key(key)} = {self.dump_value(value)}" for key, value in table.items())
+        return "{ " + ", ".join(pairs) + " }" if table else "{}"
 
 
 def _quoted(text: str) -> str:
@@ -146,21 +140,18 @@ def _key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _quoted(key)
 
 
-def _inlined(value: Any) -> Any:
-    """The value with every table in it marked as inline."""
-    if isinstance(value, dict):
-        return _Inline(value)
-    return [_inlined(item) for item in value] if isinstance(value, list) else value
+def _sections(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table with all hidden that stands in a line: `toml` makes a section of every dict, in a list too."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found[key] = _sections(value)
+        elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            found[key] = [{inner: _hidden(item) for inner, item in row.items()} for row in value]
+        else:
+            found[key] = _hidden(value)
+    return found
 
 
-def _inlined_lists(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with every table inside a list marked as inline, save those that are a list's own items."""
-    return {key: _prepared(value) for key, value in table.items()}
-
-
-def _prepared(value: Any) -> Any:
-    if isinstance(value, dict):
-        return _inlined_lists(value)
-    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        return [{key: _inlined(below) for key, below in item.items()} for item in value]
-    return _inlined(value)
+def _hidden(value: Any) -> Any:
+    return MappingProxyType(value) if isinstance(value, dict) else tuple(value) if isinstance(value, list) else value

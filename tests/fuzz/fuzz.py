@@ -94,7 +94,7 @@ class Attempts:
     def tensor(self, rng: random.Random) -> None:
         name, data = self.inputs.tensor(rng)
         Path(name).write_bytes(mutated_bytes(rng, data) if rng.random() < 0.5 else data)
-        ActualData(file=Path(name)).occupancy(rng.choice([(8, 8), (8, 8), (16, 8), (10**6, 8)])).density  # noqa: B018
+        ActualData(file=Path(name)).occupancy(rng.choice([*[(8, 8)] * 8, (16, 8), (10**6, 8)])).density  # noqa: B018
 
 
 KINDS: dict[str, int] = {
