@@ -111,18 +111,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.errno:  # a full disk names no file, and nobody knows the temporary one
-            error.filename = str(path)
+        if isinstance(error, OSError) and error.errno and str(error.filename or temporary) == str(temporary):
+            error.filename = str(path)  # a full disk names no file, and nobody knows the temporary one
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-
-
-def save_figure(figure: Any, path: Path, dpi: float) -> None:
-    """Writes a figure of matplotlib in the format that the path ends in; the same figure gives the same bytes."""
-    metadata = {"Date" if path.suffix == ".svg" else "Software": None}
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:], dpi=dpi, bbox_inches="tight", metadata=metadata)
 
 
 def is_temporary(path: Path) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .files import save_figure
+from .files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -55,7 +55,9 @@ def save(draw: Callable[[], Figure], folder: Path, name: str, dpi: int = 180) ->
     with matplotlib.rc_context(STYLE):
         figure = draw()
         for path in paths:
-            save_figure(figure, path, dpi)
+            metadata = {"Date" if path.suffix == ".svg" else "Software": None}
+            with replacing(path) as temporary:
+                figure.savefig(temporary, format=path.suffix[1:], dpi=dpi, bbox_inches="tight", metadata=metadata)
     return paths
 
 

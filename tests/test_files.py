@@ -18,6 +18,7 @@ from sparsemap.files import (
     replacing,
     times,
     write_text,
+    write_texts,
 )
 
 
@@ -51,6 +52,13 @@ def test_a_failed_write_leaves_the_old_file_alone_and_names_it(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert caught.value.filename == str(path)
     assert [entry.read_text() for entry in path.parent.iterdir()] == ["old"]
+
+
+def test_of_several_files_the_one_that_fails_is_named(tmp_path):
+    with pytest.raises(OSError) as caught:
+        write_texts({tmp_path / "a": "1", tmp_path / ("b" * 300): "2", tmp_path / "c": "3"})
+    assert caught.value.filename == str(tmp_path / ("b" * 300))
+    assert not list(tmp_path.iterdir())
 
 
 def test_csv_has_all_keys_full_precision_and_nothing_for_no_number(tmp_path):

@@ -160,7 +160,7 @@ def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
         sizes = {dim: size for dim, size in instance.items() if dim in shape.dimensions}
         factors = {key: instance.get(key, default) for key, default in defaults.items()}
         numbers = reader.read(dict[str, int], {**factors, **sizes})
-        raise_all(_wrong_numbers(shape, numbers))
+        _raise(_wrong_numbers(shape, numbers))
     except SpecError as error:
         raise error.within("problem.instance", file) from None
     operands = shape.spaces[:2]
@@ -179,7 +179,7 @@ def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
     }
 
 
-def raise_all(mistakes: Iterator[Mistake]) -> None:
+def _raise(mistakes: Iterator[Mistake]) -> None:
     if found := list(mistakes):
         raise SpecError(found)
 
@@ -201,7 +201,7 @@ def _einsum(shape: Shape, numbers: Mapping[str, int], lone: list[str]) -> str:
         sums = []
         for rank in space.projection:
             for dim, *factor in rank:
-                raise_all(_unknown_names(space, dim, factor, shape.dimensions, coefficients))
+                _raise(_unknown_names(space, dim, factor, shape.dimensions, coefficients))
             if rank not in [((dim,),) for dim in lone]:
                 factors = [(dim, numbers[factor[0]] if factor else 1) for dim, *factor in rank]
                 sums.append(" + ".join(dim if times == 1 else f"{times}*{dim}" for dim, times in factors))
