@@ -6,11 +6,11 @@ built-in ones.
 
 import os
 import sys
-import time
 from textwrap import dedent
 
 import numpy as np
 import pytest
+from calls import at_most
 
 from sparsemap.errors import PluginError, SparseMapError, SpecError
 from sparsemap.pieces import hookspecs
@@ -362,8 +362,7 @@ def test_the_built_in_plugins_are_plugins_like_any_other():
     assert {"hardware", "space", "study", "workload", "format"} <= set(registry.kinds())
 
 
-def test_loading_everything_takes_a_fraction_of_a_second():
+def test_loading_everything_is_little_work():
     load(env={})
-    start = time.perf_counter()
-    load(env={})
-    assert time.perf_counter() - start < 0.5
+    with at_most(500_000):
+        load(env={})

@@ -3,11 +3,12 @@
 import json
 import os
 import pickle
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from calls import at_most
 from click.testing import CliRunner
 
 from sparsemap import SearchError, SparseMapError, SpecError, load_problem, search
@@ -289,15 +290,12 @@ def test_expressions_take_neither_long_nor_much(text):
     import tracemalloc
 
     tracemalloc.start()
-    started = time.perf_counter()
-    try:
+    with at_most(50_000), suppress(ValueError):
         value = Expression.parse(text, ["x"])({"x": np.ones(1000)})
         assert value.shape == (1000,) and value.dtype == np.float64
-    except ValueError:
-        pass
-    seconds, memory = time.perf_counter() - started, tracemalloc.get_traced_memory()[1]
+    memory = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert seconds < 2 and memory < 50e6
+    assert memory < 50e6
 
 
 # ---------------------------------------------------------------------------------------------- specs that are too much
@@ -315,10 +313,8 @@ TOO_MUCH = {
 @pytest.mark.parametrize("kind", ["workload", "hardware"])
 def test_specs_that_are_too_much_are_refused_soon(text, kind, registry):
     Path("x.toml").write_text(f'kind = "{kind}"\nname = "x"\n{text}')
-    started = time.perf_counter()
-    with pytest.raises(SpecError):
+    with at_most(2_000_000), pytest.raises(SpecError):
         registry.resolve(kind, "x.toml")
-    assert time.perf_counter() - started < 5
 
 
 def test_extending_in_circles_and_long_chains_ends():
@@ -344,8 +340,6 @@ def test_extending_in_circles_and_long_chains_ends():
     ],
 )
 def test_counts_have_bounds(kind, table, registry):
-    started = time.perf_counter()
-    with pytest.raises(SparseMapError):
+    with at_most(5_000_000), pytest.raises(SparseMapError):
         problem = load_problem(**{"workload": "mm1", "hardware": "cloud", kind: table}, registry=registry)
         assert len(problem.space)
-    assert time.perf_counter() - started < 5

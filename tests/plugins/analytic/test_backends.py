@@ -28,7 +28,7 @@ EINSUMS = (
     ("Z[k, p] = P[c, 2*p+r] * Q[k, c, r]", "kpcr"),
     ("Z[c, 2*p+r] = P[k, p] * Q[k, c, r]", "kpcr"),
 )
-SEEN = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+SEEN = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 def missing(name: str) -> str:

@@ -48,7 +48,7 @@ def test_searched_designs_stay_above_the_bound(workload: str, hardware: str) -> 
         assert result.best.cycles >= cycles
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
     """Random sizes, densities, fan-outs, capacities and bandwidths; matmul and convolutions with stride."""

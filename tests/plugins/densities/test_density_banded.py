@@ -36,7 +36,7 @@ def tiles_of(matrix, a, b):
 
 
 @given(cases())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_tile_equals_counting(case):
     side, half_width, (a, b), (c, d) = case
     occupancy = Banded(half_width=half_width, every_tile=True).occupancy((side, side))
@@ -55,7 +55,7 @@ def test_every_tile_equals_counting(case):
 
 
 @given(cases())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_first_rows_of_tiles(case):
     """The default: what the model says, tile by tile."""
     side, half_width, (a, b), (c, d) = case

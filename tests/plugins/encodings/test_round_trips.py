@@ -30,7 +30,7 @@ def changed(**tiling):
     return {"extends": "paper", "tiling": tiling}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     sizes=DIMS,
     hardware=st.sampled_from(HARDWARE),

@@ -13,7 +13,7 @@ from sparsemap_plugins.verify.simulate import Simulation
 from verify_designs import build, example, random_design
 
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 
 
 def not_exact(found):
@@ -108,7 +108,7 @@ def walk(nest, t, parent, child):
     return read, filled
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seeds, st.sampled_from(["conv", "strided", "matmul"]), st.booleans())
 def test_operand_traffic_is_that_of_a_walk_with_sets(seed, kind, bypass):
     problem, designs = build(random_design(kind, seed, sizes=(1, 2, 3, 4), levels=3, bypass=bypass))

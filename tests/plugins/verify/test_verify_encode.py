@@ -77,7 +77,7 @@ tiles = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(tiles, st.data())
 def test_every_tile_decodes_to_itself(tile, data):
     ranks = tile.ndim - 1
@@ -88,7 +88,7 @@ def test_every_tile_decodes_to_itself(tile, data):
     assert (encoded.bits[~tile.reshape(len(tile), -1).any(axis=1)] == 0).all()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(tiles, st.data())
 def test_units_of_a_fiber_are_those_of_the_formula(tile, data):
     """With one fiber the formula needs no expectation."""

@@ -72,7 +72,7 @@ def test_a_tile_that_stays_longer_than_the_leaders_tile_is_read_more_often():
     assert [name for name, _ in row.causes] == ["stay"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(EINSUMS)), st.integers(2, 4), st.booleans())
 def test_the_output_is_right_whatever_is_skipped(seed, kind, levels, bypass):
     table = random_design(kind, seed, levels=levels, sparse=True, bypass=bypass)
@@ -84,7 +84,7 @@ def test_the_output_is_right_whatever_is_skipped(seed, kind, levels, bypass):
     assert all(value >= 0 for value in counts.values())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1))
 def test_dense_operands_stay_exact_where_nothing_is_filtered(seed):
     """Formats of P change nothing about Q, and without filters nothing about the computes."""
