@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import EvaluationError, unknown
+from .errors import EvaluationError, install, unknown
 
 NAMES = ("numpy", "torch", "cupy", "jax")
 HOST_BLOCK, DEVICE_BLOCK = 4096, 1 << 19
@@ -237,8 +237,7 @@ def backend(name: str | Backend = "numpy") -> Backend:
         return make(importlib.import_module(library), device)
     except ImportError as error:
         raise EvaluationError(
-            f"backend '{library}' needs {library}, which cannot be imported ({error}): "
-            f'pip install "sparsemap[{library}]"'
+            f"backend '{library}' needs {library}, which cannot be imported ({error}): {install(library)}"
         ) from None
 
 

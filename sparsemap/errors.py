@@ -133,3 +133,21 @@ def listed(names: Iterable[str], limit: int = 12) -> str:
     names = list(names)
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + rest
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra: from the folder that SparseMap was installed from, or else by its name."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from pathlib import Path
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        source = json.loads(distribution("sparsemap").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        source = {}
+    folder = Path(unquote(urlsplit(source.get("url", "")).path))
+    if "dir_info" not in source or not folder.is_dir():
+        return f"pip install 'sparsemap[{extra}]'"
+    editable = "-e " if source["dir_info"].get("editable") else ""
+    return f"pip install {editable}'{'.' if folder == Path.cwd() else folder}[{extra}]'"

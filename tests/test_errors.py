@@ -1,6 +1,8 @@
 """Errors: one family, one line per mistake, and the nearest known name."""
 
+import json
 import pickle
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -10,6 +12,7 @@ from sparsemap.errors import (
     PluginError,
     SparseMapError,
     SpecError,
+    install,
     listed,
     nearest,
     readable,
@@ -69,3 +72,35 @@ def test_long_values_lose_their_middle_and_control_characters_are_spelled():
     assert shortened(10**5000) == "a number of thousands of digits"
     assert readable("\x1b]0;title\x07 é\n") == r"\x1b]0;title\x07 é" + "\n"
     assert len(str(Mistake("f" * 9999, "p" * 9999, "expected text, found " + "v" * 9999))) < 3100
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Sets what the installation records about where SparseMap came from; None: it is not installed at all."""
+
+    def record(source):
+        def distribution(name):
+            if source is None:
+                raise PackageNotFoundError(name)
+            return type("Found", (), {"read_text": lambda self, file: json.dumps(source) if source else None})()
+
+        monkeypatch.setattr("importlib.metadata.distribution", distribution)
+
+    return record
+
+
+def test_an_extra_is_installed_from_where_sparsemap_came_from(installed, tmp_path, monkeypatch):
+    clone = tmp_path / "a clone"
+    clone.mkdir()
+    installed({"url": clone.as_uri(), "dir_info": {"editable": True}})
+    assert install("plots") == f"pip install -e '{clone}[plots]'"
+    installed({"url": clone.as_uri(), "dir_info": {}})
+    assert install("plots") == f"pip install '{clone}[plots]'"
+    monkeypatch.chdir(clone)
+    assert install("plots") == "pip install '.[plots]'"
+
+
+@pytest.mark.parametrize("source", [None, {}, {"url": "file:///gone", "dir_info": {}}])
+def test_without_such_a_folder_an_extra_is_installed_by_its_name(installed, source):
+    installed(source)
+    assert install("plots") == "pip install 'sparsemap[plots]'"

@@ -69,7 +69,6 @@ class ToyModel(CostModel):
 @attrs.frozen(kw_only=True)
 class ToyObjective(Objective):
     type_name: ClassVar[str] = "toy-edp"
-    searcher: ClassVar[str] = "sparsemap"
 
     def score(self, evaluation: Evaluation) -> np.ndarray:
         return evaluation.energy_pj * evaluation.cycles

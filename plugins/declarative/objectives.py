@@ -15,25 +15,31 @@ from sparsemap.spec.expressions import Expression, grows
 if TYPE_CHECKING:
     from sparsemap.problem.evaluation import Evaluation
 
-NAMES = ("energy_pj", "cycles", "edp")
+QUANTITIES = {"energy_pj": "energy_pj", "cycles": "cycles", "edp": "edp", "energy": "energy_pj", "delay": "cycles"}
+"""What an expression may name, and where an evaluation has it."""
+UNITS = {"energy_pj": "pJ", "cycles": "cycles", "edp": "(pJ * cycles)"}
+PRODUCT = re.compile(r"[a-z_]+(\*\*\d+)?(\*[a-z_]+(\*\*\d+)?)*")
+"""Without blanks: an expression that has a unit."""
 
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> Expression:
-    return Expression.parse(text, NAMES)
+    return Expression.parse(text, QUANTITIES)
 
 
 def _expression(instance: Any, attribute: attrs.Attribute, value: str) -> None:
     if not _parsed(value).names:
-        raise ValueError(f"{value!r} is the same for every design; expected an expression of {', '.join(NAMES)}")
+        raise ValueError(f"{value!r} is the same for every design; expected an expression of {', '.join(QUANTITIES)}")
 
 
 @attrs.frozen(kw_only=True)
 class ExpressionObjective(Objective):
-    """Any arithmetic of `energy_pj` (pJ), `cycles` and `edp` (their product); lower is better."""
+    """Any arithmetic of `energy_pj` (pJ), `cycles` and `edp` (their product); lower is better.
+
+    `energy` and `delay`, as objectives are called, stand for `energy_pj` and `cycles`.
+    """
 
     type_name: ClassVar[str] = "expression"
-    searcher: ClassVar[str] = "sparsemap"
 
     score_: str = attrs.field(alias="score", validator=_expression)
     """Key `score`: the expression."""
@@ -41,7 +47,14 @@ class ExpressionObjective(Objective):
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
         """Any text but one that may be meant as a name."""
-        return {"score": text} if text in NAMES or not re.fullmatch(r"[\w-]+", text) else None
+        return {"score": text} if text in QUANTITIES or not re.fullmatch(r"[\w-]+", text) else None
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        if not PRODUCT.fullmatch(self.score_.replace(" ", "")):
+            return ("",)
+        unit = re.sub("[a-z_]+", lambda name: UNITS[QUANTITIES[name[0]]], self.score_)
+        return (unit.strip("()") if unit == UNITS["edp"] else unit,)
 
     @property
     def monotone(self) -> bool:
@@ -49,4 +62,4 @@ class ExpressionObjective(Objective):
 
     def score(self, evaluation: Evaluation) -> Array:
         expression = _parsed(self.score_)
-        return expression({name: getattr(evaluation, name) for name in expression.names})
+        return expression({name: getattr(evaluation, QUANTITIES[name]) for name in expression.names})

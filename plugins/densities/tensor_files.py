@@ -17,7 +17,7 @@ from typing import IO, Any
 import attrs
 import numpy as np
 
-from sparsemap.errors import SpecError, shortened
+from sparsemap.errors import SpecError, install, shortened
 from sparsemap.files import check_file, read_bytes
 from sparsemap.spec.units import capacity_bits
 
@@ -84,7 +84,7 @@ def read_nonzeros(path: Path, limits: Limits) -> Array:
     except SpecError:
         raise
     except ImportError:
-        raise wrong('reading .mtx needs SciPy: pip install "sparsemap[data]"') from None
+        raise wrong(f"reading .mtx needs SciPy: {install('data')}") from None
     except Exception as error:  # those of archives and of decompression have no common family
         kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
         raise wrong(f"cannot be read: {kind}{error}") from None

@@ -26,6 +26,9 @@ class DirectTiling(Segment):
     type_name: ClassVar[str] = "direct-tiling"
     provides: ClassVar[tuple[str, ...]] = ("bounds",)
 
+    def explain(self, problem: Problem) -> str:
+        return f"one loop bound per dimension ({', '.join(problem.dims)}) and mapping level"
+
     def genes(self, problem: Problem) -> Genes:
         levels = [level.name for level in problem.mapping_levels]
         names = tuple(f"bound.{dim}.{level}" for dim in problem.dims for level in levels)

@@ -31,6 +31,7 @@ class Fixed(Constant):
     """No genes; provides the columns that its keys give, the same for every design."""
 
     type_name: ClassVar[str] = "fixed"
+    fits_all: ClassVar[bool] = False
 
     order: Mapping[str, tuple[str, ...]] | None = None
     """Dimensions from outer to inner, by mapping level. Dimensions left out follow in workload order."""

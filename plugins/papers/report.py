@@ -15,7 +15,7 @@ from sparsemap.plots import save
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MISSING = "no figure was drawn: matplotlib is missing, pip install 'sparsemap[plots]'"
+MISSING = "no figure was drawn: matplotlib, of the extra `plots`, is not installed"
 
 
 @attrs.frozen

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap import Exporter
 from sparsemap.files import aligned, percent
+from sparsemap.pieces.contracts import styled
 from sparsemap.spec.units import format_count, format_energy
 
-from .text import TextExporter, best_of, detail_of
+from .text import best_of, detail_of
 
 if TYPE_CHECKING:
     from sparsemap.problem.problem import Problem
@@ -50,13 +52,13 @@ class Breakdown:
                 parts = {problem.tensors[t].name: float(np.asarray(by_tensor)[t, index, 0]) for t in kept}
             spent = sum(parts.values()) if by_tensor is not None else None
             rows.append(Row(level.name, spent, parts, _at(by_level, index, 0)))
-        name = str(problem.hardware.compute.get("name", "MAC"))
+        name = problem.compute_name
         spent, busy = _at(detail.get("compute_energy_pj"), 0), _at(detail.get("compute_cycles"), 0)
         return cls((*rows, Row(name, spent, {}, busy)), energy_pj, cycles)
 
     @property
-    def bound(self) -> str:
-        """What bounds the cycles: a level's bandwidth, or the compute units; "" where the cost model does not say."""
+    def limit(self) -> str:
+        """What limits the cycles: a level's bandwidth, or the compute units; "" where the cost model does not say."""
         timed = [row for row in self.rows if row.cycles is not None]
         if not timed:
             return ""
@@ -67,22 +69,30 @@ class Breakdown:
         names = [row.name for row in levels if row.cycles == slowest.cycles]
         return f"the bandwidth of {' and '.join(names)}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """What limits the cycles, and a row per level, as plain data."""
+        return {"limit": self.limit, "levels": [attrs.asdict(row) for row in self.rows]}
+
 
 @attrs.frozen(kw_only=True)
-class BreakdownText(TextExporter):
+class BreakdownText(Exporter):
     """Energy by level and tensor, and cycles by level, as a text table."""
 
     type_name: ClassVar[str] = "breakdown"
     file_name: ClassVar[str] = "breakdown.txt"
 
-    def text(self, result: Result, problem: Problem) -> str:
-        return "\n".join(breakdown_lines(breakdown_of(result, problem), problem)) + "\n"
+    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
+        return "\n".join(breakdown_lines(breakdown_of(result), problem)) + "\n"
+
+    def data(self, result: Result, problem: Problem) -> dict[str, Any]:
+        found = breakdown_of(result)
+        return {"energy_pj": found.energy_pj, "cycles": found.cycles, **found.to_dict()}
 
 
-def breakdown_of(result: Result, problem: Problem) -> Breakdown:
+def breakdown_of(result: Result) -> Breakdown:
     """The breakdown of the best design of a result."""
     best = best_of(result)
-    return Breakdown.of(problem, detail_of(best), best.energy_pj, best.cycles)
+    return Breakdown.of(best.problem, detail_of(best), best.energy_pj, best.cycles)
 
 
 def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
@@ -99,7 +109,8 @@ def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
         lines.append([row.name, *parts, spent, share, _cycles(row, compute, row is found.rows[-1])])
     sums = [format_energy(sum(row.by_tensor.get(name, 0.0) for row in found.rows)) for name in names]
     lines.append(["total", *sums, format_energy(found.energy_pj), "", format_count(found.cycles)])
-    return aligned(lines)
+    *body, total = aligned(lines)
+    return [*body, styled(total, "strong")]
 
 
 def _cycles(row: Row, compute: float | None, last: bool) -> str:

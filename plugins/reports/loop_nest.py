@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
+from sparsemap import Exporter
 from sparsemap.files import percent
+from sparsemap.pieces.contracts import plain, styled
+from sparsemap.problem import design_file
 from sparsemap.spec.units import format_bits
 
-from .text import TextExporter, best_of, detail_of
+from .text import best_of, detail_of
 from .wording import einsum_text, mechanism_text, symbols
 
 if TYPE_CHECKING:
     from sparsemap.problem.designs import Design, Loop
     from sparsemap.problem.problem import Level, MappingLevel, Problem
     from sparsemap.searching.result import Result
-
-MIN_WIDTH = 50
 
 
 def loop_name(loop: Loop) -> str:
@@ -36,18 +37,19 @@ def loop_name(loop: Loop) -> str:
 
 
 @attrs.frozen(kw_only=True)
-class LoopNestText(TextExporter):
+class LoopNestText(Exporter):
     """The loop nest with storage levels, formats and skip/gate mechanisms, as text."""
 
     type_name: ClassVar[str] = "loop-nest"
     file_name: ClassVar[str] = "loop-nest.txt"
 
-    width: int = attrs.field(default=80, validator=attrs.validators.ge(MIN_WIDTH))
-    """Columns of the text."""
-
-    def text(self, result: Result, problem: Problem) -> str:
+    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
         best = best_of(result)
-        return loop_nest(best.design, detail_of(best), self.width)
+        return loop_nest(best.design, detail_of(best), width)
+
+    def data(self, result: Result, problem: Problem) -> dict[str, Any]:
+        table = design_file.dump(best_of(result).design)
+        return {key: table[key] for key in ("mapping", "formats", "beyond_format", "gate_skip") if key in table}
 
 
 def loop_nest(design: Design, detail: Mapping[str, Any], width: int = 80) -> str:
@@ -60,17 +62,18 @@ def loop_nest(design: Design, detail: Mapping[str, Any], width: int = 80) -> str
     step = 2 if 2 * len(loops) + 42 <= width else 1
     depth = 0
     for level in problem.levels:
-        lines.append(_heading(level.name, _used(level, detail), actions.get(level.name), width))
+        lines.append(_heading(level.name, _used(level, detail), actions.get(level.name, ""), width))
         groups = [(i, group) for i, group in enumerate(problem.mapping_levels) if group.storage == level.index]
         for number, group in groups:
             here = [loop for loop in loops if loop.group == number]
             for position, loop in enumerate(here):
                 note = _in_use(here, group, problem) if position == len(here) - 1 else ""
-                text = f"{'par-for' if loop.spatial else 'for'} {loop_name(loop)} in [0, {loop.bound})"
+                word = styled("par-for", "parallel") if loop.spatial else styled("for", "strong")
+                text = f"{word} {styled(loop_name(loop), 'name')} in [0, {loop.bound})"
                 lines.append(_spread(" " * (2 + step * depth) + text, note, width))
                 depth += 1
-    compute = str(problem.hardware.compute.get("name", "MAC"))
-    lines.append(_heading(compute, "", actions.get(compute), width))
+    compute = problem.compute_name
+    lines.append(_heading(compute, "", actions.get(compute, ""), width))
     if problem.tensors:
         statement = einsum_text(problem.tensors)
         lines.append(" " * max(min(2 + step * depth, width - len(statement)), 0) + statement)
@@ -79,15 +82,18 @@ def loop_nest(design: Design, detail: Mapping[str, Any], width: int = 80) -> str
     return "\n".join(lines) + "\n"
 
 
-def _heading(name: str, middle: str, action: str | None, width: int) -> str:
-    start = f"{name} ── {middle} ─" if middle else f"{name} ─"
-    end = f"─ {action} ──" if action else "─"
-    return start + "─" * max(width - len(start) - len(end), 1) + end
+def _heading(name: str, used: str, action: str, width: int) -> str:
+    """`GLB ── 96 of 128 KB, 75 % ───── Skip Q <- P ──`, as wide as all other headings."""
+    start = f"{styled(name, 'heading')} {styled('──', 'faint')} {used} " if used else f"{styled(name, 'heading')} "
+    end = f" {action} {styled('──', 'faint')}" if action else ""
+    rule = "─" * max(width - len(plain(start + end)), 3)
+    return start + styled(rule, "faint") + end
 
 
 def _spread(start: str, end: str, width: int) -> str:
     """The two texts at either end of a line."""
-    return start + end.rjust(max(width - len(start), len(end) + 2)) if end else start
+    space = " " * max(width - len(plain(start)) - len(end), 2)
+    return start + space + styled(end, "faint") if end else start
 
 
 def _in_use(loops: Sequence[Loop], group: MappingLevel, problem: Problem) -> str:
@@ -95,7 +101,7 @@ def _in_use(loops: Sequence[Loop], group: MappingLevel, problem: Problem) -> str
     if not group.spatial:
         return ""
     inner = group.storage + 1
-    below = problem.levels[inner].name if inner < len(problem.levels) else problem.hardware.compute.get("name", "MAC")
+    below = problem.levels[inner].name if inner < len(problem.levels) else problem.compute_name
     return f"{int(np.prod([loop.bound for loop in loops]))} of {group.limit} {below}"
 
 
@@ -103,8 +109,9 @@ def _actions(design: Design) -> dict[str, str]:
     """What is skipped or gated, by place."""
     problem = design.problem
     return {
-        place.name: mechanism_text(design.mechanism(place), place, problem) or "no skip or gate"
+        place.name: styled(text, "action") if text else styled("no skip or gate", "faint")
         for place in problem.places
+        for text in [mechanism_text(design.mechanism(place), place, problem)]
     }
 
 
@@ -133,7 +140,7 @@ def _formats(design: Design, width: int) -> list[str]:
     used: set[str] = set()
     names = [tensor.name for tensor in problem.tensors]
     label = max(map(len, names), default=0)
-    lines = ["formats, outer to inner"]
+    lines = [styled("formats, outer to inner", "strong")]
     for index, name in enumerate(names):
         ranks = design.ranks(index)
         if any(rank.format.compressed for rank in ranks):

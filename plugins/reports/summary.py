@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
+from sparsemap import Exporter
 from sparsemap.files import aligned, percent
+from sparsemap.pieces.contracts import styled
 from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import Breakdown, breakdown_lines
-from .loop_nest import MIN_WIDTH, loop_nest
-from .text import TextExporter, best_of, detail_of
+from .loop_nest import loop_nest
+from .text import best_of, detail_of
 from .wording import einsum_text
 
 if TYPE_CHECKING:
@@ -23,26 +25,24 @@ FRONT_SHOWN = 8
 
 
 @attrs.frozen(kw_only=True)
-class SummaryText(TextExporter):
+class SummaryText(Exporter):
     """Numbers, loop nest, energies and reasons of a result, as text."""
 
     type_name: ClassVar[str] = "summary"
     file_name: ClassVar[str] = "summary.txt"
 
-    width: int = attrs.field(default=80, validator=attrs.validators.ge(MIN_WIDTH))
-    """Columns of the text."""
-
-    def text(self, result: Result, problem: Problem) -> str:
+    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
         best = best_of(result)
         detail = detail_of(best)
         found = Breakdown.of(problem, detail, best.energy_pj, best.cycles)
-        bound = f"   bound by {found.bound}" if found.bound else ""
-        numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + bound]]
+        limit = f"   {styled(f'limited by {found.limit}', 'warning')}" if found.limit else ""
+        numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + limit]]
         numbers.insert(0, ["EDP", f"{best.edp:.3e} pJ * cycles"])
-        if result.objective != "edp":
-            numbers.insert(0, ["score", f"{best.score:.6g}   {result.objective}"])
+        unit = f" {problem.objective.unit}".rstrip()
+        if best.score != best.edp:
+            numbers.insert(0, ["score", f"{best.score:.6g}{unit}   {result.objective}"])
         if result.bound is not None and result.gap is not None:
-            proof = f"{result.bound:.3e} for any design, by proof: within {result.gap:.2f}x of the optimum"
+            proof = f"{result.bound:.3e}{unit} by proof: within {result.gap:.2f}x of the optimum"
             numbers.append(["bound", proof])
         if result.searcher:
             seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}"
@@ -50,12 +50,12 @@ class SummaryText(TextExporter):
             numbers.append(["search", f"{seen}, {valid}   {result.searcher}, seed {result.seed}"])
         blocks = [
             problem_lines(result, problem),
-            aligned(numbers, "<"),
-            [loop_nest(best.design, detail, self.width).rstrip("\n")],
+            [_labelled(line) for line in aligned(numbers, "<")],
+            [loop_nest(best.design, detail, width).rstrip("\n")],
             breakdown_lines(found, problem),
         ]
         if result.front:
-            blocks.append(front_lines(result))
+            blocks.append(front_lines(result, problem))
         if result.rejects:
             blocks.append(reject_lines(result))
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
@@ -65,38 +65,46 @@ def problem_lines(result: Result, problem: Problem) -> list[str]:
     """Workload and hardware, sizes, densities, and what was padded."""
     statement = einsum_text(problem.tensors).replace(" += ", " = ") if problem.tensors else ""
     sizes = ", ".join(f"{dim} {size}" for dim, size in problem.loops.sizes.items())
-    lines = [f"{result.workload} on {result.hardware}", *([statement] if statement else []), f"sizes    {sizes}"]
+    title = styled(f"{result.workload} on {result.hardware}", "strong")
+    lines = [title, *([statement] if statement else []), _labelled(f"sizes    {sizes}")]
     if problem.tensors:
         shares = ", ".join(
             f"{tensor.name} {_digits(tensor.density.occupancy(tensor.shape(problem.sizes)).density)}"
             for tensor in problem.tensors
         )
-        lines.append(f"density  {shares}")
+        lines.append(_labelled(f"density  {shares}"))
     if result.padded:
         grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in result.padded.items())
-        lines.append(f"padded   {grown}")
+        lines.append(_labelled(f"padded   {grown}"))
     return lines
 
 
-def front_lines(result: Result) -> list[str]:
+def _labelled(line: str) -> str:
+    """The line with its first word marked."""
+    label, space, rest = line.partition(" ")
+    return styled(label, "strong") + space + rest
+
+
+def front_lines(result: Result, problem: Problem) -> list[str]:
     """The designs that no other one dominates, spread evenly where there are many."""
     count = len(result.front)
     shown = sorted({round(i * (count - 1) / max(FRONT_SHOWN - 1, 1)) for i in range(FRONT_SHOWN)}) if count > 1 else [0]
     names = list(result.front[0].objectives)
-    rows = [["", *names]]
+    units = problem.objective.units
+    rows = [["", *(f"{name} ({unit})" if unit else name for name, unit in zip(names, units, strict=True))]]
     for index in shown:
         values = result.front[index].objectives
         rows.append([f"{index + 1}", *(f"{values[name]:.4g}" for name in names)])
     some = f", {len(shown)} of them" if len(shown) < count else ""
     title = f"front of {count} designs that no other one found dominates{some}"
-    return [title, *(f"  {line}" for line in aligned(rows))]
+    return [styled(title, "strong"), *(f"  {line}" for line in aligned(rows))]
 
 
 def reject_lines(result: Result) -> list[str]:
     """The share of designs that each reason rejected, most frequent first."""
     rows = [[name, percent(count / max(result.evaluations, 1))] for name, count in result.rejects.items()]
     more = len(rows) - REASONS_SHOWN
-    lines = [f"rejected designs by reason, of {result.evaluations:,}; a design may have several"]
+    lines = [styled(f"rejected designs by reason, of {result.evaluations:,}; a design may have several", "strong")]
     lines += [f"  {line}" for line in aligned(rows[:REASONS_SHOWN])]
     return [*lines, f"  and {more} rarer"] if more > 0 else lines
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from sparsemap import Exporter
 from sparsemap.files import csv_text
 from sparsemap.problem import design_file
 from sparsemap.spec import toml_io
 from sparsemap.spec.unstructuring import plain
 
 from .breakdown import Breakdown, breakdown_of
-from .text import TextExporter, best_of
+from .text import best_of
 
 if TYPE_CHECKING:
     from sparsemap.problem.problem import Problem
@@ -21,46 +22,43 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True)
-class EnergyTable(TextExporter):
+class EnergyTable(Exporter):
     """One line per level and tensor with its energy in pJ; the compute units have no tensor."""
 
     type_name: ClassVar[str] = "csv"
     file_name: ClassVar[str] = "energy.csv"
 
-    def text(self, result: Result, problem: Problem) -> str:
-        return csv_text(energy_rows(breakdown_of(result, problem)))
+    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
+        return csv_text(energy_rows(breakdown_of(result)))
 
 
 @attrs.frozen(kw_only=True)
-class JsonReport(TextExporter):
+class JsonReport(Exporter):
     """The result, its design and its breakdown by level."""
 
     type_name: ClassVar[str] = "json"
     file_name: ClassVar[str] = "report.json"
 
-    def text(self, result: Result, problem: Problem) -> str:
-        found = breakdown_of(result, problem)
-        table = {
-            **result.to_dict(),
-            "design": plain(design_table(result, problem)),
-            "bound": found.bound,
-            "levels": [attrs.asdict(row) for row in found.rows],
-        }
-        return json.dumps(table, indent=2) + "\n"
+    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
+        return json.dumps(self.data(result, problem), indent=2) + "\n"
+
+    def data(self, result: Result, problem: Problem) -> dict[str, Any]:
+        design = plain(design_table(result))
+        return {**result.to_dict(), "design": design, **breakdown_of(result).to_dict()}
 
 
 @attrs.frozen(kw_only=True)
-class DesignTable(TextExporter):
+class DesignTable(Exporter):
     """The design file, which `sparsemap evaluate` and `sparsemap show` read."""
 
     type_name: ClassVar[str] = "toml"
     file_name: ClassVar[str] = "design.toml"
 
-    def text(self, result: Result, problem: Problem) -> str:
-        return toml_io.dumps(design_table(result, problem))
+    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
+        return toml_io.dumps(design_table(result))
 
 
-def design_table(result: Result, problem: Problem) -> dict[str, Any]:
+def design_table(result: Result) -> dict[str, Any]:
     """The design as `sparsemap.problem.design_file` writes it."""
     best = best_of(result)
     return design_file.dump(best.design, best.numbers)

@@ -1,35 +1,13 @@
-"""What the text reports share: an exporter that writes one text."""
+"""What the reports share: the best design of a result, and what the cost model says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from sparsemap import Exporter
 from sparsemap.errors import SearchError
-from sparsemap.files import write_text
 
 if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
     from sparsemap.searching.result import Best, Result
-
-
-@attrs.frozen(kw_only=True)
-class TextExporter(Exporter):
-    """Writes one text file; a report says what is in it."""
-
-    file_name: ClassVar[str] = ""
-
-    def text(self, result: Result, problem: Problem) -> str:
-        raise NotImplementedError
-
-    def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
-        file = Path(path) / self.file_name
-        write_text(file, self.text(result, problem))
-        yield file
 
 
 def best_of(result: Result) -> Best:

@@ -37,7 +37,7 @@ class Names:
         lone = None
         if any(not tensor.ranks for tensor in problem.tensors):
             lone = _free("", set(letters.values()))
-        wanted = [*(level.name for level in problem.levels), str(problem.hardware.compute.get("name", "MAC"))]
+        wanted = [*(level.name for level in problem.levels), problem.compute_name]
         *levels, compute = level_names(wanted)
         return cls(letters, lone, tuple(levels), compute)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import Mistake, SpecError, unknown
 from ..files import shown
+from ..pieces import defaults
 from ..pieces.registry import Origin, Registry
 from ..problem import design_file
 from ..problem.load import make_problem, objective_of, piece_of
@@ -113,15 +114,17 @@ def _partly(registry: Registry, file: str, **parts: Any) -> Problem:
 
 
 def _space(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
-    """A space is checked on some workload and hardware; which values a `fixed` segment may have depends on the two."""
+    """A space is checked on some workload and hardware, as far as its segments fit all of them."""
     some = [registry.names(kind) for kind in ("workload", "hardware")]
     if not all(some):
         return
-    problem = attempt(lambda: make_problem(registry, some[0][0], some[1][0], piece, "edp", "analytic"))
+    problem = attempt(
+        lambda: make_problem(registry, some[0][0], some[1][0], piece, defaults.OBJECTIVE, defaults.COST_MODEL)
+    )
     if problem is not None:
         problem.files = {**problem.files, "space": file}
         segments = attempt(lambda: problem.space.segments)
-        if segments is not None and all(type(segment).type_name != "fixed" for segment in segments.values()):
+        if segments is not None and all(segment.fits_all for segment in segments.values()):
             attempt(lambda: problem.space.candidates)
             attempt(lambda: len(problem.space))
 

@@ -97,13 +97,12 @@ def _others_installed() -> bool:
 
 
 def _built_in_with_verbs() -> Iterator[str]:
-    """Names of the built-in plugins that implement the hook, by the text of their modules."""
+    """Names of the built-in plugins that add verbs, which keep them in a module `commands`."""
     spec = find_spec("sparsemap_plugins")
     disabled = {name.strip() for name in os.environ.get("SPARSEMAP_DISABLE", "").split(",")}
     for folder in (spec and spec.submodule_search_locations) or ():
-        for file in sorted(Path(folder).glob("*/__init__.py")):
-            if file.parent.name not in disabled and b"register_commands" in file.read_bytes():
-                yield f"sparsemap_plugins.{file.parent.name}"
+        plugins = sorted(file.parent.name for file in Path(folder).glob("*/commands.py"))
+        yield from (f"sparsemap_plugins.{name}" for name in plugins if name not in disabled)
 
 
 def plugin_dirs(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,6 +115,9 @@ def plugin_dirs(verb: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(),
         help="Folder with plugins; may be given several times. Those in SPARSEMAP_PLUGIN_DIRS are loaded as well.",
     )(verb)
+
+
+json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")
 
 
 def loaded(plugin_dirs: tuple[str, ...]) -> Registry:

@@ -13,6 +13,7 @@ import click
 
 from .. import __version__
 from ..errors import TRACEBACK
+from ..pieces import defaults
 from . import pieces as cli_pieces
 from . import show as cli_show
 from . import study as cli_study
@@ -38,13 +39,13 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 @click.argument("hardware")
 @click.option(
     "--objective",
-    default="edp",
+    default=defaults.OBJECTIVE,
     show_default=True,
     help='Name, expression such as "energy_pj * cycles**2", or several: pareto:energy,delay.',
 )
-@click.option("--searcher", help="Name or TOML file.  [default: sparsemap; nsga2 for several objectives]")
-@click.option("--space", default="paper", show_default=True, help="Name or TOML file of the design space.")
-@click.option("--cost-model", default="analytic", show_default=True, help="Name or TOML file.")
+@click.option("--searcher", help="Name or TOML file.  [default: what the objective asks for]")
+@click.option("--space", default=defaults.SPACE, show_default=True, help="Name or TOML file of the design space.")
+@click.option("--cost-model", default=defaults.COST_MODEL, show_default=True, help="Name or TOML file.")
 @click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option(
@@ -100,7 +101,7 @@ def search(
                 result = run_search(problem, budget, seed, searcher, progress)
     except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:
-            cli_output.say(f"best so far, {cli_show.one_line(error.result)}")
+            cli_output.say(f"best so far, {cli_output.one_line(error.result)}")
         raise
     if result.interrupted:
         advice = "; the same command goes on from there" if out else ""
@@ -110,13 +111,12 @@ def search(
     elif result.best is None:
         cli_output.say(cli_show.nothing_valid(result, problem))
     elif quiet:
-        click.echo(cli_show.one_line(result))
+        click.echo(cli_output.one_line(result))
     else:
-        text = cli_output.report(result, problem, "summary", width=cli_output.width())
-        cli_output.show(text or cli_show.one_line(result))
-    plots = cli_output.front_plots(result, problem, out) if out else []
+        cli_output.show_result(result, problem)
+    more = cli_output.write_wanted(result, problem, out) if out else []
     if out and not quiet:
-        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *plots])} to {out}")
+        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {out}")
     if result.interrupted:
         raise SystemExit(INTERRUPTED)
     if result.best is None:

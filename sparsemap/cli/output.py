@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,9 @@ import click
 
 from ..errors import SearchError, readable
 from ..files import aligned, told
+from ..pieces.contracts import parts, plain
+from ..pieces.defaults import REPORT
+from ..spec.units import format_count, format_energy
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -28,22 +29,16 @@ WIDTHS = (50, 100)
 """The least and the most; in wider reports the eye loses the line."""
 PLAIN = str.maketrans({"─": "-", "│": "|", "·": ".", "→": ">"})
 
-STYLES = (
-    (r"─+", "dim"),
-    (r"(?m)^(?P<h>\S.*?) ─", {"h": "bold cyan"}),
-    (r"(?m)^\S.*? ── (?P<h>[^─]+?) ─", {"h": "default"}),
-    (r"(?P<h>(?:Skip|Gate|[A-Z][a-z]+) \S+ <-?>? \S+?)(?=,| ─| |$)", {"h": "bold magenta"}),
-    (r"no skip or gate", "dim"),
-    (r"(?m)^ +(?P<h>for) ", {"h": "bold"}),
-    (r"(?m)^ +(?P<h>par-for) ", {"h": "bold green"}),
-    (r"(?m)^ +(?:par-)?for (?P<h>\S+) in ", {"h": "cyan"}),
-    (r"\b\d[\d,]* of \d[\d,]* [A-Za-z]\w*$", "dim"),
-    (r"(?m)^(?P<h>EDP|score|energy|cycles|search|sizes|density|padded)  ", {"h": "bold"}),
-    (r"(?m)^(?P<h>formats, outer to inner|rejected designs by reason.*|front of .*|total  .*)$", {"h": "bold"}),
-    (r"bound by .*$", "yellow"),
-    (r"\A.+", "bold"),
-)
-"""Colours of reports by pattern; the texts themselves are plain, so that any exporter can write them."""
+STYLES = {
+    "strong": "bold",
+    "faint": "dim",
+    "heading": "bold cyan",
+    "name": "cyan",
+    "parallel": "bold green",
+    "action": "bold magenta",
+    "warning": "yellow",
+}
+"""Colours of the marks in reports."""
 
 
 def width() -> int:
@@ -53,24 +48,20 @@ def width() -> int:
 
 
 def show(text: str) -> None:
-    """Prints a report, in colour where a terminal reads it."""
-    text = readable(text.rstrip("\n"), len(text))
+    """Prints a report, in colour on a terminal."""
+    text = text.rstrip("\n")
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
         text = text.translate(PLAIN).encode(encoding, "replace").decode(encoding)
     if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
-        click.echo(text)
+        click.echo(readable(plain(text), len(text)))
         return
     from rich.console import Console
     from rich.text import Text
 
-    coloured = Text(text)
-    for pattern, style in STYLES:
-        for match in re.finditer(pattern, text, re.M if not pattern.startswith(r"\A") else 0):
-            for group, name in style.items() if isinstance(style, Mapping) else ((0, style),):
-                coloured.stylize(name, *match.span(group))
+    coloured = Text.assemble(*((readable(part, len(part)), STYLES.get(style, "")) for part, style in parts(text)))
     Console(highlight=False).print(coloured, soft_wrap=True)
 
 
@@ -79,31 +70,37 @@ def say(text: str, colour: str | None = None) -> None:
     click.secho(readable(text), err=True, fg=colour)
 
 
-def report(result: Result, problem: Problem, exporter: str, **fields: Any) -> str | None:
-    """The text that an exporter writes; None if no plugin registers it."""
-    registry = problem.registry
-    if exporter not in registry.names("exporter"):
-        return None
-    cls = registry.types("exporter").get(exporter)
-    known = {key: value for key, value in fields.items() if hasattr(cls, key)}
-    piece: Any = registry.build("exporter", {"type": exporter, **known})
-    with tempfile.TemporaryDirectory() as folder:
-        return "\n".join(path.read_text("utf-8") for path in piece.write(result, problem, Path(folder)))
+def show_result(result: Result, problem: Problem) -> None:
+    """Prints the default report of a result, or a line where no plugin brings it."""
+    if REPORT in problem.registry.names("exporter"):
+        show(problem.registry.get("exporter", REPORT).text(result, problem, width()))
+    else:
+        click.echo(one_line(result))
 
 
-def front_plots(result: Result, problem: Problem, folder: str) -> list[Path]:
-    """The files of the front as a figure, if there is a front; says what is missing to draw it."""
-    registry = problem.registry
-    if not result.front or "pareto-plot" not in registry.names("exporter"):
-        return []
-    piece: Any = registry.get("exporter", "pareto-plot")
-    try:
-        return list(piece.write(result, problem, Path(folder)))
-    except SearchError as error:
-        say(str(error), "yellow")
-    except OSError as error:
-        say(f"{told(error)}; there is no figure of the front", "yellow")
-    return []
+def one_line(result: Result) -> str:
+    best = result.best
+    assert best is not None
+    unit = f" {best.problem.objective.unit}".rstrip()
+    score = "" if best.score == best.edp else f"score {best.score:.4g}{unit}  "
+    energy, cycles = format_energy(best.energy_pj), format_count(best.cycles)
+    numbers = f"{score}EDP {best.edp:.3e} pJ * cycles  energy {energy}  cycles {cycles}"
+    return f"{result.workload} on {result.hardware}: {numbers}"
+
+
+def write_wanted(result: Result, problem: Problem, folder: str) -> list[Path]:
+    """The files that exporters write unasked beside a result, such as the figure of a front; says what stops them."""
+    registry, written = problem.registry, []
+    for name in registry.names("exporter"):
+        piece: Any = registry.get("exporter", name)
+        if piece.wanted(result):
+            try:
+                written += piece.write(result, problem, Path(folder))
+            except SearchError as error:
+                say(str(error), "yellow")
+            except OSError as error:
+                say(f"{told(error)}; {name} is not there", "yellow")
+    return written
 
 
 def table(rows: list[list[str]]) -> str:

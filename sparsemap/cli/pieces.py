@@ -8,14 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
-from .group import loaded, plugin_dirs
+from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
-
-json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")
 
 
 @click.command("list")
@@ -94,22 +93,26 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 @plugin_dirs
-def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
+@json_option
+def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     """Check spec files of any kind.
 
-    FILE may be a folder of them; files that are checked together may name each other's pieces. All mistakes are reported at once.
+    FILE may be a folder of them; files that are checked together may name each other's pieces. All mistakes are
+    reported at once.
     """
     from .check import check_files
 
     registry = loaded(plugin_dirs)
-    reported: set[str] = set()
-    for file, mistakes in check_files(_files(files), registry):
-        for line in (line for line in map(str, mistakes) if line not in reported):
+    found = dict(check_files(_files(files), registry))
+    if as_json:
+        tables = {file: [attrs.asdict(mistake) for mistake in mistakes] for file, mistakes in found.items()}
+        click.echo(json.dumps(tables, indent=2))
+    else:
+        for line in dict.fromkeys(str(mistake) for mistakes in found.values() for mistake in mistakes):
             click.secho(line, err=True, fg="red")
-        reported |= set(map(str, mistakes))
-        if not mistakes:
+        for file in (file for file, mistakes in found.items() if not mistakes):
             click.echo(f"{file}: fine")
-    if reported:
+    if any(found.values()):
         raise SystemExit(1)
 
 

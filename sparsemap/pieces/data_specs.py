@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from . import defaults
 from .contracts import Piece
 
 Table = Mapping[str, Any]
@@ -20,7 +21,7 @@ class Hardware(Piece):
     type_name: ClassVar[str] = "hardware"
     default_type: ClassVar[str] = "hardware"
 
-    technology: str | Table = "12nm"
+    technology: str | Table = defaults.TECHNOLOGY
     """Name of a technology spec, or its table."""
     clock: str = "1 GHz"
     word_bits: int = attrs.field(default=16, validator=attrs.validators.ge(1))
@@ -65,12 +66,12 @@ class Study(Piece):
 
     workloads: tuple[str, ...]
     hardware: tuple[str, ...]
-    searchers: tuple[str, ...] = ("sparsemap",)
-    space: str | Table = "paper"
+    searchers: tuple[str, ...] = (defaults.SEARCHER,)
+    space: str | Table = defaults.SPACE
     spaces: Mapping[str, str | Table] = attrs.field(factory=dict)
     """A space per searcher where they differ, such as a fixed mapping for a baseline."""
-    objective: str | Table = "edp"
-    cost_model: str | Table = "analytic"
+    objective: str | Table = defaults.OBJECTIVE
+    cost_model: str | Table = defaults.COST_MODEL
     budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1))
     seeds: tuple[int, ...] = (0,)
     out: str = ""

@@ -29,6 +29,7 @@ import numpy as np
 
 from ..errors import DesignError, Mistake, SpecError, nearest
 from ..files import shown
+from ..pieces import defaults
 from ..pieces.contracts import Piece
 from ..pieces.data_specs import SpaceSpec
 from ..spec import toml_io
@@ -96,7 +97,7 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
     mistakes = list(_wrong_keys(table, file))
     if mistakes:
         raise SpecError(mistakes)
-    fixed: dict[str, Any] = {"type": "fixed", **_loops(table["mapping"], file)}
+    fixed: dict[str, Any] = {"type": defaults.CONSTANTS, **_loops(table["mapping"], file)}
     if "padding" in table:
         fixed["sizes"] = dict(table["padding"])
     if "beyond_format" in table:
@@ -110,8 +111,8 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
         table["workload"],
         table["hardware"],
         SpaceSpec(name=KIND, segments=(SEGMENT,), tables={SEGMENT: fixed}),
-        table.get("objective", "edp"),
-        table.get("cost_model", "analytic"),
+        table.get("objective", defaults.OBJECTIVE),
+        table.get("cost_model", defaults.COST_MODEL),
         file,
     )
     missing = [COLUMNS[name] for name in problem.cost_model.needs if name in COLUMNS and COLUMNS[name] not in table]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..pieces import defaults
 from ..pieces.registry import Registry, is_path
 from .problem import Problem
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 def load_problem(
     workload: Reference,
     hardware: Reference,
-    space: Reference = "paper",
-    objective: Reference = "edp",
-    cost_model: Reference = "analytic",
+    space: Reference = defaults.SPACE,
+    objective: Reference = defaults.OBJECTIVE,
+    cost_model: Reference = defaults.COST_MODEL,
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
     registry: Registry | None = None,
     backend: str = "numpy",

@@ -267,6 +267,11 @@ class Problem:
             raise SpecError(mistakes)
         return level
 
+    @property
+    def compute_name(self) -> str:
+        """What the compute units are called."""
+        return str(self.hardware.compute.get("name", "MAC"))
+
     @cached_property
     def compute_instances(self) -> int:
         last = self.levels[-1]
@@ -286,7 +291,7 @@ class Problem:
         """Skip/gate places: storage levels with `gate_skip`, then the compute unit if it has it."""
         places = [Place(level.name, level.index) for level in self.levels if level.gate_skip]
         if self.hardware.compute.get("gate_skip", False):
-            places.append(Place(str(self.hardware.compute.get("name", "MAC")), None))
+            places.append(Place(self.compute_name, None))
         return tuple(places)
 
     def stores(self, tensor: int, level: int) -> bool:

@@ -24,7 +24,8 @@ import numpy as np
 
 from ..errors import EvaluationError, PluginError, SearchError
 from ..pieces.boundary import described, guarded, wrong, yield_line
-from ..pieces.contracts import Genomes, Objective, Proposals, Scored, Searcher
+from ..pieces.contracts import Genomes, Proposals, Scored, Searcher
+from ..pieces.defaults import SEARCHER
 from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
 from .archive import Archive
@@ -307,10 +308,7 @@ def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any] | N
         return searcher
     registry = problem.registry
     if searcher is None:
-        default: Any = registry.types("objective").get(Objective.default_type, Objective)
-        searcher = problem.objective.searcher or default.searcher
-        if not searcher:
-            raise SearchError(f"objective '{problem.objective.name}' names no searcher; give one")
+        searcher = problem.objective.searcher or SEARCHER
     return registry.resolve("searcher", searcher) if isinstance(searcher, str) else registry.build("searcher", searcher)
 
 

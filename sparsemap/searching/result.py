@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 from ..errors import DesignError, PluginError, SearchError
 from ..files import csv_text, write_texts
 from ..pieces.boundary import guarded
+from ..pieces.contracts import plain
 from ..problem.designs import Design
 from .archive import Archive, Row
 from .identity import versions_of
@@ -71,13 +71,6 @@ class Best:
         from ..spec import toml_io
 
         return toml_io.dumps(design_file.dump(self.design, self.numbers))
-
-    def loop_nest(self, exporter: str = "loop-nest") -> str:
-        """The design as loops with formats and skip/gate mechanisms, by the exporter of this name."""
-        piece: Any = self.problem.registry.build("exporter", exporter, "", "exporter")
-        with tempfile.TemporaryDirectory() as folder:
-            texts = [path.read_text("utf-8") for path in piece.write(result_around(self), self.problem, Path(folder))]
-        return "\n".join(texts)
 
 
 @attrs.frozen
@@ -158,6 +151,13 @@ class Result:
             "versions": dict(self.versions),
             **({"identity": dict(self.identity)} if self.identity else {}),
         }
+
+    def report(self, name: str, width: int = 80) -> str:
+        """The text of a report, such as "summary" or "loop-nest", see `sparsemap list exporter`."""
+        if self.best is None:
+            raise SearchError(f"{self.workload} on {self.hardware}: there is no valid design to report")
+        problem = self.best.problem
+        return plain(problem.registry.build("exporter", name, "", "exporter").text(self, problem, width))
 
     def files(self, folder: Path | str) -> list[Path]:
         """The files that `write` has made, those in the folder `front` aside."""

@@ -16,9 +16,9 @@ import attrs
 
 from ..errors import SearchError, unknown
 from ..files import csv_text, markdown_table, times, write_text
+from ..pieces.defaults import SEARCHER
 from .cells import COMPARISON_FILES, Outcome
 
-DEFAULT_REFERENCE = "sparsemap"
 ALL = "all"
 """In place of a hardware: the mean over the cells of all of them."""
 
@@ -139,7 +139,7 @@ class Comparison:
 
 
 def compare(outcomes: Iterable[Outcome], reference: str = "") -> Comparison:
-    """The comparison of a study's outcomes; the reference is "sparsemap" unless named, or else the first searcher."""
+    """The comparison of a study's outcomes; the reference is the default searcher unless named, or else the first one."""
     outcomes = list(outcomes)
     searchers = tuple(dict.fromkeys(outcome.cell.searcher for outcome in outcomes))
     reference = checked_reference(searchers, reference)
@@ -156,7 +156,7 @@ def checked_reference(searchers: Sequence[str], reference: str = "") -> str:
         raise SearchError(f"a comparison needs two searchers or more, the study has {len(searchers)}")
     if reference and reference not in searchers:
         raise SearchError(f"--reference: {unknown('searcher', reference, searchers)}")
-    return reference or (DEFAULT_REFERENCE if DEFAULT_REFERENCE in searchers else searchers[0])
+    return reference or (SEARCHER if SEARCHER in searchers else searchers[0])
 
 
 def _number(value: float | None) -> str:

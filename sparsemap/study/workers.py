@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ..errors import SearchError
+from ..errors import SearchError, install
 from ..searching.journal import JOURNAL_FILE
 from ..searching.result import RESULT_FILE
 from .cells import Cell, Outcome
@@ -82,7 +82,7 @@ def on_cluster(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], address
     try:
         import distributed
     except ImportError:
-        text = "a cluster needs dask.distributed, which is not installed: pip install 'sparsemap[cluster]'"
+        text = f"a cluster needs dask.distributed, which is not installed: {install('cluster')}"
         raise SearchError(text) from None
     place = f"tcp://{address[len(SCHEME) :]}"
     try:

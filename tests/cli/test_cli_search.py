@@ -35,7 +35,15 @@ def run(*args, code=0, **more):
 
 def test_search_ends_with_the_numbers_and_the_design():
     done = run(*SEARCH)
-    for part in ("mm1 on edge-16gbps", "EDP ", "bound by ", "DRAM ──", "in [0, ", "formats, outer to inner", "total "):
+    for part in (
+        "mm1 on edge-16gbps",
+        "EDP ",
+        "limited by ",
+        "DRAM ──",
+        "in [0, ",
+        "formats, outer to inner",
+        "total ",
+    ):
         assert part in done.stdout
     assert done.stderr == ""
 

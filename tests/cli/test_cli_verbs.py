@@ -59,9 +59,38 @@ def test_evaluate_says_why_a_design_is_not_valid(design):
     assert table["valid"] is False and "capacity:GLB" in table["reasons"] and table["edp"] is None
 
 
-def test_show_loopnest_and_breakdown(design):
-    assert run("show", "loopnest", design).stdout.startswith("DRAM ──")
+def test_every_report_is_shown_under_its_name(design):
+    assert run("show", "loop-nest", design).stdout.startswith("DRAM ──")
     assert "total" in run("show", "breakdown", design).stdout
+    assert run("show", "csv", design).stdout.startswith("level,tensor,energy_pj\n")
+    listed = run("show", "--help").stdout
+    assert all(f"  {name} " in listed for name in ("space", "loop-nest", "breakdown", "summary"))
+
+
+def test_reports_have_json(design):
+    table = json.loads(run("show", "breakdown", design, "--json").stdout)
+    assert sum(level["energy_pj"] for level in table["levels"]) == pytest.approx(table["energy_pj"])
+    assert table["limit"] and table["levels"][0]["name"] == "DRAM"
+    nest = json.loads(run("show", "loop-nest", design, "--json").stdout)
+    assert set(nest) == {"mapping", "formats", "beyond_format", "gate_skip"} and nest["mapping"]["L1_T"]
+
+
+def test_a_report_that_is_not_there(design):
+    assert "no exporter 'breakdwon'; did you mean 'breakdown'?" in run("show", "breakdwon", design, code=2).stderr
+    assert "sparsemap export" in run("show", "timeloop", design, code=2).stderr
+
+
+def test_a_space_as_json():
+    table = json.loads(run("show", "space", "--workload", "mm1", "--hardware", "edge", "--json").stdout)
+    assert table["mapping_levels"] == ["L1_T", "L2_T", "L2_S", "L3_T", "L3_S"]
+    assert list(table["segments"]) == ["orders", "tiling", "formats", "gate-skip"]
+    assert table["segments"]["formats"]["genes"]["P.1"] == [0, 4]
+
+
+def test_mistakes_as_json(tmp_path):
+    (tmp_path / "mine.toml").write_text('kind = "hardware"\nname = "mine"\nlevels = [{ clas = "dram" }]\n')
+    (mistakes,) = json.loads(run("check", str(tmp_path / "mine.toml"), "--json", code=1).stdout).values()
+    assert {mistake["path"] for mistake in mistakes} == {"levels[0].clas"}
 
 
 def test_export_writes_where_it_is_told(design, tmp_path):

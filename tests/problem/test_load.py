@@ -63,7 +63,7 @@ def test_the_shortest_program_finds_a_design(registry):
     result = search(load_problem(TINY, "edge", registry=registry), budget=3000)
     assert result.best is not None
     assert result.best.edp == result.best.score
-    assert "for m" in result.best.loop_nest()
+    assert "for m" in result.report("loop-nest")
     assert set(result.versions["plugins"]) >= {"analytic", "encodings", "searchers"}
 
 

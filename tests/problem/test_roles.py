@@ -48,7 +48,7 @@ def test_a_design_is_shown_and_written_with_the_names_of_the_workload(registry, 
     result.write(tmp_path)
     again = design_file.load(tmp_path / "design.toml", registry)
     assert again.problem.evaluator.evaluate_designs(again.batch).edp[0] == result.best.edp
-    assert "S[i, j] += Q[i, d] * K[d, j]" in result.best.loop_nest()
+    assert "S[i, j] += Q[i, d] * K[d, j]" in result.report("loop-nest")
 
 
 MIXED = {"name": "mine", "action": "gate", "filters": [{"target": "S", "leader": "Q"}]}

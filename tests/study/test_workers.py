@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from sparsemap import SearchError
 from sparsemap.cli.main import cli
+from sparsemap.errors import install
 from sparsemap.pieces.data_specs import Study
 from sparsemap.spec import toml_io
 from sparsemap.study.cells import cells_of, running
@@ -191,7 +192,7 @@ def test_no_scheduler_at_the_address(monkeypatch):
 def test_a_cluster_without_distributed_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     study()
-    assert "pip install 'sparsemap[cluster]'" in run("--out", "out", "--cluster", "dask://127.0.0.1:1", code=2).stderr
+    assert install("cluster") in run("--out", "out", "--cluster", "dask://127.0.0.1:1", code=2).stderr
 
 
 def test_jobs_and_a_cluster_exclude_each_other():

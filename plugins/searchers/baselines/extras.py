@@ -5,9 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from sparsemap.errors import SearchError
-
-INSTALL = 'pip install "sparsemap[baselines]"'
+from sparsemap.errors import SearchError, install
 
 
 def need(module: str, what: str) -> Any:
@@ -16,4 +14,5 @@ def need(module: str, what: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError as error:
         package = (error.name or module).partition(".")[0]
-        raise SearchError(f"{what} needs the package '{package}', which is not installed; try: {INSTALL}") from error
+        text = f"{what} needs the package '{package}', which is not installed; try: {install('baselines')}"
+        raise SearchError(text) from error

@@ -61,6 +61,14 @@ class ParetoObjective(Objective):
     def names(self) -> tuple[str, ...]:
         return tuple(name for objective in self.objectives for name in objective.names)
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        return tuple(unit for objective in self.objectives for unit in objective.units)
+
+    @property
+    def unit(self) -> str:
+        return self.scalar.unit if self.scalar is not None else super().unit
+
     def values(self, evaluation: Evaluation) -> Array:
         return np.concatenate([objective.values(evaluation) for objective in self.objectives], axis=1)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.errors import SearchError
+from sparsemap.errors import SearchError, install
 from sparsemap.pieces.contracts import Array, Exporter, Objective
 from sparsemap.plots import COLOURS, plain_log, save
 from sparsemap.searching.front import non_dominated, scaled
@@ -37,6 +37,9 @@ class ParetoPlot(Exporter):
     dpi: int = attrs.field(default=200, validator=attrs.validators.ge(50))
     """Resolution of the PNG."""
 
+    def wanted(self, result: Result) -> bool:
+        return bool(result.front)
+
     def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
         if not result.front:
             raise SearchError(
@@ -46,9 +49,8 @@ class ParetoPlot(Exporter):
         try:
             yield from save(lambda: drawn(result, problem, self.width), Path(path), "front", self.dpi)
         except ImportError:
-            raise SearchError(
-                "the plot of a front needs matplotlib, which is not installed: pip install 'sparsemap[plots]'"
-            ) from None
+            text = f"the plot of a front needs matplotlib, which is not installed: {install('plots')}"
+            raise SearchError(text) from None
 
 
 @attrs.frozen(eq=False)

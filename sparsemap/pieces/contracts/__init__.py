@@ -12,7 +12,7 @@ from .base import Array, Genomes, Piece, Rows, Scores
 from .cost import CostModel, Objective
 from .genome import Genes, Segment, neighbours, shifted
 from .hardware import MemoryLevel, Technology
-from .report import Exporter
+from .report import Exporter, parts, plain, styled
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
 from .sparsity import Fiber, Filter, Format, Mechanism, Units
 from .workload import DensityModel, Loops, Occupancy, Tensor, Workload, box
@@ -50,5 +50,8 @@ __all__ = [
     "Workload",
     "box",
     "neighbours",
+    "parts",
+    "plain",
     "shifted",
+    "styled",
 ]

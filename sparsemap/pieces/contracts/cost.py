@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
+from ..defaults import TYPES
 from .base import Array, Piece
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class CostModel(Piece):
     """Energy, cycles and reasons of a batch of designs."""
 
     kind: ClassVar[str] = "cost-model"
-    default_type: ClassVar[str] = "analytic"
+    default_type: ClassVar[str] = TYPES["cost-model"]
     needs: ClassVar[tuple[str, ...]] = ()
     """The columns of `Designs` that evaluate reads."""
     any_backend: ClassVar[bool] = False
@@ -48,14 +49,24 @@ class Objective(Piece):
     """What a search minimises: one score or, with several `names`, several values whose trade-offs are kept."""
 
     kind: ClassVar[str] = "objective"
-    default_type: ClassVar[str] = "expression"
+    default_type: ClassVar[str] = TYPES["objective"]
     searcher: ClassVar[str] = ""
-    """Name of the searcher used where none is given; empty: that of the default type of objectives."""
+    """Name of the searcher used where none is given; empty: the default one."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """What each of the M values is called."""
         return (self.name or self.type_name,)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of each of the M values, such as "pJ"; "" where there is none or it is not known."""
+        return ("",) * len(self.names)
+
+    @property
+    def unit(self) -> str:
+        """Unit of the score; by default that of a product of all values."""
+        return " * ".join(self.units) if all(self.units) else ""
 
     @property
     def monotone(self) -> bool:

@@ -54,6 +54,8 @@ class Segment(Piece):
     """The columns of `Designs` that decode returns. A property where they depend on the spec."""
     canonical_needs: ClassVar[tuple[str, ...]] = ()
     """The columns, of other segments, that `canonical` reads."""
+    fits_all: ClassVar[bool] = True
+    """Whether its fields make sense for any workload on any hardware; not if they name dimensions, levels or tensors."""
     any_backend: ClassVar[bool] = False
     """Whether `decode` takes and returns arrays of any library in `sparsemap.backend`; otherwise it gets NumPy's."""
 
@@ -69,8 +71,8 @@ class Segment(Piece):
         raise NotImplementedError
 
     def explain(self, problem: Problem) -> str:
-        """What the genes are, in a few words, for `sparsemap show space`; empty: the names of the genes say it."""
-        return ""
+        """What the genes are, in a few words, for `sparsemap show space`; by default their names."""
+        return ", ".join(self.genes(problem).names) or f"constant: {', '.join(self.provides)}"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         """(g, B) int64 -> columns with the batch last."""

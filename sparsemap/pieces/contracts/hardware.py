@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
+from ..defaults import TYPES
 from .base import Piece
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class MemoryLevel(Piece):
     """
 
     kind: ClassVar[str] = "memory-level"
-    default_type: ClassVar[str] = "sram"
+    default_type: ClassVar[str] = TYPES["memory-level"]
 
     capacity: str | int | None = None
     """Data capacity, such as "128 KB" or "4096 words"; absent: unlimited."""
@@ -56,7 +57,7 @@ class Technology(Piece):
     """Energy per action."""
 
     kind: ClassVar[str] = "technology"
-    default_type: ClassVar[str] = "table"
+    default_type: ClassVar[str] = TYPES["technology"]
 
     def energy_pj(self, level: Level, action: str) -> float:
         """pJ of one access. `action`: read, write (one word), metadata_read, metadata_write (one metadata access), and

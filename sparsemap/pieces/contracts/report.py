@@ -1,24 +1,69 @@
-"""Exporters: what is written about a result."""
+"""Exporters: what is shown or written about a result, and the marks that give a shown text its colours."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from ...files import write_text
 from .base import Piece
 
 if TYPE_CHECKING:
     from ...problem.problem import Problem
     from ...searching.result import Result
 
+MARKED = re.compile("\x02([a-z]+)\x1f([^\x02\x1f\x03]*)\x03")
+
+
+def styled(text: str, style: str) -> str:
+    """A part of a report that stands out on a terminal; it cannot be part of another one.
+
+    Styles: `strong`, `faint`, `heading`, `name`, `action`, `parallel`, `warning`; any other shows as plain text. Marks
+    count in `len`, so align first and mark then.
+    """
+    return f"\x02{style}\x1f{text}\x03"
+
+
+def plain(text: str) -> str:
+    """The text without the marks of `styled`."""
+    return MARKED.sub(r"\2", text)
+
+
+def parts(text: str) -> Iterator[tuple[str, str]]:
+    """The text in pieces, each with its style; "" where there is no mark."""
+    pieces = MARKED.split(text)
+    yield pieces[0], ""
+    for style, marked, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        yield marked, style
+        yield after, ""
+
 
 @attrs.frozen(kw_only=True)
 class Exporter(Piece):
+    """Text, data or files about the best design of a result. A report has a `file_name` and a `text`."""
+
     kind: ClassVar[str] = "exporter"
+    file_name: ClassVar[str] = ""
+    """The file that `write` makes of `text`; "" for exporters that have no text, which override `write`."""
+
+    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
+        """What the file holds, or `sparsemap show NAME` prints in `width` columns; parts may be `styled`."""
+        raise NotImplementedError
+
+    def data(self, result: Result, problem: Problem) -> dict[str, Any]:
+        """What `sparsemap show NAME --json` prints: plain data, by default the numbers of the result."""
+        return result.to_dict()
 
     def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
-        """Writes the best design of a result below `path` and yields the files written."""
-        raise NotImplementedError
+        """Writes files below `path` and yields them; by default the text, without marks."""
+        file = Path(path) / self.file_name
+        write_text(file, plain(self.text(result, problem)))
+        yield file
+
+    def wanted(self, result: Result) -> bool:
+        """Whether a search writes this beside its result without being asked, such as a figure of a front."""
+        return False

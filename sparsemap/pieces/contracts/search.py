@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
+from ..defaults import TYPES
 from .base import Array, Genomes, Piece, Scores
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Init(Piece):
     """The first population of a search. Searchers call operators through `boundary`, which names those that fail."""
 
     kind: ClassVar[str] = "init"
-    default_type: ClassVar[str] = "uniform"
+    default_type: ClassVar[str] = TYPES["init"]
 
     def fill(self, size: int, context: Context) -> Proposals:
         """A generator that proposes designs and returns the first population, about `size`, as `Scored`."""

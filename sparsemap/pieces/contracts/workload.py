@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from ..defaults import TYPES
 from .base import Array, Nonzeros, Piece, Probabilities
 
 
@@ -83,7 +84,7 @@ class DensityModel(Piece):
     """How the nonzeros of a tensor are distributed."""
 
     kind: ClassVar[str] = "density"
-    default_type: ClassVar[str] = "uniform"
+    default_type: ClassVar[str] = TYPES["density"]
 
     def occupancy(self, shape: tuple[int, ...]) -> Occupancy:
         """The occupancies of a tensor of this shape (words per rank)."""
@@ -95,7 +96,7 @@ class Workload(Piece):
     """A workload kind turns its spec into loops."""
 
     kind: ClassVar[str] = "workload"
-    default_type: ClassVar[str] = "einsum"
+    default_type: ClassVar[str] = TYPES["workload"]
 
     def loops(self, registry: Any) -> Loops:
         """Dimensions, tensors and index projections; `registry` resolves the names of density models."""

@@ -3,6 +3,7 @@ import pytest
 from encoding_problems import registry
 
 from sparsemap.errors import SpecError
+from sparsemap.pieces.loading import load
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.load import objective_of
 from sparsemap.testing import check_objective
@@ -31,7 +32,7 @@ def test_an_objective_written_on_the_spot():
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        ("energy * cycles", "no quantity 'energy'; did you mean 'energy_pj'"),
+        ("energy * delayy", "no quantity 'delayy'; did you mean 'delay'"),
         ("3", "'3' is the same for every design"),
         ("", "the expression is empty"),
     ],
@@ -39,6 +40,30 @@ def test_an_objective_written_on_the_spot():
 def test_what_is_wrong_is_told(score, message):
     with pytest.raises(SpecError, match=rf"o\.toml: score: .*{message}"):
         build(score)
+
+
+def test_an_expression_knows_the_names_of_objectives():
+    assert build("energy * delay").score(TWO).tolist() == build("energy_pj * cycles").score(TWO).tolist()
+
+
+@pytest.mark.parametrize(
+    ("score", "unit"),
+    [
+        ("energy_pj", "pJ"),
+        ("edp", "pJ * cycles"),
+        ("energy * delay", "pJ * cycles"),
+        ("edp**2 * delay", "(pJ * cycles)**2 * cycles"),
+        ("energy_pj + cycles", ""),
+        ("2 * cycles", ""),
+    ],
+)
+def test_products_have_a_unit(score, unit):
+    assert build(score).unit == unit
+
+
+def test_several_objectives_have_a_unit_each_and_the_score_that_of_their_product():
+    piece = objective_of(load(env={}), "pareto:energy,delay")
+    assert (piece.units, piece.unit) == (("pJ", "cycles"), "pJ * cycles")
 
 
 def test_a_name_or_an_expression_on_the_command_line():

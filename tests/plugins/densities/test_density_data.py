@@ -3,6 +3,7 @@
 import builtins
 import io
 import os
+import re
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from sparsemap_plugins.densities import ActualData, Banded, Block
 
-from sparsemap.errors import SpecError
+from sparsemap.errors import SpecError, install
 from sparsemap.spec.structuring import Reader
 
 RNG = np.random.default_rng(7)
@@ -272,7 +273,7 @@ def test_without_scipy(tmp_path, monkeypatch):
         return real(name, *arguments, **named)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(SpecError, match=r'pip install "sparsemap\[data\]"'):
+    with pytest.raises(SpecError, match=re.escape(install("data"))):
         ActualData(file=tmp_path / "some.mtx").occupancy((2, 2))
     assert saved(tmp_path, np.eye(2)).occupancy((2, 2)).density == 0.5
 

@@ -10,6 +10,7 @@ from sparsemap_plugins.reports.breakdown import Breakdown, breakdown_lines
 
 from sparsemap import load_problem, search
 from sparsemap.errors import SearchError
+from sparsemap.pieces.contracts import parts, plain
 from sparsemap.searching.result import result_around
 
 
@@ -28,8 +29,8 @@ def breakdown(problem, result):
     return Breakdown.of(problem, detail, result.best.energy_pj, result.best.cycles)
 
 
-def export(problem, result, name, tmp_path, **fields):
-    piece = problem.registry.build("exporter", {"type": name, **fields})
+def export(problem, result, name, tmp_path):
+    piece = problem.registry.build("exporter", name)
     (path,) = piece.write(result, problem, tmp_path)
     return path.read_text("utf-8")
 
@@ -52,10 +53,10 @@ def made(problem, level_cycles, compute_cycles):
     return Breakdown.of(problem, detail, 1.0, max(*level_cycles, compute_cycles))
 
 
-def test_what_bounds_the_cycles_has_a_name(problem):
-    assert made(problem, [90.0, 10.0, 10.0], 10.0).bound == "the bandwidth of DRAM"
-    assert made(problem, [90.0, 90.0, 10.0], 10.0).bound == "the bandwidth of DRAM and GLB"
-    assert made(problem, [10.0, 10.0, 10.0], 10.0).bound == "the MAC units"
+def test_what_limits_the_cycles_has_a_name(problem):
+    assert made(problem, [90.0, 10.0, 10.0], 10.0).limit == "the bandwidth of DRAM"
+    assert made(problem, [90.0, 90.0, 10.0], 10.0).limit == "the bandwidth of DRAM and GLB"
+    assert made(problem, [10.0, 10.0, 10.0], 10.0).limit == "the MAC units"
 
 
 def test_levels_that_are_fast_enough_keep_up(problem):
@@ -65,7 +66,7 @@ def test_levels_that_are_fast_enough_keep_up(problem):
 
 def test_a_cost_model_without_detail_says_so(problem):
     found = Breakdown.of(problem, {}, 1.0, 2.0)
-    assert found.bound == ""
+    assert found.limit == ""
     assert breakdown_lines(found, problem) == ["the cost model does not say where energy and cycles go"]
 
 
@@ -78,11 +79,11 @@ def test_bypassed_tensors_have_no_energy_at_a_level():
 
 
 def test_summary_has_numbers_design_energies_and_reasons(problem, result, tmp_path):
-    text = export(problem, result, "summary", tmp_path, width=80)
+    text = export(problem, result, "summary", tmp_path)
     for part in (
         "mm1 on cloud",
         "EDP ",
-        "bound by ",
+        "limited by ",
         "2,000 designs",
         "GLB ── ",
         "total ",
@@ -135,7 +136,7 @@ def test_a_result_without_design_has_nothing_to_write(problem, result, tmp_path)
 
 
 def test_best_draws_itself(result):
-    assert result.best.loop_nest().startswith("DRAM ──")
+    assert result.report("loop-nest").startswith("DRAM ──")
 
 
 def test_a_front_is_listed_by_objective(problem, tmp_path):
@@ -143,5 +144,25 @@ def test_a_front_is_listed_by_objective(problem, tmp_path):
     result = search(problem, budget=1000, searcher="random")
     lines = export(problem, result, "summary", tmp_path).splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("front of "))
-    assert lines[start + 1].split() == list(result.front[0].objectives)
+    assert lines[start + 1].split() == ["energy", "(pJ)", "delay", "(cycles)"]
     assert lines[start + 2].split()[0] == "1"
+
+
+def test_a_report_keeps_the_proven_bound_beside_what_limits_the_cycles(problem, result, tmp_path):
+    table = json.loads(export(problem, result, "json", tmp_path))
+    assert table["bound"] == result.bound and table["limit"].startswith("the ")
+
+
+def test_files_hold_no_marks_and_marks_change_no_text(problem, result, tmp_path):
+    marked = problem.registry.get("exporter", "summary").text(result, problem)
+    styles = {style for _, style in parts(marked)}
+    assert {"strong", "faint", "heading", "name"} <= styles
+    assert export(problem, result, "summary", tmp_path) == plain(marked) == "".join(text for text, _ in parts(marked))
+    assert not any(ord(sign) < 32 for sign in plain(marked) if sign != "\n")
+
+
+def test_a_score_and_a_bound_have_their_unit(problem, tmp_path):
+    problem = load_problem("mm1", "cloud", objective="energy", registry=problem.registry)
+    lines = search(problem, budget=500, searcher="random").report("summary").splitlines()
+    score, bound = (next(line for line in lines if line.startswith(word)) for word in ("score", "bound"))
+    assert " pJ   energy" in score and " pJ by proof: within " in bound

@@ -5,13 +5,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sparsemap_plugins.reports.loop_nest import loop_nest
+from sparsemap_plugins.reports.loop_nest import loop_nest as marked_loop_nest
 from sparsemap_plugins.reports.wording import einsum_text, mechanism_text, symbols
 
 from sparsemap import Filter, load_problem
+from sparsemap.pieces.contracts import plain
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design, Designs
+
+
+def loop_nest(design, detail, width=80):
+    return plain(marked_loop_nest(design, detail, width))
+
 
 FIG_13 = """
 [workload]

@@ -83,6 +83,6 @@ def test_a_missing_package_is_told_with_the_line_to_type(monkeypatch, name, pack
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
     monkeypatch.setattr(extras, "import_module", absent)
-    line = rf"'{name}' needs the package '{package}'.*pip install \"sparsemap\[baselines\]\""
+    line = rf"'{name}' needs the package '{package}'.*pip install .*\[baselines\]'"
     with pytest.raises(SearchError, match=line):
         search(toy_problem(), 10, searcher=REGISTRY.resolve("searcher", name))

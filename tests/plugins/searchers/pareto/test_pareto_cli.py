@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
+from sparsemap.errors import install
 from sparsemap.searching.folder import search_into
 from sparsemap.searching.front import non_dominated
 
@@ -41,7 +42,7 @@ def test_without_matplotlib_the_search_ends_well_and_says_how_to_get_it(tmp_path
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     found = run(*SEARCH, "--out", tmp_path)
     assert found.exit_code == 0, found.output
-    assert "pip install 'sparsemap[plots]'" in found.stderr
+    assert install("plots") in found.stderr
     assert (tmp_path / "front.csv").exists()
     assert not (tmp_path / "front.png").exists()
 

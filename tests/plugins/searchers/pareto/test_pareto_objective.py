@@ -41,7 +41,7 @@ def test_an_objective_without_values_of_its_own_has_one():
     piece = registry().get("objective", "energy")
     assert piece.names == ("energy",)
     assert piece.values(TWO).tolist() == [[3], [5]]
-    assert piece.searcher == "sparsemap"
+    assert piece.searcher == ""
     assert objective_of(registry(), "pareto:energy,delay").searcher == "nsga2"
 
 

@@ -1,6 +1,7 @@
 """The figure of a front."""
 
 import builtins
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sparsemap_plugins.searchers.pareto.plot import knee
 from trade_offs import problem, registry
 
 from sparsemap import SearchError, search
+from sparsemap.errors import install
 
 
 def draw(result, folder):
@@ -67,9 +69,7 @@ def test_without_a_front_or_matplotlib_the_way_out_is_told(tmp_path, monkeypatch
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(
-        SearchError, match=r"needs matplotlib, which is not installed: pip install 'sparsemap\[plots\]'"
-    ):
+    with pytest.raises(SearchError, match=re.escape(install("plots"))):
         draw(result, tmp_path)
 
 

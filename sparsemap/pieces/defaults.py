@@ -1,0 +1,28 @@
+"""What is used where nobody names anything: the one place of the core that names pieces, as names in the registry.
+
+A registry without them works as well, if everything is named.
+"""
+
+SPACE = "paper"
+OBJECTIVE = "edp"
+COST_MODEL = "analytic"
+SEARCHER = "sparsemap"
+"""Also what `compare` divides by."""
+TECHNOLOGY = "12nm"
+REPORT = "summary"
+"""What `search` and `evaluate` print."""
+CONSTANTS = "fixed"
+"""The type of segment that gives a design file its columns."""
+
+TYPES = {
+    "cost-model": "analytic",
+    "density": "uniform",
+    "format": "expression",
+    "init": "uniform",
+    "mechanism": "filters",
+    "memory-level": "sram",
+    "objective": "expression",
+    "technology": "table",
+    "workload": "einsum",
+}
+"""The type of a spec without `type`, by kind."""
