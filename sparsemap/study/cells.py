@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from ..errors import SearchError
+from ..errors import SearchError, shortened
 from ..files import is_temporary
 from ..pieces.data_specs import Study
 from ..pieces.registry import is_path
@@ -110,12 +110,15 @@ def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
     if not study.out:
         raise SearchError(f"study '{study.name}' does not say where its results go: set 'out' in it, or give a folder")
     here, folder = Path.cwd().resolve(), Path(study.out).resolve()
+    said = f"study '{study.name}': out = {shortened(study.out)}"
     if study.out.startswith("~") or here not in folder.parents:
-        raise SearchError(f"study '{study.name}': out = {study.out!r} is not below the working directory; give --out")
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        if not _is_of_study(entry):
-            found = f"holds {entry.name!r}, which is not of a study"
-            raise SearchError(f"study '{study.name}': out = {study.out!r} {found}; give another folder with --out")
+        raise SearchError(f"{said} is not below the working directory; give --out")
+    try:
+        foreign = [entry.name for entry in folder.iterdir() if not _is_of_study(entry)] if folder.is_dir() else []
+    except OSError as error:
+        raise SearchError(f"{said}: {error.strerror}; give another folder with --out") from None
+    if foreign:
+        raise SearchError(f"{said} holds {foreign[0]!r}, which is not of a study; give another folder with --out")
     return folder
 
 

@@ -214,7 +214,8 @@ def test_a_study_whose_folder_has_no_possible_name():
         "study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"], "out": "x" * 300}
     )
     done = command("run", "study.toml", code=2)
-    assert done.stderr.endswith(f"{'x' * 20}: File name too long\n") and done.stderr.count("\n") == 1
+    assert done.stderr.endswith("xxx': File name too long; give another folder with --out\n")
+    assert len(done.stderr) < 150
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write everywhere")
