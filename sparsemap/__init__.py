@@ -34,6 +34,7 @@ from .pieces.contracts import (
 )
 from .pieces.hookspecs import hookimpl
 from .problem.evaluation import Evaluation
+from .problem.space import Space
 from .searching.driver import Budget, Search, search
 from .searching.result import Best, Result
 
@@ -75,6 +76,7 @@ __all__ = [
     "Searcher",
     "Segment",
     "Selection",
+    "Space",
     "SparseMapError",
     "SpecError",
     "Technology",

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Context, Genomes, Rows, Scored, shifted
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
+from sparsemap import Space
+from sparsemap.pieces.contracts import Array, Context, Genomes, PerDesign, PerGene, Rows, Scored, shifted
 
 
 class Seen:
@@ -30,12 +26,12 @@ class Seen:
                 rows.append(row)
         return np.array(rows, dtype=np.int64)
 
-    def known(self, genomes: Genomes) -> Array:
+    def known(self, genomes: Genomes) -> PerDesign:
         """(n,) bool, which genomes have been seen."""
         return np.array([hash(genome.tobytes()) in self.hashes for genome in np.ascontiguousarray(genomes)], dtype=bool)
 
 
-def neighbourhood(space: Space, genome: Array) -> Genomes:
+def neighbourhood(space: Space, genome: PerGene) -> Genomes:
     """All genomes that differ from `genome` (G,) in one gene; of a gene with many values only 64."""
     rows = []
     for gene, (low, high) in enumerate(zip(space.low, space.high, strict=True)):
@@ -51,10 +47,10 @@ def another(values: Array, low: Array, high: Array, rng: np.random.Generator) ->
     return shifted(values, rng.integers(1, np.maximum(high - low + 1, 2), size=values.shape), low, high)
 
 
-def high_sensitivity(context: Context) -> Array:
+def high_sensitivity(context: Context) -> PerGene:
     """(G,) bool, the genes of high sensitivity, as far as the searcher has calibrated them."""
-    found: Array = context.notes.get("high_sensitivity", np.zeros(len(context.space), dtype=bool))
-    return found
+    high: PerGene = context.notes.get("high_sensitivity", np.zeros(len(context.space), dtype=bool))
+    return high
 
 
 def steps(genomes: Genomes, which: Array, space: Space, rng: np.random.Generator) -> Genomes:
@@ -85,7 +81,7 @@ def valid(scored: Scored) -> Scored:
     return scored.take(np.isfinite(scored.scores))
 
 
-def part_starts(space: Space) -> Array:
+def part_starts(space: Space) -> PerGene:
     """(G,) bool, where a natural part of the genome begins: a segment, or a tensor's or dimension's run of genes."""
     names = space.names
     starts = np.zeros(len(names), dtype=bool)

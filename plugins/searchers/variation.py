@@ -9,15 +9,12 @@ variation.learn(used, scored.scores < bar)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemap import Space
 from sparsemap.pieces.boundary import crossed, mutated
-from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes, Mutation
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
+from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes, Mutation, PerDesign
 
 AGAIN = 0.45
 """Chance that a genome mutates once more after each mutation."""
@@ -39,7 +36,7 @@ class Variation:
 
     @property
     def shares(self) -> Array:
-        """Chance of each of `mutations` to be the next."""
+        """(mutations,) chance of each to be the next."""
         rates = self.worked / self.tried * np.sqrt(self.prior)
         floor = min(FLOOR, 0.5 / len(rates))
         shares = floor + (1.0 - floor * len(rates)) * rates / rates.sum()
@@ -53,7 +50,7 @@ class Variation:
             children[mixed] = crossed(self.crossover, pairs[mixed], context)
         return children
 
-    def mutate(self, genomes: Genomes, context: Context) -> tuple[Genomes, Array]:
+    def mutate(self, genomes: Genomes, context: Context) -> tuple[Genomes, PerDesign]:
         """Genomes (n, G) after one mutation each or a few, and the index of the first one of each (n,)."""
         changed, rng = genomes.copy(), context.rng
         used = now = self._draw(len(genomes), rng)
@@ -67,14 +64,14 @@ class Variation:
             now = self._draw(active.size, rng)
         return changed, used
 
-    def learn(self, used: Array, worked: Array) -> None:
+    def learn(self, used: PerDesign, worked: PerDesign) -> None:
         """Takes in whether the designs (n,) that `used` these mutations first turned out well."""
         for index in range(len(self.mutations)):
             mine = used == index
             self.tried[index] = 0.9 * self.tried[index] + mine.sum() + 0.1
             self.worked[index] = 0.9 * self.worked[index] + worked[mine].sum() + 0.05
 
-    def _draw(self, count: int, rng: np.random.Generator) -> Array:
+    def _draw(self, count: int, rng: np.random.Generator) -> PerDesign:
         if not self.mutations:
             return np.zeros(count, dtype=np.int64)
         return rng.choice(len(self.mutations), size=count, p=self.shares)

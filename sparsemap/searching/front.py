@@ -11,13 +11,13 @@ import math
 import attrs
 import numpy as np
 
-Array = np.ndarray
+from ..pieces.contracts import Array, Genomes, PerDesign, Rows, Scores, Values
 
 FRONT_LIMIT = 1000
 """Designs that a search keeps on its front."""
 
 
-def non_dominated(values: Array) -> Array:
+def non_dominated(values: Values) -> PerDesign:
     """(n,) bool, the rows of `values` (n, M) that no other row dominates; of equal rows all or none."""
     kept = np.zeros(len(values), dtype=bool)
     rest = np.flatnonzero(np.isfinite(values).all(axis=1))
@@ -35,13 +35,13 @@ def non_dominated(values: Array) -> Array:
     return kept
 
 
-def scaled(values: Array) -> Array:
+def scaled(values: Values) -> Values:
     """Values as distances are measured on them: logarithms where all are positive, because costs span decades."""
     positive = (values > 0).all(axis=0)
     return np.where(positive, np.log(np.where(positive, values, 1.0)), values)
 
 
-def crowding(values: Array) -> Array:
+def crowding(values: Values) -> PerDesign:
     """(n,) crowding distance of mutually non-dominated rows (Deb et al. 2002), on the scale of `scaled`.
 
     The distance between the neighbours of a row, summed over objectives and relative to the range of each; infinite for
@@ -67,9 +67,9 @@ class Front:
     """
 
     limit: int = attrs.field(default=FRONT_LIMIT, validator=attrs.validators.ge(1))
-    genomes: Array | None = None
+    genomes: Genomes | None = None
     """(n, G) int64; None while nothing is known."""
-    values: Array = attrs.field(factory=lambda: np.zeros((0, 0)))
+    values: Values = attrs.field(factory=lambda: np.zeros((0, 0)))
     """(n, M) float64."""
     numbers: Array = attrs.field(factory=lambda: np.zeros((0, 1)))
     """(n, k) float64: the score, and whatever else is to be kept of each design."""
@@ -77,7 +77,7 @@ class Front:
     def __len__(self) -> int:
         return len(self.values)
 
-    def add(self, genomes: Array, values: Array, numbers: Array) -> int:
+    def add(self, genomes: Genomes, values: Values, numbers: Array) -> int:
         """Takes in a batch: genomes (n, G), values (n, M), numbers (n, k). How many of it are on the front then."""
         rows = np.flatnonzero(non_dominated(values))
         if not rows.size:
@@ -94,7 +94,7 @@ class Front:
         self.genomes, self.values, self.numbers = genomes[rows], values[rows], numbers[rows]
         return int((rows >= before).sum())
 
-    def _spread(self, values: Array, scores: Array) -> Array:
+    def _spread(self, values: Values, scores: Scores) -> Rows:
         """Rows to keep, in order; the most crowded go a few at a time, since each that goes makes room for others."""
         kept = np.arange(len(values))
         while (excess := len(kept) - self.limit) > 0:

@@ -8,18 +8,6 @@ from .random_search import RandomSearch
 from .reinforcement import DeepQ, PolicyOptimization
 from .swarms import ParticleSwarm, PopulationAdaptation
 
-__all__ = [
-    "DeepQ",
-    "Exhaustive",
-    "Gamma",
-    "ParticleSwarm",
-    "PolicyOptimization",
-    "PopulationAdaptation",
-    "RandomPruned",
-    "RandomSearch",
-    "TreeSearch",
-]
-
 SEARCHERS: list[type] = [
     DeepQ,
     Exhaustive,

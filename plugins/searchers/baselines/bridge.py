@@ -11,9 +11,9 @@ from threading import Thread
 
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Proposals
+from sparsemap.pieces.contracts import Array, Genomes, Proposals, Scores
 
-Score = Callable[[Array], Array]
+Score = Callable[[Genomes], Scores]
 """Genomes (n, G) to scores (n,)."""
 
 
@@ -26,7 +26,7 @@ def bridge(run: Callable[[Score], None]) -> Proposals:
     questions: SimpleQueue[Array | BaseException | None] = SimpleQueue()
     answers: SimpleQueue[Array | None] = SimpleQueue()
 
-    def score(genomes: Array) -> Array:
+    def score(genomes: Genomes) -> Scores:
         questions.put(genomes)
         scores = answers.get()
         if scores is None:

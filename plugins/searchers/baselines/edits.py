@@ -6,17 +6,14 @@ Genes of few values are set to any of them; genes of many move by steps of 1, 8,
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
+from sparsemap import Space
 from sparsemap.pieces.contracts import Array, Genomes, Scores, shifted
 
 from .scaling import unit
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
 
 SETTABLE = 24
 """Genes of up to this many values are set directly."""

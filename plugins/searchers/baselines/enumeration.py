@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
+from sparsemap import Space
+from sparsemap.pieces.contracts import Array, Genomes, Rows
 
 
 @attrs.define(eq=False, slots=False)
@@ -35,7 +32,7 @@ class Enumeration:
             rows += [(gene, name, np.arange(part.start, gene + 1)) for gene in range(part.start, part.stop)]
         return rows
 
-    def genomes(self) -> Iterator[Array]:
+    def genomes(self) -> Iterator[Genomes]:
         """All canonical genomes, in blocks (n, G) int64."""
         yield from self._below(self.space.high[None, :].copy(), 0)
 
@@ -51,7 +48,7 @@ class Enumeration:
             weights *= branches
         return float(weights.mean())
 
-    def grow(self, rows: Array, depth: int) -> tuple[Array, Array]:
+    def grow(self, rows: Genomes, depth: int) -> tuple[Genomes, Rows]:
         """The beginnings that are one gene longer, ascending, and the index of the row that each continues."""
         gene, name, known = self.plan[depth]
         low, span = int(self.space.low[gene]), int(self.space.high[gene] - self.space.low[gene] + 1)
@@ -63,7 +60,7 @@ class Enumeration:
         kept = (self.space.canonical(children, [name])[:, known] == children[:, known]).all(axis=1)
         return children[kept], parents[kept]
 
-    def _below(self, rows: Array, depth: int) -> Iterator[Array]:
+    def _below(self, rows: Genomes, depth: int) -> Iterator[Genomes]:
         if depth == len(self.plan):
             yield rows
             return

@@ -16,19 +16,16 @@ ranks (no rank uses them); mechanisms at the compute unit with the same action (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.errors import SearchError
 from sparsemap.pieces.contracts import Proposals, Searcher
 
 from .enumeration import Enumeration
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 
 @attrs.frozen(kw_only=True)

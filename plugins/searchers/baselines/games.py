@@ -66,7 +66,7 @@ class Games(VecEnv):
         return seen, rewards, done, infos
 
     def _infos(self, seen: Array, done: Array) -> list[dict[str, Any]]:
-        """What stable-baselines3 wants of a finished game: its last observation, and that time ran out, if it did."""
+        """What stable-baselines3 needs of a finished game: its last observation, and whether time ran out."""
         late = self.mode == "edit"
         return [
             {"terminal_observation": row, "TimeLimit.truncated": late} if over else {}

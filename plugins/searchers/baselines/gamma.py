@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import factorial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.contracts import Array, Genomes, Proposals, Rows, Scored, Searcher
 
 from ..genes import another
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 _share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
 
@@ -48,10 +45,10 @@ class Gamma(Searcher):
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         operators = Operators(space, rng)
         size = max(min(self.population, budget.total // 10), 4)
-        people: Scored = yield space.sample(size, rng)
+        population: Scored = yield space.sample(size, rng)
         elites = max(round(self.elites * size), 1)
         while True:
-            ranked = people.best(size)
+            ranked = population.best(size)
             parents = ranked.genomes[: max(round(self.parents * size), 2)]
             first, second = (parents[rng.integers(len(parents), size=size)] for _ in range(2))
             children = operators.crossover(first, second, self.crossover_rate)
@@ -59,8 +56,8 @@ class Gamma(Searcher):
             children = operators.mutate_order(children, self.mutate_order)
             children = operators.mutate_parallelism(children, self.mutate_parallelism)
             children = operators.mutate_rest(children, self.mutate_rest)
-            born: Scored = yield children
-            people = Scored.join([ranked.take(slice(elites)), born])
+            scored: Scored = yield children
+            population = Scored.join([ranked.take(slice(elites)), scored])
 
 
 @attrs.define(eq=False, slots=False)

@@ -7,18 +7,15 @@ batches of parallel rollouts (Chaslot et al., 2008). A rollout sets the genes be
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.contracts import Array, Proposals, Searcher
 
 from .scaling import losses
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 _positive: Any = attrs.validators.gt(0)
 
@@ -46,7 +43,7 @@ class Node:
         return len(self.values) - 1
 
     def best(self, exploration: float, low: float, scale: float) -> int:
-        """The edge of the largest upper confidence bound; a valid rollout is worth 0.5 to 1, an invalid one nothing."""
+        """The edge of the largest upper confidence bound; a valid rollout counts 0.5 to 1, an invalid one 0."""
         spread = exploration * math.sqrt(math.log(self.visits + 1))
         best, found = -1.0, 0
         for edge, tries in enumerate(self.tries):

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.contracts import Genomes, Proposals, Searcher
 
 from ..genes import Seen
 from .enumeration import Enumeration
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 FRUITLESS = 100
 """Batches in a row without a new design after which even a large space is taken to be exhausted."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.contracts import Proposals, Searcher
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 
 @attrs.frozen(kw_only=True)

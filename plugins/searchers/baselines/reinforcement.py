@@ -3,25 +3,22 @@
 Both play the game of `edits`: many designs at a time, one gene of each edited per step. A step costs an evaluation, so
 20,000 evaluations are 20,000 steps of experience. Building a genome gene by gene and scoring it at the end would cost
 forty times the steps and give a reward only once per episode; setting all genes in one step makes PPO a bandit
-(`mode = "whole"`, for comparison). Neither paper nor map-space study says more than the names of the methods.
+(`mode = "whole"`, for comparison). Paper and map-space study give only the names of the methods.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.contracts import Proposals, Searcher
 
 from .bridge import Score, bridge
 from .edits import Edits
 from .extras import need
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 _count = attrs.validators.ge(1)
 

@@ -6,31 +6,28 @@ Beyer, 2016. Both move in the unit cube; a gene's value is the cell of its axis 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.contracts import Proposals, Searcher
 
 from .extras import need
 from .scaling import genes_at, losses
 
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
-
 
 @attrs.frozen(kw_only=True)
 class Nevergrad(Searcher):
-    """What the two share: a batch is asked for, scored, and told."""
+    """What the two share: nevergrad proposes a batch and receives its scores."""
 
     def optimizer(self, nevergrad: Any) -> Any:
         """The configured family of nevergrad optimizers."""
         raise NotImplementedError
 
     def batch_of(self, genes: int) -> int:
-        """Designs asked for before the first of them is told."""
+        """Designs that are proposed together."""
         raise NotImplementedError
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:

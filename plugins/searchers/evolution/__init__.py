@@ -4,8 +4,4 @@ Calibration finds the genes that matter (Eq. 2-5); hypercube initialisation spre
 together; mutation turns from them to the rest as the budget is spent (Eq. 6-7). All but calibration are operators.
 """
 
-from .searcher import Evolution
-
-__all__ = [
-    "Evolution",
-]
+from .searcher import Evolution as Evolution

@@ -8,18 +8,15 @@ of sensitivities are high.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Genomes, Scored
+from sparsemap import Budget, Space
+from sparsemap.pieces.contracts import Array, Genomes, PerDesign, PerGene, Scored
 
 from ..genes import unique, valid
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 
 @attrs.frozen(kw_only=True)
@@ -27,7 +24,7 @@ class Calibration:
     """Its cost counts against the budget and shrinks with it: values per gene are dropped first, then trials.
 
     The paper leaves open which combination is fixed. Here it is a valid random design, another one for every trial as
-    far as there are some: around an invalid one most values are invalid too, and say nothing. So random probes come
+    far as there are some: around an invalid one most values are invalid too, and tell nothing. So random probes come
     first, and go on until one is valid: without a valid design there is nothing that any method could go on from.
     """
 
@@ -60,7 +57,7 @@ class Calibration:
         while not len(found):
             found = valid((yield space.sample(cost, rng)))
         tried: list[Scored] = []
-        by_trial: list[Array] = []
+        by_trial: list[PerGene] = []
         for trial in range(trials):
             genomes, genes = trial_genomes(found.genomes[trial % len(found)], values, space, rng)
             tried.append((yield genomes))
@@ -86,7 +83,7 @@ def trial_cost(space: Space, values: int) -> int:
     return int(np.minimum(ranges, values)[ranges > 1].sum())
 
 
-def trial_genomes(base: Array, values: int, space: Space, rng: np.random.Generator) -> tuple[Array, Array]:
+def trial_genomes(base: PerGene, values: int, space: Space, rng: np.random.Generator) -> tuple[Genomes, PerDesign]:
     """One trial: for each gene its fixed and other distinct values with all else as in `base` (G,).
 
     Returns genomes (n, G) and the gene varied in each (n,). Genes with a single value are left out.
@@ -107,7 +104,7 @@ def trial_genomes(base: Array, values: int, space: Space, rng: np.random.Generat
     return genomes, varied
 
 
-def trial_sensitivity(scored: Scored, genes: Array, count: int) -> Array:
+def trial_sensitivity(scored: Scored, genes: PerDesign, count: int) -> PerGene:
     """S_i(v) of Eq. 2 for every gene, shape (count,); NaN where fewer than two values are valid.
 
     The mean over all pairs of distinct valid values, which is what the paper's randomly drawn pairs estimate.
@@ -124,14 +121,14 @@ def trial_sensitivity(scored: Scored, genes: Array, count: int) -> Array:
     return sensitivity
 
 
-def mean_sensitivity(by_trial: Array) -> Array:
-    """Eq. 3 over the trials (I, G) that say something about a gene; zero where none does."""
+def mean_sensitivity(by_trial: Array) -> PerGene:
+    """Eq. 3 over the trials (I, G) that have a sensitivity for a gene; zero where none has."""
     known = np.isfinite(by_trial)
     total = np.where(known, by_trial, 0.0).sum(axis=0)
     return total / np.maximum(known.sum(axis=0), 1)
 
 
-def high_genes(sensitivity: Array, threshold: float = 0.75) -> Array:
+def high_genes(sensitivity: PerGene, threshold: float = 0.75) -> PerGene:
     """V_high of Eq. 4: S(v) > threshold * (S_max - S_min) + S_min; (G,) bool."""
     if not len(sensitivity):
         return np.zeros(0, bool)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.boundary import crossed, filled, mutated, picked, survivors
 from sparsemap.pieces.contracts import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
 
@@ -16,10 +17,6 @@ from ..operators.mutation import RandomReset
 from ..operators.sampling import UniformInit
 from ..operators.selection import Ranking
 from .calibration import Calibration
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 
 @attrs.frozen(kw_only=True)

@@ -1,7 +1,3 @@
 """The default searcher: evolution with structured moves, repair and coordinate descent."""
 
-from .searcher import Memetic
-
-__all__ = [
-    "Memetic",
-]
+from .searcher import Memetic as Memetic

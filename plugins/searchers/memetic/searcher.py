@@ -13,11 +13,12 @@ converged, a new round begins. All demes propose at once, so that a batch is as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.boundary import picked
 from sparsemap.pieces.contracts import Context, Crossover, Genomes, Mutation, Proposals, Scored, Searcher, Selection
 
@@ -27,10 +28,6 @@ from ..operators.mutation import SegmentMoves
 from ..operators.selection import GreedyRanking
 from ..variation import Variation
 from .deme import Deme
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 EXHAUSTED = 50
 """Batches in a row without a design that is new, after which the space has no more to offer."""

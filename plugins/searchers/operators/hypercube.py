@@ -6,17 +6,15 @@ design. Low-sensitivity genes come from valid designs that calibration saw.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Context, Genomes, Init, Proposals, Scored
+from sparsemap import Space
+from sparsemap.pieces.contracts import Context, Genomes, Init, PerGene, Proposals, Scored
 
 from ..genes import high_sensitivity, unique, valid
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
 
 PAPER_LOG10_SIZE = 41.0
 """The space of Section III-B, for which 100 hypercubes of 20 tries are given."""
@@ -65,7 +63,7 @@ class Hypercube(Init):
         return population.take(np.argsort(~np.isfinite(population.scores), kind="stable")[: max(size, count)])
 
 
-def cubes(space: Space, axes: Array, count: int, rng: np.random.Generator) -> tuple[Genomes, Genomes]:
+def cubes(space: Space, axes: PerGene, count: int, rng: np.random.Generator) -> tuple[Genomes, Genomes]:
     """`count` hypercubes as inclusive bounds (count, G) twice. Genes outside `axes` (G,) bool keep their full range.
 
     Axes are cut in equal parts, the longest parts first, until there are `count` hypercubes or every part is one value.

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Context, Genomes, Mutation
+from sparsemap import Space
+from sparsemap.pieces.contracts import Array, Context, Genomes, Mutation, PerGene
 
 from ..genes import another, high_sensitivity, pick_some, steps
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
 
 _share = [attrs.validators.ge(0), attrs.validators.le(1)]
 
@@ -114,6 +112,6 @@ def _mutated(genomes: Genomes, segment: Array, rate: float, genes: float, step: 
     return steps(changed, near, space, rng)
 
 
-def ordered(context: Context) -> Array:
+def ordered(context: Context) -> PerGene:
     """(G,) bool: genes whose neighbouring values are similar designs."""
     return np.concatenate([np.full(len(g.names), g.ordered) for g in context.space.segment_genes.values()])

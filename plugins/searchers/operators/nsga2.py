@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Context, Genomes, Rows, Scored, Selection
+from sparsemap.pieces.contracts import Context, Genomes, PerDesign, Rows, Scored, Selection, Values
 from sparsemap.searching.front import crowding, non_dominated
 
 
@@ -42,12 +42,12 @@ class Nsga2(Selection):
         return pool.take(order[:size])
 
 
-def values_of(scored: Scored) -> Array:
+def values_of(scored: Scored) -> Values:
     """(n, M) values; of a single objective the scores."""
     return scored.scores[:, None] if scored.values is None else scored.values
 
 
-def best_first(values: Array, enough: int | None = None) -> Rows:
+def best_first(values: Values, enough: int | None = None) -> Rows:
     """Rows of `values` (n, M) in order: by rank, then the least crowded first; exact for the first `enough` only."""
     rank = ranks(values, enough)
     distance = np.zeros(len(values))
@@ -58,18 +58,18 @@ def best_first(values: Array, enough: int | None = None) -> Rows:
     return np.lexsort([-distance, rank])
 
 
-def ranks(values: Array, enough: int | None = None) -> Array:
+def ranks(values: Values, enough: int | None = None) -> PerDesign:
     """(n,) int64: 0 for the non-dominated rows, 1 for those that only rank 0 dominates, and so on.
 
     Once `enough` rows have their rank, all others share the next one. Rows that are not finite come last.
     """
-    found = np.full(len(values), -1, dtype=np.int64)
+    rank_of = np.full(len(values), -1, dtype=np.int64)
     rest = np.flatnonzero(np.isfinite(values).all(axis=1))
     count, rank = 0, 0
     while rest.size and (enough is None or count < enough):
         first = non_dominated(values[rest])
-        found[rest[first]] = rank
+        rank_of[rest[first]] = rank
         count, rank, rest = count + int(first.sum()), rank + 1, rest[~first]
-    found[rest] = rank
-    found[found < 0] = rank + bool(rest.size)
-    return found
+    rank_of[rest] = rank
+    rank_of[rank_of < 0] = rank + bool(rest.size)
+    return rank_of

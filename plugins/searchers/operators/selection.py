@@ -53,8 +53,8 @@ class GreedyRanking(Selection):
     """How strongly good parents are preferred: a parent's rank is drawn as u ** greed, u uniform in 0..1."""
 
     def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
-        alive = int(np.isfinite(parents.scores).sum())
-        first, second = (alive * context.rng.random((2, count)) ** self.greed).astype(np.int64)
+        valid = int(np.isfinite(parents.scores).sum())
+        first, second = (valid * context.rng.random((2, count)) ** self.greed).astype(np.int64)
         return np.stack([parents.genomes[first], parents.genomes[second]], axis=1)
 
     def survive(self, parents: Scored, children: Scored, size: int) -> Scored:

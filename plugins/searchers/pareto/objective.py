@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Objective
-
-if TYPE_CHECKING:
-    from sparsemap.problem.evaluation import Evaluation
+from sparsemap import Evaluation
+from sparsemap.pieces.contracts import Objective, Scores, Values
 
 
 def split(text: str) -> list[str]:
@@ -50,7 +48,7 @@ class ParetoObjective(Objective):
     objectives: tuple[Objective, ...] = attrs.field(validator=_several)
     """Names of objectives, their tables, or expressions: `["energy", "cycles"]`."""
     scalar: Objective | None = None
-    """The objective by which progress and the best design are told; absent: the product of all values."""
+    """The objective that ranks designs for progress and for the best design; absent: the product of all values."""
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
@@ -69,10 +67,10 @@ class ParetoObjective(Objective):
     def unit(self) -> str:
         return self.scalar.unit if self.scalar is not None else super().unit
 
-    def values(self, evaluation: Evaluation) -> Array:
+    def values(self, evaluation: Evaluation) -> Values:
         return np.concatenate([objective.values(evaluation) for objective in self.objectives], axis=1)
 
-    def score(self, evaluation: Evaluation) -> Array:
+    def score(self, evaluation: Evaluation) -> Scores:
         if self.scalar is not None:
             return self.scalar.score(evaluation)
         return reduce(np.multiply, self.values(evaluation).T)

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SearchError, install
-from sparsemap.pieces.contracts import Array, Exporter, Objective
+from sparsemap.pieces.contracts import Array, Exporter, Objective, Scores, Values
 from sparsemap.plots import COLOURS, plain_log, save
 from sparsemap.searching.front import non_dominated, scaled
 
@@ -95,8 +95,8 @@ def drawn(result: Result, problem: Problem, width: float) -> Any:
     return figure
 
 
-def draw_panel(panel: Any, x: Axis, y: Axis, scores: Array, score: str, lines: bool) -> None:
-    """Designs over two objectives, the line below which no design was found, the best score and the knee."""
+def draw_panel(panel: Any, x: Axis, y: Axis, scores: Scores, score: str, lines: bool) -> None:
+    """Designs over two objectives, the front as a line, the best score and the knee."""
     points = np.stack([x.values, y.values], axis=1)
     panel.set_xscale("log" if x.log else "linear")
     panel.set_yscale("log" if y.log else "linear")
@@ -134,7 +134,7 @@ def draw_panel(panel: Any, x: Axis, y: Axis, scores: Array, score: str, lines: b
             plain_log(axis)
 
 
-def knee(values: Array) -> int | None:
+def knee(values: Values) -> int | None:
     """The row of a front (n, 2) that lies furthest below the line between its ends; None if no row does."""
     if len(values) < 3:
         return None
@@ -166,7 +166,7 @@ def put_label(panel: Any, point: Array, text: str, colour: str, offset: tuple[in
 
 
 def labels_of(objective: Objective) -> list[str]:
-    """What the values are, as far as the objectives say: their descriptions, or else their names."""
+    """What the values are, the descriptions of the objectives, or else their names."""
     parts = getattr(objective, "objectives", ())
     texts = [part.description if len(part.names) == 1 and part.description else "" for part in parts]
     return [text or name for text, name in zip(texts, objective.names, strict=True)] if parts else list(objective.names)

@@ -7,23 +7,25 @@ generations find nothing more; and a population that has come to rest starts afr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.boundary import picked, survivors
 from sparsemap.pieces.contracts import (
-    Array,
     Context,
     Crossover,
     Genomes,
     Mutation,
+    PerDesign,
     Proposals,
     Scored,
     Searcher,
     Selection,
 )
+from sparsemap.problem.designs import Decoded
 from sparsemap.searching.front import Front, crowding, scaled
 
 from ..genes import Seen, neighbourhood
@@ -31,11 +33,6 @@ from ..operators.crossover import SegmentCrossover
 from ..operators.mutation import SegmentMoves
 from ..operators.nsga2 import Nsga2, values_of
 from ..variation import Variation
-
-if TYPE_CHECKING:
-    from sparsemap.problem.designs import Decoded
-    from sparsemap.problem.space import Space
-    from sparsemap.searching.driver import Budget
 
 DIRECTIONS = 16
 """Directions per generation."""
@@ -111,15 +108,18 @@ class Nsga2Search(Searcher):
     def _sampled(self, space: Space, budget: Budget, rng: np.random.Generator, size: int, seen: Seen) -> Proposals:
         """The first population of a (re)start: the best of a repaired random sample."""
         count = int(min(max(self.sample * budget.total, 4 * size), 10 * size, max(budget.left, 1)))
-        found: Scored | None = None
-        while found is None or not np.isfinite(found.scores).any():
+        population: Scored | None = None
+        while population is None or not np.isfinite(population.scores).any():
             repaired = space.repaired(space.guess(count, rng), rng)
             fresh = seen.new(repaired.genomes)
             scored: Scored = yield repaired.take(fresh if fresh.size else np.arange(1))
-            found = survivors(self.selection, scored.take(slice(0)) if found is None else found, scored, size)
-        return found
+            before = scored.take(slice(0)) if population is None else population
+            population = survivors(self.selection, before, scored, size)
+        return population
 
-    def _children(self, parents: Scored, count: int, variation: Variation, context: Context) -> tuple[Decoded, Array]:
+    def _children(
+        self, parents: Scored, count: int, variation: Variation, context: Context
+    ) -> tuple[Decoded, PerDesign]:
         """Children (count, G) with their designs, and the first mutation of each (count,)."""
         pairs = picked(self.selection, parents, count, context)
         aimed = round(self.directed * count)
@@ -129,18 +129,18 @@ class Nsga2Search(Searcher):
 
     def _directed(self, parents: Scored, count: int, rng: np.random.Generator) -> Genomes:
         """Mating pairs (count, 2, G), both parents good in the same direction."""
-        alive = parents.take(np.isfinite(parents.scores))
-        values = scaled(values_of(alive))
+        valid = parents.take(np.isfinite(parents.scores))
+        values = scaled(values_of(valid))
         values = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-9)
         objectives = values.shape[1]
         weights = rng.dirichlet(np.ones(objectives), size=DIRECTIONS)
         alone = rng.random(DIRECTIONS) < ALONE
         weights[alone] = np.eye(objectives)[rng.integers(0, objectives, size=int(alone.sum()))]
         aims = values @ weights.T
-        aims[:, :BY_SCORE] = alive.scores[:, None]
+        aims[:, :BY_SCORE] = valid.scores[:, None]
         order = np.argsort(aims, axis=0, kind="stable")
-        places = (len(alive) * rng.random((count, 2)) ** self.greed).astype(np.int64)
-        return alive.genomes[order[places, rng.integers(0, DIRECTIONS, size=count)[:, None]]]
+        places = (len(valid) * rng.random((count, 2)) ** self.greed).astype(np.int64)
+        return valid.genomes[order[places, rng.integers(0, DIRECTIONS, size=count)[:, None]]]
 
 
 def front_of(scored: Scored) -> Front:

@@ -8,7 +8,7 @@ Axes used throughout: `B` batch of designs, `G` genes, `L` mapping levels, `D` d
 that every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first.
 """
 
-from .base import Array, Genomes, Piece, Rows, Scores
+from .base import Array, Genomes, PerDesign, PerGene, Piece, Rows, Scores, Values
 from .cost import CostModel, Objective
 from .genome import Genes, Segment, neighbours, shifted
 from .hardware import MemoryLevel, Technology
@@ -36,6 +36,8 @@ __all__ = [
     "Mutation",
     "Objective",
     "Occupancy",
+    "PerDesign",
+    "PerGene",
     "Piece",
     "Proposals",
     "Rows",
@@ -47,6 +49,7 @@ __all__ = [
     "Technology",
     "Tensor",
     "Units",
+    "Values",
     "Workload",
     "box",
     "neighbours",

@@ -17,6 +17,10 @@ GeneColumns = np.ndarray
 """(g, B) int64, the genes of one segment, a genome per column."""
 Scores = np.ndarray
 """(B,) float64, lower is better, infinity is invalid."""
+Values = np.ndarray
+"""(B, M) float64, of several objectives, each to be minimised, infinity is invalid."""
+PerGene = np.ndarray
+"""(G,)"""
 LoopBounds = np.ndarray
 """(L, D, B) float64, bound of every loop."""
 PerDesign = np.ndarray

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from ..defaults import TYPES
-from .base import Array, Genomes, Piece, Scores
+from .base import Genomes, Piece, Scores, Values
 
 if TYPE_CHECKING:
     from ...problem.space import Space
@@ -22,7 +22,7 @@ class Scored:
 
     genomes: Genomes
     scores: Scores
-    values: Array | None = None
+    values: Values | None = None
     """(n, M) float64, what each of several objectives says, invalid = infinity; None where there is one."""
 
     def __len__(self) -> int:

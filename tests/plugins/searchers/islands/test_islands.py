@@ -109,7 +109,7 @@ def test_islands_are_a_spec():
 
 
 def test_a_part_that_is_cut_short_is_split_in_order():
-    from sparsemap_plugins.searchers.islands.searcher import _Island, _split
+    from sparsemap_plugins.searchers.islands import _Island, _split
 
     islands = [_Island(Logged(), toy_problem().space, 10, 0, np.random.default_rng(0)) for _ in range(3)]
     for island in islands:

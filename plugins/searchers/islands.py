@@ -1,24 +1,21 @@
 """The island model (Cohoon et al. 1987): populations that search apart and now and then send each other their best.
 
 Each island is a searcher of its own with its share of the budget; the batches of all of them are evaluated together.
-Migrants take the place of the worst designs in what an island hears about its batch, which any searcher understands that
-builds its population from what it hears (`takes_migrants`).
+Migrants take the place of the worst designs in the scored batch that an island receives; this suits any searcher that
+builds its population from what it receives (`takes_migrants`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Budget, Space
 from sparsemap.pieces.contracts import Array, Proposals, Scored, Searcher
 from sparsemap.problem.designs import Decoded
-from sparsemap.searching.driver import Budget
-
-if TYPE_CHECKING:
-    from sparsemap.problem.space import Space
 
 
 @attrs.frozen(kw_only=True)
@@ -50,11 +47,11 @@ class Islands(Searcher):
                 scored: Scored = yield np.concatenate([island.genomes for island in islands])
                 batch += 1
                 for island, part in zip(islands, _split(scored, islands), strict=True):
-                    island.hear(part)
+                    island.receive(part)
                 if self.migrants and batch % self.every == 0:
                     best = [island.best for island in islands]
                     for place, island in enumerate(islands):
-                        island.welcome(best[place - 1])
+                        island.replace_worst(best[place - 1])
         finally:
             for island in islands:
                 island.proposals.close()
@@ -67,43 +64,43 @@ class _Island:
         self.budget, self.migrants = Budget(total), migrants
         self.proposals = searcher.search(space, self.budget, rng)
         self.genomes: Array = np.zeros((0, len(space)), dtype=np.int64)
-        self.heard: Scored | None = None
+        self.received: Scored | None = None
         self.best: Scored | None = None
 
     def advance(self) -> bool:
         """Gets the next batch; whether there is one."""
         try:
-            heard, self.heard = self.heard, None
-            batch = next(self.proposals) if heard is None else self.proposals.send(heard)
+            received, self.received = self.received, None
+            batch = next(self.proposals) if received is None else self.proposals.send(received)
         except StopIteration:
             return False
         self.genomes = batch.genomes if isinstance(batch, Decoded) else batch
         return True
 
-    def hear(self, scored: Scored) -> None:
+    def receive(self, scored: Scored) -> None:
         self.budget.spend(len(scored))
-        self.heard = scored
+        self.received = scored
         if self.migrants:
             self.best = (scored if self.best is None else Scored.join([self.best, scored])).best(self.migrants)
 
-    def welcome(self, guests: Scored | None) -> None:
-        """Puts the guests in the place of the worst designs of the batch just heard."""
-        heard = self.heard
-        if guests is None or heard is None or guests is self.best:
+    def replace_worst(self, migrants: Scored | None) -> None:
+        """Puts migrants in the place of the worst designs of the batch just received."""
+        received = self.received
+        if migrants is None or received is None or migrants is self.best:
             return
-        worst = np.argsort(-heard.scores, kind="stable")[: len(guests)]
-        guests = guests.take(slice(len(worst)))
-        genomes, scores = heard.genomes.copy(), heard.scores.copy()
-        genomes[worst], scores[worst] = guests.genomes, guests.scores
+        worst = np.argsort(-received.scores, kind="stable")[: len(migrants)]
+        migrants = migrants.take(slice(len(worst)))
+        genomes, scores = received.genomes.copy(), received.scores.copy()
+        genomes[worst], scores[worst] = migrants.genomes, migrants.scores
         values = None
-        if heard.values is not None and guests.values is not None:
-            values = heard.values.copy()
-            values[worst] = guests.values
-        self.heard = Scored(genomes, scores, values)
+        if received.values is not None and migrants.values is not None:
+            values = received.values.copy()
+            values[worst] = migrants.values
+        self.received = Scored(genomes, scores, values)
 
 
 def _split(scored: Scored, islands: list[_Island]) -> Iterator[Scored]:
-    """Every island's part; those at the end of a batch that was cut short get less than they asked for."""
+    """Every island's part; if the batch was cut short, the last ones get less than they proposed."""
     start = 0
     for island in islands:
         stop = start + len(island.genomes)

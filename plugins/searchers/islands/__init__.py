@@ -1,7 +1,0 @@
-"""Several populations in one search."""
-
-from .searcher import Islands
-
-__all__ = [
-    "Islands",
-]
