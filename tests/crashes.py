@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from sparsemap.searching.folder import search_into
+from sparsemap.searching.journal import JOURNAL_FILE
 from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE
 
 FORK = multiprocessing.get_context("fork")
@@ -54,3 +55,15 @@ def dying(monkeypatch, calls, after):
 
 def search_quietly(folder, problem, budget, searcher="sparsemap", progress=None, **options):
     return search_into(folder, problem, budget, 7, searcher, progress, **options)
+
+
+def stopped(folder, problem, budget=600, after=250, **options):
+    """Leaves a search that was interrupted, with its journal."""
+
+    def interrupt(snapshot):
+        if snapshot.evaluations >= after:
+            raise KeyboardInterrupt
+
+    result = search_quietly(folder, problem, budget, progress=interrupt, **options)
+    assert result.interrupted
+    return Path(folder, JOURNAL_FILE)

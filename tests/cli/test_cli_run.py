@@ -8,9 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from sparsemap.cli.main import cli
-from sparsemap.pieces.data_specs import Study
 from sparsemap.study import study as study_module
-from sparsemap.study.cells import NUMBERS, cells_of
 
 STUDY = """
 kind = "study"
@@ -197,16 +195,3 @@ def test_a_space_may_differ_by_searcher():
     run("study.toml", "--out", "out")
     result = json.loads(Path("out/mm1--cloud--random--seed0/result.json").read_text())
     assert result["identity"]["space"]["tables"]["formats"]["candidates"] == ["uncompressed"]
-
-
-def test_files_of_one_name_in_two_folders_are_two_workloads(tmp_path):
-    study = Study(name="s", workloads=("a/mm.toml", "b/mm.toml", "mm1", "mm1"), hardware=("edge",))
-    cells = cells_of(study, tmp_path)
-    assert [cell.workload for cell in cells] == ["a-mm", "b-mm", "mm1"]
-    assert len({cell.folder for cell in cells}) == 3
-
-
-def test_tables_show_missing_numbers_as_such():
-    row = {"workload": "a|b", "hardware": "h", "searcher": "s", "seed": 0} | dict.fromkeys(NUMBERS)
-    assert study_module.markdown_text([row]).splitlines()[2].startswith("| a\\|b ")
-    assert study_module.csv_text([row]).splitlines()[1] == "a|b,h,s,0,,,,,"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from toy_problem import ToyGenes, ToyModel, ToyObjective, toy_problem
 
-from sparsemap import EvaluationError, PluginError, Searcher, load_problem, search
+from sparsemap import PluginError, Searcher, load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Decoded, Designs
@@ -424,8 +424,3 @@ def test_what_a_piece_raises_outside_of_a_search_is_named_as_well(tmp_path):
     done = CliRunner().invoke(cli, [*map(str, args)])
     assert done.exit_code == 2
     assert "exporter 'leaves': write raised SystemExit: 0" in done.stderr
-
-
-def test_wrong_genomes_of_a_user_are_an_error_of_evaluation():
-    with pytest.raises(EvaluationError, match=r"gene 'order.a' is 9, expected 1\.\.6"):
-        toy_problem().evaluator.evaluate(np.full((1, 8), 9))

@@ -7,7 +7,6 @@ import pytest
 from toy_problem import HIGH, ToyModel, toy_problem, toy_registry
 
 from sparsemap import Budget, EvaluationError, PluginError, Search, Searcher, SearchError, search
-from sparsemap.searching.archive import History, Row
 
 SEARCHERS = toy_registry().names("searcher")
 
@@ -59,14 +58,6 @@ def test_one_seed_gives_one_result_and_another_seed_another(searcher):
     assert first == again
     assert results[0].history_csv() == results[1].history_csv()
     assert results[0].history_csv() != results[2].history_csv()
-
-
-@pytest.mark.parametrize("searcher", SEARCHERS)
-@pytest.mark.parametrize("block", [1, 13, 100_000])
-def test_the_block_size_of_the_evaluator_changes_nothing(searcher, block):
-    problem = toy_problem()
-    problem.evaluator.block = block
-    assert search(problem, 700, 2, searcher).history_csv() == search(toy_problem(), 700, 2, searcher).history_csv()
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
@@ -235,25 +226,3 @@ def test_progress_is_the_share_of_the_budget_that_is_spent():
     assert (budget.progress, budget.left) == (0.25, 150)
     budget.spend(200)
     assert (budget.progress, budget.left) == (1.0, 0)
-
-
-# ------------------------------------------------------------------------------------------------------------ history
-
-
-def test_a_long_history_is_thinned_without_losing_a_design():
-    history = History(limit=8)
-    for i in range(1, 101):
-        history.add(Row(i * 10, 1000.0 - i, 10, float(i)))
-    assert len(history.rows) <= 9
-    assert sum(row.valid for row in history.rows) == 1000
-    assert history.rows[-1].evaluations == 1000
-    assert history.rows[-1].best_score == 900.0
-    assert np.average([r.mean_score for r in history.rows], weights=[r.valid for r in history.rows]) == pytest.approx(
-        50.5
-    )
-
-
-def test_rejected_designs_are_counted_by_reason():
-    result = search(toy_problem(limit=5.0), 2000, searcher="random")
-    assert list(result.rejects) == ["capacity:GLB", "fanout:L2"]
-    assert result.rejects["capacity:GLB"] == round(2000 * (1 - result.valid_fraction))

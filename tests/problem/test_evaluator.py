@@ -1,0 +1,22 @@
+"""Genomes in blocks become energies, cycles and reasons; what is no genome is refused."""
+
+import numpy as np
+import pytest
+from toy_problem import toy_problem, toy_registry
+
+from sparsemap import EvaluationError, search
+
+SEARCHERS = toy_registry().names("searcher")
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+@pytest.mark.parametrize("block", [1, 13, 100_000])
+def test_the_block_size_of_the_evaluator_changes_nothing(searcher, block):
+    problem = toy_problem()
+    problem.evaluator.block = block
+    assert search(problem, 700, 2, searcher).history_csv() == search(toy_problem(), 700, 2, searcher).history_csv()
+
+
+def test_wrong_genomes_of_a_user_are_an_error_of_evaluation():
+    with pytest.raises(EvaluationError, match=r"gene 'order.a' is 9, expected 1\.\.6"):
+        toy_problem().evaluator.evaluate(np.full((1, 8), 9))
