@@ -43,21 +43,6 @@ def _agrees(units: Units, metadata: Array, payload: Array) -> bool:
 def bits_of(chosen: Format, length: float, positions: float, slots: float) -> tuple[float, float]:
     """Bits of one unit of metadata and of payload for a rank: `length` positions per fiber, `slots` fibers in the tile,
     `positions` the product of the lengths of this rank and of all ranks inside."""
-    one = np.ones(1)
-    fiber = Fiber(
-        fibers=one,
-        length=one * length,
-        occupied=one,
-        coord_bits=one * width(length),
-        offset_bits=one * width(positions + 1),
-        slots=one * slots,
-    )
-    units = chosen.units(fiber)
+    units = chosen.units(Fiber.of(np.ones(1), length, np.ones(1), positions, slots))
     first = (float(np.broadcast_to(bits, (1,))[0]) for bits in (units.metadata_bits, units.payload_bits))
     return next(first), next(first)
-
-
-def width(positions: float) -> float:
-    """Bits that name one of `positions`, rounded up to a power of two, as the cost model rounds them."""
-    bits = max(1, int(np.ceil(np.log2(positions)))) if positions > 1 else 1
-    return float(1 << (bits - 1).bit_length())

@@ -57,26 +57,6 @@ class Stream:
         return int(self.values.max(initial=0)) if self.structure != BITMASK else 1
 
 
-def width(positions: int) -> float:
-    """Bits that name one of so many positions, rounded up to a power of two (decision 2 of the formats)."""
-    bits = max(1, math.ceil(math.log2(positions))) if positions > 1 else 1
-    return float(1 << (bits - 1).bit_length())
-
-
-def fiber_of(length: int, below: int, fibers: Array, occupied: Array, slots: Array | float = 1.0) -> Fiber:
-    """`below`: words under one position."""
-    fibers, occupied = np.asarray(fibers, dtype=np.float64), np.asarray(occupied, dtype=np.float64)
-    ones = np.ones_like(fibers)
-    return Fiber(
-        fibers=fibers,
-        length=ones * length,
-        occupied=occupied,
-        coord_bits=ones * width(length),
-        offset_bits=ones * width(length * below + 1),
-        slots=ones * slots,
-    )
-
-
 def structure_of(form: Format) -> str:
     """The structure whose units the format's formula counts, or `FORMULA`."""
     lengths = np.array([7.0, 7.0, 20.0, 64.0])
@@ -117,7 +97,7 @@ def build(form: Format, rows: Array, weights: Array, below: int, structure: str 
     if structure == OFFSETS:
         offsets = np.concatenate([np.zeros((count, 1), dtype=np.int64), np.cumsum(weights, axis=1)], axis=1)
         return Stream(structure, length, offsets, ends, np.zeros(count), np.full(count, length + 1))
-    units = form.units(fiber_of(length, below, np.ones(count), occupied))
+    units = form.units(Fiber.of(np.ones(count), length, occupied, length * below))
     both = units.metadata, units.payload
     metadata, payload = (np.broadcast_to(np.asarray(x, dtype=np.float64), count) for x in both)
     return Stream(FORMULA, length, rows, ends, metadata, payload)
@@ -152,7 +132,7 @@ def encode(tiles: Array, formats: Sequence[Format]) -> Encoded:
         below = math.prod(lengths[rank + 1 :])
         stream = build(form, weights > 0, weights, below)
         owner = exists // max(1, math.prod(lengths[:rank]))
-        widths = form.units(fiber_of(lengths[rank], below, np.ones(1), np.full(1, lengths[rank])))
+        widths = form.units(Fiber.of(np.ones(1), lengths[rank], np.full(1, lengths[rank]), lengths[rank] * below))
         last = rank == len(formats) - 1
         wide = [float(np.max(widths.metadata_bits)), 0.0 if last else float(np.max(widths.payload_bits))]
         bits[:, rank] = np.bincount(owner, stream.metadata * wide[0] + stream.payload * wide[1], count)

@@ -7,9 +7,10 @@ import math
 import attrs
 import numpy as np
 
+from sparsemap import Fiber
 from sparsemap.problem.designs import Rank
 
-from .encode import FORMULA, decode, encode, fiber_of, structure_of
+from .encode import FORMULA, decode, encode, structure_of
 from .nest import Nest, box_words, flat
 
 Array = np.ndarray
@@ -122,7 +123,7 @@ class Ranks:
             fibers, occupied = above * (1.0 - empty), rank.length * (1.0 - empty_below)
             if conditional:
                 occupied = np.minimum(occupied / np.where(empty < 1.0, 1.0 - empty, 1.0), rank.length)
-            units = rank.format.units(fiber_of(rank.length, inside, fibers, occupied, above))
+            units = rank.format.units(Fiber.of(fibers, rank.length, occupied, rank.length * inside, above))
             bits = units.metadata * units.metadata_bits
             if i < len(self.ranks) - 1:
                 bits = bits + units.payload * units.payload_bits

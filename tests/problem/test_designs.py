@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemap.pieces.contracts import box
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design, slots_used
@@ -109,10 +108,3 @@ def test_any_design_of_a_space_has_as_many_ranks_as_loops_that_move_the_tensor(r
 
 def test_used_slots_are_the_last_ones():
     assert slots_used(3, np.array([0, 2, 5])).T.tolist() == [[False] * 3, [False, True, True], [True] * 3]
-
-
-def test_a_box_of_numbers_and_one_of_arrays_agree():
-    ranks = ((("p", 2), ("r", 1)), (("k", 1),))
-    assert box(ranks, {"p": 4, "r": 3, "k": 5}) == (9, 5)
-    many = box(ranks, {"p": np.array([4.0, 1.0]), "r": np.array([3.0, 3.0]), "k": np.array([5.0, 2.0])})
-    assert [words.tolist() for words in many] == [[9.0, 3.0], [5.0, 2.0]]

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemap.backend import Backend
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Rows
+from sparsemap.pieces.contracts.sparsity import name_bits
 
 from .cells import CUTS, TAIL, Windows, cut
 from .lookup import Lists, fingerprint, take
@@ -97,8 +98,8 @@ class Listing:
             fibers=slots * gather(pairs.lists, self.box.filled + left_out, self.box.filled_largest),
             length=length,
             occupied=length * gather(pairs.lists, self.below.filled + left_out, self.below.filled_largest),
-            coord_bits=np.repeat(widths(ranks.length), sizes),
-            offset_bits=np.repeat(widths(ranks.positions + 1.0), sizes),
+            coord_bits=np.repeat(name_bits(ranks.length), sizes),
+            offset_bits=np.repeat(name_bits(ranks.positions + 1.0), sizes),
             slots=slots,
             rank=np.repeat(np.arange(len(sizes)), sizes),
             p=gather(tiles.lists, p_at, 0.0),
@@ -142,11 +143,3 @@ class Listing:
         rank, k = pieces.rank[order], pieces.k[order]
         fibers = ranks.above[rank] * filled(ranks.box, rank, k)
         return take(points, starts[rank])._replace(fibers=fibers, occupied=occupied_at(rank, k), p=pieces.p[order])
-
-
-_WIDTHS = np.array([1.0, *(float(1 << (bits - 1).bit_length()) for bits in range(1, 1025))])
-
-
-def widths(positions: Array) -> Array:
-    """Bits that name one of `positions`, rounded up to a power of two (so that they divide a metadata word)."""
-    return _WIDTHS[np.ceil(np.log2(np.maximum(positions, 2.0))).astype(np.int64)]

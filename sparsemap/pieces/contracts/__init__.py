@@ -14,7 +14,7 @@ from .genome import Genes, Segment, neighbours, shifted
 from .hardware import MemoryLevel, Technology
 from .report import Exporter, parts, plain, styled
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
-from .sparsity import Fiber, Filter, Format, Mechanism, Units
+from .sparsity import Fiber, Filter, Format, Mechanism, Units, name_bits
 from .workload import DensityModel, Loops, Occupancy, Tensor, Workload, box
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "Values",
     "Workload",
     "box",
+    "name_bits",
     "neighbours",
     "parts",
     "plain",

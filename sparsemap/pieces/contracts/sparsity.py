@@ -6,12 +6,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
+import numpy as np
 
 from ..defaults import TYPES
 from .base import Array, Piece
 
 if TYPE_CHECKING:
     from ...problem.problem import Place
+
+
+_BITS = np.array([1.0, *(float(1 << (bits - 1).bit_length()) for bits in range(1, 1025))])
+
+
+def name_bits(positions: Array | float) -> Array:
+    """Bits that name one of so many positions, rounded up to a power of two so that they divide a metadata word."""
+    return _BITS[np.ceil(np.log2(np.maximum(positions, 2.0))).astype(np.int64)]
 
 
 @attrs.frozen
@@ -30,6 +39,13 @@ class Fiber:
     """Bits of an offset into the tile below, rounded up to a power of two."""
     slots: Array
     """Fibers of the rank, empty ones included."""
+
+    @classmethod
+    def of(cls, fibers: Array, length: float, occupied: Array, words: float, slots: Array | float = 1.0) -> Fiber:
+        """Fibers of one length, each with so many words below; the other figures are (N,)."""
+        ones = np.ones(len(fibers))
+        bits = ones * name_bits(length), ones * name_bits(words + 1.0)
+        return cls(np.asarray(fibers, np.float64), ones * length, np.asarray(occupied, np.float64), *bits, ones * slots)
 
 
 @attrs.frozen

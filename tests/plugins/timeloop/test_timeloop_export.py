@@ -9,7 +9,6 @@ pytest.importorskip("yaml")
 
 import worked_example
 from reference_model import evaluate
-from sparsemap_plugins.analytic.occupancy.points import widths
 from sparsemap_plugins.timeloop import exporter, formats, names, yaml_text
 from timeloop_reader import load as load_folder
 from timeloop_reader import read_case
@@ -212,10 +211,6 @@ def test_random_designs_mean_the_same(workload, registry, tmp_path):
             found = evaluate(case, quirks)
             assert found["valid"]
             assert {"cycles": found["cycles"], "energy_pj": found["energy"]} == pytest.approx(mine, rel=1e-9)
-
-
-def test_widths_are_rounded_like_the_model_rounds_them():
-    assert [formats.width(n) for n in range(1, 3000)] == widths(np.arange(1, 3000)).tolist()
 
 
 # ------------------------------------------------------------------------------------------------------ special cases

@@ -14,10 +14,11 @@ from sparsemap_plugins.verify.encode import (
     RUN_LENGTH,
     decode,
     encode,
-    fiber_of,
     structure_of,
 )
 from verify_designs import registry
+
+from sparsemap import Fiber
 
 NAMES = ("uncompressed", "bitmask", "run-length", "coordinate", "offset-pair")
 
@@ -97,7 +98,7 @@ def test_units_of_a_fiber_are_those_of_the_formula(tile, data):
     encoded = encode(flat, [form(name)])
     length = flat.shape[1]
     occupied = flat.sum(axis=1)
-    units = form(name).units(fiber_of(length, 1, (occupied > 0).astype(float), occupied))
+    units = form(name).units(Fiber.of((occupied > 0).astype(float), length, occupied, length))
     bits = np.where(occupied > 0, units.metadata * units.metadata_bits, 0)
     assert encoded.bits[:, 0].tolist() == pytest.approx(bits.tolist())
     assert encoded.bits.shape == (math.prod(tile.shape[:1]), 1)
