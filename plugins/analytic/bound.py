@@ -183,7 +183,7 @@ class LowerBound:
         widths = [
             [1.0 + sum(c * (extents[dim] - 1.0) for dim, c in rank) for rank in lay.ranks[t]] for t in range(lay.T)
         ]
-        words = [np.prod(np.array(boxes), axis=0) for boxes in widths]
+        words = [np.prod([np.ones(extents.shape[1]), *boxes], axis=0) for boxes in widths]
         room = lay.levels[1].capacity_bits
         if room is not None:
             needed = sum(self._least(t, words[t]) for t in range(lay.T) if lay.stored[t, 1] and plain[t])
