@@ -2,9 +2,10 @@
 
 What no mapping and no sparse strategy can avoid, by the rules of this model (fixed, without quirks):
 
-* *Computes.* A compute survives every filter if both operands are nonzero: actual >= C * d_P * d_Q. Filtering on a leader
-  tile of one word removes most, 1 - d, and whatever a filter removes makes the operands that remain denser by the same
-  factor (7.3). Rounding to six decimals and the floors are given away below.
+* *Computes.* Filtering on leader tiles of one word removes most, 1 - the product of the leaders' densities, and never more
+  than the share of empty ones (`Mechanism.eliminated`). What a filter on Q leaves, f_Q, makes P denser by the same factor,
+  up to 1 (7.3): f_Q * min(1, d_P / f_Q) = min(f_Q, d_P), which is d_P if P alone leads. So
+  actual >= C * min(d_P, f_Q) * min(d_Q, f_P). Rounding to six decimals and the floors are given away below.
 * *Outermost level.* Every word that some compute touches leaves it once (operands) or arrives once (output); compression
   leaves the nonzeros. Filters at this level, if the hardware has any, can remove a share of at most 1 - d of the leader.
 * *Tiles of the next level.* What is too large for it is moved more than once. All tiles are tried: the extents of a tile
@@ -22,6 +23,7 @@ Energies add; cycles are the largest of their bounds; so any objective that grow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -72,7 +74,8 @@ class LowerBound:
         self.touched = [self._touched(t) for t in range(layout.T)]
         self.kept = [self._kept(t, places) for t in range(layout.T)]
         self.outer_kept = [self._kept(t, places, 0) for t in range(layout.T)]
-        p, q = (self.densities[t] for t in layout.operands)
+        first, second = layout.operands
+        p, q = (min(self.densities[t], self.kept[u]) for t, u in ((first, second), (second, first)))
         self.actual = max(0.0, np.floor(self.computes * _rounded(p) * _rounded(q) * (1.0 - 1e-9)) - 4.0)
         outermost, innermost = self._outermost(), self._innermost()
         self.energy_pj = self.actual * layout.mac[0] + outermost[0] + innermost[0]
@@ -95,20 +98,17 @@ class LowerBound:
         return words
 
     def _kept(self, t: int, places: PlaceTables, level: int | None = None) -> float:
-        """Share of the accesses of a tensor that no filter can remove: the product over its possible leaders.
+        """Share of the accesses of a tensor that no filter can remove.
 
-        Filters of several levels nest (7.2): together they remove what the finest of them does, one per leader.
+        Filters of several levels nest (7.2): together they remove what the strongest of them does, on tiles of one word.
         """
-        leaders: set[int] = set()
+        kept = 1.0
         for action in places.actions:
             place = action.place.storage
             if action.target != t or place is None or not action.kind.any():
                 continue
             if level is None or self.layout.holder(t, place) == level:
-                leaders |= set(action.leaders)
-        kept = 1.0
-        for leader in leaders:
-            kept *= self.densities[leader]
+                kept = min(kept, math.prod(self.densities[leader] for leader in action.leaders))
         return kept
 
     def _splits(self, level: int) -> Array | None:

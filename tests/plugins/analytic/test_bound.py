@@ -9,8 +9,19 @@ from hypothesis import strategies as st
 
 import sparsemap
 from sparsemap.pieces.loading import load
+from sparsemap.pieces.registry import Origin
 
 REGISTRY = load()
+FILTERS = {
+    "sampled": [("P", ["Z"]), ("Q", ["Z"])], "p-by-z": [("P", ["Z"])], "p-by-both": [("P", ["Q", "Z"])],
+    "z-by-both": [("Z", ["P", "Q"])], "z-by-p": [("Z", ["P"]), ("Q", ["Z"])],
+}  # fmt: skip
+for _name, _rows in FILTERS.items():
+    for _action, _effectiveness in (("gate", 0.5), ("skip", 1.0)):
+        _table = {"kind": "mechanism", "name": f"{_action}-{_name}", "action": _action, "effectiveness": _effectiveness}
+        _filters = [{"target": target, "leader": leader} for target, leader in _rows]
+        REGISTRY.add_spec({**_table, "filters": _filters}, Origin("tests", __file__))
+BY_OUTPUT = {"extends": "paper", "gate-skip": {"candidates": [f"{a}-{n}" for a in ("gate", "skip") for n in FILTERS]}}
 PRODUCTS = [
     ("Z[m, n] = P[m, k] * Q[k, n]", "mkn"), ("Z[m, n] = P[m, k] * Q[k, n]", "mkn"), ("Z[m, n] = P[m] * Q[n]", "mn"),
     ("Z[] = P[k] * Q[k]", "k"), ("Z[m] = P[] * Q[m]", "m"),
@@ -55,7 +66,7 @@ def test_searched_designs_stay_above_the_bound(workload: str, hardware: str) -> 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
-    """Random sizes, densities, fan-outs, capacities and bandwidths; matmul and convolutions with stride."""
+    """Random sizes, densities, fan-outs, capacities, bandwidths and leaders; products and convolutions with stride."""
     draw = data.draw
     size = st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 32])
     density = st.sampled_from([1e-4, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0])
@@ -92,7 +103,7 @@ def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
     ]  # fmt: skip
     levels = levels[: draw(st.sampled_from([2, 3, 3, 3]))]
     hardware = {"technology": "12nm", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
-    problem = sparsemap.load_problem(spec, hardware, registry=REGISTRY)
+    problem = sparsemap.load_problem(spec, hardware, draw(st.sampled_from(["paper", BY_OUTPUT])), registry=REGISTRY)
     rng = np.random.default_rng(draw(st.integers(0, 9)))
     assert_bounded(problem, problem.space.repair(problem.space.sample(400, rng), rng))
     result = sparsemap.search(problem, budget=400, seed=0)
@@ -100,3 +111,21 @@ def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
         energy, cycles = bound_of(problem)
         assert result.best.energy_pj >= energy
         assert result.best.cycles >= cycles
+
+
+@pytest.mark.parametrize(("density", "output"), [(0.5, 0.01), (0.9, 0.2)])
+def test_a_sampled_product_stays_above_the_bound(density: float, output: float) -> None:
+    """Computes whose output word is not asked for are left out: the output leads both operands."""
+    spec = {
+        "name": "sampled", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 16, "k": 16, "n": 16},
+        "density": {"P": density, "Q": density, "Z": output},
+    }  # fmt: skip
+    unlimited = {"name": "free", "extends": "mobile", "compute": {"name": "MAC", "gate_skip": True, "energy": MACS}}
+    problem = sparsemap.load_problem(spec, unlimited, BY_OUTPUT, objective="energy", registry=REGISTRY)
+    result = sparsemap.search(problem, budget=2000, seed=0)
+    assert result.best is not None and result.gap is not None
+    assert result.gap >= 1.0
+    assert_bounded(problem, problem.space.sample(2000, np.random.default_rng(1)))
+
+
+MACS = {"compute": 100.0, "gated": 0.0, "skipped": 0.0}
