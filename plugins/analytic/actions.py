@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemap import Filter, Mechanism
 from sparsemap.backend import Backend
+from sparsemap.pieces.boundary import eliminated_of
 from sparsemap.problem.problem import Place
 
 from .nest import Nest
@@ -40,19 +41,19 @@ class PlaceTables:
     mechanisms: tuple[Mechanism, ...]
     needs: tuple[tuple[int, int, Array], ...]
     """(gene, tensor, (M,) bool): the candidate needs metadata of the tensor there."""
-    compute: tuple[int, Array] | None
-    """(gene, (M,) kind) of the compute unit."""
+    compute: Action | None
+    """What the compute unit does: the strongest action of a candidate, by the first filter that has it."""
 
     @classmethod
     def of(cls, problem: Any) -> PlaceTables:
         mechanisms = problem.candidates("mechanism")
         actions: dict[tuple[int, int, tuple[int, ...]], Action] = {}
         needs: dict[tuple[int, int], Array] = {}
-        compute = None
+        compute: Action | None = None
         count = len(mechanisms)
         for gene, place in enumerate(problem.places):
             if place.storage is None:
-                compute = (gene, np.zeros(count, dtype=np.int8))
+                compute = Action(place, gene, -1, (), np.zeros(count, dtype=np.int8), {})
             for m, mechanism in enumerate(mechanisms):
                 for rule in mechanism.filters(place):
                     target, leaders = problem.filter_tensors(mechanism, rule)
@@ -60,8 +61,9 @@ class PlaceTables:
                     if mechanism.needs_metadata(place):
                         for leader in leaders:
                             needs.setdefault((gene, leader), np.zeros(count, dtype=bool))[m] = True
-                    if place.storage is None:
-                        compute[1][m] = max(compute[1][m], kind)  # type: ignore[index]
+                    if compute is not None and place.storage is None:
+                        if kind > compute.kind[m]:
+                            compute.kind[m], compute.filters[m] = kind, rule
                         continue
                     key = (gene, target, leaders)
                     if key not in actions:
@@ -80,8 +82,7 @@ class PlaceTables:
                 continue
             rows = xp.flatnonzero(genes == m)
             if len(rows):
-                share = mechanism.eliminated(action.place, rule, xp.to_host(empty[rows]))
-                share = np.clip(np.asarray(share, dtype=np.float64), 0.0, 1.0)
+                share = eliminated_of(mechanism, action.place, rule, xp.to_host(empty[rows]))
                 empty = xp.put(xp.copy(empty), rows, xp.asarray(share))
         return empty
 

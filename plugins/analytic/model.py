@@ -19,7 +19,7 @@ from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.problem import Problem
 
-from .actions import NONE, PlaceTables, removals
+from .actions import PlaceTables, removals
 from .bound import LowerBound
 from .costs import compute_energy, level_costs, level_cycles
 from .detail import cell_details
@@ -204,12 +204,7 @@ class _Prepared:
         counts = storage_counts(lay, traffic, emptiness, metadata, rank_count, removal, self.quirks, xp)
         computes = used[lay.S] * nest.steps[-1]
         densities = [occupancy.density for occupancy in lay.occupancies]
-        if self.places.compute is None:
-            unit = xp.full(batch, NONE, dtype=xp.int8)
-        else:
-            gene, kinds = self.places.compute
-            unit = xp.take(xp.constant(kinds), genes[gene])
-        compute = compute_counts(lay, computes, densities, packed, removal, unit, xp)
+        compute = compute_counts(lay, computes, densities, packed, removal, self.places, genes, xp)
         if "Q9" in self.quirks:
             for t, impossible in zip(lay.operands, compute.impossible, strict=True):
                 found = self.reasons.mark(found, f"operand-probability:{lay.tensors[t].name}", impossible, xp)

@@ -8,7 +8,7 @@ import numpy as np
 from sparsemap.backend import Backend
 from sparsemap.pieces.contracts.base import PerDesign
 
-from .actions import GATE, NONE, SKIP, Removal
+from .actions import GATE, NONE, SKIP, PlaceTables, Removal
 from .layout import Layout
 from .ranks import Metadata
 from .traffic import Traffic
@@ -149,9 +149,10 @@ def temporal_reductions(layout: Layout, traffic: Traffic, counts: Counts) -> Arr
 
 
 def compute_counts(
-    layout: Layout, total: Array, densities: list[float], packed: Array, removal: Removal, kind: Array, xp: Backend
+    layout: Layout, total: Array, densities: list[float], packed: Array, removal: Removal, places: PlaceTables,
+    genes: Array, xp: Backend,
 ) -> Compute:  # fmt: skip
-    """7.3 for two operands. `total` (B,) dense computes, `packed` (T, B) tensors with metadata, `kind` (B,) of the unit."""
+    """7.3 for two operands. `total` (B,) dense computes, `packed` (T, B) tensors with metadata, `genes` (A, B)."""
     batch = total.shape[0]
     left = total
     caught: dict[int, Array] = {}
@@ -181,7 +182,13 @@ def compute_counts(
     one_absent = left * (np_ * aq + ap * nq) + left * (zp * aq + ap * zq)
     some_zero = left * (np_ * zq + zp * nq) + left * (zp * zq)
     vanish = xp.floor(left * (ap * aq))
-    skipped = xp.where(kind == SKIP, xp.floor(one_absent), 0.0)
-    gated = xp.where(kind == GATE, xp.floor(one_absent + some_zero), 0.0)
+    unit = places.compute
+    kind = xp.full(batch, NONE, dtype=xp.int8) if unit is None else xp.take(xp.constant(unit.kind), genes[unit.gene])
+    saved = xp.where(kind == SKIP, one_absent, xp.where(kind == GATE, one_absent + some_zero, 0.0))
+    if unit is not None:  # with limits of its own the unit leaves out fewer
+        share = saved / xp.where(left > 0.0, left, 1.0)
+        caught = places.eliminated(unit, genes[unit.gene], share, xp)
+        saved = xp.where(caught < share, left * caught, saved)
+    skipped, gated = (xp.where(kind == which, xp.floor(saved), 0.0) for which in (SKIP, GATE))
     actual = xp.trunc(left - skipped - gated - vanish)
     return Compute(actual, gated, skipped, impossible)

@@ -60,7 +60,8 @@ class FilterMechanism(Mechanism):
     needs_leader_metadata: bool = False
     """Whether each leader must have metadata at the place: a skipping unit has to find the next nonzero."""
     effectiveness: float = attrs.field(default=1.0, validator=in_unit_interval)
-    """Share of the empty accesses that are caught; below 1 for a unit that looks ahead a few words only."""
+    """Share of the empty accesses, or of the computes with an empty operand, that are caught; below 1 for a unit that
+    looks ahead a few words only."""
 
     def __attrs_post_init__(self) -> None:
         if (self.action == "none") == bool(self.rows):

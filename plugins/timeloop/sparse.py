@@ -120,7 +120,7 @@ def mechanisms(design: Design) -> list[tuple[Place, Mechanism, Filter]]:
 
 def _check_complete(chosen: Mechanism, place: Place, rule: Filter) -> None:
     empty = np.linspace(0.0, 1.0, 9)
-    if place.storage is not None and not np.array_equal(chosen.eliminated(place, rule, empty), empty):
+    if not np.array_equal(chosen.eliminated(place, rule, empty), empty):
         text = "removes only some of the accesses to empty words, which Timeloop cannot be told"
         raise DesignError(f"{place.name}: mechanism '{chosen.name}' {text}")
 

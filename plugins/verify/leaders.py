@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
+from sparsemap import Filter, Mechanism
+from sparsemap.pieces.boundary import eliminated_of
 from sparsemap.problem.designs import Loop
+from sparsemap.problem.problem import Place
 
 from .nest import Boxes, Nest
 
@@ -95,19 +98,40 @@ def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
                 if not leaders:
                     continue
                 empty = 1.0 - full
-                removed = float(np.asarray(mechanism.eliminated(place, rule, np.array([empty])))[0])
+                removed = float(eliminated_of(mechanism, place, rule, np.array([empty]))[0])
                 guard = Guard(level, wanted, tuple(leaders), min(1.0, removed / empty) if empty > 0 else 1.0)
                 if (target, level) not in found or removed > found[target, level][0]:
                     found[target, level] = (removed, guard)
     return {key: guard for key, (_, guard) in found.items()}
 
 
-def compute_kind(nest: Nest) -> int:
-    """What the compute unit does with ineffectual operands."""
-    rules = (
-        rule for place in nest.problem.places if place.storage is None for rule in nest.mechanism(place).filters(place)
-    )
-    return max((KINDS[rule.action] for rule in rules), default=NONE)
+@attrs.frozen(eq=False)
+class Unit:
+    """What the compute unit does with empty operands, by the first filter that has the strongest action."""
+
+    kind: int = NONE
+    place: Place | None = None
+    rule: Filter | None = None
+    mechanism: Mechanism | None = None
+
+    @classmethod
+    def of(cls, nest: Nest) -> Unit:
+        for place in nest.problem.places:
+            mechanism = nest.mechanism(place)
+            rules = mechanism.filters(place)
+            if place.storage is None and rules:
+                rule = max(rules, key=lambda rule: KINDS[rule.action])
+                return cls(KINDS[rule.action], place, rule, mechanism)
+        return cls()
+
+    def left_out(self, idle: Array, computes: int, rng: np.random.Generator) -> Array:
+        """Those of the `idle` computes, a mask with `computes` in all, that the unit catches; where not all, by chance."""
+        empty = idle.sum() / max(1, computes)
+        if self.kind == NONE or not empty:
+            return np.zeros_like(idle)
+        assert self.mechanism is not None and self.place is not None and self.rule is not None
+        caught = float(eliminated_of(self.mechanism, self.place, self.rule, np.array([empty]))[0])
+        return idle if caught >= empty else idle & (rng.random(idle.shape) < caught / empty)
 
 
 def stationary(nest: Nest, target: int, level: int, child: int) -> tuple[Loop, ...]:

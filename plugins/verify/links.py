@@ -99,6 +99,16 @@ class Link:
         before = np.concatenate([np.zeros((1, active.shape[1]), dtype=bool), held[:-1]])[run]
         return Sent(np.arange(len(active)), receivers, owners, first, first & self.starts[:, None] & before)
 
+    def kept(self, sent: Sent, active: Array) -> Sent:
+        """Those of the tiles that are sent while they stay, (n, receivers) bool; what they bring remains the same.
+
+        What a filter holds back is what is lacking here: without a tile the next one may bring more words than with it.
+        """
+        begins = np.flatnonzero(self.starts)
+        stays = np.logical_or.reduceat(active, begins, axis=0)
+        first = sent.first & stays[(np.cumsum(self.starts) - 1)[sent.rows]]
+        return attrs.evolve(sent, first=first, joined=sent.joined & first)
+
     def run_ends(self, rows: Array) -> Array:
         """The last step at which the tile of each of these steps stays."""
         begins = np.flatnonzero(self.starts)

@@ -113,8 +113,10 @@ def _link(
     guard = sim.guards.get((t, parent))
     if guard is not None:
         name = "gated_metadata_read" if guard.kind == GATE else "skipped_metadata_read"
+        assert take is not None
         every, more = read(wanted, wanted)
-        book(name, every - real, {cause: more[cause] - causes[cause] for cause in causes})
+        kept, less = read(sim.kept(t, child, want, take)[0], wanted)
+        book(name, every - kept, {cause: more[cause] - less[cause] for cause in causes})
     _book(tally, "metadata_fill", child, t, bits[t, child], inside(children), passes(children))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .leaders import GATE
-from .links import Link
+from .links import Link, Sent
 from .nest import Boxes
 from .products import Done
 from .tally import Tally
@@ -27,29 +27,32 @@ def count_outputs(sim: Simulation, tally: Tally, boxes: Boxes, active: Activity,
         link = sim.links[out, child]
         want, take = active[out, child]
 
-        def moved(some: Array | None, link: Link = link) -> tuple[float, float, float]:
-            return _partial_sums(sim, link, some, done) if sim.packed[out] else _whole_tiles(sim, link, some)
+        def moved(sent: tuple[Sent, Sent], every: bool, link: Link = link) -> Array:
+            found = _partial_sums(sim, link, sent, done) if sim.packed[out] else _whole_tiles(link, sent, every)
+            return np.array(found)
 
-        def of_all(some: Array | None, link: Link = link) -> tuple[float, float, float]:
-            return _of_all(sim, link, some, final)
+        def of_all(sent: tuple[Sent, Sent], every: bool, link: Link = link) -> Array:
+            return np.array(_of_all(sim, link, sent, every, final))
 
-        real, model = moved(take), of_all(take)
+        asked, sent = sim.sent(out, child, want), sim.sent(out, child, take)
+        real, model = moved(sent, take is None), of_all(sent, take is None)
         names = (("update", link.parent), ("read", link.parent), ("fill", child))
         for (name, level), now, then in zip(names, real, model, strict=True):
             tally.add(name, level, out, now)
             tally.shift(name, level, out, "Q13", now - then)
         if link.overlapping:
-            separate = float(link.amounts(sim.sent(out, child, take)[0], final).sum())
+            separate = float(link.amounts(sent[0], final).sum())
             for name in ("update", "read"):
                 tally.shift(name, link.parent, out, "Q2", model[0] - separate)
         guard = sim.guards.get((out, link.parent))
         if guard is not None:
-            wanted, model_wanted = moved(want), of_all(want)
-            for i, name in enumerate(("update", "read")):
-                gone, model_gone = wanted[i] - real[i], model_wanted[i] - model[i]
+            assert take is not None
+            gone = moved(asked, want is None) - moved(sim.kept(out, child, want, take), False)
+            model_gone = of_all(asked, want is None) - model
+            for name, now, then in zip(("update", "read"), gone.tolist(), model_gone.tolist(), strict=False):
                 name = f"{'gated' if guard.kind == GATE else 'skipped'}_{name}"
-                tally.add(name, link.parent, out, gone)
-                tally.shift(name, link.parent, out, "Q13", gone - model_gone)
+                tally.add(name, link.parent, out, now)
+                tally.shift(name, link.parent, out, "Q13", now - then)
 
 
 def count_products(sim: Simulation, tally: Tally, done: Done) -> None:
@@ -78,27 +81,29 @@ def _share(sim: Simulation, action: str, of: str, level: int) -> float:
     return sim.dense[action, level, out][0] / every if every else 0.0
 
 
-def _of_all(sim: Simulation, link: Link, active: Array | None, boxes: Boxes | None) -> tuple[float, float, float]:
+def _of_all(
+    sim: Simulation, link: Link, sent: tuple[Sent, Sent], everything: bool, boxes: Boxes | None
+) -> tuple[float, float, float]:
     """Updates, reads and fills as the model has them: of the words that end up nonzero, in the dense nest's ratios."""
-    groups, children = sim.sent(link.tensor, link.child, active)
-    updates = link.read_words(groups, boxes, active is None)
+    groups, children = sent
+    updates = link.read_words(groups, boxes, everything)
     every = float(link.amounts(sim.sent(link.tensor, link.child, None)[1]).sum())
     back = sim.dense["fill", link.child, link.tensor][0] / every
     fills = float(link.amounts(children, boxes).sum()) * back
     return updates, updates * _share(sim, "read", "update", link.parent), fills
 
 
-def _whole_tiles(sim: Simulation, link: Link, active: Array | None) -> tuple[float, float, float]:
+def _whole_tiles(link: Link, sent: tuple[Sent, Sent], everything: bool) -> tuple[float, float, float]:
     """Updates, reads and fills if all words of a tile move."""
-    groups, children = sim.sent(link.tensor, link.child, active)
-    updates = link.read_words(groups, None, active is None)
+    groups, children = sent
+    updates = link.read_words(groups, None, everything)
     fills = float(link.amounts(children).sum()) - link.distinct(children)
     return updates, updates - link.distinct(groups), fills
 
 
-def _partial_sums(sim: Simulation, link: Link, active: Array | None, done: Done) -> tuple[float, float, float]:
+def _partial_sums(sim: Simulation, link: Link, sent: tuple[Sent, Sent], done: Done) -> tuple[float, float, float]:
     """Updates, reads and fills if only nonzero partial sums move."""
-    groups, children = sim.sent(link.tensor, link.child, active)
+    groups, children = sent
     ratio = sim.nest.steps(sim.nest.levels) // sim.nest.steps(link.child)
     below = done.first[link.child]
     by_group = below.reshape(link.parents, link.fan, -1)[:, link.order]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from .leaders import GATE, SKIP, Guard
+from .leaders import SKIP, Guard, Unit
 from .links import Link
 from .nest import Boxes, Nest, flat
 
@@ -50,8 +50,8 @@ class Done:
 class Products:
     """Walks all steps of the compute units; geometry is made once, `run` is called per trial."""
 
-    def __init__(self, nest: Nest, packed: Sequence[bool], guards: Mapping[tuple[int, int], Guard], kind: int) -> None:
-        self.nest, self.packed, self.kind = nest, packed, kind
+    def __init__(self, nest: Nest, packed: Sequence[bool], guards: Mapping[tuple[int, int], Guard], unit: Unit) -> None:
+        self.nest, self.packed, self.unit = nest, packed, unit
         self.inner = [nest.stored(t)[-1] for t in range(len(packed))]
         self.links = [Link(nest, t, level, nest.levels) for t, level in enumerate(self.inner)]
         self.guards = [guards.get((t, level)) for t, level in enumerate(self.inner)]
@@ -107,7 +107,7 @@ class Products:
                 alive &= allowed[t]
             self._reads(done, t, rows, words[t], values[t], wanted[t], allowed[t])
         p, q = (values[t][words[t]] for t in nest.operands)
-        computed = self._compute(done, alive, p != 0, q != 0)
+        computed = self._compute(done, alive, p != 0, q != 0, rng)
         done.output += np.bincount(words[out][computed], (p * q)[computed], len(done.output))
         product = computed & (p != 0) & (q != 0)
         happens = product if self.packed[out] else computed
@@ -147,23 +147,22 @@ class Products:
             done.accesses[t][of[begins]] += np.add.reduceat(per, begins, axis=0)
             done.accesses_held_back[t][of[begins]] += np.add.reduceat(asked_per - per, begins, axis=0)
 
-    def _compute(self, done: Done, alive: Array, p: Array, q: Array) -> Array:
+    def _compute(self, done: Done, alive: Array, p: Array, q: Array, rng: np.random.Generator) -> Array:
         """Computes that are carried out (7.3): an operand that is zero is absent if its tensor has metadata."""
         one, other = (self.packed[t] for t in self.nest.operands)
         no_p, no_q = (~p if one else np.zeros_like(p)), (~q if other else np.zeros_like(q))
         exists = alive & ~(no_p & no_q)
         absent, zero = exists & (no_p ^ no_q), exists & ~no_p & ~no_q & ~(p & q)
-        if self.kind == SKIP:
-            gated, skipped = np.zeros_like(alive), absent
-        elif self.kind == GATE:
-            gated, skipped = absent | zero, np.zeros_like(alive)
-        else:
-            gated = skipped = np.zeros_like(alive)
-        computed = exists & ~gated & ~skipped
+        idle = absent if self.unit.kind == SKIP else absent | zero
+        left_out = self.unit.left_out(idle, int(alive.sum()), rng)
+        computed = exists & ~left_out
         done.actual += int(computed.sum())
-        done.gated += int(gated.sum())
-        done.skipped += int(skipped.sum())
-        done.busy += (computed | gated).sum(axis=0)
+        if self.unit.kind == SKIP:
+            done.skipped += int(left_out.sum())
+            done.busy += computed.sum(axis=0)
+        else:
+            done.gated += int(left_out.sum())
+            done.busy += (computed | left_out).sum(axis=0)
         return computed
 
     def _updates(self, done, happens, words, final, wanted, allowed, touched) -> None:

@@ -23,7 +23,7 @@ from sparsemap.errors import DesignError
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
-from .leaders import GATE, compute_kind, guards
+from .leaders import GATE, Unit, guards
 from .links import Link, Sent
 from .metadata import Ranks, is_packed
 from .moved import count_metadata
@@ -57,7 +57,7 @@ class Simulation:
             for i, level in enumerate(chain[1:-1])
         }
         """By tensor and child level."""
-        self.products = Products(nest, self.packed, self.guards, compute_kind(nest))
+        self.products = Products(nest, self.packed, self.guards, Unit.of(nest))
         self.ranks = {
             (t, s): Ranks(nest, t, s) for t, chain in enumerate(self.chains) if self.packed[t] for s in chain[:-1]
         }
@@ -150,6 +150,12 @@ class Simulation:
         link = self.links[t, child]
         return link.to_groups(active), link.to_children(active)
 
+    def kept(self, t: int, child: int, want: Array | None, take: Array) -> tuple[Sent, Sent]:
+        """To groups and to children: of the tiles that are wanted those that are sent, see `Link.kept`."""
+        link = self.links[t, child]
+        groups, children = self.sent(t, child, want)
+        return link.kept(groups, link.by_group(take)), link.kept(children, take)
+
     def _operand(
         self, tally: Tally, t: int, child: int, boxes: Boxes | None, want: Array | None, take: Array | None
     ) -> None:
@@ -171,13 +177,14 @@ class Simulation:
             tally.shift("fill", child, t, "stay", filled - share * float(link.amounts(whole_children, boxes).sum()))
         guard = self.guards.get((t, link.parent))
         if guard is not None:
-            wanted = link.read_words(self.sent(t, child, want)[0], boxes, want is None)
-            name = "gated_read" if guard.kind == GATE else "skipped_read"
-            tally.add(name, link.parent, t, wanted - read)
             assert take is not None
+            gone = link.read_words(self.sent(t, child, want)[0], boxes, want is None)
+            gone -= link.read_words(self.kept(t, child, want, take)[0], boxes, False)
+            name = "gated_read" if guard.kind == GATE else "skipped_read"
+            tally.add(name, link.parent, t, gone)
             model = link.read_words(self.sent(t, child, None)[0], boxes, True)
             share = (1.0 if want is None else float(link.by_group(want).mean())) - float(link.by_group(take).mean())
-            tally.shift(name, link.parent, t, "stay", wanted - read - model * share)
+            tally.shift(name, link.parent, t, "stay", gone - model * share)
 
     def _instances(self, tally: Tally, t: int, boxes: Boxes) -> None:
         """Instances in use: those whose tile is not empty, where empty tiles are not sent."""

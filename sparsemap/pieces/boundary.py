@@ -25,15 +25,18 @@ from ..errors import DesignError, EvaluationError, Mistake, PluginError, SearchE
 from ..files import shown
 
 if TYPE_CHECKING:  # contracts may use this module
+    from ..problem.problem import Place
     from ..problem.space import Space
     from .contracts import (
         Array,
         Context,
         Crossover,
         Fiber,
+        Filter,
         Format,
         Genomes,
         Init,
+        Mechanism,
         Mutation,
         Piece,
         Proposals,
@@ -142,6 +145,19 @@ def units_of(piece: Format, fiber: Fiber) -> Units:
         if column.size and not (column.min() >= 0.0 and column.max() < np.inf):
             raise wrong(piece, "units", f"returned '{field}' that is negative, infinite or not a number")
     return units
+
+
+def eliminated_of(piece: Mechanism, place: Place, filter: Filter, empty: Array) -> Array:
+    """The shares that a mechanism removes, of the shape of `empty`: numbers between 0 and `empty`."""
+    with guarded(piece, "eliminated"):
+        share = np.asarray(piece.eliminated(place, filter, empty.copy()), dtype=np.float64)
+    if share.shape != empty.shape:
+        raise wrong(piece, "eliminated", f"returned {described(share)}, expected one of shape {empty.shape}")
+    bad = np.flatnonzero(~((share >= 0.0) & (share <= empty + 1e-9)))
+    if bad.size:
+        found, most = float(share[bad[0]]), float(empty[bad[0]])
+        raise wrong(piece, "eliminated", f"returned {found:g}, expected 0 to {most:g}, the share that is empty")
+    return np.minimum(share, empty)
 
 
 def mutated(piece: Mutation, genomes: Genomes, context: Context) -> Genomes:

@@ -196,8 +196,11 @@ class Search:
     def result(self) -> Result:
         """What was found so far."""
         archive, problem = self.archive, self.problem
+        best, bound = best_of(problem, archive), self._bound
+        if best is not None and bound is not None and best.score < bound:
+            bound = None
         return Result(
-            best=best_of(problem, archive),
+            best=best,
             front=front_of(problem, archive),
             shortfalls=shortfalls_of(problem, archive),
             history=tuple(archive.history.rows),
@@ -212,7 +215,7 @@ class Search:
             searcher=self.searcher.name or self.searcher.type_name,
             objective=problem.objective.name or problem.objective.type_name,
             versions=versions_of(problem.registry),
-            bound=self._bound,
+            bound=bound,
             interrupted=self.interrupted,
             padded=dict(problem.padded),
         )

@@ -114,7 +114,8 @@ class Result:
     objective: str
     versions: Mapping[str, Any]
     bound: float | None = None
-    """No design of the problem can score lower, by proof; None: the cost model or the objective has no bound."""
+    """No design of the problem can score lower, by proof; None: the cost model or the objective has no bound, or the
+    best design is below what the cost model says is one."""
     interrupted: bool = False
     identity: Mapping[str, Any] = attrs.field(factory=dict)
     """What the search was (`identity.identity_of`), if its files are in a folder."""

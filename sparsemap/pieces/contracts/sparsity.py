@@ -97,7 +97,7 @@ class Mechanism(Piece):
     default_type: ClassVar[str] = TYPES["mechanism"]
 
     def filters(self, place: Place) -> Sequence[Filter]:
-        """What is filtered at this place; at the compute unit only the action counts."""
+        """What is filtered at this place; at the compute unit, every compute with an empty operand, as the action says."""
         raise NotImplementedError
 
     def needs_metadata(self, place: Place) -> bool:
@@ -107,6 +107,8 @@ class Mechanism(Piece):
     def eliminated(self, place: Place, filter: Filter, empty: Array) -> Array:
         """Share of the target's accesses removed, shape (B,), given the probability that the leaders' words are empty.
 
-        A mechanism with limited look-ahead returns less than `empty`.
+        A mechanism with limited look-ahead returns less than `empty`; none may return more. At the compute unit `empty`
+        is the share of the computes that the action could leave out; the others are carried out. Of several filters the
+        first with the strongest action is asked there.
         """
         return empty

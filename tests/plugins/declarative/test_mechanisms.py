@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from encoding_problems import registry
 
+from sparsemap import Filter, Mechanism, PluginError, evaluate, load_problem
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import Filter
 from sparsemap.problem.problem import Place
 from sparsemap.testing import check_mechanism
 
@@ -65,3 +65,44 @@ def test_limited_look_ahead():
 def test_what_is_wrong_is_told(table, message):
     with pytest.raises(SpecError, match=message):
         build(**table)
+
+
+class Greedy(Mechanism):
+    """Skips P by Q, and says that it removes a share which need not be empty."""
+
+    def __init__(self, share):
+        super().__init__(name="greedy")
+        object.__setattr__(self, "share", share)
+
+    def filters(self, place):
+        return [Filter("P", ("Q",), "skip")]
+
+    def eliminated(self, place, filter, empty):
+        return self.share(empty)
+
+
+SHARES = {
+    "more than is empty": (
+        lambda empty: np.minimum(1.0, empty + 0.1),
+        r"returned .*, expected 0 to .*, the share that",
+    ),
+    "negative": (lambda empty: empty - 1.5, r"returned -.*, expected 0 to"),
+    "no number": (lambda empty: empty * np.nan, r"returned nan, expected 0 to"),
+    "one too few": (lambda empty: empty[1:], r"returned an array of shape .*, expected one of shape"),
+    "a number": (lambda empty: 0.0, r"returned an array of shape \(\), expected one of shape"),
+}
+
+
+@pytest.mark.parametrize("place", ["GLB", "MAC"])
+@pytest.mark.parametrize(("share", "expected"), SHARES.values(), ids=SHARES)
+def test_a_mechanism_that_removes_what_is_not_empty_is_named(share, expected, place):
+    table = {"name": "w", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 4, "k": 4, "n": 4}}
+    problem = load_problem({**table, "density": {"P": 0.5, "Q": 0.5}}, "edge")
+    candidates = (*problem.candidates("mechanism")[:1], Greedy(share))
+    problem.space.candidates["mechanism"] = candidates
+    genomes = problem.space.sample(200, np.random.default_rng(0))
+    names = [name for name in problem.space.names if name.startswith("gate-skip.")]
+    genomes[:, [problem.space.names.index(name) for name in names]] = 0
+    genomes[:, problem.space.names.index(f"gate-skip.{place}")] = 1
+    with pytest.raises(PluginError, match=rf"mechanism 'greedy': eliminated {expected}"):
+        evaluate(problem, genomes)

@@ -31,6 +31,12 @@ PIECES = {
             "filters": [{"target": "P", "leader": "Q"}, {"target": "Q", "leader": "P"}],
         },
         "skip-z": {"type": "filters", "action": "skip", "filters": [{"target": "Z", "leader": "P"}]},
+        "half-gate-q": {
+            "type": "filters",
+            "action": "gate",
+            "effectiveness": 0.5,
+            "filters": [{"target": "Q", "leader": "P"}],
+        },
         "half-skip-q": {
             "type": "filters",
             "action": "skip",
