@@ -14,6 +14,7 @@ from sparsemap import PluginError, Searcher, load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Decoded, Designs
+from sparsemap.problem.evaluation import Evaluation
 from sparsemap.searching.folder import search_into, unfinished
 
 RANDOM = {"type": "random", "batch": 100}
@@ -157,6 +158,21 @@ def test_a_lower_bound_that_raises_is_told_before_anything_is_evaluated():
     problem.objective = type("Monotone", (ToyObjective,), {"monotone": True})(name="toy-edp")
     with pytest.raises(PluginError, match="cost model 'toy-model': lower_bound raised ZeroDivisionError: no bound"):
         search(problem, 1000)
+
+
+def test_a_lower_bound_that_a_design_beats_is_not_in_the_result():
+    class Beaten(ToyModel):
+        def lower_bound(self, problem):
+            return Evaluation(np.array([least]), np.array([10.0]), np.zeros(1, np.uint64), ())
+
+    problem = toy_problem()
+    problem.objective = type("Monotone", (ToyObjective,), {"monotone": True})(name="toy-edp")
+    for least, gap in ((0.5, 2.0), (1.5, None)):  # noqa: B007  # the best design takes 1 pJ
+        problem.__dict__.pop("bound", None)
+        problem.cost_model = Beaten(name="toy-model")
+        found = search(problem, 3000, seed=0)
+        assert found.gap == gap
+        assert (found.bound is None) == (gap is None)
 
 
 # ----------------------------------------------------------------------------------------------- objectives, segments
