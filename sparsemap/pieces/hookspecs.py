@@ -12,24 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from .contracts import (
-    CostModel,
-    Crossover,
-    DensityModel,
-    Exporter,
-    Format,
-    Init,
-    Mechanism,
-    MemoryLevel,
-    Mutation,
-    Objective,
-    Piece,
-    Searcher,
-    Segment,
-    Selection,
-    Technology,
-    Workload,
-)
+from . import contracts as of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,11 +29,11 @@ PROJECT = "sparsemap"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-CONTRACTS: dict[str, tuple[type[Piece], ...]] = {}
+CONTRACTS: dict[str, tuple[type[of.Piece], ...]] = {}
 """By hook, the contracts whose classes it may return."""
 
 
-def returns(*contracts: type[Piece]) -> Callable[[Any], Any]:
+def returns(*contracts: type[of.Piece]) -> Callable[[Any], Any]:
     """A hook that returns classes derived from one of the contracts."""
 
     def mark(hook: Any) -> Any:
@@ -60,62 +43,62 @@ def returns(*contracts: type[Piece]) -> Callable[[Any], Any]:
     return mark
 
 
-@returns(Format)
+@returns(of.Format)
 def register_formats():
     """Compression formats of a tensor rank."""
 
 
-@returns(Mechanism)
+@returns(of.Mechanism)
 def register_mechanisms():
     """Skip and gate mechanisms."""
 
 
-@returns(MemoryLevel)
+@returns(of.MemoryLevel)
 def register_memory_levels():
     """Types of memory, with the keys that a level of a hardware spec may have."""
 
 
-@returns(Technology)
+@returns(of.Technology)
 def register_technologies():
     """Sources of energies per action."""
 
 
-@returns(DensityModel)
+@returns(of.DensityModel)
 def register_density_models():
     """How the nonzeros of a tensor are distributed."""
 
 
-@returns(Workload)
+@returns(of.Workload)
 def register_workload_kinds():
     """Ways to describe a workload, such as an einsum."""
 
 
-@returns(Segment)
+@returns(of.Segment)
 def register_segments():
     """Runs of genes with their decoders."""
 
 
-@returns(CostModel)
+@returns(of.CostModel)
 def register_cost_models():
     """Models of energy, cycles and the reasons why a design is invalid."""
 
 
-@returns(Objective)
+@returns(of.Objective)
 def register_objectives():
     """Scores of an evaluation, lower is better."""
 
 
-@returns(Init, Crossover, Mutation, Selection)
+@returns(of.Init, of.Crossover, of.Mutation, of.Selection)
 def register_operators():
     """Parts of evolutionary searchers: four contracts, one hook."""
 
 
-@returns(Searcher)
+@returns(of.Searcher)
 def register_searchers():
     """Search methods."""
 
 
-@returns(Exporter)
+@returns(of.Exporter)
 def register_exporters():
     """Writers of a result in other programs' formats."""
 

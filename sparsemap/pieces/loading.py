@@ -14,8 +14,9 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,70 +107,60 @@ class _Loader:
             return
         for folder in map(Path, plugins):
             for below in _plugin_folders(folder):
-                self._add_folder(below, version, module=f"sparsemap_plugins.{below.name}")
-        tomls = [toml for folder in specs for toml in _tomls(Path(folder))]
-        self._add(_Package("specs", shown(next(iter(specs))), version, tomls=tuple(tomls)))
+                self._add_folder(below, version, partial(importlib.import_module, f"sparsemap_plugins.{below.name}"))
+        self._add("specs", shown(specs[0]), version, [toml for folder in specs for toml in _tomls(Path(folder))])
         self.builtin = frozenset(self.packages)
 
     def add_installed(self) -> None:
         from importlib.metadata import entry_points  # slow to import, and only needed here
 
         for entry in entry_points(group=hookspecs.PROJECT):
-            version = entry.dist.version if entry.dist else ""
-            if entry.name in self.disabled:
-                continue
-            try:
-                module = entry.load()
-            except FAILURES as error:
-                self._import_failed(_Package(entry.name, entry.value, version), error)
-                continue
-            self._add(_Package(entry.name, _file_of(module), version, module))
+            self._add(entry.name, entry.value, entry.dist.version if entry.dist else "", (), entry.load)
 
     def add_plugin_dir(self, folder: Path) -> None:
         """A folder that is a plugin itself, or that holds plugins and loose TOML files."""
-        if not folder.is_dir():
-            text = "expected a folder of plugins" if folder.exists() else "no such plugin folder"
-            self.plugin_mistakes.append(Mistake(shown(folder), "", text))
-            return
         if (folder / "__init__.py").exists():
-            self._add_folder(folder, "")
+            self._add_folder(folder)
             return
-        below = list(_plugin_folders(folder))
+        below = list(_plugin_folders(folder)) if folder.is_dir() else []
         for plugin in below:
-            self._add_folder(plugin, "")
+            self._add_folder(plugin)
         loose = [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]
         if loose:
-            self._add(_Package(folder.resolve().name, shown(folder), "", tomls=tuple(loose)))
+            self._add(folder.resolve().name, shown(folder), "", loose)
         if not below and not loose:
             text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
+            if not folder.is_dir():
+                text = "expected a folder of plugins" if folder.exists() else "no such plugin folder"
             self.plugin_mistakes.append(Mistake(shown(folder), "", text))
 
-    def _add_folder(self, folder: Path, version: str, module: str = "") -> None:
-        """One plugin folder; `module` is its name where it can be imported as it is."""
-        source, tomls = folder / "__init__.py", tuple(_tomls(folder))
-        name = folder.resolve().name
+    def _add_folder(self, folder: Path, version: str = "", imported: Callable[[], Any] | None = None) -> None:
+        source = folder / "__init__.py"
+        if source.exists():
+            self._add(
+                folder.resolve().name, shown(source), version, _tomls(folder), imported or partial(_import, source)
+            )
+        else:
+            self._add(folder.resolve().name, shown(folder), version, _tomls(folder))
+
+    def _add(
+        self, name: str, file: str, version: str, tomls: Iterable[Path], imported: Callable[[], Any] | None = None
+    ) -> None:
+        """A plugin, which is `imported` unless it is TOML only."""
         if name in self.disabled:
             return
-        if not source.exists():
-            self._add(_Package(name, shown(folder), version, tomls=tomls))
-            return
-        package = _Package(name, shown(source), version, tomls=tomls)
-        try:
-            loaded = importlib.import_module(module) if module else _import_folder(folder)
-        except FAILURES as error:
-            self._import_failed(package, error)
-            return
-        self._add(attrs.evolve(package, module=loaded, version=version or str(getattr(loaded, "__version__", ""))))
-
-    def _import_failed(self, package: _Package, error: BaseException) -> None:
-        line = plugin_line(error.__traceback__, ("<", __file__, os.path.dirname(importlib.__file__)))
-        cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
-        self.wrong(package, f"cannot be imported: {cause}; {DISABLE_VARIABLE}={package.name} goes on without it")
-
-    def _add(self, package: _Package) -> None:
-        if package.name in self.disabled:
-            return
-        other = self.packages.setdefault(package.name, package)
+        package = _Package(name, file, version, tomls=tuple(tomls))
+        if imported is not None:
+            try:
+                module = imported()
+            except FAILURES as error:
+                line = plugin_line(error.__traceback__, ("<", __file__, os.path.dirname(importlib.__file__)))
+                cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
+                self.wrong(package, f"cannot be imported: {cause}; {DISABLE_VARIABLE}={name} goes on without it")
+                return
+            version = version or str(getattr(module, "__version__", ""))
+            package = attrs.evolve(package, module=module, version=version, file=_file_of(module) or file)
+        other = self.packages.setdefault(name, package)
         if (other.file, other.module) != (package.file, package.module):
             self.wrong(package, f"has the name of the plugin in {other.file}; rename one")
 
@@ -290,9 +281,9 @@ def _tomls(folder: Path) -> Iterator[Path]:
         yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if _is_spec(toml))
 
 
-def _import_folder(folder: Path) -> Any:
+def _import(source: Path) -> Any:
     """The package in a folder that is on no path, under a name of its own, so that two folders cannot get mixed up."""
-    source = (folder / "__init__.py").resolve()
+    source = source.resolve()
     digest = hashlib.sha256(str(source).encode()).hexdigest()[:8]
     name = f"sparsemap_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', source.parent.name)}_{digest}"
     if name in sys.modules:
