@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,9 +40,7 @@ def _share(_: Any, __: Any, value: float | None) -> None:
 
 def _ranks(value: Any) -> tuple[tuple[Term, ...], ...]:
     """Terms by rank; a plain name stands for a rank or a term of its own."""
-    if not isinstance(value, list):
-        raise ValueError(f"expected a list with the terms of every rank, found {shortened(value)}")
-    ranks = [[rank] if isinstance(rank, str) else rank for rank in value]
+    ranks = [[rank] if isinstance(rank, str) else rank for rank in value] if isinstance(value, list) else [None]
     if not all(isinstance(rank, list) and rank for rank in ranks):
         raise ValueError(f"expected a list with the terms of every rank, found {shortened(value)}")
     return tuple(tuple(_term(term) for term in rank) for rank in ranks)
@@ -156,11 +154,9 @@ def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
         raise error.within("problem.shape", file) from None
     try:
         densities = reader.fields(Densities, instance)
-        defaults = {one.name: one.default for one in shape.coefficients}
         sizes = {dim: size for dim, size in instance.items() if dim in shape.dimensions}
-        factors = {key: instance.get(key, default) for key, default in defaults.items()}
-        numbers = reader.read(dict[str, int], {**factors, **sizes})
-        _raise(_wrong_numbers(shape, numbers))
+        factors = {one.name: instance.get(one.name, one.default) for one in shape.coefficients}
+        numbers = _checked(shape, reader.read(dict[str, int], {**factors, **sizes}))
     except SpecError as error:
         raise error.within("problem.instance", file) from None
     operands = shape.spaces[:2]
@@ -179,44 +175,34 @@ def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
     }
 
 
-def _raise(mistakes: Iterator[Mistake]) -> None:
-    if found := list(mistakes):
-        raise SpecError(found)
-
-
-def _wrong_numbers(shape: Shape, numbers: Mapping[str, int]) -> Iterator[Mistake]:
-    for dim in shape.dimensions:
-        if dim not in numbers:
-            yield Mistake("", dim, "missing; expected a whole number")
-    for name, number in numbers.items():
-        if number < 1:
-            yield Mistake("", name, f"is {number}, expected at least 1")
+def _checked(shape: Shape, numbers: Mapping[str, int]) -> Mapping[str, int]:
+    mistakes = [Mistake("", dim, "missing; expected a whole number") for dim in shape.dimensions if dim not in numbers]
+    mistakes += [
+        Mistake("", name, f"is {number}, expected at least 1") for name, number in numbers.items() if number < 1
+    ]
+    if mistakes:
+        raise SpecError(mistakes)
+    return numbers
 
 
 def _einsum(shape: Shape, numbers: Mapping[str, int], lone: list[str]) -> str:
     """`lone` dimensions of size one index the output only: Timeloop's way to say that it is a single value."""
-    coefficients = {one.name for one in shape.coefficients}
+    coefficients = [one.name for one in shape.coefficients]
     texts = []
     for space in shape.spaces:
         sums = []
         for rank in space.projection:
             for dim, *factor in rank:
-                _raise(_unknown_names(space, dim, factor, shape.dimensions, coefficients))
+                path = f"data-spaces.{space.name}.projection"
+                if dim not in shape.dimensions:
+                    raise SpecError.at("", path, unknown("dimension", dim, shape.dimensions))
+                if factor and factor[0] not in coefficients:
+                    raise SpecError.at("", path, unknown("coefficient", factor[0], coefficients))
             if rank not in [((dim,),) for dim in lone]:
                 factors = [(dim, numbers[factor[0]] if factor else 1) for dim, *factor in rank]
                 sums.append(" + ".join(dim if times == 1 else f"{times}*{dim}" for dim, times in factors))
         texts.append(f"{space.name}[{', '.join(sums)}]")
     return f"{texts[2]} = {texts[0]} * {texts[1]}"
-
-
-def _unknown_names(
-    space: DataSpace, dim: str, factor: list[str], dimensions: tuple[str, ...], coefficients: set[str]
-) -> Iterator[Mistake]:
-    path = f"data-spaces.{space.name}.projection"
-    if dim not in dimensions:
-        yield Mistake("", path, unknown("dimension", dim, dimensions))
-    if factor and factor[0] not in coefficients:
-        yield Mistake("", path, unknown("coefficient", factor[0], coefficients))
 
 
 def _slug(name: str) -> str:
