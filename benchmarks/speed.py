@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 import sparsemap
-from sparsemap.files import markdown_table, percent
+from sparsemap.files import markdown_table, percent, percent
 from sparsemap.pieces.loading import load
 
 PROBLEMS = [
@@ -178,7 +178,7 @@ def stages(registry: object) -> list[list[str]]:
             by_module[name] = by_module.get(name, 0.0) + seconds
     total = sum(by_module.values())
     shares = sorted(by_module.items(), key=lambda item: -item[1])
-    return [[name, f"{100 * spent / total:.0f} %"] for name, spent in shares if spent > 0.02 * total]
+    return [[name, percent(spent / total)] for name, spent in shares if spent > 0.02 * total]
 
 
 def growth(registry: object, seconds: float) -> list[list[str]]:

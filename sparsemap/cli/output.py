@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SearchError, readable
-from ..files import aligned, told
+from ..files import aligned, percent, told
 from ..pieces.contracts import parts, plain
 from ..pieces.defaults import REPORT
 from ..spec.units import format_count, format_energy
@@ -145,7 +145,7 @@ def search_progress(budget: int, quiet: bool) -> Iterator[Callable[[Snapshot], N
 
         def hear(snapshot: Snapshot) -> None:
             best = f"best {snapshot.best_score:.3e}" if snapshot.best_score < float("inf") else "nothing valid yet"
-            text = f"designs   {best}   {100 * snapshot.valid_fraction:.0f} % valid"
+            text = f"designs   {best}   {percent(snapshot.valid_fraction)} valid"
             update(snapshot.evaluations, snapshot.budget, text)
 
         yield hear
