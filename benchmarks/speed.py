@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 import sparsemap
-from sparsemap.files import markdown_table, percent, percent
+from sparsemap.files import markdown_table, percent
 from sparsemap.pieces.loading import load
 
 PROBLEMS = [
