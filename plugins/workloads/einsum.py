@@ -57,9 +57,9 @@ def _dims(instance: Any, attribute: attrs.Attribute, dims: Mapping[str, Any]) ->
 
 def _density(instance: Any, attribute: attrs.Attribute, density: Mapping[str, Any]) -> None:
     mistakes = [
-        Mistake("", join("", name), f"is {share}, expected a share of nonzeros from 0 to 1")
+        Mistake("", join("", name), f"is {share}, expected a share of nonzeros above 0, up to 1")
         for name, share in density.items()
-        if _is_number(share) and not 0 <= share <= 1
+        if _is_number(share) and not 0 < share <= 1
     ]
     with suppress(ValueError):
         einsum = Einsum.parse(instance.einsum)
@@ -87,7 +87,7 @@ class EinsumWorkload(Workload):
     dims: Mapping[str, Any] = attrs.field(validator=[attrs.validators.min_len(1), _dims])
     """Size of every dimension, a whole number."""
     density: Mapping[str, Any] = attrs.field(validator=_density)
-    """By tensor: the share of nonzeros, spread uniformly, or the table of a density model. Without an entry for the
+    """By tensor: the share of nonzeros, spread uniformly, or the table of a density model; not 0. Without an entry for the
     output, the density expected of a sum of products of independent operands."""
 
     def __attrs_post_init__(self) -> None:
@@ -107,6 +107,14 @@ class EinsumWorkload(Workload):
         for name, value in self.density.items():
             with collecting(mistakes, join("density", name)):
                 models[name] = registry.build("density", spread(value) if _is_number(value) else value)
+        if mistakes:
+            raise SpecError(mistakes)
+        for access in einsum.accesses:  # without nonzeros there would be designs without energy and cycles
+            model = models.get(access.name)
+            if model is not None and not model.occupancy(box(access.ranks, self.dims)).density > 0:
+                mistakes.append(
+                    Mistake("", join("density", access.name), "has no nonzeros; there is nothing to compute")
+                )
         if mistakes:
             raise SpecError(mistakes)
         if einsum.output.name not in models:

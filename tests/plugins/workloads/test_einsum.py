@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from encoding_problems import MATMUL, matmul, problem, registry
 
@@ -94,10 +95,30 @@ def test_all_mistakes_of_dims_and_densities_are_reported_together():
         "w.toml: dims.k: is -3, expected at least 1",
         "w.toml: dims.n: expected a whole number, found 4.5",
         "w.toml: dims.x: the einsum 'Z[m, n] = P[m, k] * Q[k, n]' has no such dimension; it has m, k, n",
-        "w.toml: density.P: is 1.5, expected a share of nonzeros from 0 to 1",
-        "w.toml: density.Q: is -0.5, expected a share of nonzeros from 0 to 1",
+        "w.toml: density.P: is 1.5, expected a share of nonzeros above 0, up to 1",
+        "w.toml: density.Q: is -0.5, expected a share of nonzeros above 0, up to 1",
         "w.toml: density.R: no tensor 'R'; known: P, Q, Z",
     ]
+
+
+@pytest.mark.parametrize(
+    "density", [{"density": 0}, {"type": "structured", "density": 0}, {"type": "n-of-m", "n": 0, "m": 4}]
+)
+def test_a_tensor_without_nonzeros_is_refused(density):
+    """A design for it would take no energy and no cycles; the output of a workload is held to the same."""
+    for tensor in "PZ":
+        made = problem({**matmul(4, 8, 4), "density": {"P": 0.5, "Q": 0.5, tensor: density}})
+        with pytest.raises(SpecError, match=f"density.{tensor}: has no nonzeros; there is nothing to compute"):
+            made.loops  # noqa: B018
+
+
+def test_a_file_without_nonzeros_is_refused(tmp_path):
+    np.save(tmp_path / "zeros.npy", np.zeros((4, 8)))
+    made = problem(
+        {**matmul(4, 8, 4), "density": {"P": {"type": "data", "file": str(tmp_path / "zeros.npy")}, "Q": 0.5}}
+    )
+    with pytest.raises(SpecError, match=r"density\.P: has no nonzeros"):
+        made.loops  # noqa: B018
 
 
 def test_wrong_density_models_are_reported_together_with_the_file_of_the_workload():
