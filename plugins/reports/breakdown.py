@@ -96,9 +96,9 @@ def breakdown_of(result: Result) -> Breakdown:
 
 
 def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
-    """The table; without a cost model that tells where the energy goes, a line that says so."""
+    """The table, or a line that there is none if the cost model gives no detail."""
     if all(row.energy_pj is None and row.cycles is None for row in found.rows):
-        return ["the cost model does not say where energy and cycles go"]
+        return ["the cost model reports no energy and cycles by level"]
     names = [tensor.name for tensor in problem.tensors]
     lines = [["", *names, "energy", "", "cycles"]]
     compute = found.rows[-1].cycles

@@ -1,4 +1,4 @@
-"""What the reports share: the best design of a result, and what the cost model says of it."""
+"""What the reports share: the best design of a result, and its evaluation in detail."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def best_of(result: Result) -> Best:
 
 
 def detail_of(best: Best) -> dict[str, Any]:
-    """What the cost model says of a design by level and tensor; empty if nothing."""
+    """The cost model's detail of a design by level and tensor; empty if it gives none."""
     return best.problem.evaluator.evaluate_designs(best.design.batch, detail=True).detail or {}

@@ -1,4 +1,4 @@
-"""The `sparsemap` command: search is here, the other verbs in `cli_study`, `cli_show` and `cli_pieces`.
+"""The `sparsemap` command: `search` is here, the other verbs in `study`, `show` and `pieces`.
 
 Whatever needs plugins is imported in the verb that needs it, so that `--help` stays quick. Reports go to stdout, notes
 and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wrong input, 130 when interrupted.
@@ -22,10 +22,10 @@ from .group import INTERRUPTED, Verbs, loaded, plugin_dirs
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="sparsemap", message="%(prog)s %(version)s")
-@click.option("--traceback", is_flag=True, help=f"Errors with the whole trace of a plugin; so does {TRACEBACK}=1.")
+@click.option("--traceback", is_flag=True, help=f"Print the traceback of errors in plugins, as does {TRACEBACK}=1.")
 @click.pass_context
 def cli(ctx: click.Context, traceback: bool) -> None:
-    """Finds the mapping and the sparse strategy of a sparse tensor accelerator together.
+    """Search mapping and sparse strategy of a sparse tensor accelerator together.
 
     Start with:  sparsemap search mm3 cloud
     """
@@ -57,7 +57,7 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 )
 @plugin_dirs
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
-@click.option("--overwrite", is_flag=True, help="Discard a search in DIR that was stopped, do not go on with it.")
+@click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR instead of resuming it.")
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
 def search(
@@ -76,10 +76,10 @@ def search(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Search a design for WORKLOAD on HARDWARE.
+    """Search for the best design of WORKLOAD on HARDWARE.
 
     Both are names (see `sparsemap list workload`) or TOML files. Ctrl-C ends the search and keeps the best design so
-    far. With --out the same command goes on with a search that was stopped, by whatever, and ends with the same result.
+    far. With --out the same command resumes a search that was stopped, and ends with the same result.
     """
     from ..errors import PluginError
     from ..problem.load import load_problem
@@ -92,10 +92,10 @@ def search(
         workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs), backend=backend
     )
     try:
-        with cli_output.search_progress(budget, quiet) as progress:
+        with cli_output.search_progress(budget, quiet, problem.objective.unit) as progress:
             if out:
                 if unfinished(out) and not (overwrite or quiet):
-                    cli_output.say(f"going on with the search in {out} that was stopped")
+                    cli_output.say(f"resuming the search in {out}")
                 result = search_into(out, problem, budget, seed, searcher, progress, overwrite)
             else:
                 result = run_search(problem, budget, seed, searcher, progress)
@@ -104,7 +104,7 @@ def search(
             cli_output.say(f"best so far, {cli_output.one_line(error.result)}")
         raise
     if result.interrupted:
-        advice = "; the same command goes on from there" if out else ""
+        advice = "; the same command resumes it" if out else ""
         cli_output.say(f"interrupted after {result.evaluations:,} of {budget:,} designs{advice}", "yellow")
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))

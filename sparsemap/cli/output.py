@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PIPED_WIDTH = 100
 WIDTHS = (50, 100)
-"""The least and the most; in wider reports the eye loses the line."""
+"""The least and the most; wider reports are hard to read."""
 PLAIN = str.maketrans({"─": "-", "│": "|", "·": ".", "→": ">"})
 
 STYLES = {
@@ -71,7 +71,7 @@ def say(text: str, colour: str | None = None) -> None:
 
 
 def show_result(result: Result, problem: Problem) -> None:
-    """Prints the default report of a result, or a line where no plugin brings it."""
+    """Prints the default report of a result, or a line if no plugin provides it."""
     if REPORT in problem.registry.names("exporter"):
         show(problem.registry.get("exporter", REPORT).text(result, problem, width()))
     else:
@@ -89,7 +89,7 @@ def one_line(result: Result) -> str:
 
 
 def write_wanted(result: Result, problem: Problem, folder: str) -> list[Path]:
-    """The files that exporters write unasked beside a result, such as the figure of a front; says what stops them."""
+    """Writes what exporters want beside every result, such as the figure of a front; their errors become notes."""
     registry, written = problem.registry, []
     for name in registry.names("exporter"):
         piece: Any = registry.get("exporter", name)
@@ -99,7 +99,7 @@ def write_wanted(result: Result, problem: Problem, folder: str) -> list[Path]:
             except SearchError as error:
                 say(str(error), "yellow")
             except OSError as error:
-                say(f"{told(error)}; {name} is not there", "yellow")
+                say(f"{told(error)}; {name} was not written", "yellow")
     return written
 
 
@@ -110,12 +110,12 @@ def table(rows: list[list[str]]) -> str:
 # ------------------------------------------------------------------------------------------------------------- progress
 
 Update = Callable[[int, int, str], None]
-"""Done, of how many, and a text."""
+"""Called with what is done, the total, and a text."""
 
 
 @contextmanager
 def _bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = None) -> Iterator[Update | None]:
-    """A progress bar on stderr, which asks for `more` to show every second; None where nobody is there to see it."""
+    """A progress bar on stderr that shows `more()` every second; None if stderr is no terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -136,26 +136,30 @@ def _bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None =
 
 
 @contextmanager
-def search_progress(budget: int, quiet: bool) -> Iterator[Callable[[Snapshot], None] | None]:
+def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callable[[Snapshot], None] | None]:
     """Designs evaluated, best score and share of valid ones, live."""
     with _bar(quiet, budget) as update:
         if update is None:
             yield None
             return
 
-        def hear(snapshot: Snapshot) -> None:
-            best = f"best {snapshot.best_score:.3e}" if snapshot.best_score < float("inf") else "nothing valid yet"
+        def report(snapshot: Snapshot) -> None:
+            best = (
+                f"best {snapshot.best_score:.3e} {unit}".rstrip()
+                if snapshot.best_score < float("inf")
+                else "nothing valid yet"
+            )
             text = f"designs   {best}   {percent(snapshot.valid_fraction)} valid"
             update(snapshot.evaluations, snapshot.budget, text)
 
-        yield hear
+        yield report
 
 
 @contextmanager
 def study_progress(
     quiet: bool, running: Callable[[], tuple[int, int]] = lambda: (0, 0)
 ) -> Iterator[Callable[[int, int, Outcome], None]]:
-    """Cells that have ended, live; failed ones are told at once. `running`: cells that are on, and designs in them."""
+    """Finished cells, live; failures are printed at once. `running()` gives (cells, designs) in progress."""
 
     def more() -> str:
         cells, designs = running()
@@ -163,10 +167,10 @@ def study_progress(
 
     with _bar(quiet, more=more) as update:
 
-        def hear(done: int, total: int, outcome: Outcome) -> None:
+        def report(done: int, total: int, outcome: Outcome) -> None:
             if outcome.state == "failed":
                 say(f"{outcome.cell.name}: {outcome.error}", "red")
             if update is not None:
                 update(done, total, f"cells   {outcome.cell.name}")
 
-        yield hear
+        yield report

@@ -201,7 +201,7 @@ def _range(genes: Genes) -> str:
 @click.option("-o", "--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="Where the files go.")
 @plugin_dirs
 def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
-    """Write DESIGN, a TOML file, for another program: timeloop, json, toml, csv, or what a plugin brings."""
+    """Write DESIGN, a TOML file, as files for another program; `sparsemap list exporter` names the kinds of files."""
     registry = loaded(plugin_dirs)
     piece: Any = registry.resolve("exporter", exporter)
     result, problem = valid_design(design, registry)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """What the verbs have in common."""
     for option in (
-        click.option("--quiet", "-q", is_flag=True, help="No progress and no table; problems are still told."),
+        click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed."),
         click.option("as_json", "--json", is_flag=True, help="Print the table as JSON."),
         plugin_dirs,
         click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for the results."),
@@ -71,9 +71,9 @@ def compare(
 ) -> None:
     """Run a study and compare its searchers.
 
-    Tells the EDP of every searcher, its ratio to that of the reference (by default sparsemap, or else the study's first
-    searcher) on the same workload, hardware and seed, and the means of the ratios per hardware. A study that was run
-    before, or stopped, goes on.
+    Prints the EDP of every searcher, its ratio to that of the reference (by default the default searcher, or else the
+    study's first one) on the same workload, hardware and seed, and the means of the ratios per hardware. A study that
+    was stopped is resumed; one that was run before is only compared.
     """
     from ..study import cells, comparison
 

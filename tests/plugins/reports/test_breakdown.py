@@ -67,7 +67,7 @@ def test_levels_that_are_fast_enough_keep_up(problem):
 def test_a_cost_model_without_detail_says_so(problem):
     found = Breakdown.of(problem, {}, 1.0, 2.0)
     assert found.limit == ""
-    assert breakdown_lines(found, problem) == ["the cost model does not say where energy and cycles go"]
+    assert breakdown_lines(found, problem) == ["the cost model reports no energy and cycles by level"]
 
 
 def test_bypassed_tensors_have_no_energy_at_a_level():
