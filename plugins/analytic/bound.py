@@ -28,12 +28,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.primes import divisors
 
 from .actions import PlaceTables
 from .layout import Layout
-
-Array = np.ndarray
 
 MOST_TILES = 1 << 18
 """Where a problem has more tiles, or ways to share a fan-out, none is tried: this bounds time and memory."""

@@ -6,24 +6,23 @@ import attrs
 import numpy as np
 
 from sparsemap.backend import Backend
+from sparsemap.pieces.contracts.base import PerDesign, PerLevel, PerTile
 
 from .actions import GATE, SKIP
 from .layout import Layout
 from .ranks import Metadata
 from .sparse import Compute, Counts
 
-Array = np.ndarray
-
 
 @attrs.define(eq=False)
 class Costs:
-    """Per tensor and level (T, S, B), for one instance."""
+    """Per tensor and level, for one instance."""
 
-    energy_pj: Array
-    read: Array
+    energy_pj: PerTile
+    read: PerTile
     """Words read in the time that the level has: data and metadata, gated ones included, skipped ones not."""
-    written: Array
-    bits: dict[str, Array]
+    written: PerTile
+    bits: dict[str, PerTile]
     """Metadata bits by action, such as "read" or "skipped_update"."""
 
 
@@ -42,7 +41,7 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
         spent = spent + gone_read * energy[f"{name}_read"] + gone_update * energy[f"{name}_update"]
         if name == "gated":
             read, written = read + gone_read, written + gone_update
-    bits: dict[str, Array] = {}
+    bits: dict[str, PerTile] = {}
     if len(metadata.cell):
         width = xp.constant(np.array([float(level.metadata_width) for level in layout.levels])[:, None])
         word = xp.constant(np.array([float(level.word_bits) for level in layout.levels])[:, None])
@@ -68,9 +67,9 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
 
 
 def level_cycles(
-    layout: Layout, costs: Costs, used: Array, active: Array, compute_cycles: Array, xp: Backend
-) -> tuple[Array, Array]:
-    """Cycles (S, B) that each level needs and its slowdown; `active` (T, S, B) instances expected in use of `used` (S, B)."""
+    layout: Layout, costs: Costs, used: PerLevel, active: PerTile, compute_cycles: PerDesign, xp: Backend
+) -> tuple[PerLevel, PerLevel]:
+    """Cycles that each level needs and its slowdown; `active` instances are expected in use of the `used` ones."""
     busy = xp.where(compute_cycles > 0.0, compute_cycles, 1.0)
     alive = active > 0.0
     share = used / xp.where(alive, active, 1.0)
@@ -92,6 +91,6 @@ def level_cycles(
     return xp.where((compute_cycles > 0.0) | (slowdown < 1.0), cycles, 0.0), slowdown
 
 
-def compute_energy(layout: Layout, compute: Compute) -> Array:
+def compute_energy(layout: Layout, compute: Compute) -> PerDesign:
     actual, gated, skipped = layout.mac
     return compute.actual * actual + compute.gated * gated + compute.skipped * skipped

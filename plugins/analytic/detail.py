@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import attrs
-import numpy as np
+
+from sparsemap.pieces.contracts.base import PerDesign
 
 from .costs import Costs
 from .layout import Layout
@@ -11,25 +12,23 @@ from .ranks import Metadata
 from .sparse import Counts, temporal_reductions
 from .traffic import Traffic
 
-Array = np.ndarray
-
 
 @attrs.frozen(eq=False)
 class Cell:
-    """One tensor at one level: accesses of one instance, each (B,)."""
+    """One tensor at one level: accesses of one instance."""
 
-    read: Array
-    fill: Array
-    update: Array
-    gone_read: Array
+    read: PerDesign
+    fill: PerDesign
+    update: PerDesign
+    gone_read: PerDesign
     """Gated or skipped, as `kind` says."""
-    gone_update: Array
-    kind: Array
-    """(B,) int8: 0 no action, 1 gated, 2 skipped."""
-    temporal_reductions: Array
+    gone_update: PerDesign
+    kind: PerDesign
+    """int8: 0 no action, 1 gated, 2 skipped."""
+    temporal_reductions: PerDesign
     metadata: Metadata | None
     """The ranks of the tile with their accesses; the cell of an entry is its design."""
-    bits: dict[str, Array]
+    bits: dict[str, PerDesign]
     """Metadata bits by action, such as "read" or "gated_read"; empty without metadata."""
 
 

@@ -9,9 +9,8 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.problem import Problem
-
-Array = np.ndarray
 
 
 @attrs.define(eq=False, slots=False)

@@ -15,6 +15,7 @@ import numpy as np
 from sparsemap.backend import NUMPY, Backend, backend_of
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import CostModel
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile, Rows
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.problem import Problem
@@ -30,8 +31,6 @@ from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
 from .sparse import compute_counts, storage_counts
 from .traffic import dense_traffic
 from .validity import Reasons
-
-Array = np.ndarray
 
 QUIRKS = {
     "Q3": "the smallest possible occupancy counts as the empty tile",
@@ -154,8 +153,8 @@ class _Prepared:
         energy, cycles, found = (xp.to_host(array) for array in (energy, cycles, found))
         return Evaluation(energy, cycles, found.astype(np.uint64, copy=False), self.reasons.names, extra)
 
-    def _data_words(self, nest: Nest, packed: Array) -> Array:
-        """(T, S, B) words of data that the tile of one instance may hold: what the capacity check adds up."""
+    def _data_words(self, nest: Nest, packed: PerTensor) -> PerTile:
+        """Words of data that the tile of one instance may hold: what the capacity check adds up."""
         lay, xp = self.layout, nest.xp
         words = xp.zeros((lay.T, lay.S, nest.batch))
         for t, table in enumerate(self.tables_on(xp)):
@@ -172,9 +171,9 @@ class _Prepared:
         return words
 
     def _costs(
-        self, nest: Nest, slots: Array, genes: Array, packed: Array, words: Array, found: Array, products: Array,
+        self, nest: Nest, slots: Array, genes: Array, packed: PerTensor, words: PerTile, found: PerDesign, products: Array,
         extra: dict[str, Any] | None,
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
+    ) -> tuple[PerDesign, PerDesign, PerDesign]:  # fmt: skip
         lay, batch, xp = self.layout, nest.batch, nest.xp
         tables = self.tables_on(xp)
         traffic = dense_traffic(nest)
@@ -227,7 +226,7 @@ class _Prepared:
             )  # fmt: skip
         return energy, cycles, found
 
-    def _tiles(self, nest: Nest, t: int, rows: Array) -> tuple[Array, Array]:
+    def _tiles(self, nest: Nest, t: int, rows: Rows) -> tuple[Array, Array]:
         """(S, n) share of the instances that get a tile at all, and density of those tiles."""
         lay, xp = self.layout, nest.xp
         table = self.tables_on(xp)[t]

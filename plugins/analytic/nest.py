@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 
 import attrs
-import numpy as np
 
 from sparsemap.backend import NUMPY, Backend
+from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, Rows
 
 from .layout import Layout
-
-Array = np.ndarray
 
 
 @attrs.define(eq=False, slots=False)
@@ -19,8 +17,7 @@ class Nest:
     """All arrays have the batch B last."""
 
     layout: Layout
-    bounds: Array
-    """(L, D, B) float64."""
+    bounds: LoopBounds
     order: Array
     """(L, D, B), dimension index outer to inner."""
     xp: Backend = NUMPY
@@ -57,7 +54,7 @@ class Nest:
             found.append(inner if spatial is None else inner * spatial)
         return found
 
-    def box(self, t: int, extent: Array | list[Array]) -> list[Array]:
+    def box(self, t: int, extent: Array | list[PerDesign]) -> list[PerDesign]:
         """Words per rank of tensor t for extents (D, B): 1 + sum of c * (E - 1) (section 1)."""
         widths = []
         for rank in self.layout.ranks[t]:
@@ -68,7 +65,7 @@ class Nest:
             widths.append(width)
         return widths or [self.xp.ones(extent[0].shape[-1])]
 
-    def volume(self, t: int, extent: Array | list[Array]) -> Array:
+    def volume(self, t: int, extent: Array | list[PerDesign]) -> PerDesign:
         widths = self.box(t, extent)
         volume = widths[0]
         for width in widths[1:]:
@@ -76,7 +73,7 @@ class Nest:
         return volume
 
     @cached_property
-    def boxes(self) -> list[list[list[Array]]]:
+    def boxes(self) -> list[list[list[PerDesign]]]:
         """[t][s] words per rank of the tile."""
         return [[self.box(t, self.extents[s]) for s in range(self.layout.S)] for t in range(self.layout.T)]
 
@@ -94,11 +91,11 @@ class Nest:
         return words
 
     @cached_property
-    def loop_bounds(self) -> Array:
-        """(L, D, B) loop bounds by position, outer to inner."""
+    def loop_bounds(self) -> LoopBounds:
+        """By position, outer to inner."""
         return self.xp.take_along_axis(self.bounds, self.order, axis=1)
 
-    def loops(self, groups: list[int], rows: Array) -> tuple[Array, Array]:
+    def loops(self, groups: list[int], rows: Rows) -> tuple[Array, Array]:
         """Dimension index and bound of the loops of some groups, (P, n), the innermost first, for the designs `rows`.
 
         `groups` are in the order of `Layout.inwards`, without gaps unless there are few of them.

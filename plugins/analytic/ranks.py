@@ -14,13 +14,12 @@ import attrs
 import numpy as np
 
 from sparsemap.backend import Backend
+from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerTensor, Rows
 
 from .layout import Layout
 from .nest import Nest
 from .occupancy import Ranks, RankUnits, TensorTables
 from .traffic import Traffic
-
-Array = np.ndarray
 
 
 @attrs.frozen(eq=False)
@@ -40,8 +39,8 @@ class FormatTables:
         formats = (*candidates, *beyond)
         return cls(formats, len(candidates) if beyond else 0, np.array([f.compressed for f in formats], dtype=bool))
 
-    def check(self, slots: Array, count: Array, xp: Backend) -> tuple[Array, Array]:
-        """Slots (R, B), number of ranks (B,) -> (compresses the tensor, breaks the order), each (B,) bool.
+    def check(self, slots: Array, count: PerDesign, xp: Backend) -> tuple[PerDesign, PerDesign]:
+        """Slots (R, B), number of ranks -> (compresses the tensor, breaks the order), bool.
 
         The last `count` slots are in use. An uncompressed rank below a compressed one breaks the order.
         """
@@ -57,8 +56,8 @@ class FormatTables:
         return any_packed, broken
 
 
-def rank_counts(layout: Layout, bounds: Array, xp: Backend) -> Array:
-    """(T, B) number of ranks of each tensor: loops with a bound above one that move it."""
+def rank_counts(layout: Layout, bounds: LoopBounds, xp: Backend) -> PerTensor:
+    """Number of ranks of each tensor: loops with a bound above one that move it."""
     busy = (bounds > 1.0).sum(axis=0, dtype=xp.int16)  # (D, B)
     return xp.stack([busy[xp.constant(moves)].sum(axis=0, dtype=xp.int16) for moves in layout.relevant])
 
@@ -67,7 +66,7 @@ def rank_counts(layout: Layout, bounds: Array, xp: Backend) -> Array:
 class RankList:
     """The ranks of one tensor, flat, for the designs that compress it; N entries, innermost ranks first."""
 
-    rows: Array
+    rows: Rows
     """Designs that compress the tensor."""
     design: Array
     """(N,) batch row."""
@@ -75,10 +74,11 @@ class RankList:
     """(N,) position from the innermost rank, 0 first."""
     format: Array
     length: Array
+    """(N,) L, positions of a fiber."""
     box: list[Array]
     """(N,) words of the rank's tile, or its words per tensor rank where the shape matters."""
     below: list[Array]
-    """(N,) the same of one position."""
+    """(N,) the same of the part that one position covers."""
     positions: Array
     """(N,) product of the fiber lengths of this rank and all ranks inside."""
     ends: list[int]
@@ -87,48 +87,54 @@ class RankList:
     """(S, B) ranks in the tile of each level."""
 
 
-def list_ranks(nest: Nest, t: int, rows: Array, slots: Array, tables: FormatTables, by_shape: bool) -> RankList:
-    """The loops of tensor t from the innermost outwards for the designs `rows`; `slots` is (R, B)."""
+def list_ranks(nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTables, by_shape: bool) -> RankList:
+    """6.1 for tensor t in the designs `rows`; `slots` is (R, B).
+
+    The candidates are the loops with a bound above one that move the tensor; each is a rank. Loops are (P, n) by
+    position, the innermost first.
+    """
     lay, xp = nest.layout, nest.xp
     dims, bounds = nest.loops(lay.inwards, rows)
-    active = (bounds > 1.0) & xp.take(xp.constant(lay.relevant[t]), dims)
-    bounds = xp.where(active, bounds, 1.0)
-    counted = xp.cumsum(active, axis=0, dtype=xp.int16)
-    simple = not (lay.windowed[t] or lay.holes[t] or by_shape)
-    if simple:
-        volume = xp.cumprod(bounds, axis=0)
-        position, column = xp.nonzero(active)
-        length = bounds[position, column]
-        positions = volume[position, column]
-        box, below = [positions], [positions / length]
-    else:
-        widths, coefficient = [], np.ones(lay.D)
-        for rank in lay.ranks[t]:
-            width = xp.ones(bounds.shape)
-            for dim, c in rank:
-                coefficient[dim] = c
-                width = width + c * (xp.cumprod(xp.where(dims == dim, bounds, 1.0), axis=0) - 1.0)
-            widths.append(width)
-        lengths = (bounds - 1.0) * xp.take(xp.constant(coefficient), dims) + 1.0
-        position, column = xp.nonzero(active)
-        length = lengths[position, column]
-        positions = xp.cumprod(lengths, axis=0)[position, column]
-        parts = widths if by_shape else [xp.product(xp.stack(widths))]
-        outside = [xp.concatenate([xp.ones((1, len(rows))), part]) for part in parts]
-        box = [part[position + 1, column] for part in outside]
-        below = [part[position, column] for part in outside]
-    place = xp.astype(counted[position, column], xp.int64) - 1
-    design = rows[column]
-    width = len(slots)
-    chosen = xp.astype(slots[xp.maximum(width - 1 - place, 0), design], xp.int64)
-    chosen = xp.where(place < width, chosen, tables.beyond)
+    candidate = (bounds > 1.0) & xp.take(xp.constant(lay.relevant[t]), dims)
+    bounds = xp.where(candidate, bounds, 1.0)
+    rank = xp.cumsum(candidate, axis=0, dtype=xp.int16)  # candidates up to and including each loop
+    entries = xp.nonzero(candidate)
+    length, positions, box, below = _fibers(nest, t, dims, bounds, entries, by_shape)
+    place, design = xp.astype(rank[entries], xp.int64) - 1, rows[entries[1]]
+    chosen = xp.astype(slots[xp.maximum(len(slots) - 1 - place, 0), design], xp.int64)
+    chosen = xp.where(place < len(slots), chosen, tables.beyond)
     counts = xp.zeros((lay.S, nest.batch), dtype=xp.int64)
-    ends, last = [0] * lay.S, 0
+    ends, loops = [0] * lay.S, 0
     for s in range(lay.S - 1, -1, -1):
-        last += lay.D * (1 if lay.spatial[s] is None else 2)
-        counts = xp.put(counts, (s, rows), xp.astype(counted[last - 1], xp.int64))
-        ends[s] = int(counted[last - 1].sum())
+        loops += lay.D * (1 if lay.spatial[s] is None else 2)
+        counts = xp.put(counts, (s, rows), xp.astype(rank[loops - 1], xp.int64))
+        ends[s] = int(rank[loops - 1].sum())
     return RankList(rows, design, place, chosen, length, box, below, positions, ends, counts)
+
+
+def _fibers(
+    nest: Nest, t: int, dims: Array, bounds: Array, entries: tuple[Array, Array], by_shape: bool
+) -> tuple[Array, Array, list[Array], list[Array]]:
+    """L, positions, box and box below (`RankList`) of the loops (P, n) at `entries`; bounds of all others are 1."""
+    lay, xp = nest.layout, nest.xp
+    if not (lay.windowed[t] or lay.holes[t] or by_shape):  # words are products of bounds
+        words, length = xp.cumprod(bounds, axis=0)[entries], bounds[entries]
+        return length, words, [words], [words / length]
+    widths, coefficient = [], np.ones(lay.D)
+    for rank in lay.ranks[t]:
+        width = xp.ones(bounds.shape)
+        for dim, c in rank:
+            coefficient[dim] = c
+            width = width + c * (xp.cumprod(xp.where(dims == dim, bounds, 1.0), axis=0) - 1.0)
+        widths.append(width)
+    lengths = (bounds - 1.0) * xp.take(xp.constant(coefficient), dims) + 1.0
+    position, column = entries
+    box, below = [], []
+    for part in widths if by_shape else [xp.product(xp.stack(widths))]:
+        from_one = xp.concatenate([xp.ones((1, part.shape[1])), part])  # below the innermost loop is one word
+        box.append(from_one[position + 1, column])
+        below.append(from_one[position, column])
+    return lengths[entries], xp.cumprod(lengths, axis=0)[entries], box, below
 
 
 @attrs.define(eq=False, slots=False)

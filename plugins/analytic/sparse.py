@@ -6,15 +6,12 @@ import attrs
 import numpy as np
 
 from sparsemap.backend import Backend
-from sparsemap.pieces.contracts.base import PerDesign
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile
 
 from .actions import GATE, NONE, SKIP, PlaceTables, Removal
 from .layout import Layout
 from .ranks import Metadata
 from .traffic import Traffic
-
-Array = np.ndarray
-
 
 TOLERANCE = 1e-5
 """By how much a probability may exceed one in Timeloop (Q9)."""
@@ -22,15 +19,15 @@ TOLERANCE = 1e-5
 
 @attrs.define(eq=False)
 class Counts:
-    """Accesses of one instance, each (T, S, B); `gone` are gated or skipped as the action's `kind` says."""
+    """Accesses of one instance; `gone` are gated or skipped as the action's `kind` says."""
 
-    read: Array
-    fill: Array
-    update: Array
-    gone_read: Array
-    gone_update: Array
-    kind: Array
-    """(T, S, B) int8: none, gate or skip."""
+    read: PerTile
+    fill: PerTile
+    update: PerTile
+    gone_read: PerTile
+    gone_update: PerTile
+    kind: PerTile
+    """int8: none, gate or skip."""
 
 
 @attrs.define(eq=False)
@@ -50,12 +47,12 @@ def less(count: Array, share: Array, xp: Backend) -> Array:
 
 
 def storage_counts(
-    layout: Layout, traffic: Traffic, emptiness: Array, metadata: Metadata, rank_counts: Array, removal: Removal,
+    layout: Layout, traffic: Traffic, emptiness: PerTile, metadata: Metadata, rank_counts: PerTile, removal: Removal,
     quirks: frozenset[str], xp: Backend,
 ) -> Counts:  # fmt: skip
     """7.2, from the outermost level inwards; reduces `metadata` as it goes.
 
-    `emptiness` (T, S, B) is 1 - density of the tile where the tensor has metadata, else 0; `rank_counts` (T, S, B) the
+    `emptiness` is 1 - density of the tile where the tensor has metadata, else 0; `rank_counts` the
     ranks that each level's metadata has.
     """
     read, fill = less(traffic.reads, emptiness, xp), less(traffic.fills, emptiness, xp)
@@ -102,7 +99,7 @@ def storage_counts(
 
 
 def _reduce_metadata(
-    metadata: Metadata, outer: Array, outer_acts: Array, one_rank: Array, acting: Array, quirks: frozenset[str]
+    metadata: Metadata, outer: PerTile, outer_acts: PerTile, one_rank: PerTile, acting: PerTile, quirks: frozenset[str]
 ) -> None:
     """What an outer level's action leaves of an inner level's metadata."""
     cell, xp = metadata.cell, metadata.xp
@@ -121,7 +118,7 @@ def _reduce_metadata(
         metadata.read = [xp.where(replaced, update, read) for read, update in pairs]
 
 
-def _split_metadata(layout: Layout, metadata: Metadata, own: Array, rank_counts: Array) -> None:
+def _split_metadata(layout: Layout, metadata: Metadata, own: PerTile, rank_counts: PerTile) -> None:
     """The ranks that the child has (the innermost ones; all ranks if there is no child) are gated or skipped as well."""
     xp = metadata.xp
     below = xp.full(rank_counts.shape, 1 << 40, dtype=xp.int64)
@@ -138,8 +135,8 @@ def _split_metadata(layout: Layout, metadata: Metadata, own: Array, rank_counts:
     metadata.update = [x - gone for x, gone in zip(metadata.update, metadata.gone_update, strict=True)]
 
 
-def temporal_reductions(layout: Layout, traffic: Traffic, counts: Counts) -> Array:
-    """(T, S, B) additions to partial sums held at a level: the dense ones, scaled with the updates that remain."""
+def temporal_reductions(layout: Layout, traffic: Traffic, counts: Counts) -> PerTile:
+    """Additions to partial sums held at a level: the dense ones, scaled with the updates that remain."""
     t = layout.output
     found = np.zeros_like(traffic.reads)
     dense = traffic.updates[t]
@@ -149,10 +146,10 @@ def temporal_reductions(layout: Layout, traffic: Traffic, counts: Counts) -> Arr
 
 
 def compute_counts(
-    layout: Layout, total: Array, densities: list[float], packed: Array, removal: Removal, places: PlaceTables,
+    layout: Layout, total: PerDesign, densities: list[float], packed: PerTensor, removal: Removal, places: PlaceTables,
     genes: Array, xp: Backend,
 ) -> Compute:  # fmt: skip
-    """7.3 for two operands. `total` (B,) dense computes, `packed` (T, B) tensors with metadata, `genes` (A, B)."""
+    """7.3 for two operands. `total` dense computes, `packed` tensors with metadata, `genes` (A, B)."""
     batch = total.shape[0]
     left = total
     caught: dict[int, Array] = {}

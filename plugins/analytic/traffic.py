@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import attrs
-import numpy as np
+
+from sparsemap.pieces.contracts.base import PerDesign, PerTile
 
 from .layout import Layout
 from .nest import Nest
 
-Array = np.ndarray
-
 
 @attrs.frozen(eq=False)
 class Traffic:
-    """Algorithmic counts of one instance, each (T, S, B); zero where a level does not store the tensor."""
+    """Algorithmic counts of one instance; zero where a level does not store the tensor."""
 
-    reads: Array
-    fills: Array
-    updates: Array
+    reads: PerTile
+    fills: PerTile
+    updates: PerTile
 
 
 def dense_traffic(nest: Nest) -> Traffic:
@@ -47,12 +46,12 @@ def dense_traffic(nest: Nest) -> Traffic:
     return Traffic(reads, fills, updates)
 
 
-def delivered_words(nest: Nest, t: int) -> list[Array]:
+def delivered_words(nest: Nest, t: int) -> list[PerDesign]:
     """Per level, the words that one child instance receives over the whole run (4.1)."""
     lay, xp = nest.layout, nest.xp
     if lay.windowed[t]:
         return [*(_window_delivered(nest, t, s) for s in range(lay.S - 1)), nest.steps[-1]]
-    delivered: list[Array] = []
+    delivered: list[PerDesign] = []
     relevant = xp.constant(lay.relevant[t])
     reuse_outside = xp.ones(nest.batch)
     for s in range(lay.S - 1):
@@ -72,7 +71,7 @@ def delivered_words(nest: Nest, t: int) -> list[Array]:
     return delivered
 
 
-def _window_delivered(nest: Nest, t: int, s: int) -> Array:
+def _window_delivered(nest: Nest, t: int, s: int) -> PerDesign:
     """4.1 with sliding windows: overlap is kept along the innermost moving loop, and while the step stays the same."""
     lay, xp = nest.layout, nest.xp
     widths = nest.boxes[t][s + 1]
@@ -115,7 +114,7 @@ def _window_delivered(nest: Nest, t: int, s: int) -> Array:
     return total
 
 
-def distinct_children(nest: Nest, t: int, s: int) -> Array:
+def distinct_children(nest: Nest, t: int, s: int) -> PerDesign:
     """Distinct tiles among the children of one instance: the rest is multicast or spatial reduction (4.2)."""
     lay, xp = nest.layout, nest.xp
     spatial = nest.spatial_bounds(s)
@@ -142,7 +141,7 @@ def distinct_children(nest: Nest, t: int, s: int) -> Array:
     return distinct
 
 
-def _partition(nest: Nest, t: int) -> list[Array]:
+def _partition(nest: Nest, t: int) -> list[PerDesign]:
     """Words of the output that one instance ever sees (4.3)."""
     lay, xp = nest.layout, nest.xp
     part = [nest.tile_words[t, 0]]
@@ -155,7 +154,7 @@ def _partition(nest: Nest, t: int) -> list[Array]:
     return part
 
 
-def _bypass(lay: Layout, t: int, accesses: list[Array], delivered: list[Array]) -> None:
+def _bypass(lay: Layout, t: int, accesses: list[PerDesign], delivered: list[PerDesign]) -> None:
     """A bypassed level hands its accesses to the next outer one (4.5), from the inside out."""
     for s in range(lay.S - 1, 0, -1):
         if not lay.stored[t, s]:

@@ -13,13 +13,13 @@ import numpy as np
 
 from sparsemap.backend import NUMPY, Backend
 from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel
 from sparsemap.spec.units import format_bits
 
 from .actions import PlaceTables
 from .layout import Layout
 from .ranks import FormatTables
 
-Array = np.ndarray
 Shortfall = tuple[str, float, float, str]
 
 MEANINGS = {
@@ -66,7 +66,7 @@ class Reasons:
     def meanings(self) -> dict[str, str]:
         return {name: MEANINGS[name.partition(":")[0]] for name in self.names}
 
-    def mark(self, found: Array, name: str, failed: Array, xp: Backend) -> Array:
+    def mark(self, found: PerDesign, name: str, failed: PerDesign, xp: Backend) -> PerDesign:
         """`found` with a reason added to the designs that failed."""
         if xp is NUMPY:
             found |= np.where(failed, self.bit[name], np.uint64(0))
@@ -74,7 +74,7 @@ class Reasons:
             found |= xp.where(failed, int(self.bit[name]), 0)
         return found
 
-    def factors(self, bounds: Array, found: Array, xp: Backend) -> Array:
+    def factors(self, bounds: LoopBounds, found: PerDesign, xp: Backend) -> PerDesign:
         """10.1: the bounds of a dimension multiply to its size; spatial loops fit the fan-out."""
         lay = self.layout
         products = bounds.prod(axis=0)
@@ -84,7 +84,7 @@ class Reasons:
                 found = self.mark(found, f"factors:{dim}", wrong[d], xp)
         return found
 
-    def fanout(self, group_products: Array, found: Array, xp: Backend) -> Array:
+    def fanout(self, group_products: Array, found: PerDesign, xp: Backend) -> PerDesign:
         for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
             if mapping_level.spatial:
                 name = f"fanout:{self.layout.levels[mapping_level.storage].name}"
@@ -111,16 +111,16 @@ class Reasons:
         spec = self.layout.levels[level]
         return None if spec.capacity_bits is None else float(np.floor(spec.capacity_bits / spec.word_bits))
 
-    def data(self, words: Array, found: Array, xp: Backend) -> Array:
-        """Data words of all tensors, (S, B), against the capacity of each level."""
+    def data(self, words: PerLevel, found: PerDesign, xp: Backend) -> PerDesign:
+        """Data words of all tensors against the capacity of each level."""
         for s, level in enumerate(self.layout.levels):
             limit = self.data_words(s)
             if limit is not None:
                 found = self.mark(found, f"capacity:{level.name}", words[s] > limit, xp)
         return found
 
-    def metadata(self, words: Array, bits: Array, found: Array, xp: Backend) -> Array:
-        """Metadata bits of all tensors, (S, B): in a memory of their own, or beside the data."""
+    def metadata(self, words: PerLevel, bits: PerLevel, found: PerDesign, xp: Backend) -> PerDesign:
+        """Metadata bits of all tensors: in a memory of their own, or beside the data."""
         for s, level in enumerate(self.layout.levels):
             if level.shared_capacity:
                 if level.capacity_bits is not None:

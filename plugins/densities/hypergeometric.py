@@ -15,7 +15,8 @@ import math
 
 import numpy as np
 
-Array = np.ndarray
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
+
 Long = np.longdouble
 
 WHOLE = 256
@@ -147,7 +148,7 @@ def none_runs(total: Array, marked: Array, first: Array, count: Array) -> Array:
     return result
 
 
-def table(total: int, marked: int, taken: int) -> tuple[Array, Array]:
+def table(total: int, marked: int, taken: int) -> tuple[Nonzeros, Probabilities]:
     """Numbers k of marked words among the taken ones, ascending, and P(k) = C(r,k) C(N-r,n-k) / C(N,n).
 
     Ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) outwards from the mode, normalised. More than 256 possible k:

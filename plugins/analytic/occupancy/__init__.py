@@ -19,7 +19,7 @@ from sparsemap.backend import NUMPY, Backend
 from sparsemap.pieces.contracts.base import Array, Rows
 
 from .asked import Asked
-from .lookup import Table, fingerprint, take
+from .lookup import Number, Table, fingerprint, take
 from .pairs import Pairs
 from .points import Ranks
 from .tiles import Tiles
@@ -40,12 +40,6 @@ class Answer(NamedTuple):
     largest: Array
 
 
-class Empty(NamedTuple):
-    """Probability that a leader tile is empty (7.1), (N,)."""
-
-    empty: Array
-
-
 class TensorTables:
     """The tables of one tensor. Several threads may ask at once; they take turns.
 
@@ -59,7 +53,7 @@ class TensorTables:
         self.pairs = Pairs(self.tiles)
         self.ranks = Units(self.tiles, self.pairs, formats)
         self.lock = RLock()
-        self._units, self._empty = Table(RankUnits), Table(Empty)
+        self._units, self._empty = Table(RankUnits), Table(Number)
 
     def _trim(self) -> None:
         if self.tiles.size + self.pairs.lists.size > KEPT:
@@ -75,14 +69,14 @@ class TensorTables:
             return Answer(*(column[rows] for column in self.tiles.columns[: len(Answer._fields)]))
 
     def empty(self, parts: Sequence[Array]) -> Array:
-        """(N,) probability that a tile is empty."""
+        """(N,) probability that a leader tile is empty (7.1)."""
 
-        def fill(rows: Rows) -> Empty:
+        def fill(rows: Rows) -> Number:
             shapes = zip(*(part[rows].astype(np.int64).tolist() for part in parts), strict=True)
-            return Empty(np.array([float(self.asked.empty(shape)) for shape in shapes]))
+            return Number(np.array([float(self.asked.empty(shape)) for shape in shapes]))
 
         with self.lock:
-            return self._empty.find(fingerprint(parts, NUMPY), fill).empty
+            return self._empty.find(fingerprint(parts, NUMPY), fill).value
 
     def units(self, ranks: Ranks) -> RankUnits:
         """Expected and largest units of metadata and payload."""
@@ -100,7 +94,7 @@ class DeviceTables:
 
     def __init__(self, host: TensorTables, xp: Backend) -> None:
         self.host, self.xp, self.by_shape = host, xp, host.by_shape
-        self._tiles, self._empty, self._units = (Table(row, xp, 1 << 22) for row in (Answer, Empty, RankUnits))
+        self._tiles, self._empty, self._units = (Table(row, xp, 1 << 22) for row in (Answer, Number, RankUnits))
 
     def _at(self, parts: Sequence[Array], rows: Rows) -> list[Array]:
         return [self.xp.to_host(part[..., rows]) for part in parts]
@@ -113,7 +107,7 @@ class DeviceTables:
     def empty(self, parts: Sequence[Array]) -> Array:
         with self.host.lock:
             key = fingerprint(parts, self.xp)
-            return self._empty.find(key, lambda rows: Empty(self.host.empty(self._at(parts, rows)))).empty
+            return self._empty.find(key, lambda rows: Number(self.host.empty(self._at(parts, rows)))).value
 
     def units(self, ranks: Ranks) -> RankUnits:
         with self.host.lock:

@@ -24,7 +24,7 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
-Array = np.ndarray
+from sparsemap.pieces.contracts.base import Array
 
 WHOLE = 512
 """Windows of up to this many occupancies are not merged."""

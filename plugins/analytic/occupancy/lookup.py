@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,13 @@ from sparsemap.pieces.contracts.base import Array, Rows
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 """A named tuple; its fields are columns."""
+
+
+class Number(NamedTuple):
+    """A row of one number."""
+
+    value: Array
+
 
 ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
 """Fixed odd multipliers, one per component of a fingerprint."""

@@ -18,12 +18,9 @@ POINTS_AT_ONCE = 1 << 16
 class Pair(NamedTuple):
     """Pairs of a tile and a sub-tile, a column (N,) each."""
 
-    filled: Array
-    """Place in `Pairs.lists` of 1 - P0 for every k that is listed of the tile."""
-    filled_largest: Array
-    """1 - P0 at the largest occupancy."""
-    varies: Array
-    """Whether 1 - P0 differs between the k."""
+    filled: Array  # place in `Pairs.lists` of 1 - P0 for every k that is listed of the tile
+    filled_largest: Array  # 1 - P0 at the largest occupancy
+    varies: Array  # whether 1 - P0 differs between the k
 
 
 class Pairs:

@@ -21,19 +21,13 @@ class Ranks(NamedTuple):
     """Ranks of tiles. Shapes are (1, N) words or, where the shape matters, (tensor ranks, N); all others (N,)."""
 
     tile: Array
-    box: Array
-    """The part of the tile that one fiber of the rank covers."""
-    below: Array
-    """The part that one position of a fiber covers."""
-    length: Array
-    """L, positions of a fiber."""
-    above: Array
-    """maxf, fibers of the rank in the whole tile."""
+    box: Array  # the part of the tile that one fiber of the rank covers
+    below: Array  # the part that one position of a fiber covers
+    length: Array  # L, positions of a fiber
+    above: Array  # maxf, fibers of the rank in the whole tile
     format: Array
-    positions: Array
-    """Positions of this rank and all inside: what an offset must be able to name."""
-    drop_empty: Array
-    """1 where the parent sends no empty tiles, otherwise 0."""
+    positions: Array  # of this rank and all inside: what an offset must be able to name
+    drop_empty: Array  # 1 where the parent sends no empty tiles, otherwise 0
 
     def fingerprint(self, xp: Backend) -> Array:
         return fingerprint([*self.tile, *self.box, *self.below, *self[3:]], xp, 8)
@@ -49,8 +43,7 @@ class Points(NamedTuple):
     offset_bits: Array
     slots: Array
     rank: Rows
-    p: Array
-    """Probability of the occupancy."""
+    p: Array  # probability of the occupancy
 
 
 @attrs.frozen(eq=False)

@@ -16,35 +16,24 @@ from .lookup import Lists, Table, fingerprint
 
 
 class Tile(NamedTuple):
-    """Tiles, a column (N,) each."""
+    """Tiles, a column (N,) each; places are those in `Tiles.lists`."""
 
-    density: Array
-    """Nonzeros per word, where empty tiles are sent as well."""
-    occupied: Array
-    """Share of the tiles that are sent where the parent sends no empty ones: 1 - p_1."""
-    density_occupied: Array
-    """Nonzeros per word of those."""
-    largest: Array
-    """Largest occupancy."""
-    points: Array
-    """Number of occupancies k that are listed; of cells, where they are merged."""
-    k: Array
-    """Place of these in `Tiles.lists`, as are .."""
-    p: Array
-    """.. their probabilities .."""
-    left_out: Array
-    """.. and, where empty tiles are not sent, how many of the first k are left out .."""
-    p_sent: Array
-    """.. and the place of the probabilities of the others."""
-    grain: Array
-    """Merged windows only, otherwise 0: the distance of possible occupancies; and what `cells.Windows` needs .."""
-    step: Array
+    density: Array  # nonzeros per word, where empty tiles are sent as well
+    occupied: Array  # share of the tiles that are sent where the parent sends no empty ones: 1 - p_1
+    density_occupied: Array  # nonzeros per word of those
+    largest: Array  # largest occupancy
+    points: Array  # number of occupancies k that are listed; of cells, where they are merged
+    k: Array  # place of these
+    p: Array  # place of their probabilities
+    left_out: Array  # where empty tiles are not sent, how many of the first k are left out,
+    p_sent: Array  # and the place of the probabilities of the others
+    grain: Array  # merged windows only, otherwise 0: the distance of possible occupancies,
+    step: Array  # what `cells.Windows` needs,
     origin: Array
     samples: Array
     edges: Array
     sums: Array
-    all_p: Array
-    """.. and the place of the probabilities of all k; 0 where some are not listed."""
+    all_p: Array  # and the place of the probabilities of all k; 0 where some are not listed
 
 
 class Tiles:

@@ -11,7 +11,7 @@ from sparsemap import Fiber, Format
 from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from .lookup import Table, chunks, fingerprint, take
+from .lookup import Number, Table, chunks, fingerprint, take
 from .pairs import POINTS_AT_ONCE, Pairs
 from .points import Listing, Ranks
 from .tiles import Tiles
@@ -32,18 +32,12 @@ class RankUnits(NamedTuple):
         return cls(*np.zeros((len(cls._fields), count)))
 
 
-class Total(NamedTuple):
-    """Sums over all k of a unit that is the same for all of them, (N,)."""
-
-    units: Array
-
-
 class Units:
     """Asks the formats for the units of the ranks of one tensor."""
 
     def __init__(self, tiles: Tiles, pairs: Pairs, formats: tuple[Format, ...]) -> None:
         self.tiles, self.pairs, self.formats = tiles, pairs, formats
-        self.totals = Table(Total)
+        self.totals = Table(Number)
 
     def of(self, ranks: Ranks) -> RankUnits:
         tiles = self.tiles.rows(ranks.tile)
@@ -102,16 +96,16 @@ class Units:
         mantissa, exponent = np.frexp(units)
         tile = take(listing.tile, rows)
 
-        def fill(missing: Rows) -> Total:
+        def fill(missing: Rows) -> Number:
             totals = mantissa[missing]
             for i, row in enumerate(missing):
                 start, size = int(tile.all_p[row]), int(tile.samples[row])
                 if start:
                     totals[i] = np.cumsum(self.tiles.lists.data[start : start + size] * totals[i])[-1]
-            return Total(totals)
+            return Number(totals)
 
         keys = fingerprint([listing.tiles[rows], mantissa * 2.0**53], self.totals.xp, 60)
-        return np.ldexp(self.totals.find(keys, fill).units, exponent)
+        return np.ldexp(self.totals.find(keys, fill).value, exponent)
 
 
 def _same(column: Array, rank: Rows, last: Rows, first: int, start: int, stop: int) -> Array:

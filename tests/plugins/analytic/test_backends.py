@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sparsemap_plugins.analytic.occupancy.lookup import Number, Table, fingerprint
 
 from sparsemap.backend import NAMES, NUMPY, backend, backend_of
 from sparsemap.errors import EvaluationError, install
@@ -185,21 +186,18 @@ def test_a_mechanism_with_limits_of_its_own_is_asked_on_the_host(monkeypatch: py
 
 @needs_torch
 def test_a_full_table_starts_afresh() -> None:
-    from sparsemap_plugins.analytic.device import DeviceTable
-
     xp, asked = backend("torch:cpu"), []
-    table = DeviceTable(2, xp, largest=1000)
+    table = Table(Number, xp, most=1000)
     for start in (0, 500, 900, 0):
         numbers = xp.asarray(np.repeat(np.arange(start, start + 600.0), 2))
 
         def ask(rows, numbers=numbers):
             asked.append(len(rows))
-            found = xp.to_host(numbers[rows])
-            return np.stack([found, -found])
+            return Number(xp.to_host(numbers[rows]) / 8)
 
-        values = xp.to_host(table.find([numbers], 0, ask))
-        np.testing.assert_array_equal(values, [xp.to_host(numbers), -xp.to_host(numbers)])
-    assert asked == [600, 500, 600, 600]  # the third call found 1100 rows
+        values = xp.to_host(table.find(fingerprint([numbers], xp), ask).value)
+        np.testing.assert_array_equal(values, xp.to_host(numbers) / 8)
+    assert asked == [600, 600, 400, 600]  # the second call would have made it 1100 rows, and the last one 1500
 
 
 @pytest.mark.skipif(bool(missing("jax")), reason=missing("jax") or "jax is there")

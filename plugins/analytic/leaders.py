@@ -1,0 +1,127 @@
+"""Leader tiles: what must be empty for an access to another tensor to be skipped or gated (section 7.1).
+
+Names are those of the specification: the target loop, R, e, f, g, q, agg, need, eff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array, Rows
+
+from .nest import Nest
+from .occupancy import TensorTables
+
+
+@attrs.frozen(eq=False)
+class Region:
+    """The part of the loop nest within which one access of tensor t serves, of n designs (7.1).
+
+    Loops are those of the blocks between the level and its child, (P, n) by position, the innermost first.
+    """
+
+    t: int
+    dim: Array
+    """(P, n) dimension of each loop."""
+    bound: Array
+    """(P, n)"""
+    target: Array
+    """(n,) position of the target loop: the innermost one that moves t."""
+    target_spatial: Array
+    """(n,) bool: there is such a loop, and it is spatial."""
+    R: Array
+    """(P, n) bool: the target loop and those outside it that the region spans as well."""
+    e: list[Array]
+    """Per dimension, (n,) extents up to and including the target loop."""
+    f: list[Array]
+    """Per dimension, (n,) extents of the region."""
+
+    @classmethod
+    def of(cls, nest: Nest, rows: Rows, t: int, level: int) -> Region:
+        """The region of accesses to tensor t at `level`, which stores it, in the designs `rows`."""
+        lay, xp = nest.layout, nest.xp
+        child = lay.child(t, level)
+        inner = lay.S if child is None else child
+        groups: list[tuple[int, bool]] = []
+        for s in range(inner - 1, level - 1, -1):
+            spatial = lay.spatial[s]
+            if spatial is not None:
+                groups.append((spatial, True))
+            if child is not None:
+                groups.append((lay.temporal[s], False))
+        if groups:
+            which = [g for g, _ in groups]
+            dim, bound = nest.loops(which, rows)
+            spatial_here = np.repeat([flag for _, flag in groups], lay.D)[:, None]
+            # at the compute unit only the spatial loops of the innermost level are searched for a target
+            searched = np.repeat([child is not None or lay.block[g] == lay.S - 1 for g in which], lay.D)[:, None]
+        else:  # the scalar case
+            dim, bound = xp.zeros((1, len(rows)), dtype=xp.int8), xp.ones((1, len(rows)))
+            spatial_here, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
+        outermost = int(searched.sum()) - 1
+        is_spatial, searched = xp.constant(spatial_here), xp.constant(searched)
+        busy, relevant = bound > 1.0, xp.take(xp.constant(lay.relevant[t]), dim)
+        candidates = busy & relevant & searched
+        found = candidates.any(axis=0)
+        target = xp.where(found, xp.first(candidates), outermost)
+        target_spatial = found & is_spatial[:, 0][target]
+        position = xp.arange(len(bound))[:, None]
+        outside = (position > target) & busy
+        # outside a spatial target loop, the target stays until the first temporal loop that moves it
+        moved = xp.seen(outside & ~is_spatial & relevant)
+        spans = outside & (is_spatial | (~relevant & ~moved & target_spatial))
+        to_target = xp.where(position <= target, bound, 1.0)
+        to_region = xp.where(spans, bound, to_target)
+        inside = nest.extents[inner][:, rows]
+
+        def extents(factors: Array) -> list[Array]:
+            return [inside[d] * xp.product(xp.where(dim == d, factors, 1.0)) for d in range(lay.D)]
+
+        R = spans | ((position == target) & found)
+        return cls(t, dim, bound, target, target_spatial, R, extents(to_target), extents(to_region))
+
+    def leader_tile(self, nest: Nest, c: int) -> tuple[list[Array], Array]:
+        """Per dimension, (n,) extents of the tile of leader c, and (n,) bool: the action does nothing with this leader.
+
+        One access of t serves several positions of the loops in R that move both tensors (co-iterated ones): there the
+        leader's tile is shared, and only the `need` of them that one access spans belong to it.
+        """
+        lay, xp = nest.layout, nest.xp
+        moves_t, moves_c = (xp.take(xp.constant(lay.relevant[tensor]), self.dim) for tensor in (self.t, c))
+        both = self.R & moves_t & moves_c
+        before = xp.concatenate([xp.zeros((1, both.shape[1]), dtype=bool), xp.seen(both)[:-1]])
+        again = self.R & moves_c & before & self.target_spatial  # a second such loop: the tiles no longer match
+        bound = xp.where(both & ~again, self.bound, 1.0)
+        g, agg = nest.volume(self.t, self.e), xp.product(bound)
+        ratio = g / agg
+        need = xp.where(ratio >= 1.0, 1.0, xp.ceil(xp.divide(1.0, ratio)))
+        f = list(self.f)
+        for d in range(lay.D):
+            if lay.relevant[self.t, d] and lay.relevant[c, d]:
+                q = xp.product(xp.where(self.dim == d, bound, 1.0))
+                on = q > 1.0
+                f[d] = xp.where(on, xp.ceil(f[d] / (q / need)), f[d])
+                need = xp.where(on, need / q, need)
+        left = xp.flatnonzero(need > 1.0)
+        if len(left):
+            target_dim = self.dim[self.target[left], left]
+            for d in range(lay.D):
+                rows = left[target_dim == d]
+                f[d] = xp.put(xp.copy(f[d]), rows, xp.trunc(f[d][rows] * need[rows]))
+        return f, again.any(axis=0)
+
+
+def leaders_full(
+    nest: Nest, rows: Rows, level: int, t: int, leaders: Sequence[int], tables: list[TensorTables]
+) -> Array:
+    """`eff` of 7.1: (n,) probability that no leader tile of an access to tensor t at `level` is empty."""
+    region, xp = Region.of(nest, rows, t, level), nest.xp
+    eff = xp.ones(len(rows))
+    for c in leaders:
+        f, ineffective = region.leader_tile(nest, c)
+        empty = tables[c].empty(nest.box(c, f) if tables[c].by_shape else [nest.volume(c, f)])
+        eff = xp.where(ineffective, eff, eff * (1.0 - empty))
+    return eff
