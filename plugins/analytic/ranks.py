@@ -202,7 +202,7 @@ def metadata_of(
     """
     lay, xp = nest.layout, nest.xp
     parts = [_entries(nest, t, ranks, slots[t], tables[t], detail) for t, ranks in lists.items()]
-    none = (xp.zeros(0, dtype=xp.int64), xp.zeros(0, dtype=xp.int64), *RankUnits.zeros(0))
+    none = [xp.zeros(0, dtype=xp.int64)] * 2 + [xp.zeros(0)] * len(RankUnits._fields)
     cell, place, *columns = (xp.concatenate(column) for column in zip(*parts, strict=True)) if parts else none
     units = RankUnits(*columns)
     words = nest.tile_words[:, : lay.S].reshape(-1)[cell]
