@@ -75,7 +75,7 @@ class Reasons:
         return found
 
     def factors(self, bounds: LoopBounds, found: PerDesign, xp: Backend) -> PerDesign:
-        """10.1: the bounds of a dimension multiply to its size; spatial loops fit the fan-out."""
+        """10(1): the bounds of a dimension multiply to its size; spatial loops fit the fan-out."""
         lay = self.layout
         products = bounds.prod(axis=0)
         wrong = products != xp.constant(lay.sizes)[:, None]

@@ -1,4 +1,4 @@
-"""Formats as expressions: the paper's five, and whatever else arithmetic can say (section 6.2 of the Sparseloop model).
+"""Formats as expressions: the paper's five, and whatever else arithmetic can say (section 6.2).
 
 ```toml
 kind = "format"                                  # a bitmap of blocks of eight positions

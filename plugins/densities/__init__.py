@@ -1,4 +1,4 @@
-"""Density models: how the nonzeros of a tensor are distributed (section 5 of the Sparseloop model)."""
+"""Density models: how the nonzeros of a tensor are distributed (section 5)."""
 
 from sparsemap import hookimpl
 

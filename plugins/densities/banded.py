@@ -1,4 +1,4 @@
-"""Nonzeros in a band around the diagonal of a square matrix (section 5.3 of the Sparseloop model).
+"""Nonzeros in a band around the diagonal of a square matrix (section 5.3).
 
 What a tile holds depends only on its distance from the diagonal, delta = first column - first row, because aligned
 tiles lie inside the matrix. Tiles are counted per delta in closed form, so that the cost is that of the band's width

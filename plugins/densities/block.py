@@ -1,6 +1,6 @@
 """Nonzeros in dense blocks that are placed uniformly at random, as block pruning leaves them.
 
-An extension of the uniform model (section 5.1 of the Sparseloop model) from words to blocks. Assumptions:
+An extension of the uniform model (section 5.1) from words to blocks. Assumptions:
 
 * the tensor is cut in aligned blocks; `ceil(density * blocks)` of them are full of nonzeros, the others are empty;
 * tiles are aligned. In a rank where a tile is as long as a block or a multiple of it, it holds whole blocks; where it

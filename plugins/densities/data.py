@@ -1,4 +1,4 @@
-"""The nonzeros of an actual tensor (section 5.4 of the Sparseloop model): histograms over its aligned tiles."""
+"""The nonzeros of an actual tensor (section 5.4): histograms over its aligned tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypergeometric probabilities in extended precision, for totals up to 2^62 (Sparseloop model, sections 5.1 and 5.5).
+"""Hypergeometric probabilities in extended precision, for totals up to 2^62 (sections 5.1 and 5.5).
 
 Notation: `total` words of which `marked` are nonzero, `taken` words are looked at. `none(N, r, n)` is P(0). It is
 symmetric in `marked` and `taken`, and the conditional P0(n'|n,k) is `none(n, n', k)`: of the n words of a tile, n' form

@@ -1,4 +1,4 @@
-"""Structured density, N:M, and dense tensors (section 5.2 of the Sparseloop model)."""
+"""Structured density, N:M, and dense tensors (section 5.2)."""
 
 from __future__ import annotations
 

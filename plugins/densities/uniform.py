@@ -1,4 +1,4 @@
-"""Nonzeros placed uniformly at random (section 5.1 of the Sparseloop model)."""
+"""Nonzeros placed uniformly at random (section 5.1)."""
 
 from __future__ import annotations
 
