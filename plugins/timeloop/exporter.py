@@ -133,7 +133,9 @@ def _numbers(problem: Problem, sparse: bool, own: Mapping[str, float], there: Ma
         f"- Energy: {energy_pj!r} pJ ({energy_pj / 1e6:.2f} uJ; `Total` = {energy_pj * 1000 / computes:.2f} fJ/{word})",
         "",
         f"`timeloop-model.stats.txt` rounds the energy to 0.01 uJ; `Total` below `fJ/{word}`, times {computes} "
-        "computes, is more exact, and `timeloop-model.map+stats.xml` has all digits per level and tensor.",
+        "computes, is more exact, and `timeloop-model.map+stats.xml` has all digits per level and tensor. In tiles of "
+        "about a thousand words and more, single counts may be one more or less than expected, because Timeloop's own "
+        "arithmetic decides which way a `ceil` goes there; the energy then differs by up to some 1e-5 of itself.",
     ]
     if dict(own) != dict(there):
         lines += ["", f'Without Timeloop\'s defects (`quirks = "none"` in the cost model): {mine}.']

@@ -14,6 +14,7 @@ from timeloop_reader import load as load_folder
 from timeloop_reader import read_case
 from worked_example import BITMASKS, CSR
 
+from sparsemap import search
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
@@ -127,6 +128,21 @@ def test_readme_has_command_and_numbers(example):
     assert f"Cycles: {numbers['cycles']:.0f}\n" in text
     assert f"Energy: {numbers['energy_pj']!r} pJ" in text
     assert "no_link_transfer" in text
+    assert "single counts may be one more or less than expected" in text
+
+
+@pytest.mark.parametrize("name", ["PQZ", "QKS"])
+def test_a_design_that_timeloop_cannot_run_is_expected_to_stop(name, registry, tmp_path):
+    """9/128 nonzeros: rounding lets the operands be denser than 1 behind a filter ("illegal operand probability")."""
+    p, q, z = name
+    workload = {"name": "w", "einsum": f"{z}[m, n] = {p}[m, k] * {q}[k, n]", "dims": {"m": 128, "k": 128, "n": 128}}
+    workload["density"] = {p: 9 / 128, q: 9 / 128}
+    problem = load_problem(workload, "edge-16gbps", registry=registry)
+    best = search(problem, budget=500, seed=0).best
+    export(problem, best.design.batch, tmp_path)
+    assert json.loads((tmp_path / "expected.json").read_text()) == {"cycles": None, "energy_pj": None}
+    text = (tmp_path / "README.md").read_text()
+    assert "Timeloop is expected to stop on this design" in text and repr(best.energy_pj) in text
 
 
 def test_dense_design_has_no_sparse_file(example, registry):
