@@ -17,7 +17,7 @@ from typing import IO, Any
 import attrs
 import numpy as np
 
-from sparsemap.errors import SpecError, install, shortened
+from sparsemap.errors import SpecError, shortened
 from sparsemap.files import check_file, read_bytes
 from sparsemap.spec.units import capacity_bits
 
@@ -83,8 +83,6 @@ def read_nonzeros(path: Path, limits: Limits) -> Array:
         return _nonzeros(coordinates, values, limits.shape)
     except SpecError:
         raise
-    except ImportError:
-        raise wrong(f"reading .mtx needs SciPy: {install('data')}") from None
     except Exception as error:  # those of archives and of decompression have no common family
         kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
         raise wrong(f"cannot be read: {kind}{error}") from None
@@ -193,24 +191,60 @@ SPARSE: dict[str, tuple[tuple[str, ...], Callable[..., Found]]] = {
     "coo": (("row", "col"), _coo),
 }
 """By SciPy's name of a format: its arrays of whole numbers beside `data`, and who reads them."""
+LAYOUTS = ("coordinate", "array")
+FIELDS = {"real": 1, "double": 1, "integer": 1, "complex": 2, "pattern": 0}
+"""Of Matrix Market: the numbers of a value."""
+SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 
 def _read_mtx(path: Path, limits: Limits) -> Found:
-    import scipy.io
-
-    rows, columns, entries, layout, _, symmetry = scipy.io.mminfo(path)
-    limits.announced((rows, columns))
-    coordinate = layout == "coordinate"
-    if coordinate and 4 * entries > path.stat().st_size:
-        raise ValueError(f"announces {entries:,} entries, which its {path.stat().st_size:,} bytes cannot hold")
-    if coordinate:
-        limits.take_entries(entries if symmetry == "general" else 2 * entries, 2)
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        words = stream.readline(1000).decode("ascii", "replace").lower().split()
+        if words[:2] != ["%%matrixmarket", "matrix"] or len(words) != 5:
+            raise ValueError("does not begin like '%%MatrixMarket matrix coordinate real general'")
+        for word, known in zip(words[2:], (LAYOUTS, FIELDS, SYMMETRIES), strict=True):
+            if word not in known:
+                raise ValueError(f"is {shortened(word)}, expected {' or '.join(known)}")
+        layout, field, symmetry = words[2:]
+        head = next((line for line in stream if line.strip() and not line.startswith(b"%")), b"")
+        sizes = [int(word) for word in head.split()]
+        sparse, mirrored = layout == "coordinate", symmetry != "general"
+        if len(sizes) != (3 if sparse else 2):
+            raise ValueError(f"expected a line with rows, columns{' and entries' if sparse else ''}")
+        limits.announced(sizes[:2])
+        rows, columns = limits.shape
+        if mirrored and rows != columns:
+            raise ValueError(f"is {symmetry} and has {rows} x {columns} entries")
+        triangle = rows * (rows + (-1 if symmetry == "skew-symmetric" else 1)) // 2
+        count = sizes[2] if sparse else triangle if mirrored else rows * columns
+        parts = FIELDS[field]
+        width = 2 * sparse + parts
+        if not width:
+            raise ValueError("is an array of a pattern, which has no values")
+        if count < 0 or 2 * count * width - 1 > size:
+            raise ValueError(f"announces {count:,} entries, which its {size:,} bytes cannot hold")
+        limits.take(count * width * 8)
+        limits.take_entries(count * (2 if mirrored else 1), 2)
+        body = np.loadtxt(stream, comments="%", ndmin=2, max_rows=count + 1)
+    if body.shape != (count, width) and (count or body.size):
+        found = " x ".join(map(str, body.shape))
+        raise ValueError(f"holds {found} numbers, expected {count} lines of {width}")
+    body = body.reshape(count, width)
+    if sparse:
+        places = body[:, :2].T - 1
+        if not (places == np.floor(places)).all():
+            raise ValueError("holds an index that is no whole number")
+    elif mirrored:
+        places = np.array(np.triu_indices(rows, symmetry == "skew-symmetric"))[::-1]
     else:
-        limits.take(rows * columns * 16)
-    matrix = scipy.io.mmread(path)
-    if not coordinate:
-        return _entries(np.asarray(matrix), limits)
-    return np.array([matrix.row, matrix.col], np.int64), matrix.data
+        places = np.array(np.unravel_index(np.arange(count), (columns, rows)))[::-1]
+    numbers = body[:, 2 * sparse :]
+    values = numbers @ np.array([1, 1j])[:parts] if parts else np.ones(count)
+    if mirrored:
+        beyond = places[0] != places[1]
+        places, values = np.hstack([places, places[::-1, beyond]]), np.hstack([values, values[beyond]])
+    return places.astype(np.int64), values
 
 
 # ------------------------------------------------------------------------------------------------------------- entries
