@@ -18,7 +18,7 @@ SMALL = {
     "table-iv": ("--workload", "mm1", "--seeds", "1", "--scale", "0.005"),
     "table-iv-16gbps": ("--workload", "conv1", "--seeds", "1", "--scale", "0.005"),
     "quality": ("--workload", "mm12", "--seeds", "1", "--scale", "0.02"),
-    "optimum": ("--workload", "small-conv", "--seeds", "2", "--scale", "0.1"),
+    "optimum": ("--workload", "small-conv", "--seeds", "2", "--scale", "0.02"),
     "best-known": ("--workload", "mm12", "--seeds", "1", "--scale", "0.0005"),
     "fig-2": (),
     "fig-7": ("--scale", "0.02"),
