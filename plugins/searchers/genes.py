@@ -20,7 +20,7 @@ class Seen:
         if len(self.hashes) > self.limit:
             self.hashes.clear()
         rows = []
-        for row, key in enumerate(map(hash, map(bytes, np.ascontiguousarray(genomes)))):
+        for row, key in enumerate(_hashes(genomes)):
             if key not in self.hashes:
                 self.hashes.add(key)
                 rows.append(row)
@@ -28,7 +28,13 @@ class Seen:
 
     def known(self, genomes: Genomes) -> PerDesign:
         """(n,) bool, which genomes have been seen."""
-        return np.array([hash(genome.tobytes()) in self.hashes for genome in np.ascontiguousarray(genomes)], dtype=bool)
+        return np.array([key in self.hashes for key in _hashes(genomes)], dtype=bool)
+
+
+def _hashes(genomes: Genomes) -> list[int]:
+    data = genomes.tobytes()
+    width = max(len(data) // max(len(genomes), 1), 1)
+    return [hash(data[row * width : (row + 1) * width]) for row in range(len(genomes))]
 
 
 def neighbourhood(space: Space, genome: PerGene) -> Genomes:

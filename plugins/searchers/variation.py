@@ -53,7 +53,11 @@ class Variation:
     def mutate(self, genomes: Genomes, context: Context) -> tuple[Genomes, PerDesign]:
         """Genomes (n, G) after one mutation each or a few, and the index of the first one of each (n,)."""
         changed, rng = genomes.copy(), context.rng
-        used = now = self._draw(len(genomes), rng)
+        if not self.mutations:  # no gene has a choice
+            return changed, np.zeros(len(genomes), dtype=np.int64)
+        ends = self.shares.cumsum()
+        ends /= ends[-1]
+        used = now = ends.searchsorted(rng.random(len(genomes)), side="right")
         active = np.arange(len(genomes))
         while active.size:
             for index, mutation in enumerate(self.mutations):
@@ -61,7 +65,7 @@ class Variation:
                 if rows.size:
                     changed[rows] = mutated(mutation, changed[rows], context)
             active = active[rng.random(active.size) < AGAIN]
-            now = self._draw(active.size, rng)
+            now = ends.searchsorted(rng.random(active.size), side="right")
         return changed, used
 
     def learn(self, used: PerDesign, worked: PerDesign) -> None:
@@ -70,8 +74,3 @@ class Variation:
             mine = used == index
             self.tried[index] = 0.9 * self.tried[index] + mine.sum() + 0.1
             self.worked[index] = 0.9 * self.worked[index] + worked[mine].sum() + 0.05
-
-    def _draw(self, count: int, rng: np.random.Generator) -> PerDesign:
-        if not self.mutations:
-            return np.zeros(count, dtype=np.int64)
-        return rng.choice(len(self.mutations), size=count, p=self.shares)
