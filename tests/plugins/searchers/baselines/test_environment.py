@@ -98,5 +98,5 @@ def test_without_gymnasium_the_line_to_type_is_told(monkeypatch):
 
     monkeypatch.setattr(extras, "import_module", absent)
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    with pytest.raises(sparsemap.SearchError, match=r"needs the package 'gymnasium'.*sparsemap\[baselines\]"):
+    with pytest.raises(sparsemap.SearchError, match=r"needs the package 'gymnasium'.*pip install .*\[baselines\]"):
         import_module(MODULE).DesignEnv(toy_problem())
