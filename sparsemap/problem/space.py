@@ -239,12 +239,16 @@ class Space:
         for name, segment in self.segments.items():
             if type(segment).repair is Segment.repair:
                 continue
-            genes = by_gene[self.slices[name]]
+            part = self.slices[name]
+            genes = by_gene[part]
             genes.flags.writeable = False  # what is changed in place would not be seen here
             repaired = self._genes(segment, "repair", genes.shape, genes, self.problem, columns, rng)
-            if (repaired != genes).any():
-                by_gene[self.slices[name]] = repaired
-                columns.update(self._columns(segment, genes))
+            changed = np.flatnonzero((repaired != genes).any(axis=0))
+            if changed.size:
+                by_gene[part] = repaired
+                for key, column in self._columns(segment, np.ascontiguousarray(genes[:, changed])).items():
+                    columns[key] = columns[key].copy()  # what it was is the segment's
+                    columns[key][..., changed] = column
         return Decoded(np.ascontiguousarray(by_gene.T), Designs(columns))
 
 

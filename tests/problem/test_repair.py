@@ -1,0 +1,40 @@
+"""Repaired genomes come with their designs, and a search decodes them once."""
+
+import numpy as np
+import pytest
+
+from sparsemap import load_problem, search
+from sparsemap.pieces.loading import load
+from sparsemap.problem.space import Space
+
+REGISTRY = load()
+
+
+@pytest.mark.parametrize(("workload", "hardware"), [("mm3", "cloud"), ("conv4", "edge-16gbps"), ("mm12", "mobile")])
+def test_repaired_designs_are_those_of_the_repaired_genomes(workload, hardware):
+    space = load_problem(workload, hardware, registry=REGISTRY).space
+    genomes = space.sample(500, np.random.default_rng(0))
+    kept = genomes.copy()
+    repaired = space.repaired(genomes, np.random.default_rng(1))
+    assert (genomes == kept).all() and (repaired.genomes != genomes).any()
+    assert (repaired.genomes == space.repair(genomes, np.random.default_rng(1))).all()
+    for part in (repaired, repaired.take(np.arange(7, 300, 2))):
+        for name, column in space.decode(part.genomes).columns.items():
+            assert (part.designs.columns[name] == column).all() and part.designs.columns[name].flags.c_contiguous
+
+
+@pytest.mark.parametrize("searcher", ["sparsemap", "random"])
+def test_a_search_decodes_and_checks_little_more_than_it_evaluates(searcher, monkeypatch):
+    problem, budget, decoded, checked = load_problem("mm3", "cloud", registry=REGISTRY), 3000, [], []
+    columns, check = Space._columns, Space.check
+
+    def counted_columns(self, segment, genes):
+        decoded.append(genes.shape[1])
+        return columns(self, segment, genes)
+
+    monkeypatch.setattr(Space, "_columns", counted_columns)
+    monkeypatch.setattr(Space, "check", lambda self, genomes: [checked.append(len(genomes)), check(self, genomes)][1])
+    search(problem, budget, searcher=searcher)
+    assert budget <= sum(decoded) / len(problem.space.segments) < 1.5 * budget
+    if searcher == "random":  # others have operators, whose results are checked as well
+        assert sum(checked) == budget
