@@ -218,7 +218,7 @@ def test_valid_designs_without_a_finite_score_are_counted():
         ("vary", lambda self, genes, *_: genes[:, :1], "vary returned an array of shape (8, 1) for 'genes'"),
         ("vary", lambda self, genes, *_: genes * 1.5, "vary returned 'genes' of type float64, expected integers"),
         ("guess", lambda self, count, *_: np.ones((count, 8)), "guess returned an array of shape"),
-        ("repair", lambda self, genes, *_: genes / 0, "repair"),
+        ("repair", lambda self, genes, *_: genes * 0.5, "repair"),
         ("vary", lambda self, *_: np.random.no_such_name, "vary raised AttributeError"),
     ],
 )
