@@ -15,7 +15,7 @@ import numpy as np
 from sparsemap.backend import NUMPY, Backend, backend_of
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import CostModel
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile, Rows
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.problem import Problem
@@ -134,8 +134,8 @@ class _Prepared:
             if len(rows) < batch:
                 bounds, order, slots, genes, packed = (x[..., rows] for x in (bounds, order, slots, genes, packed))
             nest = Nest(self.layout, bounds, order, xp)
-            words = self._data_words(nest, packed)
-            left = self.reasons.data(words.sum(axis=0), found[rows], xp)
+            tiles = self._tiles(nest, packed)
+            left = self.reasons.data(tiles[0].sum(axis=0), found[rows], xp)
             found = xp.put(found, rows, left)
             fitting = xp.arange(len(rows)) if detail else xp.flatnonzero(left == 0)
             if len(fitting):
@@ -143,8 +143,8 @@ class _Prepared:
                     columns = (bounds, order, slots, genes, packed)
                     bounds, order, slots, genes, packed = (x[..., fitting] for x in columns)
                     nest = Nest(self.layout, bounds, order, xp)
-                    rows, words = rows[fitting], words[..., fitting]
-                values = self._costs(nest, slots, genes, packed, words, found[rows], products, extra)
+                    rows, tiles = rows[fitting], tuple(part[..., fitting] for part in tiles)
+                values = self._costs(nest, slots, genes, packed, tiles, found[rows], products, extra)
                 energy, cycles, found = (
                     xp.put(array, rows, part) for array, part in zip((energy, cycles, found), values, strict=True)
                 )
@@ -153,35 +153,43 @@ class _Prepared:
         energy, cycles, found = (xp.to_host(array) for array in (energy, cycles, found))
         return Evaluation(energy, cycles, found.astype(np.uint64, copy=False), self.reasons.names, extra)
 
-    def _data_words(self, nest: Nest, packed: PerTensor) -> PerTile:
-        """Words of data that the tile of one instance may hold: what the capacity check adds up."""
+    def _tiles(self, nest: Nest, packed: PerTensor) -> tuple[PerTile, PerTile, PerTile]:
+        """Words of data that the tile of one instance may hold, which the capacity check adds up; the share of the
+        instances that get a tile at all; and the density of those tiles (5.6)."""
         lay, xp = self.layout, nest.xp
-        words = xp.zeros((lay.T, lay.S, nest.batch))
+        stored = xp.constant(lay.stored)[:, :, None]
+        words = xp.where(stored, nest.tile_words[:, : lay.S], 0.0)
+        occupied, density = xp.ones(words.shape), xp.ones(words.shape)
         for t, table in enumerate(self.tables_on(xp)):
-            for s in range(lay.S):
-                if lay.stored[t, s]:
-                    words = xp.put(words, (t, s), nest.tile_words[t, s])
             rows = xp.flatnonzero(packed[t])
             if not len(rows):
                 continue
-            for s in range(lay.S):
-                if lay.stored[t, s]:
-                    shapes = nest.boxes[t][s] if table.by_shape else [nest.tile_words[t, s]]
-                    words = xp.put(words, (t, s, rows), table.tile([part[rows] for part in shapes]).largest)
-        return words
+            if table.by_shape:
+                shapes = [xp.concatenate([part[rows] for part in parts]) for parts in zip(*nest.boxes[t], strict=True)]
+            else:
+                shapes = [nest.tile_words[t][: lay.S][:, rows].reshape(-1)]
+            tile = table.tile(shapes)
+            tile = type(tile)(*(part.reshape(lay.S, len(rows)) for part in tile))
+            drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None])
+            here = (slice(None), rows)
+            words = xp.put(words, t, xp.put(words[t], here, xp.where(stored[t], tile.largest, 0.0)))
+            occupied = xp.put(occupied, t, xp.put(occupied[t], here, xp.where(drops, tile.occupied, 1.0)))
+            left = xp.where(drops, tile.density_occupied, tile.density)
+            density = xp.put(density, t, xp.put(density[t], here, xp.where(stored[t], left, 1.0)))
+        return words, occupied, density
 
     def _costs(
-        self, nest: Nest, slots: Array, genes: Array, packed: PerTensor, words: PerTile, found: PerDesign, products: Array,
-        extra: dict[str, Any] | None,
+        self, nest: Nest, slots: Array, genes: Array, packed: PerTensor, tiles: tuple[PerTile, ...], found: PerDesign,
+        products: Array, extra: dict[str, Any] | None,
     ) -> tuple[PerDesign, PerDesign, PerDesign]:  # fmt: skip
         lay, batch, xp = self.layout, nest.batch, nest.xp
+        words, occupied, density = tiles
         tables = self.tables_on(xp)
         traffic = dense_traffic(nest)
         used = nest.instances_used
         removal = removals(nest, genes, self.places, tables)
         stored = xp.constant(lay.stored)
-        active = xp.where(stored[:, :, None], used[None, : lay.S], 0.0)
-        emptiness = xp.zeros((lay.T, lay.S, batch))
+        active = xp.where(stored[:, :, None], used[None, : lay.S], 0.0) * occupied
         # a compressed tile of one word has one rank without width
         rank_count = xp.astype(xp.broadcast_to(packed[:, None], (lay.T, lay.S, batch)), xp.int64)
         lists = {}
@@ -191,16 +199,11 @@ class _Prepared:
                 continue
             lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, tables[t].by_shape)
             rank_count = xp.put(rank_count, t, xp.maximum(rank_count[t], lists[t].counts))
-            occupied, density = self._tiles(nest, t, rows)
-            empty = xp.where(stored[t][:, None], 1.0 - density, 0.0)
-            these = (slice(None), rows)
-            active = xp.put(active, t, xp.put(active[t], these, active[t][these] * occupied))
-            emptiness = xp.put(emptiness, t, xp.put(emptiness[t], these, empty))
         metadata = metadata_of(nest, lists, slots, tables, traffic, extra is not None)
         largest = xp.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
         metadata_bits = largest.sum(axis=0)
         found = self.reasons.metadata(words.sum(axis=0), metadata_bits, found, xp)
-        counts = storage_counts(lay, traffic, emptiness, metadata, rank_count, removal, self.quirks, xp)
+        counts = storage_counts(lay, traffic, 1.0 - density, metadata, rank_count, removal, self.quirks, xp)
         computes = used[lay.S] * nest.steps[-1]
         densities = [occupancy.density for occupancy in lay.occupancies]
         compute = compute_counts(lay, computes, densities, packed, removal, self.places, genes, xp)
@@ -225,17 +228,3 @@ class _Prepared:
                 cells=cell_details(lay, traffic, counts, metadata, costs), packed=packed,
             )  # fmt: skip
         return energy, cycles, found
-
-    def _tiles(self, nest: Nest, t: int, rows: Rows) -> tuple[Array, Array]:
-        """(S, n) share of the instances that get a tile at all, and density of those tiles."""
-        lay, xp = self.layout, nest.xp
-        table = self.tables_on(xp)[t]
-        if table.by_shape:
-            shapes = [xp.concatenate([part[rows] for part in parts]) for parts in zip(*nest.boxes[t], strict=True)]
-        else:
-            shapes = [nest.tile_words[t][: lay.S][:, rows].reshape(-1)]
-        tile = table.tile(shapes)
-        tile = type(tile)(*(part.reshape(lay.S, len(rows)) for part in tile))
-        drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None])
-        occupied = xp.where(drops, tile.occupied, 1.0)
-        return occupied, xp.where(drops, tile.density_occupied, tile.density)
