@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -39,38 +39,8 @@ def verify_command(
     from .run import verify
 
     loaded = design_file.load(design, load(plugin_dirs=plugin_dirs))
-    with _Progress(trials) as progress:
-        found = verify(loaded.problem, loaded.batch, trials, seed, force, progress)
+    with click.progressbar(length=trials, file=sys.stderr if sys.stderr.isatty() else io.StringIO()) as bar:
+        found = verify(loaded.problem, loaded.batch, trials, seed, force, lambda _: bar.update(1))
     click.echo(json.dumps(found.table(), indent=2) if as_json else found.text(), nl=as_json)
     if not found.correct:
         context.exit(1)
-
-
-class _Progress:
-    """A bar on stderr, from the first second on, if stderr is a terminal."""
-
-    def __init__(self, trials: int) -> None:
-        from time import monotonic
-
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self._now, self._trials = monotonic, trials
-        self._bar = Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-        self._began = 0.0
-        self._task: Any = None
-
-    def __enter__(self) -> _Progress:
-        self._began = self._now()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._task is not None:
-            self._bar.stop()
-
-    def __call__(self, finished: int) -> None:
-        if self._task is None and self._now() - self._began > 1.0:
-            self._bar.start()
-            self._task = self._bar.add_task("trials", total=self._trials)
-        if self._task is not None:
-            self._bar.update(self._task, completed=finished)
