@@ -12,9 +12,8 @@ from .expert_mapping import ExpertMapping
 from .fixed import Fixed
 from .gate_skip import GateSkip
 from .manual_strategy import ManualStrategy
-from .orders import Cantor
+from .orders import Cantor, RandomOrder
 from .prime_factors import PrimeFactors
-from .random_order import RandomOrder
 from .rank_formats import RankFormats
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 
+from sparsemap import Problem
 from sparsemap.errors import DesignError, SpecError
-from sparsemap.pieces.contracts import Array, Genes, Piece
-
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
-
+from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
+from sparsemap.problem.designs import Designs
 
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
@@ -46,18 +45,38 @@ def _name(table: Mapping[str, Any], kind: str) -> str:
     return f"{table.get('extends', table.get('type', kind))}({', '.join(values)})"
 
 
-def choice_genes(names: tuple[str, ...], candidates: int) -> Genes:
-    """Genes 0..candidates - 1, without an order between the values."""
-    high = np.full(len(names), candidates - 1, dtype=np.int64)
-    return Genes(names, np.zeros(len(names), dtype=np.int64), high, ordered=False)
+@attrs.frozen(kw_only=True)
+class Choices(Segment):
+    """A segment whose genes choose from its candidates, without an order between them."""
 
+    any_backend: ClassVar[bool] = True
+    chosen: ClassVar[str]
+    """The kind of the candidates."""
 
-def encode_choices(column: Array, names: tuple[str, ...], candidates: tuple[Piece, ...]) -> Array:
-    """A column of candidate indices, (.., B), as genes (g, B); `DesignError` for an index without a candidate."""
-    genes = column.reshape(len(names), column.shape[-1]).astype(np.int64)
-    wrong = (genes < 0) | (genes >= len(candidates))
-    if wrong.any():
-        gene, row = (int(i) for i in np.argwhere(wrong)[0])
-        known = f"0..{len(candidates) - 1} ({', '.join(piece.name for piece in candidates)})"
-        raise DesignError(f"design {row}: '{names[gene]}' is {int(genes[gene, row])}, expected {known}")
-    return genes
+    candidates: tuple[Candidate, ...] = attrs.field(
+        validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)]
+    )
+    """Names or tables of the pieces to choose from; gene value i chooses the i-th, from 0."""
+
+    def gene_names(self, problem: Problem) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+        path = f"{self.name or self.type_name}.candidates"
+        return {self.chosen: build_candidates(problem, self.chosen, self.candidates, path)}
+
+    def genes(self, problem: Problem) -> Genes:
+        names = self.gene_names(problem)
+        high = np.full(len(names), len(self.candidates) - 1, dtype=np.int64)
+        return Genes(names, np.zeros(len(names), dtype=np.int64), high, ordered=False)
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        (column,) = (designs.columns[name] for name in self.provides)
+        names, candidates = self.gene_names(problem), self.choices(problem)[self.chosen]
+        genes = column.reshape(len(names), column.shape[-1]).astype(np.int64)
+        wrong = (genes < 0) | (genes >= len(candidates))
+        if wrong.any():
+            gene, row = (int(i) for i in np.argwhere(wrong)[0])
+            known = f"0..{len(candidates) - 1} ({', '.join(piece.name for piece in candidates)})"
+            raise DesignError(f"design {row}: '{names[gene]}' is {int(genes[gene, row])}, expected {known}")
+        return genes

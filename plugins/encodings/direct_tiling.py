@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
-
-if TYPE_CHECKING:
-    from sparsemap.problem.designs import Designs
-    from sparsemap.problem.problem import Problem
+from sparsemap.problem.designs import Designs
 
 
 @attrs.frozen(kw_only=True)

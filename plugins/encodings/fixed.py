@@ -10,20 +10,52 @@ bounds = { L1_T = { m = 4, k = 8 }, L2_T = { n = 4 }, L2_S = { m = 8 } }
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import attrs
+import numpy as np
 
-from sparsemap.errors import Mistake, SpecError
-from sparsemap.pieces.contracts import Array, Piece
+from sparsemap import Problem
+from sparsemap.errors import DesignError, Mistake, SpecError, listed, unknown
+from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
+from sparsemap.problem.designs import Designs
 
 from .choices import build_candidates
-from .constant import Constant
-from .constants import bound_column, format_column, mechanism_column, order_column
 
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
+Say = Callable[[str, str], None]
+"""Takes the path of a wrong value within the segment's table, and what is wrong."""
+
+
+@attrs.frozen(kw_only=True)
+class Constant(Segment):
+    """A segment without genes: a derived class says in `constants` what its columns hold for every design."""
+
+    def constants(self, problem: Problem) -> dict[str, Array]:
+        """The columns without their batch axis."""
+        raise NotImplementedError
+
+    def genes(self, problem: Problem) -> Genes:
+        self._columns(problem)  # so that wrong names are told before the search
+        return Genes((), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        count = genes.shape[1]
+        return {name: np.repeat(value[..., None], count, axis=-1) for name, value in self._columns(problem).items()}
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        for name, value in self._columns(problem).items():
+            wrong = (designs.columns[name] != value[..., None]).reshape(-1, len(designs)).any(axis=0)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise DesignError(f"design {row}: '{name}' differs from what segment '{self._path()}' fixes")
+        return np.zeros((0, len(designs)), dtype=np.int64)
+
+    def _path(self, key: str = "") -> str:
+        return ".".join(part for part in (self.name or self.type_name, key) if part)
+
+    def _columns(self, problem: Problem) -> dict[str, Array]:
+        return problem.remember((self.type_name, id(self)), lambda: self.constants(problem))
 
 
 @attrs.frozen(kw_only=True)
@@ -93,3 +125,86 @@ class Fixed(Constant):
         if mistakes:
             raise SpecError(mistakes)
         return columns
+
+
+def order_column(given: Mapping[str, tuple[str, ...]], problem: Problem, say: Say) -> Array:
+    """Column `order`, (L, D) int8."""
+    levels, dims = [level.name for level in problem.mapping_levels], problem.dims
+    order = np.tile(np.arange(len(dims), dtype=np.int8), (len(levels), 1))
+    for level, names in given.items():
+        if level not in levels:
+            say(f"order.{level}", unknown("mapping level", level, levels))
+        strange = [name for name in names if name not in dims]
+        for name in strange:
+            say(f"order.{level}", unknown("dimension", name, dims))
+        if len(set(names)) < len(names):
+            say(f"order.{level}", f"names a dimension twice: {listed(names)}")
+        elif level in levels and not strange:
+            rest = [dim for dim in dims if dim not in names]
+            order[levels.index(level)] = [dims.index(dim) for dim in [*names, *rest]]
+    return order
+
+
+def bound_column(given: Mapping[str, Mapping[str, int]], problem: Problem, say: Say) -> Array:
+    """Column `bounds`, (L, D) float64."""
+    levels, dims = [level.name for level in problem.mapping_levels], problem.dims
+    bounds = np.ones((len(levels), len(dims)))
+    for level, table in given.items():
+        if level not in levels:
+            say(f"bounds.{level}", unknown("mapping level", level, levels))
+            continue
+        for dim, bound in table.items():
+            if dim not in dims:
+                say(f"bounds.{level}.{dim}", unknown("dimension", dim, dims))
+            elif bound < 1:
+                say(f"bounds.{level}.{dim}", f"expected a bound of at least 1, found {bound}")
+            else:
+                bounds[levels.index(level), dims.index(dim)] = bound
+    for dim, product in zip(dims, bounds.prod(axis=0), strict=True):
+        if product != problem.sizes[dim]:
+            text = f"bounds of dimension '{dim}' multiply up to {product:g}, expected {problem.sizes[dim]}"
+            say("bounds", text)
+    return bounds
+
+
+def format_column(
+    given: Mapping[str, tuple[str, ...]], candidates: tuple[str, ...], problem: Problem, say: Say
+) -> Array:
+    """Column `formats`, (T, R) int8, positions in `candidates`. Tensors go by name, else by role (`Problem.tensor`)."""
+    slots = max((len(names) for names in given.values()), default=0)
+    formats = np.zeros((len(problem.tensors), slots), dtype=np.int8)
+    missing = set(range(len(problem.tensors)))
+    by_name = set(given) <= {tensor.name for tensor in problem.tensors}
+    by_role = set(given) <= set(problem.roles)
+    prefix = "name:" if by_name else "role:" if by_role else ""
+    for tensor, names in given.items():
+        try:
+            index = problem.tensor(prefix + tensor)
+        except SpecError as error:
+            say(f"formats.{tensor}", error.mistakes[0].message)
+            continue
+        if index not in missing:
+            say(f"formats.{tensor}", f"tensor '{problem.tensors[index].name}' has formats already")
+        missing.discard(index)
+        if len(names) != slots or not names:
+            say(f"formats.{tensor}", f"has {len(names)} rank slots, expected {slots or 'at least one'} as others have")
+        else:
+            formats[index] = [candidates.index(name) for name in names]
+    for position in sorted(missing):
+        say("formats", f"has no formats for tensor '{problem.tensors[position].name}'")
+    return formats
+
+
+def mechanism_column(given: Mapping[str, str], candidates: tuple[str, ...], problem: Problem, say: Say) -> Array:
+    """Column `mechanisms`, (A,) int8, positions in `candidates`."""
+    places = [place.name for place in problem.places]
+    mechanisms = np.zeros(len(places), dtype=np.int8)
+    for place, name in given.items():
+        if place in places:
+            mechanisms[places.index(place)] = candidates.index(name)
+        else:
+            say(f"mechanisms.{place}", unknown("skip/gate place", place, places))
+    for place in places:
+        if place not in given:
+            say("mechanisms", f"has no mechanism for place '{place}'")
+    return mechanisms

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from sparsemap.backend import backend_of
-from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
+from sparsemap.pieces.contracts import Array
+from sparsemap.problem.problem import Place, Problem
 
-from .choices import Candidate, build_candidates, choice_genes, encode_choices
-
-if TYPE_CHECKING:
-    from sparsemap.problem.designs import Designs
-    from sparsemap.problem.problem import Place, Problem
+from .choices import Choices
 
 
 @attrs.frozen(kw_only=True)
-class GateSkip(Segment):
+class GateSkip(Choices):
     """One gene per storage level with `gate_skip`, outermost first, then one for the compute unit if it has it.
 
     Provides `mechanisms` (A, B) int8, the candidate at each place.
@@ -27,19 +24,10 @@ class GateSkip(Segment):
 
     type_name: ClassVar[str] = "gate-skip"
     provides: ClassVar[tuple[str, ...]] = ("mechanisms",)
-    any_backend: ClassVar[bool] = True
+    chosen: ClassVar[str] = "mechanism"
 
-    candidates: tuple[Candidate, ...] = attrs.field(
-        validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)]
-    )
-    """Names or tables of mechanisms; gene value i chooses the i-th, from 0."""
-
-    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
-        path = f"{self.name or self.type_name}.candidates"
-        return {"mechanism": build_candidates(problem, "mechanism", self.candidates, path)}
-
-    def genes(self, problem: Problem) -> Genes:
-        return choice_genes(self._names(problem), len(self.candidates))
+    def gene_names(self, problem: Problem) -> tuple[str, ...]:
+        return tuple(f"gate-skip.{place.name}" for place in problem.places)
 
     def explain(self, problem: Problem) -> str:
         return ", ".join(place.name for place in problem.places)
@@ -47,9 +35,6 @@ class GateSkip(Segment):
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         xp = backend_of(genes)
         return {"mechanisms": xp.astype(genes, xp.int8)}
-
-    def encode(self, designs: Designs, problem: Problem) -> Array:
-        return encode_choices(designs.columns["mechanisms"], self._names(problem), self.choices(problem)["mechanism"])
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""
@@ -95,9 +80,6 @@ class GateSkip(Segment):
                         table[m, list(problem.filter_tensors(mechanism, rule)[1])] = True
             tables.append(table)
         return tables
-
-    def _names(self, problem: Problem) -> tuple[str, ...]:
-        return tuple(f"gate-skip.{place.name}" for place in problem.places)
 
 
 def _at_compute(mechanism: Any, place: Place) -> tuple[Any, ...]:

@@ -7,19 +7,17 @@ empty, and the compute unit gates what is left.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array, Piece
 
 from .choices import build_candidates
-from .constant import Constant
-
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
+from .fixed import Constant
 
 COLUMNS = ("formats", "mechanisms")
 

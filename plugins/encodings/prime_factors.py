@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cache
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Problem
 from sparsemap.backend import Backend, backend_of
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.primes import is_prime, prime_factors
 
-from .factors import next_composite, next_smooth, prime_factors
 from .tile_moves import guess_tiling, repair_tiling, vary_tiling
 
-if TYPE_CHECKING:
-    from sparsemap.problem.designs import Designs
-    from sparsemap.problem.problem import Problem
 
-
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Group:
     """The equal prime factors of one dimension: genes `first` to `last`, the latter not included."""
 
     dim: int
-    prime: int
     first: int
     last: int
-
-    @property
-    def powers(self) -> Array:
-        """prime ** 0, 1, .. number of factors, float64."""
-        return float(self.prime) ** np.arange(self.last - self.first + 1)
+    powers: Array
+    """prime ** 0, 1, .. number of factors, float64."""
 
 
 @attrs.frozen(kw_only=True)
@@ -80,16 +76,16 @@ class PrimeFactors(Segment):
         bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
         small = genes.astype(np.int8 if levels < 128 else np.int16)
         started = [False] * len(problem.dims)
-        for group, powers in self._groups(problem):
+        for group in self._groups(problem):
             mine = small[group.first : group.last]
             for level in range(levels):
                 here = mine == level + 1
                 out = bounds[level, group.dim]
                 if len(mine) == 1:
-                    factor = np.where(here[0], powers[1], 1.0)
+                    factor = np.where(here[0], group.powers[1], 1.0)
                 else:
                     count = np.add.reduce(here.view(np.uint8), axis=0, dtype=np.uint8)
-                    factor = powers.take(count, mode="clip")
+                    factor = group.powers.take(count, mode="clip")
                 if started[group.dim]:
                     out *= factor
                 else:
@@ -105,10 +101,10 @@ class PrimeFactors(Segment):
         levels, dims = len(problem.mapping_levels), len(problem.dims)
         small = xp.astype(genes, xp.int8 if levels < 128 else xp.int16)
         bounds = xp.ones((levels, dims, genes.shape[1]))
-        for group, powers in self._groups(problem):
+        for group in self._groups(problem):
             mine = small[group.first : group.last]
             for level in range(levels):
-                factor = xp.take(xp.constant(powers), (mine == level + 1).sum(axis=0))
+                factor = xp.take(xp.constant(group.powers), (mine == level + 1).sum(axis=0))
                 here = (level, group.dim)
                 bounds = xp.put(bounds, here, bounds[here] * factor)
         return bounds
@@ -117,12 +113,12 @@ class PrimeFactors(Segment):
         bounds = designs.columns["bounds"]
         self._check(bounds, problem)
         groups = self._groups(problem)
-        genes = np.ones((groups[-1][0].last if groups else 0, bounds.shape[-1]), dtype=np.int64)
-        for group, powers in groups:
+        genes = np.ones((groups[-1].last if groups else 0, bounds.shape[-1]), dtype=np.int64)
+        for group in groups:
             held = np.zeros(bounds.shape[-1], dtype=np.int64)
             place = np.arange(group.last - group.first)[:, None]
             for level in range(bounds.shape[0] - 1):
-                held += sum((bounds[level, group.dim] % power == 0).astype(np.int64) for power in powers[1:])
+                held += sum((bounds[level, group.dim] % power == 0).astype(np.int64) for power in group.powers[1:])
                 genes[group.first : group.last] += held <= place
         return genes
 
@@ -138,7 +134,7 @@ class PrimeFactors(Segment):
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Equal factors of a dimension have ascending levels."""
         sorted_genes = genes.copy()
-        for group, _ in self._groups(problem):
+        for group in self._groups(problem):
             sorted_genes[group.first : group.last].sort(axis=0)
         return sorted_genes
 
@@ -146,14 +142,22 @@ class PrimeFactors(Segment):
         """(g,) dimension and (g,) prime of every gene."""
 
         def make() -> tuple[Array, Array]:
-            pairs = [(g.dim, g.prime) for g, _ in self._groups(problem) for _ in range(g.last - g.first)]
+            pairs = [(dim, prime) for dim, size in enumerate(problem.sizes.values()) for prime in prime_factors(size)]
             table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
             return table[:, 0], table[:, 1]
 
         return problem.remember((self.type_name, "factors"), make)
 
-    def _groups(self, problem: Problem) -> list[tuple[Group, Array]]:
-        return problem.remember((self.type_name, "groups"), lambda: _grouped(problem.sizes))
+    def _groups(self, problem: Problem) -> list[Group]:
+        def make() -> list[Group]:
+            groups, start = [], 0
+            for dim, size in enumerate(problem.sizes.values()):
+                for prime, equal in Counter(prime_factors(size)).items():
+                    groups.append(Group(dim, start, start + equal, float(prime) ** np.arange(equal + 1)))
+                    start += equal
+            return groups
+
+        return problem.remember((self.type_name, "groups"), make)
 
     def _check(self, bounds: Array, problem: Problem) -> None:
         """`DesignError` unless the bounds are whole numbers that multiply up to the sizes."""
@@ -174,12 +178,26 @@ class PrimeFactors(Segment):
         )
 
 
-def _grouped(sizes: Mapping[str, int]) -> list[tuple[Group, Array]]:
-    groups, start = [], 0
-    for dim, size in enumerate(sizes.values()):
-        factors = prime_factors(size)
-        for prime in dict.fromkeys(factors):
-            group = Group(dim, prime, start, start + factors.count(prime))
-            groups.append((group, group.powers))
-            start = group.last
-    return groups
+def next_composite(size: int, threshold: int) -> int:
+    """The paper's padding (Section IV-B): a prime above the threshold becomes the next composite number."""
+    if size <= threshold or not is_prime(size):
+        return size
+    return size + 1 if size > 2 else 4
+
+
+def next_smooth(size: int, largest: int) -> int:
+    """The smallest number from `size` on that has no prime factor above `largest`."""
+    return _next_smooth(size, tuple(p for p in range(2, largest + 1) if is_prime(p)))
+
+
+@cache
+def _next_smooth(size: int, primes: tuple[int, ...]) -> int:
+    """The same for a set of primes: the largest of them divides the answer once more, or not at all."""
+    if size <= 1:
+        return 1
+    if len(primes) == 1:
+        power = 1
+        while power < size:
+            power *= primes[0]
+        return power
+    return min(_next_smooth(size, primes[:-1]), primes[-1] * _next_smooth(-(-size // primes[-1]), primes))

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap import Problem
 from sparsemap.backend import backend_of
-from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
+from sparsemap.pieces.contracts import Array, Piece
 from sparsemap.problem.designs import slots_used
 
-from .choices import Candidate, build_candidates, choice_genes, encode_choices
-
-if TYPE_CHECKING:
-    from sparsemap.problem.designs import Designs
-    from sparsemap.problem.problem import Problem
+from .choices import Choices, build_candidates
 
 
 @attrs.frozen(kw_only=True)
-class RankFormats(Segment):
+class RankFormats(Choices):
     """`slots` genes per tensor, operands first: the candidate format of each rank slot, outer to inner.
 
     Slots align with the innermost ranks: a tensor with three ranks uses its last three genes. Which loops form ranks
@@ -29,28 +26,23 @@ class RankFormats(Segment):
 
     type_name: ClassVar[str] = "rank-formats"
     provides: ClassVar[tuple[str, ...]] = ("formats",)
-    any_backend: ClassVar[bool] = True
+    chosen: ClassVar[str] = "format"
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
 
     slots: int = attrs.field(default=5, validator=[attrs.validators.ge(1), attrs.validators.le(64)])
     """Rank slots R of every tensor."""
     beyond: str = ""
     """The format of ranks further out than the slots; absent: the first candidate."""
-    candidates: tuple[Candidate, ...] = attrs.field(
-        validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)]
-    )
-    """Names or tables of formats; gene value i chooses the i-th, from 0."""
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
-        path = f"{self.name or self.type_name}.candidates"
-        found = {"format": build_candidates(problem, "format", self.candidates, path)}
-        if self.beyond:
-            path = f"{self.name or self.type_name}.beyond"
-            found["beyond-format"] = build_candidates(problem, "format", (self.beyond,), path)
-        return found
+        found = super().choices(problem)
+        if not self.beyond:
+            return found
+        path = f"{self.name or self.type_name}.beyond"
+        return {**found, "beyond-format": build_candidates(problem, "format", (self.beyond,), path)}
 
-    def genes(self, problem: Problem) -> Genes:
-        return choice_genes(self._names(problem), len(self.candidates))
+    def gene_names(self, problem: Problem) -> tuple[str, ...]:
+        return tuple(f"{tensor.name}.{slot + 1}" for tensor in problem.tensors for slot in range(self.slots))
 
     def explain(self, problem: Problem) -> str:
         return f"{self.slots} slots each for {', '.join(tensor.name for tensor in problem.tensors)}"
@@ -58,9 +50,6 @@ class RankFormats(Segment):
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         xp = backend_of(genes)
         return {"formats": xp.astype(genes, xp.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
-
-    def encode(self, designs: Designs, problem: Problem) -> Array:
-        return encode_choices(designs.columns["formats"], self._names(problem), self.choices(problem)["format"])
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""
@@ -113,6 +102,3 @@ class RankFormats(Segment):
             moving = [i for i, dim in enumerate(problem.dims) if dim in tensor.dims]
             mine *= slots_used(self.slots, busy[moving].sum(axis=0))
         return slots.reshape(genes.shape)
-
-    def _names(self, problem: Problem) -> tuple[str, ...]:
-        return tuple(f"{tensor.name}.{slot + 1}" for tensor in problem.tensors for slot in range(self.slots))

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 from encoding_problems import matmul, problem
-from sparsemap_plugins.encodings.factors import next_composite, next_smooth, prime_factors
+from sparsemap_plugins.encodings.prime_factors import next_composite, next_smooth
 
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.problem.designs import Designs
+from sparsemap.problem.primes import prime_factors
 
 
 def with_tiling(sizes, **table):
