@@ -13,8 +13,6 @@ from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
 from sparsemap.spec.units import format_count, format_energy
 
-from .text import best_of, detail_of
-
 if TYPE_CHECKING:
     from sparsemap.problem.problem import Problem
     from sparsemap.searching.result import Result
@@ -91,8 +89,8 @@ class BreakdownText(Exporter):
 
 def breakdown_of(result: Result) -> Breakdown:
     """The breakdown of the best design of a result."""
-    best = best_of(result)
-    return Breakdown.of(best.problem, detail_of(best), best.energy_pj, best.cycles)
+    best = result.found
+    return Breakdown.of(best.problem, best.detail, best.energy_pj, best.cycles)
 
 
 def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:

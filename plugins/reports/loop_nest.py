@@ -22,7 +22,6 @@ from sparsemap.pieces.contracts import plain, styled
 from sparsemap.problem import design_file
 from sparsemap.spec.units import format_bits
 
-from .text import best_of, detail_of
 from .wording import einsum_text, mechanism_text, symbols
 
 if TYPE_CHECKING:
@@ -44,11 +43,10 @@ class LoopNestText(Exporter):
     file_name: ClassVar[str] = "loop-nest.txt"
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        best = best_of(result)
-        return loop_nest(best.design, detail_of(best), width)
+        return loop_nest(result.found.design, result.found.detail, width)
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
-        table = design_file.dump(best_of(result).design)
+        table = design_file.dump(result.found.design)
         return {key: table[key] for key in ("mapping", "formats", "beyond_format", "gate_skip") if key in table}
 
 

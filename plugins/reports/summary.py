@@ -11,9 +11,8 @@ from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
 from sparsemap.spec.units import format_count, format_energy
 
-from .breakdown import Breakdown, breakdown_lines
+from .breakdown import breakdown_lines, breakdown_of
 from .loop_nest import loop_nest
-from .text import best_of, detail_of
 from .wording import einsum_text
 
 if TYPE_CHECKING:
@@ -32,9 +31,7 @@ class SummaryText(Exporter):
     file_name: ClassVar[str] = "summary.txt"
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        best = best_of(result)
-        detail = detail_of(best)
-        found = Breakdown.of(problem, detail, best.energy_pj, best.cycles)
+        best, found = result.found, breakdown_of(result)
         limit = f"   {styled(f'limited by {found.limit}', 'warning')}" if found.limit else ""
         numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + limit]]
         numbers.insert(0, ["EDP", f"{best.edp:.3e} pJ * cycles"])
@@ -51,7 +48,7 @@ class SummaryText(Exporter):
         blocks = [
             problem_lines(result, problem),
             [_labelled(line) for line in aligned(numbers, "<")],
-            [loop_nest(best.design, detail, width).rstrip("\n")],
+            [loop_nest(best.design, best.detail, width).rstrip("\n")],
             breakdown_lines(found, problem),
         ]
         if result.front:

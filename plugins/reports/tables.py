@@ -10,11 +10,9 @@ import attrs
 from sparsemap import Exporter
 from sparsemap.files import csv_text
 from sparsemap.problem import design_file
-from sparsemap.spec import toml_io
 from sparsemap.spec.unstructuring import plain
 
-from .breakdown import Breakdown, breakdown_of
-from .text import best_of
+from .breakdown import breakdown_of
 
 if TYPE_CHECKING:
     from sparsemap.problem.problem import Problem
@@ -29,7 +27,13 @@ class EnergyTable(Exporter):
     file_name: ClassVar[str] = "energy.csv"
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        return csv_text(energy_rows(breakdown_of(result)))
+        rows = [
+            {"level": row.name, "tensor": tensor, "energy_pj": energy}
+            for row in breakdown_of(result).rows
+            for tensor, energy in (row.by_tensor or {"": row.energy_pj}).items()
+            if energy is not None
+        ]
+        return csv_text(rows)
 
 
 @attrs.frozen(kw_only=True)
@@ -43,7 +47,7 @@ class JsonReport(Exporter):
         return json.dumps(self.data(result, problem), indent=2) + "\n"
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
-        design = plain(design_table(result))
+        design = plain(design_file.dump(result.found.design, result.found.numbers))
         return {**result.to_dict(), "design": design, **breakdown_of(result).to_dict()}
 
 
@@ -55,20 +59,4 @@ class DesignTable(Exporter):
     file_name: ClassVar[str] = "design.toml"
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        return toml_io.dumps(design_table(result))
-
-
-def design_table(result: Result) -> dict[str, Any]:
-    """The design as `sparsemap.problem.design_file` writes it."""
-    best = best_of(result)
-    return design_file.dump(best.design, best.numbers)
-
-
-def energy_rows(found: Breakdown) -> list[dict[str, Any]]:
-    """Level, tensor and pJ."""
-    return [
-        {"level": row.name, "tensor": tensor, "energy_pj": energy}
-        for row in found.rows
-        for tensor, energy in (row.by_tensor or {"": row.energy_pj}).items()
-        if energy is not None
-    ]
+        return result.found.text()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap import Exporter
-from sparsemap.errors import DesignError, SearchError
+from sparsemap.errors import DesignError
 from sparsemap.files import write_text
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
@@ -37,17 +37,15 @@ class TimeloopExporter(Exporter):
     type_name: ClassVar[str] = "timeloop"
 
     def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
-        if result.best is None:
-            raise SearchError("there is no valid design to export")
-        design = result.best.design
+        best = result.found
         texts = {
             name: yaml_text.dumps(table, f"{problem.workload.name} on {problem.hardware.name}: {ABOUT[name]}.")
-            for name, table in tables(design).items()
+            for name, table in tables(best.design).items()
         }
-        own = {"cycles": float(result.best.cycles), "energy_pj": float(result.best.energy_pj)}
+        own = {"cycles": float(best.cycles), "energy_pj": float(best.energy_pj)}
         if not all(map(math.isfinite, own.values())):
             raise DesignError("the design is not valid; there are no numbers to compare Timeloop's with")
-        there = expected(design, own)
+        there = expected(best.design, own)
         files = [name for name in FILES if name in texts]
         texts["README.md"] = readme(problem, files, own, there)
         texts["expected.json"] = json.dumps(there, indent=2) + "\n"

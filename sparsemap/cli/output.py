@@ -79,8 +79,7 @@ def show_result(result: Result, problem: Problem) -> None:
 
 
 def one_line(result: Result) -> str:
-    best = result.best
-    assert best is not None
+    best = result.found
     unit = f" {best.problem.objective.unit}".rstrip()
     score = "" if best.score == best.edp else f"score {best.score:.4g}{unit}  "
     energy, cycles = format_energy(best.energy_pj), format_count(best.cycles)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import click
 
 from ..errors import SearchError
@@ -55,7 +54,7 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
 
     from ..problem import design_file
     from ..searching.archive import Archive
-    from ..searching.result import Best, result_around, shortfalls_of
+    from ..searching.result import Best, result_of, shortfalls_of
 
     design = design_file.load(path, registry)
     problem = design.problem
@@ -64,12 +63,10 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
     energy_pj, cycles, score = (
         float(values[0]) for values in (evaluation.energy_pj, evaluation.cycles, problem.evaluator.score(evaluation))
     )
-    result = result_around(Best(problem, genome, energy_pj, cycles, score))
-    reasons = evaluation.reasons_of(0)
-    if reasons:
+    if reasons := evaluation.reasons_of(0):
         lacks = shortfalls_of(problem, Archive(closest=genome[None, :]))
-        result = attrs.evolve(result, best=None, shortfalls=lacks, valid_fraction=0.0)
-    return result, problem, reasons
+        return result_of(problem, None, shortfalls=lacks, valid_fraction=0.0), problem, reasons
+    return result_of(problem, Best(problem, genome, energy_pj, cycles, score)), problem, reasons
 
 
 def valid_design(path: str, registry: Registry) -> tuple[Result, Problem]:

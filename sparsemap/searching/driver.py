@@ -29,9 +29,9 @@ from ..pieces.defaults import SEARCHER
 from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
 from .archive import Archive
-from .identity import identity_of, versions_of
+from .identity import identity_of
 from .journal import CHECKED, Journal, JournalMismatch, checked
-from .result import Result, best_of, front_of, shortfalls_of
+from .result import Result, best_of, front_of, result_of, shortfalls_of
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -199,8 +199,9 @@ class Search:
         best, bound = best_of(problem, archive), self._bound
         if best is not None and bound is not None and best.score < bound:
             bound = None
-        return Result(
-            best=best,
+        return result_of(
+            problem,
+            best,
             front=front_of(problem, archive),
             shortfalls=shortfalls_of(problem, archive),
             history=tuple(archive.history.rows),
@@ -210,14 +211,9 @@ class Search:
             rejects=dict(sorted(archive.rejects.items(), key=lambda item: (-item[1], item[0]))),
             seed=self.seed,
             seconds=self.seconds,
-            workload=problem.workload.name,
-            hardware=problem.hardware.name,
             searcher=self.searcher.name or self.searcher.type_name,
-            objective=problem.objective.name or problem.objective.type_name,
-            versions=versions_of(problem.registry),
             bound=bound,
             interrupted=self.interrupted,
-            padded=dict(problem.padded),
         )
 
     def _advance(self) -> Genomes | None:

@@ -31,6 +31,11 @@ FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"
 HISTORY_FILE = "history.csv"
 RESULT_FILE = "result.json"
+AS_THEY_ARE = (
+    "bound", "gap", "evaluations", "budget", "valid_fraction", "seed", "seconds", "workload", "hardware", "searcher",
+    "objective", "interrupted",
+)  # fmt: skip
+"""What `result.json` has of a `Result` without a change."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -60,6 +65,11 @@ class Best:
     def design(self) -> Design:
         """The decoded design."""
         return Design(self.problem, self.problem.space.decode(self.genome[None, :]))
+
+    @cached_property
+    def detail(self) -> Mapping[str, Any]:
+        """The cost model's detail of the design by level and tensor; empty if it gives none."""
+        return self.problem.evaluator.evaluate_designs(self.design.batch, detail=True).detail or {}
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -93,7 +103,10 @@ class Shortfall:
 
 @attrs.frozen(eq=False, kw_only=True)
 class Result:
-    """The outcome of one search. Two runs with one seed differ in `seconds` only."""
+    """The outcome of one search. Two runs with one seed differ in `seconds` only.
+
+    What is not given is that of a design which no search found.
+    """
 
     best: Best | None
     """None: no valid design was found; `shortfalls` then says what the nearest one lacks."""
@@ -101,16 +114,16 @@ class Result:
     """With several objectives the designs that no other one found dominates, by ascending values of the first."""
     shortfalls: tuple[Shortfall, ...] = ()
     history: tuple[Row, ...] = ()
-    evaluations: int
-    budget: int
-    valid_fraction: float
-    rejects: Mapping[str, int]
+    evaluations: int = 1
+    budget: int = 1
+    valid_fraction: float = 1.0
+    rejects: Mapping[str, int] = attrs.field(factory=dict)
     """Designs rejected by reason, most frequent first; a design may count for several."""
-    seed: int
-    seconds: float
+    seed: int = 0
+    seconds: float = 0.0
     workload: str
     hardware: str
-    searcher: str
+    searcher: str = ""
     objective: str
     versions: Mapping[str, Any]
     bound: float | None = None
@@ -123,6 +136,13 @@ class Result:
     """Dimensions that the encoding padded: name -> (given size, searched size)."""
 
     @property
+    def found(self) -> Best:
+        """The best design; `SearchError` if there is none."""
+        if self.best is None:
+            raise SearchError(f"{self.workload} on {self.hardware}: there is no valid design")
+        return self.best
+
+    @property
     def gap(self) -> float | None:
         """Score over bound: 1.2 means that no design can be more than 17 % better. None without a bound or a design."""
         return self.best.score / self.bound if self.best is not None and self.bound else None
@@ -132,18 +152,7 @@ class Result:
         numbers = self.best.numbers if self.best else dict.fromkeys(("edp", "energy_pj", "cycles", "score"))
         return {
             **{key: _plain(value) for key, value in numbers.items()},
-            "bound": self.bound,
-            "gap": self.gap,
-            "evaluations": self.evaluations,
-            "budget": self.budget,
-            "valid_fraction": self.valid_fraction,
-            "seed": self.seed,
-            "seconds": self.seconds,
-            "workload": self.workload,
-            "hardware": self.hardware,
-            "searcher": self.searcher,
-            "objective": self.objective,
-            "interrupted": self.interrupted,
+            **{key: getattr(self, key) for key in AS_THEY_ARE},
             "padded": {dim: list(sizes) for dim, sizes in self.padded.items()},
             "rejects": dict(self.rejects),
             "shortfalls": [{key: _plain(v) for key, v in attrs.asdict(s).items()} for s in self.shortfalls],
@@ -155,9 +164,7 @@ class Result:
 
     def report(self, name: str, width: int = 80) -> str:
         """The text of a report, such as "summary" or "loop-nest", see `sparsemap list exporter`."""
-        if self.best is None:
-            raise SearchError(f"{self.workload} on {self.hardware}: there is no valid design to report")
-        problem = self.best.problem
+        problem = self.found.problem
         return plain(problem.registry.build("exporter", name, "", "exporter").text(self, problem, width))
 
     def files(self, folder: Path | str) -> list[Path]:
@@ -255,23 +262,16 @@ def _lacking(problem: Problem, genomes: Array) -> tuple[Shortfall, ...]:
     return min(found)[2]
 
 
-def result_around(best: Best) -> Result:
-    """A result that holds nothing but a design, for exporters of a design that no search found."""
-    problem = best.problem
+def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
+    """The result of a search of a problem; without what it has `found`, that of a design which no search found."""
     return Result(
         best=best,
-        evaluations=1,
-        budget=1,
-        valid_fraction=1.0,
-        rejects={},
-        seed=0,
-        seconds=0.0,
         workload=problem.workload.name,
         hardware=problem.hardware.name,
-        searcher="",
         objective=problem.objective.name or problem.objective.type_name,
         versions=versions_of(problem.registry),
         padded=dict(problem.padded),
+        **found,
     )
 
 

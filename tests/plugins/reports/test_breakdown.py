@@ -11,7 +11,7 @@ from sparsemap_plugins.reports.breakdown import Breakdown, breakdown_lines
 from sparsemap import load_problem, search
 from sparsemap.errors import SearchError
 from sparsemap.pieces.contracts import parts, plain
-from sparsemap.searching.result import result_around
+from sparsemap.searching.result import result_of
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_summary_has_numbers_design_energies_and_reasons(problem, result, tmp_pa
 
 
 def test_summary_of_a_design_that_no_search_found_has_no_line_about_a_search(problem, result, tmp_path):
-    text = export(problem, result_around(result.best), "summary", tmp_path)
+    text = export(problem, result_of(problem, result.best), "summary", tmp_path)
     assert "search" not in text and "rejected" not in text
 
 

@@ -20,7 +20,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.load import load_problem
-from sparsemap.searching.result import Best, result_around
+from sparsemap.searching.result import Best, result_of
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def export(problem, design, folder, name="timeloop"):
     numbers = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
     best = Best(problem, np.zeros(len(problem.space), np.int64), *numbers, 1.0)
     best.__dict__["design"] = Design(problem, design)  # also for designs that no genome of the space gives
-    return list(problem.registry.get("exporter", name).write(result_around(best), problem, folder))
+    return list(problem.registry.get("exporter", name).write(result_of(problem, best), problem, folder))
 
 
 @pytest.fixture
