@@ -5,15 +5,18 @@ matplotlib is imported where it is used, and never through pyplot, whose state b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .files import replacing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+else:
+    Axes = Axis = Figure = Any
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#F0E442")
 """Okabe and Ito's palette, the darkest and most different first."""
@@ -59,6 +62,12 @@ def save(draw: Callable[[], Figure], folder: Path, name: str, dpi: int = 180) ->
             with replacing(path) as temporary:
                 figure.savefig(temporary, format=path.suffix[1:], dpi=dpi, bbox_inches="tight", metadata=metadata)
     return paths
+
+
+def named_ticks(axis: Axis, names: Sequence[str], **how: Any) -> None:
+    """A name at 0, 1, 2 and so on, without lines of a grid; `how` is for the labels."""
+    axis.set_ticks(range(len(names)), names, **how)
+    axis.grid(visible=False)
 
 
 def plain_log(axis: Axis, steps: tuple[float, ...] = (1, 2, 5)) -> None:

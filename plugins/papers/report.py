@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from sparsemap.files import csv_text, write_text
-from sparsemap.plots import save
+from sparsemap.plots import Figure, save
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .runs import Run
 
 MISSING = "no figure was drawn: matplotlib, of the extra `plots`, is not installed"
 
@@ -56,6 +55,11 @@ def number(value: float) -> str:
 def times_exact(value: float) -> str:
     """A ratio near 1."""
     return f"{value:.3f}x" if math.isfinite(value) else "-"
+
+
+def effort(runs: Sequence[Run]) -> str:
+    """What each of some searches may spend, and how often: 2,000 designs, 3 seeds."""
+    return f"{runs[0].result['budget']:,} designs, {counted(len({run.seed for run in runs}), 'seed')}"
 
 
 def counted(count: int, what: str) -> str:

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
@@ -22,6 +22,7 @@ from sparsemap.study.cells import Outcome, cells_of, running
 from sparsemap.study.study import run_study
 
 Array = np.ndarray
+T = TypeVar("T")
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -142,11 +143,16 @@ def geometric_mean(values: Iterable[float]) -> float:
     return statistics.geometric_mean(values) if values else math.nan
 
 
-def by(runs: Iterable[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:
-    """Runs in groups, in the order in which the groups first appear."""
-    groups: dict[Any, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(key(run), []).append(run)
+def ratio(edp: float, ours: float) -> float:
+    """NaN where one of the two found nothing."""
+    return edp / ours if math.isfinite(edp) and math.isfinite(ours) else math.nan
+
+
+def by(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """Items in groups, in the order in which the groups first appear."""
+    groups: dict[Any, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from ..runs import Run
+from sparsemap.plots import Axes
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from ..runs import Run
 
 Array = np.ndarray
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from sparsemap.files import markdown_table, times
-from sparsemap.plots import COLOURS, plain_log, subplots
+from sparsemap.plots import COLOURS, Figure, plain_log, subplots
 
-from ..report import Report, counted, number
-from ..runs import Run, Runner, by, typical_edp
+from ..report import Report, effort, number
+from ..runs import Runner, by, typical_edp
 from .curves import Curve, curve, needed, plot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 STUDIES = {"fig-10": "Cantor codes", "fig-10-random-codes": "random codes"}
 MOVES = {"sparsemap-paper": "any value", "sparsemap-paper-neighbours": "a neighbouring value"}
@@ -26,11 +22,6 @@ NEAR = 1.05
 
 def report(runner: Runner, name: str) -> Report:
     found = {label: by(runner.run(study), lambda run: run.searcher) for study, label in STUDIES.items()}
-    return table(name, found)
-
-
-def table(name: str, found: Mapping[str, Mapping[str, Sequence[Run]]]) -> Report:
-    """`found` has the runs by codes, then searcher."""
     first = found[STUDIES["fig-10"]]["sparsemap-paper"]
     where, budget = f"{first[0].workload} on {first[0].hardware}", first[0].result["budget"]
     every = [statistics.median(run.edp for run in runs) for searchers in found.values() for runs in searchers.values()]
@@ -54,7 +45,7 @@ def table(name: str, found: Mapping[str, Mapping[str, Sequence[Run]]]) -> Report
     head = ["codes", "mutation to", *(f"at {share:.0%}" for share in SHARES), "mean", "lowest", "highest", "designs"]
     text = (
         f"# Fig. 10: codes of loop orders\n\n"
-        f"`sparsemap paper {name}`: sparsemap-paper on {where}, {budget:,} designs, {counted(len(first), 'seed')}, one "
+        f"`sparsemap paper {name}`: sparsemap-paper on {where}, {effort(first)}, one "
         "table of random codes. EDP in pJ * cycles: the median over seeds after a share of the budget; geometric mean, "
         "lowest and highest at its end. *Designs*: until half of the searches are as good as "
         f"{number(target)}, {NEAR - 1:.0%} above the worst final median.\n\n"
@@ -70,7 +61,6 @@ def table(name: str, found: Mapping[str, Mapping[str, Sequence[Run]]]) -> Report
 
 
 def draw(panels: Mapping[str, Sequence[Curve]], where: str) -> Figure:
-
     figure, axes = subplots(1, len(panels), figsize=(4.3 * len(panels), 3.3), sharex=True, sharey=True, squeeze=False)
     for axis, (moves, curves) in zip(axes[0], panels.items(), strict=True):
         plot(axis, curves, COLOURS)

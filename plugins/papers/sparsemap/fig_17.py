@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from sparsemap.files import markdown_table, percent, times
-from sparsemap.plots import COLOURS, MARKERS, plain_log, subplots
+from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
 
-from ..report import Report, counted, number
-from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, typical_edp
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ..report import Report, effort, number
+from ..runs import Runner, arithmetic_mean, by, geometric_mean, ratio, typical_edp
 
 LABELS = {
     "sparsemap": "SparseMap (default)",
@@ -29,10 +25,7 @@ REFERENCE = "sparsemap-paper"
 
 
 def report(runner: Runner, name: str) -> Report:
-    return table(name, runner.run(name))
-
-
-def table(name: str, runs: Sequence[Run]) -> Report:
+    runs = runner.run(name)
     edps = {
         workload: {searcher: typical_edp(mine) for searcher, mine in by(group, lambda run: run.searcher).items()}
         for workload, group in by(runs, lambda run: run.workload).items()
@@ -41,11 +34,7 @@ def table(name: str, runs: Sequence[Run]) -> Report:
     seconds = {searcher: arithmetic_mean(run.result["seconds"] for run in mine) for searcher, mine in searchers.items()}
     valid = {searcher: arithmetic_mean(run.valid_fraction for run in mine) for searcher, mine in searchers.items()}
     ratios = {
-        searcher: [
-            found[searcher] / found[REFERENCE]
-            for found in edps.values()
-            if math.isfinite(found[searcher]) and math.isfinite(found[REFERENCE])
-        ]
+        searcher: [x for found in edps.values() if math.isfinite(x := ratio(found[searcher], found[REFERENCE]))]
         for searcher in searchers
     }
     rows = [
@@ -53,7 +42,6 @@ def table(name: str, runs: Sequence[Run]) -> Report:
         | {"valid_fraction": run.valid_fraction, "seconds": float(run.result["seconds"])}
         for run in runs
     ]
-    budget, seeds = runs[0].result["budget"], len({run.seed for run in runs})
     lines = []
     for searcher, found in ratios.items():
         line = [LABELS[searcher], times(geometric_mean(found)), times(max(found, default=math.nan))]
@@ -62,7 +50,7 @@ def table(name: str, runs: Sequence[Run]) -> Report:
     headline = "\n".join(f"{line[0]}: EDP {line[1]} of {LABELS[REFERENCE]}'s, {line[4]} valid" for line in lines)
     text = (
         f"# Fig. 17: search methods on {len(edps)} convolutions\n\n"
-        f"`sparsemap paper {name}`: {runs[0].hardware}, {budget:,} designs, {counted(seeds, 'seed')}. All methods search the "
+        f"`sparsemap paper {name}`: {runs[0].hardware}, {effort(runs)}. All methods search the "
         "same genome (prime factors, Cantor codes). The paper reports 2 to 5 orders of magnitude over the baselines; "
         "it does not say how they encode a design.\n\n"
         + markdown_table([head, *lines])
@@ -78,7 +66,6 @@ def table(name: str, runs: Sequence[Run]) -> Report:
 
 
 def draw(edps: Mapping[str, Mapping[str, float]], valid: Mapping[str, float], hardware: str) -> Figure:
-
     figure, (left, right) = subplots(1, 2, figsize=(10, 3.8), gridspec_kw={"width_ratios": [3, 1.25]})
     for at, (searcher, colour, marker) in enumerate(zip(valid, COLOURS, MARKERS, strict=False)):
         over = [found[searcher] / min(found.values()) for found in edps.values()]
@@ -87,16 +74,14 @@ def draw(edps: Mapping[str, Mapping[str, float]], valid: Mapping[str, float], ha
         shown = [value if math.isfinite(value) else math.nan for value in over]
         left.plot(places, shown, marker, color=colour, label=LABELS[searcher])
     left.set(yscale="log", ylabel="EDP over the best of the layer (x)", title=f"(a) best design found on {hardware}")
-    left.set_xticks(range(len(edps)), list(edps), rotation=45, ha="right")
-    left.grid(axis="x", visible=False)
+    named_ticks(left.xaxis, list(edps), rotation=45, ha="right")
     plain_log(left.yaxis)
     names = [LABELS[searcher] for searcher in valid]
     shares = [100 * share for share in valid.values()]
     bars = right.barh(range(len(names)), shares, color=COLOURS[: len(names)])
     right.bar_label(bars, fmt="%.1f", padding=3, fontsize=8.5)
-    right.set_yticks(range(len(names)), names)
+    named_ticks(right.yaxis, names)
     right.invert_yaxis()
     right.set(xlabel="valid designs (%)", xlim=(0, 115), title="(b) share of valid designs")
-    right.grid(axis="y", visible=False)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=7)
     return figure

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from sparsemap.files import markdown_table, percent, times
-from sparsemap.plots import COLOURS, plain_log, subplots
+from sparsemap.plots import COLOURS, Figure, plain_log, subplots
 
-from ..report import Report, counted, number
-from ..runs import Run, Runner, arithmetic_mean, by, typical_edp
+from ..report import Report, effort, number
+from ..runs import Runner, arithmetic_mean, by, typical_edp
 from .curves import Curve, curve, plot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LABELS = {
     "es-lhs": "ES: Latin hypercube, direct encoding",
@@ -27,11 +21,8 @@ FULL = "sparsemap-paper"
 
 
 def report(runner: Runner, name: str) -> Report:
-    return table(name, runner.run(name))
-
-
-def table(name: str, runs: Sequence[Run]) -> Report:
-    hardware, budget, seeds = runs[0].hardware, runs[0].result["budget"], len({run.seed for run in runs})
+    runs = runner.run(name)
+    hardware, budget = runs[0].hardware, runs[0].result["budget"]
     rows, text, panels, headline = [], [], {}, []
     for workload, group in by(runs, lambda run: run.workload).items():
         searchers = by(group, lambda run: run.searcher)
@@ -43,11 +34,8 @@ def table(name: str, runs: Sequence[Run]) -> Report:
             edp = typical_edp(mine)
             failed = sum(not np.isfinite(run.edp) for run in mine)
             valid = arithmetic_mean(run.valid_fraction for run in mine)
-            line = [
-                LABELS[searcher],
-                *(number(best[searcher].at(budget * share)) for share in (0.1, 0.5, 1)),
-                number(edp),
-            ]
+            medians = (best[searcher].at(budget * share) for share in (0.1, 0.5, 1))
+            line = [LABELS[searcher], *map(number, medians), number(edp)]
             lines.append([*line, times(edp / full), percent(valid, 1), f"{len(mine) - failed} of {len(mine)}"])
             headline.append(f"{workload}: {searcher} {number(edp)}, {times(edp / full)} of {FULL}")
             for place, evaluations in enumerate(best[searcher].evaluations):
@@ -56,20 +44,11 @@ def table(name: str, runs: Sequence[Run]) -> Report:
                     | {"best edp": float(best[searcher].middle[place])}
                     | {"mean edp of a generation": float(mean[searcher].middle[place])}
                 )
-        head = [
-            "",
-            "median at 10 %",
-            "at 50 %",
-            "at the end",
-            "geometric mean",
-            "of CEOI's",
-            "valid",
-            "seeds with a design",
-        ]
-        text += [f"\n## {workload} on {hardware}\n\n", markdown_table([head, *lines])]
+        head = ["", "median at 10 %", "at 50 %", "at the end", "geometric mean", "of CEOI's", "valid"]
+        text += [f"\n## {workload} on {hardware}\n\n", markdown_table([[*head, "seeds with a design"], *lines])]
     intro = (
         f"# Fig. 18: what encodings and operators contribute\n\n"
-        f"`sparsemap paper {name}`: {hardware}, {budget:,} designs, {counted(seeds, 'seed')}. EDP in pJ * cycles. The paper's "
+        f"`sparsemap paper {name}`: {hardware}, {effort(runs)}. EDP in pJ * cycles. The paper's "
         "figure shows the population's average EDP; here the best design so far (above) and the average of the valid "
         "designs of a generation (below), both as the median over seeds with their range.\n"
     )
@@ -77,7 +56,6 @@ def table(name: str, runs: Sequence[Run]) -> Report:
 
 
 def draw(panels: dict[str, tuple[list[Curve], list[Curve]]], hardware: str) -> Figure:
-
     figure, axes = subplots(2, len(panels), figsize=(4.4 * len(panels), 5.6), sharex=True, squeeze=False)
     for column, (workload, curves) in enumerate(panels.items()):
         for row, (found, label) in enumerate(zip(curves, ("best EDP so far", "mean EDP of a generation"), strict=True)):
@@ -89,13 +67,8 @@ def draw(panels: dict[str, tuple[list[Curve], list[Curve]]], hardware: str) -> F
         axes[0, column].set_title(f"{workload} on {hardware}")
         axes[1, column].set_xlabel("designs evaluated")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    nothing = [
-        not any(np.isfinite(curves[0][place].middle).any() for curves in panels.values())
-        for place in range(len(labels))
-    ]
-    labels = [
-        f"{label}: no line, as no design was valid" if none else label
-        for label, none in zip(labels, nothing, strict=True)
-    ]
+    for place, label in enumerate(labels):
+        if not any(np.isfinite(curves[0][place].middle).any() for curves in panels.values()):
+            labels[place] = f"{label}: no line, as no design was valid"
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
     return figure

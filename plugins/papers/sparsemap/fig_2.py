@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
 
 import numpy as np
 
 from sparsemap import SparseMapError, load_problem
 from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, MARKERS, plain_log, subplots
+from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, subplots
 
 from ..report import Report
 from ..runs import Runner
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 DESIGNS = {
@@ -33,25 +30,8 @@ QUANTITIES = {"cycles": "latency", "energy_pj": "energy"}
 
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
-    rows = [
-        row(runner, study.workloads[0], study.hardware[0], density, space) for density in DENSITIES for space in DESIGNS
-    ]
-    return table(name, rows, study.hardware[0])
-
-
-def row(runner: Runner, workload: str, hardware: str, density: float, space: str) -> dict[str, Any]:
-    """The one design of a space at one density of both operands."""
-    spec = {"extends": workload, "name": workload, "density": {"P": density, "Q": density}}
-    problem = load_problem(spec, hardware, space, registry=runner.registry)
-    found = problem.evaluator.evaluate(np.zeros((1, len(problem.space)), dtype=np.int64))
-    if not found.valid[0]:
-        raise SparseMapError(f"{space} at density {density}: {', '.join(found.reasons_of(0))}")
-    return {"design": space, "density": density, "cycles": float(found.cycles[0])} | {
-        "energy_pj": float(found.energy_pj[0])
-    }
-
-
-def table(name: str, rows: Sequence[dict[str, Any]], hardware: str) -> Report:
+    workload, hardware = study.workloads[0], study.hardware[0]
+    rows = [row(runner, workload, hardware, density, space) for density in DENSITIES for space in DESIGNS]
     values = {quantity: {(row["design"], row["density"]): row[quantity] for row in rows} for quantity in QUANTITIES}
     text = [
         f"# Fig. 2: formats and mappings over density\n\n"
@@ -61,7 +41,7 @@ def table(name: str, rows: Sequence[dict[str, Any]], hardware: str) -> Report:
         " elements skip. Uncompressed operands can only be gated at the MACs. Values are divided by those of "
         f"{DESIGNS[REFERENCE]} at the same density; the best is bold.\n"
     ]
-    winners: dict[str, dict[str, int]] = {}
+    winners: dict[str, Counter[str]] = {}
     for quantity, label in QUANTITIES.items():
         lines = []
         for density in DENSITIES:
@@ -71,19 +51,28 @@ def table(name: str, rows: Sequence[dict[str, Any]], hardware: str) -> Report:
             marks = ["**" if value <= best * (1 + 1e-6) else "" for value in found.values()]
             lines.append([f"{density:g}", *(f"{mark}{one}{mark}" for mark, one in zip(marks, shown, strict=True))])
             first = next(space for space, mark in zip(found, marks, strict=True) if mark)
-            winners.setdefault(label, {}).setdefault(DESIGNS[first], 0)
-            winners[label][DESIGNS[first]] += 1
+            winners.setdefault(label, Counter())[DESIGNS[first]] += 1
         text += [f"\n## {label.capitalize()}\n\n", markdown_table([["density", *DESIGNS.values()], *lines], ">")]
     headline = "\n".join(
         f"{label}: " + ", ".join(f"{design} best at {count}" for design, count in found.items())
         + f" of {len(DENSITIES)} densities"
         for label, found in winners.items()
     )  # fmt: skip
-    return Report(name, headline, "".join(text), list(rows), lambda: draw(values, hardware))
+    return Report(name, headline, "".join(text), rows, lambda: draw(values, hardware))
+
+
+def row(runner: Runner, workload: str, hardware: str, density: float, space: str) -> dict[str, Any]:
+    """The one design of a space at one density of both operands."""
+    spec = {"extends": workload, "name": workload, "density": {"P": density, "Q": density}}
+    problem = load_problem(spec, hardware, space, registry=runner.registry)
+    found = problem.evaluator.evaluate(np.zeros((1, len(problem.space)), dtype=np.int64))
+    if not found.valid[0]:
+        raise SparseMapError(f"{space} at density {density}: {', '.join(found.reasons_of(0))}")
+    numbers = {"cycles": float(found.cycles[0]), "energy_pj": float(found.energy_pj[0])}
+    return {"design": space, "density": density, **numbers}
 
 
 def draw(values: dict[str, dict[tuple[str, float], float]], hardware: str) -> Figure:
-
     figure, axes = subplots(1, 2, figsize=(8.6, 3.6))
     for axis, (quantity, label) in zip(axes, QUANTITIES.items(), strict=True):
         for place, (space, title) in enumerate(DESIGNS.items()):

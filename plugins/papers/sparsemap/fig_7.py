@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
 from sparsemap import Search, load_problem
 from sparsemap.files import markdown_table, percent
-from sparsemap.plots import subplots
+from sparsemap.plots import Figure, subplots
 
 from ..report import Report, number
 from ..runs import Runner
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = np.ndarray
 MORE = 100
@@ -54,7 +51,32 @@ def report(runner: Runner, name: str) -> Report:
         sample(runner, workload, hardware, study.searchers[0], study.budget, study.seeds[0])
         for hardware in study.hardware
     ]
-    return table(name, workload, found)
+    rows: list[dict[str, Any]] = [
+        {"hardware": one.hardware, "design": place, "mapping": float(one.mapping[place])}
+        | {"strategy": float(one.strategy[place]), "edp": float(one.edp[place])}
+        for one in found
+        for place in np.flatnonzero((np.arange(len(one.edp)) < one.few) | one.valid).tolist()
+    ]
+    lines = []
+    for one in found:
+        edp = one.edp[one.valid]
+        spread = float(edp.max() / edp.min()) if len(edp) else np.nan
+        reasons = sorted(one.rejects.items(), key=lambda item: -item[1])[:4]
+        common = ", ".join(f"{reason} {percent(count / len(one.edp), 1)}" for reason, count in reasons)
+        line = [one.hardware, f"{one.valid[: one.few].sum():,} of {one.few:,}", f"{len(edp):,} of {len(one.edp):,}"]
+        lines.append([*line, number(float(edp.min())) if len(edp) else "-", number(spread), common])
+    explained = "; ".join(f"{x.hardware} {percent(x.explained[0], 1)} and {percent(x.explained[1], 1)}" for x in found)
+    text = (
+        f"# Fig. 7: valid and invalid designs\n\n"
+        f"`sparsemap paper {name}`: {found[0].few:,} random genomes for {workload} (bibd), grey if invalid. Hardly any "
+        f"is valid, so the valid ones among {len(found[0].edp):,} are drawn as well. Across, the first principal "
+        "component of the genes of loop orders and tiling; up, that of formats and skip/gate. Genomes are drawn in "
+        "this program's encoding, in which every tiling multiplies up; the paper does not say how it drew its designs. "
+        f"Variance held by the two components: {explained}. A design may be rejected for several reasons.\n\n"
+        + markdown_table([["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *lines])
+    )
+    headline = "\n".join(f"{line[0]}: valid are {line[1]} and {line[2]} random designs" for line in lines)
+    return Report(name, headline, text, rows, lambda: draw(found))
 
 
 def sample(runner: Runner, workload: str, hardware: str, searcher: str, budget: int, seed: int) -> Samples:
@@ -83,35 +105,6 @@ def first_component(genes: Array, few: int) -> tuple[Array, float]:
     _, sizes, axes = np.linalg.svd(scaled[:few], full_matrices=False)
     axis = axes[0] * np.sign(axes[0][np.argmax(np.abs(axes[0]))])  # the sign of a component means nothing
     return scaled @ axis, float(sizes[0] ** 2 / (sizes**2).sum())
-
-
-def table(name: str, workload: str, found: Sequence[Samples]) -> Report:
-    rows: list[dict[str, Any]] = [
-        {"hardware": one.hardware, "design": place, "mapping": float(one.mapping[place])}
-        | {"strategy": float(one.strategy[place]), "edp": float(one.edp[place])}
-        for one in found
-        for place in np.flatnonzero((np.arange(len(one.edp)) < one.few) | one.valid).tolist()
-    ]
-    lines = []
-    for one in found:
-        edp = one.edp[one.valid]
-        spread = float(edp.max() / edp.min()) if len(edp) else np.nan
-        reasons = sorted(one.rejects.items(), key=lambda item: -item[1])[:4]
-        common = ", ".join(f"{reason} {percent(count / len(one.edp), 1)}" for reason, count in reasons)
-        line = [one.hardware, f"{one.valid[: one.few].sum():,} of {one.few:,}", f"{len(edp):,} of {len(one.edp):,}"]
-        lines.append([*line, number(float(edp.min())) if len(edp) else "-", number(spread), common])
-    explained = "; ".join(f"{x.hardware} {percent(x.explained[0], 1)} and {percent(x.explained[1], 1)}" for x in found)
-    text = (
-        f"# Fig. 7: valid and invalid designs\n\n"
-        f"`sparsemap paper {name}`: {found[0].few:,} random genomes for {workload} (bibd), grey if invalid. Hardly any "
-        f"is valid, so the valid ones among {len(found[0].edp):,} are drawn as well. Across, the first principal "
-        "component of the genes of loop orders and tiling; up, that of formats and skip/gate. Genomes are drawn in "
-        "this program's encoding, in which every tiling multiplies up; the paper does not say how it drew its designs. "
-        f"Variance held by the two components: {explained}. A design may be rejected for several reasons.\n\n"
-        + markdown_table([["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *lines])
-    )
-    headline = "\n".join(f"{line[0]}: valid are {line[1]} and {line[2]} random designs" for line in lines)
-    return Report(name, headline, text, rows, lambda: draw(found))
 
 
 def draw(found: Sequence[Samples]) -> Figure:

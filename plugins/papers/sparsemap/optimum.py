@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import attrs
 
 from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, subplots
+from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 
-from ..report import Report, counted, number, times_exact
-from ..runs import Run, Runner, by
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ..report import Report, effort, number, times_exact
+from ..runs import Runner, by
 
 SAME = 1e-9
 """Relative difference of two EDPs that are one: designs alike may add up their energies in another order."""
@@ -23,15 +19,10 @@ SAME = 1e-9
 
 def report(runner: Runner, name: str) -> Report:
     whole = attrs.evolve(runner, scale=1.0, seeds=0)  # a part of all designs need not hold the best one
-    return table(name, whole.run("optimum-exhaustive"), runner.run("optimum"))
-
-
-def table(name: str, exhaustive: Sequence[Run], runs: Sequence[Run]) -> Report:
-    best = {run.workload: run for run in exhaustive}
-    searchers = by(runs, lambda run: run.searcher)
+    best, runs = {run.workload: run for run in whole.run("optimum-exhaustive")}, runner.run("optimum")
     shares: dict[str, dict[str, float]] = {}
     lines = []
-    for searcher, mine in searchers.items():
+    for searcher, mine in by(runs, lambda run: run.searcher).items():
         line = [searcher]
         for workload, some in by(mine, lambda run: run.workload).items():
             over = [run.edp / best[workload].edp for run in some]
@@ -44,7 +35,6 @@ def table(name: str, exhaustive: Sequence[Run], runs: Sequence[Run]) -> Report:
         | {"over optimum": run.edp / best[run.workload].edp}
         for run in runs
     ]
-    budget, seeds = runs[0].result["budget"], len({run.seed for run in runs})
     head = ["searcher", *(f"{workload}{what}" for workload in best for what in ("", ", median", ", worst"))]
     sizes = [
         [workload, f"{run.result['evaluations']:,}", number(run.edp), times_exact(run.result["gap"])]
@@ -57,7 +47,7 @@ def table(name: str, exhaustive: Sequence[Run], runs: Sequence[Run]) -> Report:
     text = (
         f"# The optimum of small problems\n\n"
         f"`sparsemap paper {name}`: every distinct design of three problems is evaluated (searcher `exhaustive`), then "
-        f"each searcher has {budget:,} designs, {counted(seeds, 'seed')}. How many searches end at the optimum, and the "
+        f"each searcher has {effort(runs)}. How many searches end at the optimum, and the "
         "median and the largest EDP over the optimum.\n\n"
         + markdown_table([head, *lines])
         + "\n"
@@ -69,7 +59,6 @@ def table(name: str, exhaustive: Sequence[Run], runs: Sequence[Run]) -> Report:
 
 
 def draw(shares: Mapping[str, Mapping[str, float]]) -> Figure:
-
     figure, axis = subplots(1, 1, figsize=(6.4, 3.4))
     workloads = list(dict.fromkeys(workload for found in shares.values() for workload in found))
     height = 0.8 / len(workloads)
@@ -78,9 +67,8 @@ def draw(shares: Mapping[str, Mapping[str, float]]) -> Figure:
         at = [row + (place - (len(workloads) - 1) / 2) * height for row in range(len(values))]
         bars = axis.barh(at, values, height=0.9 * height, color=colour, label=workload)
         axis.bar_label(bars, fmt="%.0f", padding=3, fontsize=8)
-    axis.set_yticks(range(len(shares)), list(shares))
+    named_ticks(axis.yaxis, list(shares))
     axis.invert_yaxis()
     axis.set(xlabel="searches that end at the optimum (%)", xlim=(0, 110))
-    axis.grid(axis="y", visible=False)
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=len(workloads))
     return figure

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparsemap.files import markdown_table, percent
-from sparsemap.plots import COLOURS, subplots
+from sparsemap.plots import COLOURS, Figure, subplots
 
 from ..report import Report, counted, number, times_exact
 from ..runs import Run, Runner, by, geometric_mean
 from .best_known import Known, best_of, committed, known_from, of_runs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LEAST = 1e-4
 """What the figure shows equal to the best known as."""
@@ -24,10 +21,6 @@ STUDIES = ("quality-2000", "quality-20000")
 def report(runner: Runner, name: str) -> Report:
     runs = [run for study in STUDIES for run in runner.run(study)]
     known = best_of([*of_runs(runs), *known_from(runner), *(committed(runner.out) if runner.scale == 1 else ())])
-    return table(name, runs, known)
-
-
-def table(name: str, runs: Sequence[Run], known: Mapping[tuple[str, str], Known]) -> Report:
     kinds = by(runs, lambda run: (run.searcher, run.result["budget"]))
     lines, worst, excess = [], [], {}
     for (searcher, budget), mine in kinds.items():
@@ -94,7 +87,6 @@ def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[Run]], known: Mappin
 
 def draw(excess: Mapping[tuple[str, int], Sequence[float]]) -> Figure:
     """The share of cells within a factor of the best known."""
-
     figure, axis = subplots(1, 1, figsize=(5.6, 3.6))
     searchers = list(dict.fromkeys(searcher for searcher, _ in excess))
     budgets = sorted({budget for _, budget in excess})

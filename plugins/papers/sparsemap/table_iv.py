@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparsemap.files import markdown_table, percent, read_csv, times
-from sparsemap.plots import COLOURS, plain_log, subplots
+from sparsemap.plots import COLOURS, Figure, named_ticks, plain_log, subplots
 
 from ..report import Report, counted, number
-from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, typical_edp
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, ratio, typical_edp
 
 OURS = "sparsemap"
 BASELINES = {"sage-like": "SAGE-like", "random-pruned": "Sparseloop mapper"}
@@ -42,10 +39,7 @@ def platform_of(hardware: str) -> str:
 
 
 def report(runner: Runner, name: str) -> Report:
-    return table(name, runner.run(name))
-
-
-def table(name: str, runs: Sequence[Run]) -> Report:
+    runs = runner.run(name)
     rows = cells(runs)
     hardware = list(dict.fromkeys(row["hardware"] for row in rows))
     means = [mean_row(rows, one, baseline) for baseline in BASELINES for one in hardware]
@@ -55,11 +49,11 @@ def table(name: str, runs: Sequence[Run]) -> Report:
         for row in means
     )
     seeds = len({run.seed for run in runs})
-    budget = runs[0].result["budget"] if runs else 0
     text = [
         f"# Table IV: EDP on {', '.join(hardware)}\n\n",
-        f"`sparsemap paper {name}`: {budget:,} designs per search, {counted(seeds, 'seed')}; an EDP is the geometric mean "
-        "over the seeds that found a valid design. A reduction is the EDP of the baseline divided by that of SparseMap.\n\n"
+        f"`sparsemap paper {name}`: {runs[0].result['budget']:,} designs per search, {counted(seeds, 'seed')}; an EDP is "
+        "the geometric mean over the seeds that found a valid design. A reduction is the EDP of the baseline divided by "
+        "that of SparseMap.\n\n"
         "## Mean reductions\n\n",
         means_markdown(means),
         "\n*Paper says*: the averages in its text, which are arithmetic means over its table (*its table*: recomputed). "
@@ -104,15 +98,11 @@ def _float(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def ratio(edp: float, ours: float) -> float:
-    return edp / ours if math.isfinite(edp) and math.isfinite(ours) else math.nan
-
-
 def mean_row(rows: Sequence[dict[str, Any]], hardware: str, baseline: str) -> dict[str, Any]:
     """Mean reductions over one baseline on one hardware, ours and the paper's."""
     mine = [row for row in rows if row["hardware"] == hardware]
-    ratios = [row[f"ratio:{baseline}"] for row in mine if math.isfinite(row[f"ratio:{baseline}"])]
-    theirs = [row[f"paper ratio:{baseline}"] for row in mine if math.isfinite(row[f"paper ratio:{baseline}"])]
+    ratios = finite(row[f"ratio:{baseline}"] for row in mine)
+    theirs = finite(row[f"paper ratio:{baseline}"] for row in mine)
     return {
         "hardware": hardware,
         "baseline": baseline,
@@ -121,7 +111,7 @@ def mean_row(rows: Sequence[dict[str, Any]], hardware: str, baseline: str) -> di
         "largest": max(ratios, default=math.nan),
         "better": sum(x > 1 for x in ratios),
         "cells": len(ratios),
-        "possible": geometric_mean(filter(math.isfinite, (row[f"possible:{baseline}"] for row in mine))),
+        "possible": geometric_mean(finite(row[f"possible:{baseline}"] for row in mine)),
         "none": sum(not math.isfinite(row[f"edp:{baseline}"]) for row in mine),
         "claim": CLAIMS.get((baseline, platform_of(hardware)), math.nan),
         "paper mean": arithmetic_mean(theirs),
@@ -130,24 +120,14 @@ def mean_row(rows: Sequence[dict[str, Any]], hardware: str, baseline: str) -> di
 
 
 def means_markdown(means: Sequence[dict[str, Any]]) -> str:
-    head = [
-        "over",
-        "hardware",
-        "mean",
-        "paper says",
-        "its table",
-        "geometric mean",
-        "of its table",
-        "largest",
-        "possible",
-    ]
+    head = ["over", "hardware", "mean", "paper says", "its table", "geometric mean", "of its table", "largest"]
     lines = []
     for row in means:
         line = [BASELINES[row["baseline"]], row["hardware"], f"**{times(row['mean'])}**", f"{row['claim']}x"]
         line += [times(row["paper mean"]), f"**{times(row['geometric'])}**", times(row["paper geometric"])]
         line += [times(row["largest"]), times(row["possible"]), f"{row['better']} of {row['cells']}", str(row["none"])]
         lines.append(line)
-    return markdown_table([[*head, "better in", "nothing found"], *lines], "<<>")
+    return markdown_table([[*head, "possible", "better in", "nothing found"], *lines], "<<>")
 
 
 def cells_markdown(rows: Sequence[dict[str, Any]]) -> str:
@@ -168,7 +148,7 @@ def cells_markdown(rows: Sequence[dict[str, Any]]) -> str:
 def differences(rows: Sequence[dict[str, Any]]) -> str:
     """What the data say about the distance between our numbers and the paper's."""
     lines = []
-    for hardware, mine in _by_hardware(rows).items():
+    for hardware, mine in by(rows, lambda row: row["hardware"]).items():
         scale = finite(row[f"edp:{OURS}"] / row[f"paper edp:{OURS}"] for row in mine)
         bounded = [row for row in mine if math.isfinite(row["bound"]) and math.isfinite(row[f"paper edp:{OURS}"])]
         below = [row for row in bounded if row[f"paper edp:{OURS}"] < row["bound"]]
@@ -189,7 +169,7 @@ def differences(rows: Sequence[dict[str, Any]]) -> str:
 def outliers(rows: Sequence[dict[str, Any]]) -> list[str]:
     """How much of the paper's averages rests on its two largest ratios."""
     lines = []
-    for hardware, mine in _by_hardware(rows).items():
+    for hardware, mine in by(rows, lambda row: row["hardware"]).items():
         for name, label in BASELINES.items():
             ratios = sorted((x, row["workload"]) for row in mine if math.isfinite(x := row[f"paper ratio:{name}"]))
             if len(ratios) < 4:
@@ -207,16 +187,8 @@ def finite(values: Iterable[float]) -> list[float]:
     return [value for value in values if math.isfinite(value)]
 
 
-def _by_hardware(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(row["hardware"], []).append(row)
-    return found
-
-
 def draw(rows: Sequence[dict[str, Any]], hardware: Sequence[str]) -> Figure:
     """Reductions per cell, ours filled and the paper's hollow."""
-
     figure, axes = subplots(len(hardware), 1, figsize=(9, 2.5 * len(hardware) + 0.6), sharex=True, squeeze=False)
     for axis, one in zip(axes[:, 0], hardware, strict=True):
         mine = [row for row in rows if row["hardware"] == one]
@@ -234,8 +206,7 @@ def draw(rows: Sequence[dict[str, Any]], hardware: Sequence[str]) -> Figure:
                 )  # fmt: skip
         axis.axhline(1, color="#444444", linewidth=0.8)
         axis.set(yscale="log", title=one, ylabel="EDP reduction (x)", xlim=(-0.7, len(mine) - 0.3))
-        axis.set_xticks(range(len(mine)), [row["workload"] for row in mine], rotation=60, ha="right")
-        axis.grid(axis="x", visible=False)
+        named_ticks(axis.xaxis, [row["workload"] for row in mine], rotation=60, ha="right")
         plain_log(axis.yaxis, (1,) if axis.get_ylim()[1] > 50 else (1, 2, 5))
     handles, labels = axes[0, 0].get_legend_handles_labels()
     nothing = any(not math.isfinite(row[f"ratio:{name}"]) for row in rows for name in BASELINES)
