@@ -10,6 +10,7 @@ import difflib
 import os
 import traceback
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 import attrs
@@ -151,3 +152,13 @@ def install(extra: str) -> str:
         return f"pip install 'sparsemap[{extra}]'"
     editable = "-e " if source["dir_info"].get("editable") else ""
     return f"pip install {editable}'{'.' if folder == Path.cwd() else folder}[{extra}]'"
+
+
+def need(module: str, what: str, extra: str) -> Any:
+    """A module of an extra; `SearchError` with the line to type where it, or a package it needs, is not installed."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = (error.name or module).partition(".")[0]
+        text = f"{what} needs the package '{package}', which is not installed; try: {install(extra)}"
+        raise SearchError(text) from error

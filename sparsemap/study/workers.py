@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ..errors import SearchError, install
+from ..errors import SearchError, need
 from ..searching.journal import JOURNAL_FILE
 from ..searching.result import RESULT_FILE
 from .cells import Cell, Outcome
@@ -79,11 +79,7 @@ def on_cluster(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], address
     """Outcomes from the workers of a Dask cluster at `dask://HOST:PORT`; they share the study's folder."""
     if not address.startswith(SCHEME) or not address[len(SCHEME) :].rpartition(":")[2].isdigit():
         raise SearchError(f"cluster {address!r} is not understood; expected dask://HOST:PORT")
-    try:
-        import distributed
-    except ImportError:
-        text = f"a cluster needs dask.distributed, which is not installed: {install('cluster')}"
-        raise SearchError(text) from None
+    distributed = need("distributed", "a cluster", "cluster")
     place = f"tcp://{address[len(SCHEME) :]}"
     try:
         client = distributed.Client(place, timeout=CONNECT_SECONDS, set_as_default=False)

@@ -3,8 +3,7 @@
 from .exhaustive import Exhaustive
 from .gamma import Gamma
 from .mcts import TreeSearch
-from .random_pruned import RandomPruned
-from .random_search import RandomSearch
+from .random_search import RandomPruned, RandomSearch
 from .reinforcement import DeepQ, PolicyOptimization
 from .swarms import ParticleSwarm, PopulationAdaptation
 

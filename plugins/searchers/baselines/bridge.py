@@ -34,14 +34,14 @@ def bridge(run: Callable[[Score], None]) -> Proposals:
         return scores
 
     def work() -> None:
+        end = None
         try:
             run(score)
         except Stopped:
-            questions.put(None)
+            pass
         except BaseException as error:
-            questions.put(error)
-        else:
-            questions.put(None)
+            end = error
+        questions.put(end)
 
     thread = Thread(target=work, name="sparsemap-bridge", daemon=True)
     thread.start()

@@ -11,14 +11,21 @@ import attrs
 import numpy as np
 
 from sparsemap import Space
-from sparsemap.pieces.contracts import Array, Genomes, Scores, shifted
-
-from .scaling import unit
+from sparsemap.pieces.contracts import Array, Genomes, PerDesign, Scores, shifted
 
 SETTABLE = 24
 """Genes of up to this many values are set directly."""
 DECADES = 5.0
 """Merits end at this many orders of magnitude; an invalid design has the lowest."""
+INVALID = 100.0
+"""The loss of an invalid design: 10^100, worse than any valid one."""
+
+
+def losses(scores: Scores) -> PerDesign:
+    """Decimal logarithm of the scores, (n,); `INVALID` for invalid designs."""
+    known = np.isfinite(scores)
+    logs = np.log10(np.maximum(np.where(known, scores, 1.0), np.finfo(np.float64).tiny))
+    return np.where(known, logs, INVALID)
 
 
 @attrs.define(eq=False, slots=False)
@@ -65,13 +72,11 @@ class Edits:
         known = np.isfinite(scores)
         if self.reference is None and known.any():
             self.reference = float(scores[known][0])
-        better = np.full(len(scores), -DECADES)
-        tiny = np.finfo(np.float64).tiny
-        with np.errstate(over="ignore"):
-            better[known] = np.log10(max(self.reference or 1.0, tiny)) - np.log10(np.maximum(scores[known], tiny))
-        return np.clip(better, -DECADES, DECADES)
+        better = losses(np.array([self.reference or 1.0])) - losses(scores)
+        return np.where(known, np.clip(better, -DECADES, DECADES), -DECADES)
 
     def observe(self, genomes: Genomes, merits: Array) -> Array:
         """(n, G + 1) float32 in 0..1: genes from lowest to highest value, and the merit."""
+        low, high = self.space.low, self.space.high
         merit = (merits[:, None] + DECADES) / (2 * DECADES)
-        return np.concatenate([unit(genomes, self.space), merit], axis=1).astype(np.float32)
+        return np.concatenate([(genomes - low) / np.maximum(high - low, 1), merit], axis=1).astype(np.float32)

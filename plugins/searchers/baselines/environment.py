@@ -24,18 +24,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemap.errors import SearchError
+from sparsemap import Problem
+from sparsemap.errors import SearchError, need
+from sparsemap.pieces.contracts import Array
 
 from .edits import Edits
-from .extras import need
 
 if TYPE_CHECKING:
     import gymnasium
-
-    from sparsemap.pieces.contracts import Array
-    from sparsemap.problem.problem import Problem
 else:
-    gymnasium = need("gymnasium", "the environment for reinforcement learning")
+    gymnasium = need("gymnasium", "the environment for reinforcement learning", "baselines")
 
 ID = "SparseMap/Design-v0"
 MODES = ("edit", "whole")

@@ -69,12 +69,10 @@ class Operators:
 
     def genes_of(self, column: str) -> Array:
         """Positions of the genes that provide a column and have more than one value."""
-        found = [np.arange(len(self.space))[:0]]
+        free = self.space.high > self.space.low
         for name, part in self.space.slices.items():
-            if column in self.space.segments[name].provides:
-                found.append(np.arange(part.start, part.stop))
-        genes = np.concatenate(found)
-        return genes[self.space.high[genes] > self.space.low[genes]]
+            free[part] &= column in self.space.segments[name].provides
+        return np.flatnonzero(free)
 
     @cached_property
     def orders(self) -> Array:

@@ -7,6 +7,7 @@ batches of parallel rollouts (Chaslot et al., 2008). A rollout sets the genes be
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 import attrs
@@ -15,45 +16,38 @@ import numpy as np
 from sparsemap import Budget, Space
 from sparsemap.pieces.contracts import Array, Proposals, Searcher
 
-from .scaling import losses
+from .edits import losses
 
 _positive: Any = attrs.validators.gt(0)
 
 
 @attrs.define(eq=False)
 class Node:
-    """A beginning of a genome; lists have one entry per value of the next gene that was tried."""
+    """A beginning of a genome."""
 
-    visits: int = 0
-    values: list[int] = attrs.field(factory=list)
-    """Tried values, counted from the gene's lowest."""
-    tries: list[int] = attrs.field(factory=list)
-    """Rollouts through each, those that are still out included: an unfinished one counts as invalid (virtual loss)."""
-    valid: list[int] = attrs.field(factory=list)
-    total: list[float] = attrs.field(factory=list)
+    tries: int = 0
+    """Rollouts through it, those still out included: an unfinished one counts as invalid (virtual loss)."""
+    valid: int = 0
+    total: float = 0.0
     """Sum of the losses of the valid ones."""
-    children: list[Node] = attrs.field(factory=list)
-
-    def add(self, value: int) -> int:
-        self.values.append(value)
-        self.tries.append(0)
-        self.valid.append(0)
-        self.total.append(0.0)
-        self.children.append(Node())
-        return len(self.values) - 1
+    visits: int = 0
+    """Rollouts that went on from here by one of the children."""
+    children: dict[int, Node] = attrs.field(factory=dict)
+    """By the values of the next gene that were tried, counted from its lowest."""
 
     def best(self, exploration: float, low: float, scale: float) -> int:
-        """The edge of the largest upper confidence bound; a valid rollout counts 0.5 to 1, an invalid one 0."""
+        """The value of the largest upper confidence bound; a valid rollout counts 0.5 to 1, an invalid one 0."""
         spread = exploration * math.sqrt(math.log(self.visits + 1))
-        best, found = -1.0, 0
-        for edge, tries in enumerate(self.tries):
-            bound = spread / math.sqrt(tries)
-            if self.valid[edge]:
-                merit = 1.0 - 0.5 * (self.total[edge] / self.valid[edge] - low) / scale
-                bound += merit * self.valid[edge] / tries
-            if bound > best:
-                best, found = bound, edge
-        return found
+
+        def bound(value: int) -> float:
+            child = self.children[value]
+            upper = spread / math.sqrt(child.tries)
+            if child.valid:
+                merit = 1.0 - 0.5 * (child.total / child.valid - low) / scale
+                upper += merit * child.valid / child.tries
+            return upper
+
+        return max(self.children, key=bound)
 
 
 @attrs.frozen(kw_only=True)
@@ -73,49 +67,43 @@ class TreeSearch(Searcher):
         root, spans = Node(), (space.high - space.low + 1).tolist()
         best, worst = math.inf, -math.inf
         while True:
-            genomes = space.sample(min(self.batch, max(budget.left, 1)), rng)
-            paths = [self._descend(root, row, space.low, spans, best, worst, rng) for row in genomes]
-            scored = yield genomes
+            values = space.sample(min(self.batch, max(budget.left, 1)), rng) - space.low
+            scale = max(worst - best, 1e-9) if worst >= best else 1.0
+            paths = [self._descend(root, row, spans, best, scale, rng) for row in values]
+            scored = yield space.low + values
             found = losses(scored.scores)
             good = np.isfinite(scored.scores)
             if good.any():
                 best, worst = min(best, float(found[good].min())), max(worst, float(found[good].max()))
             for path, loss, known in zip(paths, found.tolist(), good.tolist(), strict=False):
-                for node, edge in path if known else ():
-                    node.valid[edge] += 1
-                    node.total[edge] += loss
+                for node in path if known else ():
+                    node.valid += 1
+                    node.total += loss
 
     def _descend(
-        self,
-        root: Node,
-        genome: Array,
-        lowest: Array,
-        spans: list[int],
-        best: float,
-        worst: float,
-        rng: np.random.Generator,
-    ) -> list[tuple[Node, int]]:
-        """Sets the first genes of a random genome, and returns the edges taken; counts them as tried."""
-        path, node = [], root
-        scale = max(worst - best, 1e-9) if worst >= best else 1.0
+        self, node: Node, values: Array, spans: list[int], best: float, scale: float, rng: np.random.Generator
+    ) -> list[Node]:
+        """Sets the first values of a random genome, and returns the nodes below the root passed; counts them as tried."""
+        path = []
         for gene, span in enumerate(spans):
-            fresh = len(node.values) < min(span, self.widening * math.sqrt(node.visits) + 1)
-            edge = node.add(_untried(node.values, span, rng)) if fresh else node.best(self.exploration, best, scale)
+            tried = node.children
+            fresh = len(tried) < min(span, self.widening * math.sqrt(node.visits) + 1)
+            value = _untried(tried, span, rng) if fresh else node.best(self.exploration, best, scale)
             node.visits += 1
-            node.tries[edge] += 1
-            path.append((node, edge))
-            genome[gene] = lowest[gene] + node.values[edge]
-            node = node.children[edge]
+            node = tried.setdefault(value, Node())
+            node.tries += 1
+            path.append(node)
+            values[gene] = value
             if fresh and span > 1:
                 break
         return path
 
 
-def _untried(values: list[int], span: int, rng: np.random.Generator) -> int:
+def _untried(values: Collection[int], span: int, rng: np.random.Generator) -> int:
     """A value of 0..span - 1 that is not among `values`."""
     if 2 * len(values) < span:
         while (value := int(rng.integers(span))) in values:
             pass
         return value
-    rest = np.setdiff1d(np.arange(span), values)
+    rest = np.setdiff1d(np.arange(span), list(values))
     return int(rest[rng.integers(len(rest))])

@@ -14,11 +14,11 @@ import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
+from sparsemap.errors import need
 from sparsemap.pieces.contracts import Proposals, Searcher
 
 from .bridge import Score, bridge
 from .edits import Edits
-from .extras import need
 
 _count = attrs.validators.ge(1)
 
@@ -43,9 +43,7 @@ class Learner(Searcher):
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         what = f"searcher '{self.name or self.type_name}'"
-        torch = need("torch", what)
-        need("stable_baselines3", what)
-        need("gymnasium", what)
+        torch, *_ = (need(module, what, "baselines") for module in ("torch", "stable_baselines3", "gymnasium"))
         from .games import Games
 
         games = min(self.games, max(budget.total // 10, 1))

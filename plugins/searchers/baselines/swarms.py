@@ -12,10 +12,10 @@ import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
-from sparsemap.pieces.contracts import Proposals, Searcher
+from sparsemap.errors import need
+from sparsemap.pieces.contracts import Array, Genomes, Proposals, Searcher
 
-from .extras import need
-from .scaling import genes_at, losses
+from .edits import losses
 
 
 @attrs.frozen(kw_only=True)
@@ -31,7 +31,7 @@ class Nevergrad(Searcher):
         raise NotImplementedError
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
-        nevergrad = need("nevergrad", f"searcher '{self.name or self.type_name}'")
+        nevergrad = need("nevergrad", f"searcher '{self.name or self.type_name}'", "baselines")
         batch = self.batch_of(len(space))
         cube = nevergrad.p.Array(shape=(max(len(space), 1),), lower=0.0, upper=1.0)
         cube.random_state = np.random.RandomState(rng.integers(2**32))  # nevergrad knows only this older generator
@@ -81,3 +81,9 @@ class PopulationAdaptation(Nevergrad):
 
     def batch_of(self, genes: int) -> int:
         return self.batch or 4 * max(genes, 1)
+
+
+def genes_at(points: Array, space: Space) -> Genomes:
+    """Points of the unit cube (n, G) to genomes (n, G) int64: every value of a gene gets an equal share of its axis."""
+    cells = np.floor(np.asarray(points, dtype=np.float64) * (space.high - space.low + 1)).astype(np.int64)
+    return space.low + np.clip(cells, 0, space.high - space.low)

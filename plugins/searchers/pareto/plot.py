@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap.errors import SearchError, install
+from sparsemap import Problem, Result
+from sparsemap.errors import SearchError, need
 from sparsemap.pieces.contracts import Array, Exporter, Objective, Scores, Values
 from sparsemap.plots import COLOURS, plain_log, save
 from sparsemap.searching.front import non_dominated, scaled
-
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
-    from sparsemap.searching.result import Result
 
 BLUE, ORANGE, GREY, INK = *COLOURS[:2], "#8A8F98", "black"
 LOG_FROM = 8.0
@@ -46,11 +43,8 @@ class ParetoPlot(Exporter):
                 f"{result.workload} on {result.hardware}: there is no front to draw; "
                 "it takes a search with several objectives, such as pareto:energy,delay"
             )
-        try:
-            yield from save(lambda: drawn(result, problem, self.width), Path(path), "front", self.dpi)
-        except ImportError:
-            text = f"the plot of a front needs matplotlib, which is not installed: {install('plots')}"
-            raise SearchError(text) from None
+        need("matplotlib", "the plot of a front", "plots")
+        yield from save(lambda: drawn(result, problem, self.width), Path(path), "front", self.dpi)
 
 
 @attrs.frozen(eq=False)

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.baselines import extras
 from toy_problem import HIGH, toy_problem
 
 from sparsemap import Search, SearchError, load_problem, search
@@ -82,7 +81,7 @@ def test_a_missing_package_is_told_with_the_line_to_type(monkeypatch, name, pack
     def absent(module):
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
-    monkeypatch.setattr(extras, "import_module", absent)
+    monkeypatch.setattr("sparsemap.errors.import_module", absent)
     line = rf"'{name}' needs the package '{package}'.*pip install .*\[baselines\]'"
     with pytest.raises(SearchError, match=line):
         search(toy_problem(), 10, searcher=REGISTRY.resolve("searcher", name))

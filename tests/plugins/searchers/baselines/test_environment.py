@@ -6,7 +6,6 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.baselines import extras
 from sparsemap_plugins.searchers.baselines.edits import DECADES, Edits
 from toy_problem import toy_problem
 
@@ -96,7 +95,7 @@ def test_without_gymnasium_the_line_to_type_is_told(monkeypatch):
     def absent(module):
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
-    monkeypatch.setattr(extras, "import_module", absent)
+    monkeypatch.setattr("sparsemap.errors.import_module", absent)
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
     with pytest.raises(sparsemap.SearchError, match=r"needs the package 'gymnasium'.*pip install .*\[baselines\]"):
         import_module(MODULE).DesignEnv(toy_problem())

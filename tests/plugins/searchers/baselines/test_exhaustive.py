@@ -4,9 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.baselines.enumeration import Enumeration
-from sparsemap_plugins.searchers.baselines.exhaustive import Exhaustive
-from sparsemap_plugins.searchers.baselines.random_pruned import RandomPruned
+from sparsemap_plugins.searchers.baselines.exhaustive import Enumeration, Exhaustive
+from sparsemap_plugins.searchers.baselines.random_search import RandomPruned
 from toy_problem import toy_problem
 
 from sparsemap import Search, SearchError, load_problem, search
