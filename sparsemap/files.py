@@ -31,7 +31,7 @@ def shown(path: str | os.PathLike[str]) -> str:
         return str(path)
 
 
-def told(error: OSError) -> str:
+def system_error_text(error: OSError) -> str:
     """What the system says of a file, such as `best/design.toml: No space left on device`."""
     return f"{shown(error.filename)}: {error.strerror}" if error.filename else error.strerror or str(error)
 

@@ -29,7 +29,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.problem.primes import divisors
+from sparsemap.primes import divisors
 
 from .actions import PlaceTables
 from .layout import Layout

@@ -87,7 +87,7 @@ def level_cycles(
                 least = xp.minimum(slowdown[s], xp.divide(bandwidth, xp.maximum(demand, bandwidth)))
                 slowdown = xp.put(slowdown, s, least)
     cycles = xp.ceil(busy / slowdown)
-    # nothing computed: the level still moves its words (the evaluator divides by zero there)
+    # nothing computed: the level still moves its words (Timeloop divides by zero there)
     return xp.where((compute_cycles > 0.0) | (slowdown < 1.0), cycles, 0.0), slowdown
 
 

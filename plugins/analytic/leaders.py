@@ -1,6 +1,6 @@
 """Leader tiles: what must be empty for an access to another tensor to be skipped or gated (section 7.1).
 
-Names are those of the specification: the target loop, R, e, f, g, q, agg, need, eff.
+Names are those of docs/model.md, 7.1: the target loop, R, e, f, g, q, agg, need, eff.
 """
 
 from __future__ import annotations

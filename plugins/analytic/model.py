@@ -40,7 +40,7 @@ QUIRKS = {
     "Q9": "rounding lets a density exceed one: Timeloop stops, the design is invalid",
     "Q11": "two levels acting on one tensor can leave a negative share",
 }
-"""Defects of the reference evaluator that are fixed by default; `quirks` brings them back."""
+"""Defects of Timeloop that are fixed by default; `quirks` brings them back."""
 QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS)}
 
 

@@ -42,7 +42,7 @@ class Compute:
 
 
 def less(count: Array, share: Array, xp: Backend) -> Array:
-    """What remains of a count, as the evaluator rounds it."""
+    """What remains of a count, as Timeloop rounds it."""
     return count - xp.floor(count * share)
 
 
@@ -112,7 +112,7 @@ def _reduce_metadata(
     metadata.read = [less(x, lost, xp) for x in metadata.read]
     metadata.fill = [less(x, lost, xp) for x in metadata.fill]
     if "Q8" in quirks:
-        # an action below another one: the evaluator reports the updates in place of the reads
+        # an action below another one: Timeloop reports the updates in place of the reads
         replaced = (acting & outer_acts).reshape(-1)[cell]
         pairs = zip(metadata.read, metadata.update, strict=True)
         metadata.read = [xp.where(replaced, update, read) for read, update in pairs]

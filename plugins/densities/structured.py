@@ -19,7 +19,7 @@ from .uniform import volume, volumes
 class StructuredOccupancy(Occupancy):
     """Every tile of n words has x = n*d nonzeros, a fractional x being split. Only volumes matter.
 
-    d = numerator / denominator. With denominator 1, as for a `density` in the spec, x is formed as the evaluator does;
+    d = numerator / denominator. With denominator 1, as for a `density` in the spec, x is formed as Timeloop does;
     n-of-m keeps both, so that x is exact whenever it is an integer.
     """
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.pieces.contracts import Array
-from sparsemap.problem.primes import divisors, prime_factors
+from sparsemap.primes import divisors, prime_factors
 
 from .fixed import Constant
 from .prime_factors import PrimeFactors

@@ -107,7 +107,7 @@ class Cantor(Segment):
         return changed
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """Loops with bound one are no loops: they come last, in the order of the workload."""
+        """Loops with bound one do nothing: they come last, in the order of the workload."""
         order = self.decode(genes, problem)["order"]
         dims = order.shape[1]
         busy = np.take_along_axis(columns["bounds"], order.astype(np.intp), axis=1) > 1.0

@@ -43,7 +43,7 @@ def verify(
 ) -> Verification:
     """Simulates the first of `designs` on random tensors and compares every count with the cost model's.
 
-    `TooLarge` if that would take more than about a minute, unless `force`; `progress` hears of every finished trial.
+    `TooLarge` if that would take more than about a minute, unless `force`; `progress` is called after every trial.
     """
     if trials < 1:
         raise SparseMapError(f"expected at least 1 trial, found {trials}")

@@ -1,4 +1,5 @@
-"""The command `sparsemap`: one module per group of verbs. Plugins add verbs through the hook `register_commands`.
+"""The command `sparsemap`: verbs are in `main` (search), `study`, `show` and `pieces`; the other modules help them.
 
-Nothing here is public; programs call `sparsemap.load_problem`, `search` and `study.run`.
+Plugins add verbs through the hook `register_commands`. Nothing here is public; programs call `sparsemap.load_problem`,
+`sparsemap.search` and `sparsemap.study.study.run_study`.
 """

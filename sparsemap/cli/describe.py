@@ -52,7 +52,7 @@ class Description:
         """For people; what the spec sets comes before what it leaves at its default."""
         title = f"{self.kind} {self.name}" + (f"   (type {self.type_name})" if self.type_name != self.name else "")
         lines = [title]
-        for text in dict.fromkeys((self.description, self.about_type)):
+        for text in dict.fromkeys((self.description, *self.about_type.split("\n\n"))):
             lines += textwrap.wrap(text, width)
         lines.append("")
         where = " ".join(part for part in ("plugin", self.origin["plugin"], self.origin["version"]) if part)
@@ -100,7 +100,7 @@ def described(registry: Registry, kind: str, name: str) -> Description:
         name=name,
         type_name=table["type"],
         description=str(table.get("description", "")),
-        about_type=paragraph(cls),
+        about_type="\n\n".join(paragraphs(cls)),
         source=str(table.get("source", "")),
         origin={"plugin": origin.plugin, "version": origin.version, "file": origin.file},
         fields=tuple(fields),
@@ -119,15 +119,14 @@ def _default(field: attrs.Attribute[Any]) -> Any:
     return sorted(default) if isinstance(default, set | frozenset) else default
 
 
-def paragraph(cls: type) -> str:
-    """The first paragraph of a class's own docstring on one line; "" if it has none (attrs writes none)."""
-    own = next((base.__doc__ for base in cls.__mro__ if base.__doc__), "") or ""
-    return plain(inspect.cleandoc(own).split("\n\n")[0])
+def paragraphs(cls: type) -> list[str]:
+    """The paragraphs of a class's own docstring, each on one line."""
+    return [plain(text) for text in inspect.cleandoc(vars(cls).get("__doc__") or "").split("\n\n")]
 
 
 def first_sentence(cls: type) -> str:
     """The first sentence of the class's docstring, without its full stop."""
-    return re.split(r"(?<=[a-z0-9)])\.(?:\s|$)", paragraph(cls), maxsplit=1)[0]
+    return re.split(r"(?<=[a-z0-9)])\.(?:\s|$)", paragraphs(cls)[0], maxsplit=1)[0]
 
 
 def plain(text: str) -> str:

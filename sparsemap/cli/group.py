@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..errors import SparseMapError, readable, traced, unknown
-from ..files import told
+from ..files import system_error_text
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -56,7 +56,7 @@ class Verbs(click.Group):
                 raise
             if error.errno == errno.ENOSPC and not error.filename:
                 error.filename = "standard output"  # files are named, see `files.replacing`
-            _fail(ctx, told(error))
+            _fail(ctx, system_error_text(error))
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SearchError, readable
-from ..files import aligned, percent, told
+from ..files import aligned, percent, system_error_text
 from ..pieces.contracts import parts, plain
 from ..pieces.defaults import REPORT
 from ..spec.units import format_count, format_energy
@@ -98,7 +98,7 @@ def write_wanted(result: Result, problem: Problem, folder: str) -> list[Path]:
             except SearchError as error:
                 say(str(error), "yellow")
             except OSError as error:
-                say(f"{told(error)}; {name} was not written", "yellow")
+                say(f"{system_error_text(error)}; {name} was not written", "yellow")
     return written
 
 

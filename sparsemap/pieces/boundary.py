@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # contracts may use this module
     )
 
 PASSED_ON = (KeyboardInterrupt, SpecError, PluginError, SearchError, DesignError)
-"""What is no fault of the piece, or says already whose it is."""
+"""Exceptions passed on as they are: not the piece's fault, or already attributed."""
 UNITS = ("metadata", "metadata_bits", "payload", "payload_bits")
 
 Line = tuple[str, int]
@@ -185,7 +185,7 @@ def survivors(piece: Selection, parents: Scored, children: Scored, size: int) ->
 
 
 def filled(piece: Init, size: int, context: Context) -> Proposals:
-    """Proposes what an initialisation does, and returns the population that it does."""
+    """Runs an initialisation: yields its proposals and returns its population, both checked."""
     proposals, scored = piece.fill(size, context), None
     while True:
         with guarded(piece, "fill"):

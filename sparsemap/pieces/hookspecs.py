@@ -115,9 +115,9 @@ def register_commands(cli: click.Group) -> None:
 
 @hookspec
 def search_progressed(snapshot: Snapshot) -> None:
-    """Hears of every batch that a search has evaluated."""
+    """Called after every batch that a search has evaluated."""
 
 
 @hookspec
 def search_finished(result: Result, problem: Problem) -> None:
-    """Hears of every finished search, with its result."""
+    """Called after every finished search, with its result."""

@@ -1,4 +1,4 @@
-"""The few functions a program starts with: load a problem, evaluate designs. `sparsemap.searching.driver` is in `search`."""
+"""The few functions a program starts with: load a problem, evaluate designs. `search` is in `sparsemap.searching.driver`."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Problem:
     _lock: Any = attrs.field(factory=RLock, init=False, repr=False)
 
     def __deepcopy__(self, memo: Any) -> Problem:
-        """Itself, for a problem does not change; libraries such as gymnasium copy what they are given."""
+        """Returns itself: a problem never changes, and libraries such as gymnasium copy their arguments."""
         return self
 
     def remember(self, key: Any, make: Callable[[], T]) -> T:

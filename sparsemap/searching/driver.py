@@ -257,9 +257,9 @@ def search(
     """Searches a problem and returns the best design with its history, and with several objectives their front.
 
     `searcher` is the one that the objective names unless given.
-    `budget` counts designs, those of calibration and initialisation included. `progress` hears a `Snapshot` after every
-    batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. A plugin that raises or breaks
-    its contract ends the search with a `PluginError`, whose `result` holds what was found until then.
+    `budget` counts designs, those of calibration and initialisation included. `progress` is called with a `Snapshot`
+    after every batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. A plugin that
+    raises or breaks its contract ends the search with a `PluginError`, whose `result` holds what was found until then.
 
     `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
     one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever

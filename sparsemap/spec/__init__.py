@@ -1,4 +1,5 @@
 """Text to objects and back: TOML files, the types of fields, units, arithmetic expressions.
 
-Public: `toml_io` (read, write, structure), `units`, `expressions`. It knows no piece, workload or hardware.
+Public: `toml_io` (read, write, merge), `structuring` and `unstructuring` (tables to objects and back), `units`, `expressions`.
+It knows no piece, workload or hardware.
 """

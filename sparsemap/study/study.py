@@ -28,7 +28,7 @@ from .cells import NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_
 from .workers import in_processes, on_cluster
 
 Progress = Callable[[int, int, Outcome], None]
-"""Hears of every cell that has ended: how many have, of how many, and the last one."""
+"""Called after every cell that ends: how many have, of how many, and the last one."""
 
 
 def run_study(

@@ -8,7 +8,7 @@ from calls import at_most
 
 from sparsemap import SpecError, load_problem, search
 from sparsemap.pieces.loading import load
-from sparsemap.problem.primes import divisors, prime_factors
+from sparsemap.primes import divisors, prime_factors
 
 pytestmark = pytest.mark.filterwarnings("error")
 

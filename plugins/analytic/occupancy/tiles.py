@@ -98,5 +98,5 @@ class Tiles:
 
 
 def _mean(k: Nonzeros, p: Probabilities) -> float:
-    """A sum in double in order of k, as the evaluator forms it (5.5)."""
+    """A sum in double in order of k, as Timeloop forms it (5.5)."""
     return float(np.cumsum(p * k)[-1]) if k.size else 0.0

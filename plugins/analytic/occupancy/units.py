@@ -74,7 +74,7 @@ class Units:
             first_merged = a + int(np.argmax(merged[a:b])) if merged[b - 1] else b
             for name, part in (("metadata", units.metadata), ("payload", units.payload)):
                 column = np.broadcast_to(np.asarray(part, dtype=np.float64), some.p.shape)
-                # bincount adds in order of k, in double, as the evaluator does (5.5)
+                # bincount adds in order of k, in double, as Timeloop does (5.5)
                 getattr(found, name)[a:b] = np.bincount(some.rank, some.p * column, b)[a:b]
                 getattr(found, f"largest_{name}")[a:b] = column[last]
                 if first_merged < b:
@@ -91,7 +91,7 @@ class Units:
         """Expectations of `units` (n,) that are the same for all occupancies of the merged windows `rows` (n,).
 
         That is sum p_k u, as a sum in double, in order of k: its last bits decide what ceil makes of whole numbers, as
-        in the evaluator (5.5). They depend on the mantissa of u only. Where k are left out, the sum is u.
+        in Timeloop (5.5). They depend on the mantissa of u only. Where k are left out, the sum is u.
         """
         mantissa, exponent = np.frexp(units)
         tile = take(listing.tile, rows)

@@ -14,7 +14,7 @@ from ..report import Report, effort, number, times_exact
 from ..runs import Runner, by
 
 SAME = 1e-9
-"""Relative difference of two EDPs that are one: designs alike may add up their energies in another order."""
+"""Relative difference up to which two EDPs count as equal: designs alike may add up their energies in another order."""
 
 
 def report(runner: Runner, name: str) -> Report:

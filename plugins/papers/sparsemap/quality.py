@@ -14,7 +14,7 @@ from ..runs import Run, Runner, by, geometric_mean
 from .best_known import Known, best_of, committed, known_from, of_runs
 
 LEAST = 1e-4
-"""What the figure shows equal to the best known as."""
+"""Where the figure draws a design that equals the best known."""
 STUDIES = ("quality-2000", "quality-20000")
 
 

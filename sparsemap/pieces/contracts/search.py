@@ -62,7 +62,7 @@ class Context:
     """Share of the budget spent, 0..1."""
     notes: Mapping[str, Any] = attrs.field(factory=dict)
     """What the searcher found out before, by name, such as the `sensitivity` (G,) of the genes after a calibration.
-    Operators do without notes that a searcher does not make."""
+    A note may be missing; operators must work without it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -123,7 +123,7 @@ class Mutation(Piece):
 class Searcher(Piece):
     kind: ClassVar[str] = "searcher"
     takes_migrants: ClassVar[bool] = False
-    """Whether the next population comes from the `Scored` designs received, so that others may stand among them."""
+    """Whether it builds the next population from the `Scored` designs it receives, so that migrants can be mixed in."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         """Straight-line code that yields genomes and receives them scored, until the driver closes it."""

@@ -5,7 +5,7 @@ from sparsemap_plugins.encodings.prime_factors import next_composite, next_smoot
 
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.problem.designs import Designs
-from sparsemap.problem.primes import prime_factors
+from sparsemap.primes import prime_factors
 
 
 def with_tiling(sizes, **table):

@@ -1,4 +1,4 @@
-"""Prime factors of any size that fits in 64 bits, at once: a spec must not be able to keep a program busy with one."""
+"""Prime factors of any 64-bit size within milliseconds, so that no spec can keep a program busy with one."""
 
 from __future__ import annotations
 
