@@ -14,8 +14,8 @@ from sparsemap import Problem
 from sparsemap.backend import Backend, backend_of
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
-from sparsemap.problem.designs import Designs
 from sparsemap.primes import is_prime, prime_factors
+from sparsemap.problem.designs import Designs
 
 from .tile_moves import guess_tiling, repair_tiling, vary_tiling
 

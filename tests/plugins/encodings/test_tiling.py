@@ -4,8 +4,8 @@ from encoding_problems import matmul, problem
 from sparsemap_plugins.encodings.prime_factors import next_composite, next_smooth
 
 from sparsemap.errors import DesignError, SpecError
-from sparsemap.problem.designs import Designs
 from sparsemap.primes import prime_factors
+from sparsemap.problem.designs import Designs
 
 
 def with_tiling(sizes, **table):
