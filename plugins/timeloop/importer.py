@@ -149,11 +149,11 @@ def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
     instance = _table(problem.get("instance", problem), "problem.instance", file)
     given = problem.get("shape")
     try:
-        shape = reader.fields(Shape, _named_shape(path, given) if isinstance(given, str) else given)
+        shape = reader.read(Shape, _named_shape(path, given) if isinstance(given, str) else given)
     except SpecError as error:
         raise error.within("problem.shape", file) from None
     try:
-        densities = reader.fields(Densities, instance)
+        densities = reader.read(Densities, instance)
         sizes = {dim: size for dim, size in instance.items() if dim in shape.dimensions}
         factors = {one.name: instance.get(one.name, one.default) for one in shape.coefficients}
         numbers = _checked(shape, reader.read(dict[str, int], {**factors, **sizes}))

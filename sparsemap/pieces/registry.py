@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import cattrs
 
 from ..errors import Mistake, PluginError, SpecError, listed, nearest, unknown
 from ..files import shown
@@ -21,7 +22,7 @@ from ..spec.structuring import Reader, expected_found
 from .boundary import plugin_line
 from .contracts import Piece
 
-CORE = str(Path(__file__).parents[1])
+OURS = ("<", str(Path(__file__).parents[1]), os.path.dirname(attrs.__file__), os.path.dirname(cattrs.__file__))
 RESERVED = ("kind", "type", "extends", "override")
 """Keys of a spec that say which piece it is; all others are fields of its class."""
 
@@ -216,14 +217,14 @@ class Registry:
 
         cls = self._type(kind, table)
         try:
-            return Reader(file, refer).fields(cls, {key: table[key] for key in table if key not in RESERVED})
+            return Reader(file, refer).read(cls, {key: table[key] for key in table if key not in RESERVED})
         except SpecError:
             raise
         except PluginError as error:  # the class itself is wrong, whoever uses it
             origin = self.type_origin(kind, cls.type_name)
             raise PluginError(attrs.evolve(item, file=item.file or origin.file) for item in error.mistakes) from error
         except Exception as error:
-            line = plugin_line(error.__traceback__, ("<", CORE, os.path.dirname(attrs.__file__)))
+            line = plugin_line(error.__traceback__, OURS)
             file = line or self.type_origin(kind, cls.type_name).file
             text = f"cannot be built: {type(error).__name__}: {error}"
             raise PluginError([Mistake(file, f"class {cls.__name__}", text)]) from error

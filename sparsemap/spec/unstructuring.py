@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import collections.abc
 import enum
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -47,8 +46,8 @@ def plain(value: Any, path: str = "") -> Any:
         return {key: plain(item, join(path, key)) for key, item in items}
     if isinstance(value, set | frozenset):
         value = sorted(value)
-    if isinstance(value, collections.abc.Sequence):
-        return [plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, Sequence):
+        return [plain(item, join(path, index)) for index, item in enumerate(value)]
     if type(value).__module__ == "datetime":
         return value
     raise TypeError(f"{path or 'the value'}: TOML cannot hold {value!r} of type {type(value).__name__}")

@@ -27,7 +27,7 @@ def test_every_public_name_is_there():
 
 
 def test_importing_reads_no_toml_and_loads_no_plugin():
-    heavy = ("toml", "click", "rich", "sparsemap_plugins")
+    heavy = ("cattrs", "toml", "click", "rich", "sparsemap_plugins")
     code = f"import sys, sparsemap; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

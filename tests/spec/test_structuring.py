@@ -47,13 +47,13 @@ class Machine:
 
 
 def machine(text):
-    return Reader().fields(Machine, tomllib.loads(text))
+    return Reader().read(Machine, tomllib.loads(text))
 
 
 def said(text, cls=Machine):
     """The mistakes of a table, one line each."""
     with pytest.raises(SpecError) as caught:
-        Reader().fields(cls, tomllib.loads(text))
+        Reader().read(cls, tomllib.loads(text))
     return str(caught.value).splitlines()
 
 
@@ -87,9 +87,9 @@ def test_a_whole_number_does_for_a_float_but_a_union_keeps_what_is_written():
 
 
 def test_a_path_is_relative_to_the_file_that_names_it():
-    built = Reader("my/specs/edge.toml").fields(Machine, {"trace": "data/a.mtx"})
+    built = Reader("my/specs/edge.toml").read(Machine, {"trace": "data/a.mtx"})
     assert built.trace == Path("my/specs/data/a.mtx")
-    assert Reader("my/specs/edge.toml").fields(Machine, {"trace": "/data/a.mtx"}).trace == Path("/data/a.mtx")
+    assert Reader("my/specs/edge.toml").read(Machine, {"trace": "/data/a.mtx"}).trace == Path("/data/a.mtx")
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,13 @@ def test_a_path_is_relative_to_the_file_that_names_it():
         ('gated = "yes"', "gated: expected true or false, found text 'yes'"),
         ("gated = 1", "gated: expected true or false, found 1"),
         ('energy = { "read 1" = "2 pJ" }', "energy.'read 1': expected a number, found text '2 pJ'"),
+        ('energy = { "a\\u0007" = 2 }', r"energy.'a\x07': holds the control character '\x07'"),
         ("energy = 2", "energy: expected a table, found 2"),
         ("pair = [1]", "pair: expected a list of 2, found one of 1"),
         ("pair = [1, 2]", "pair[1]: expected text, found 2"),
         ("budget = []", "budget: expected a whole number or a number or text, found an empty list"),
         ("trace = 1", "trace: expected a path as text, found 1"),
+        ('trace = "a\\u0000"', r"trace: holds the control character '\x00'"),
         (
             "zzz = 1",
             "zzz: unknown key; known: levels, clock, class, action, order, gated, energy, pair, budget, trace, params",
@@ -171,12 +173,12 @@ def test_a_check_of_the_whole_object_speaks_at_the_table():
 
     with pytest.raises(SpecError, match=r"^windows\[1\]: 'low' must not be above 'high'$"):
         table = {"windows": [{"low": 1, "high": 2}, {"low": 2, "high": 1}]}
-        Reader().fields(Windows, table)
+        Reader().read(Windows, table)
 
 
 def test_a_value_of_the_right_class_is_taken_as_it_is():
     level = Level(name="GLB")
-    assert Reader().fields(Machine, {"levels": [level]}).levels == (level,)
+    assert Reader().read(Machine, {"levels": [level]}).levels == (level,)
 
 
 def test_a_class_may_say_how_its_table_is_written_and_its_mistakes_keep_their_place():
@@ -198,9 +200,9 @@ def test_a_class_may_say_how_its_table_is_written_and_its_mistakes_keep_their_pl
     class Sparsity:
         ratios: tuple[Ratio, ...]
 
-    assert Reader().fields(Sparsity, {"ratios": ["2:4"]}) == Sparsity((Ratio(2, 4),))
+    assert Reader().read(Sparsity, {"ratios": ["2:4"]}) == Sparsity((Ratio(2, 4),))
     with pytest.raises(SpecError) as caught:
-        Reader().fields(Sparsity, {"ratios": ["2", "1:0", {"kept": 1}]})
+        Reader().read(Sparsity, {"ratios": ["2", "1:0", {"kept": 1}]})
     assert str(caught.value).splitlines() == [
         "ratios[0]: expected kept:of, found '2'",
         "ratios[1].of: 'of' must be >= 1: 0",
@@ -216,10 +218,10 @@ def test_a_type_that_toml_does_not_have_is_refused_by_its_name(value):
         calls: Callable[[int], int] | None = None
 
     with pytest.raises(SpecError) as caught:
-        Reader().fields(Odd, {"at": value})
+        Reader().read(Odd, {"at": value})
     assert str(caught.value).startswith("at: expected Generator, found ")
     generator = np.random.default_rng(0)
-    assert Reader().fields(Odd, {"at": generator}).at is generator
+    assert Reader().read(Odd, {"at": generator}).at is generator
 
 
 @given(st.recursive(
@@ -231,7 +233,7 @@ def test_a_type_that_toml_does_not_have_is_refused_by_its_name(value):
 ))  # fmt: skip
 def test_any_value_is_structured_or_a_spec_error(value):
     try:
-        Reader().fields(Machine, value)
+        Reader().read(Machine, value)
     except SpecError as error:
         assert all(mistake.message for mistake in error.mistakes)
 

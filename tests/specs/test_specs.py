@@ -194,7 +194,7 @@ def technology() -> TableTechnology:
     spec = read("technologies", "12nm")
     assert spec.pop("kind") == "technology"
     assert spec.pop("type") == TableTechnology.type_name == TableTechnology.default_type
-    return Reader().fields(TableTechnology, spec)
+    return Reader().read(TableTechnology, spec)
 
 
 def level(memory: MemoryLevel, kib: float | None = None, **changes: Any) -> Level:

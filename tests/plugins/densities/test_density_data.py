@@ -118,7 +118,7 @@ def test_relative_to_the_working_directory(tmp_path, monkeypatch):
 
 
 def test_relative_to_the_spec():
-    model = Reader("specs/mine.toml").fields(ActualData, {"name": "mine", "file": "tensor.npy"})
+    model = Reader("specs/mine.toml").read(ActualData, {"name": "mine", "file": "tensor.npy"})
     assert model.file == Path("specs/tensor.npy")
 
 
