@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ from sparsemap.problem.problem import Place
 from .leaders import leaders_full
 from .nest import Nest
 from .occupancy import TensorTables
+from .stored import Stored
 
 NONE, GATE, SKIP = 0, 1, 2
 KINDS = {"none": NONE, "gate": GATE, "skip": SKIP}
@@ -32,6 +34,13 @@ class Action:
     kind: Array
     """(M,) int8: none, gate or skip."""
     filters: dict[int, Filter]
+    blind: Array
+    """(M,) bool: needs metadata of its leaders, and looks at nothing else."""
+
+
+def _nothing(count: int) -> tuple[Array, dict[int, Filter], Array]:
+    """`kind`, `filters` and `blind` of an action that no candidate applies."""
+    return np.zeros(count, dtype=np.int8), {}, np.zeros(count, dtype=bool)
 
 
 @attrs.frozen(eq=False)
@@ -54,7 +63,7 @@ class PlaceTables:
         count = len(mechanisms)
         for gene, place in enumerate(problem.places):
             if place.storage is None:
-                compute = Action(place, gene, -1, (), np.zeros(count, dtype=np.int8), {})
+                compute = Action(place, gene, -1, (), *_nothing(count))
             for m, mechanism in enumerate(mechanisms):
                 for rule in mechanism.filters(place):
                     target, leaders = problem.filter_tensors(mechanism, rule)
@@ -68,9 +77,18 @@ class PlaceTables:
                         continue
                     key = (gene, target, leaders)
                     if key not in actions:
-                        actions[key] = Action(place, gene, target, leaders, np.zeros(count, dtype=np.int8), {})
+                        actions[key] = Action(
+                            place,
+                            gene,
+                            target,
+                            leaders,
+                            np.zeros(count, dtype=np.int8),
+                            {},
+                            np.zeros(count, dtype=bool),
+                        )
                     actions[key].kind[m] = kind
                     actions[key].filters[m] = rule
+                    actions[key].blind[m] = mechanism.needs_metadata(place)
         return cls(
             tuple(actions.values()), mechanisms, tuple((g, t, flags) for (g, t), flags in needs.items()), compute
         )
@@ -98,7 +116,9 @@ class Removal:
     """Probability that an access is removed."""
 
 
-def removals(nest: Nest, genes: Array, places: PlaceTables, tables: list[TensorTables]) -> Removal:
+def removals(
+    nest: Nest, genes: Array, places: PlaceTables, tables: list[TensorTables], granules: Mapping[int, Stored]
+) -> Removal:
     """All actions of a batch; `genes` is (A, B). Gating is processed before skipping; the larger share wins."""
     lay, xp = nest.layout, nest.xp
     shape = (lay.T, lay.S, nest.batch)
@@ -111,7 +131,8 @@ def removals(nest: Nest, genes: Array, places: PlaceTables, tables: list[TensorT
         if not len(rows) or level is None:
             continue
         level = lay.holder(action.target, level)
-        share = 1.0 - leaders_full(nest, rows, level, action.target, action.leaders, tables)
+        blind = xp.take(xp.constant(action.blind), genes[action.gene][rows])
+        share = 1.0 - leaders_full(nest, rows, level, action.target, action.leaders, tables, granules, blind)
         share = places.eliminated(action, genes[action.gene][rows], share, xp)
         for which in (GATE, SKIP):
             mine = kind[rows] == which

@@ -5,7 +5,7 @@ Names are those of docs/model.md, 7.1: the target loop, R, e, f, g, q, agg, need
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -14,6 +14,7 @@ from sparsemap.pieces.contracts.base import Array, Rows
 
 from .nest import Nest
 from .occupancy import TensorTables
+from .stored import Stored
 
 
 @attrs.frozen(eq=False)
@@ -115,13 +116,19 @@ class Region:
 
 
 def leaders_full(
-    nest: Nest, rows: Rows, level: int, t: int, leaders: Sequence[int], tables: list[TensorTables]
-) -> Array:
-    """`eff` of 7.1: (n,) probability that no leader tile of an access to tensor t at `level` is empty."""
+    nest: Nest, rows: Rows, level: int, t: int, leaders: Sequence[int], tables: list[TensorTables],
+    granules: Mapping[int, Stored], blind: Array,
+) -> Array:  # fmt: skip
+    """`eff` of 7.1: (n,) probability that no leader tile of an access to tensor t at `level` is empty.
+
+    Designs that are `blind`, (n,) bool, look at metadata, which tells of whole granules (6.5), not at the words.
+    """
     region, xp = Region.of(nest, rows, t, level), nest.xp
     eff = xp.ones(len(rows))
     for c in leaders:
         f, ineffective = region.leader_tile(nest, c)
+        if c in granules:
+            f = [np.where(blind, joined, e) for joined, e in zip(granules[c].joined(f, rows), f, strict=True)]
         empty = tables[c].empty(nest.box(c, f) if tables[c].by_shape else [nest.volume(c, f)])
         eff = xp.where(ineffective, eff, eff * (1.0 - empty))
     return eff

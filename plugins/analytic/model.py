@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from sparsemap.backend import NUMPY, Backend, backend_of
-from sparsemap.errors import SpecError
+from sparsemap.errors import EvaluationError, SpecError
 from sparsemap.pieces.contracts import CostModel
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile
 from sparsemap.problem.designs import Designs
@@ -29,6 +29,7 @@ from .nest import Nest
 from .occupancy import DeviceTables, TensorTables
 from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
 from .sparse import compute_counts, storage_counts
+from .stored import stored
 from .traffic import dense_traffic
 from .validity import Reasons
 
@@ -118,6 +119,8 @@ class _Prepared:
     def evaluate(self, designs: Designs, detail: bool) -> Evaluation:
         bounds, order, slots, genes = (designs.columns[name] for name in AnalyticModel.needs)
         xp = backend_of(bounds)
+        if self.formats.pads and xp is not NUMPY:
+            raise EvaluationError("formats that store more than nonzeros are evaluated with NumPy only")
         batch = bounds.shape[-1]
         found = xp.zeros(batch, dtype=xp.word)
         products = bounds.prod(axis=1)
@@ -134,7 +137,7 @@ class _Prepared:
             if len(rows) < batch:
                 bounds, order, slots, genes, packed = (x[..., rows] for x in (bounds, order, slots, genes, packed))
             nest = Nest(self.layout, bounds, order, xp)
-            tiles = self._tiles(nest, packed)
+            tiles = self._tiles(nest, slots, packed)
             left = self.reasons.data(tiles[0].sum(axis=0), found[rows], xp)
             found = xp.put(found, rows, left)
             fitting = xp.arange(len(rows)) if detail else xp.flatnonzero(left == 0)
@@ -153,12 +156,12 @@ class _Prepared:
         energy, cycles, found = (xp.to_host(array) for array in (energy, cycles, found))
         return Evaluation(energy, cycles, found.astype(np.uint64, copy=False), self.reasons.names, extra)
 
-    def _tiles(self, nest: Nest, packed: PerTensor) -> tuple[PerTile, PerTile, PerTile]:
+    def _tiles(self, nest: Nest, slots: Array, packed: PerTensor) -> tuple[PerTile, PerTile, PerTile]:
         """Words of data that the tile of one instance may hold, which the capacity check adds up; the share of the
-        instances that get a tile at all; and the density of those tiles (5.6)."""
+        instances that get a tile at all; and the stored words per word of those tiles (5.6, 6.5)."""
         lay, xp = self.layout, nest.xp
-        stored = xp.constant(lay.stored)[:, :, None]
-        words = xp.where(stored, nest.tile_words[:, : lay.S], 0.0)
+        kept = xp.constant(lay.stored)[:, :, None]
+        words = xp.where(kept, nest.tile_words[:, : lay.S], 0.0)
         occupied, density = xp.ones(words.shape), xp.ones(words.shape)
         for t, table in enumerate(self.tables_on(xp)):
             rows = xp.flatnonzero(packed[t])
@@ -172,10 +175,13 @@ class _Prepared:
             tile = type(tile)(*(part.reshape(lay.S, len(rows)) for part in tile))
             drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None])
             here = (slice(None), rows)
-            words = xp.put(words, t, xp.put(words[t], here, xp.where(stored[t], tile.largest, 0.0)))
+            words = xp.put(words, t, xp.put(words[t], here, xp.where(kept[t], tile.largest, 0.0)))
             occupied = xp.put(occupied, t, xp.put(occupied[t], here, xp.where(drops, tile.occupied, 1.0)))
             left = xp.where(drops, tile.density_occupied, tile.density)
-            density = xp.put(density, t, xp.put(density[t], here, xp.where(stored[t], left, 1.0)))
+            density = xp.put(density, t, xp.put(density[t], here, xp.where(kept[t], left, 1.0)))
+            more = stored(nest, t, rows, slots[t], self.formats, table)
+            if more is not None:
+                more.enter(nest, table, words[t], occupied[t], density[t])
         return words, occupied, density
 
     def _costs(
@@ -187,9 +193,11 @@ class _Prepared:
         tables = self.tables_on(xp)
         traffic = dense_traffic(nest)
         used = nest.instances_used
-        removal = removals(nest, genes, self.places, tables)
-        stored = xp.constant(lay.stored)
-        active = xp.where(stored[:, :, None], used[None, : lay.S], 0.0) * occupied
+        held = {t: stored(nest, t, xp.flatnonzero(packed[t]), slots[t], self.formats, tables[t]) for t in range(lay.T)}
+        granules = {t: more for t, more in held.items() if more is not None}
+        removal = removals(nest, genes, self.places, tables, granules)
+        kept = xp.constant(lay.stored)
+        active = xp.where(kept[:, :, None], used[None, : lay.S], 0.0) * occupied
         # a compressed tile of one word has one rank without width
         rank_count = xp.astype(xp.broadcast_to(packed[:, None], (lay.T, lay.S, batch)), xp.int64)
         lists = {}
@@ -197,7 +205,7 @@ class _Prepared:
             rows = xp.flatnonzero(packed[t])
             if not len(rows):
                 continue
-            lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, tables[t].by_shape)
+            lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, tables[t])
             rank_count = xp.put(rank_count, t, xp.maximum(rank_count[t], lists[t].counts))
         metadata = metadata_of(nest, lists, slots, tables, traffic, extra is not None)
         largest = xp.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
@@ -206,7 +214,7 @@ class _Prepared:
         counts = storage_counts(lay, traffic, 1.0 - density, metadata, rank_count, removal, self.quirks, xp)
         computes = used[lay.S] * nest.steps[-1]
         densities = [occupancy.density for occupancy in lay.occupancies]
-        compute = compute_counts(lay, computes, densities, packed, removal, self.places, genes, xp)
+        compute = compute_counts(lay, computes, densities, packed, granules, removal, self.places, genes, xp)
         if "Q9" in self.quirks:
             for t, impossible in zip(lay.operands, compute.impossible, strict=True):
                 found = self.reasons.mark(found, f"operand-probability:{lay.tensors[t].name}", impossible, xp)

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap.backend import Backend
+from sparsemap.backend import NUMPY, Backend
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerTensor, Rows
 
 from .layout import Layout
@@ -22,7 +22,7 @@ from .occupancy import Ranks, RankUnits, TensorTables
 from .traffic import Traffic
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class FormatTables:
     """Which slot strings are valid, and which compress, by the candidates' flags (the genome's format slots)."""
 
@@ -30,28 +30,48 @@ class FormatTables:
     beyond: int
     """Index into `formats` of the format of ranks further out than the last slot."""
     compressed: Array
-    """(F,) bool."""
+    """(F,) bool, as are .."""
+    padded: Array
+    anywhere: Array
+    """.. and whether the order of ranks allows the format below any other."""
+    block: Array
+    """(F,) positions stored together."""
 
     @classmethod
     def of(cls, problem: Any) -> FormatTables:
         candidates = problem.candidates("format")
         beyond = problem.candidates("beyond-format")
         formats = (*candidates, *beyond)
-        return cls(formats, len(candidates) if beyond else 0, np.array([f.compressed for f in formats], dtype=bool))
+        flags = [(f.compressed, f.compressed and f.padded, f.compressed or f.below_compressed) for f in formats]
+        compressed, padded, anywhere = np.array(flags, dtype=bool).reshape(-1, 3).T
+        block = np.array([float(f.block) if f.compressed else 1.0 for f in formats])
+        return cls(formats, len(candidates) if beyond else 0, compressed, padded, anywhere, block)
+
+    @cached_property
+    def pads(self) -> bool:
+        """Whether any format stores more than nonzeros."""
+        return bool((self.block > 1).any() or self.padded.any() or (self.anywhere & ~self.compressed).any())
+
+    def chosen(self, slots: Array, place: Array, design: Rows, xp: Backend = NUMPY) -> Array:
+        """Index of the format of ranks by their `place` from the innermost one; `slots` is (R, B)."""
+        width = len(slots)
+        found = xp.astype(slots[xp.clip(width - 1 - place, 0, width - 1), design], xp.int64)
+        return xp.where(place < width, found, self.beyond)
 
     def check(self, slots: Array, count: PerDesign, xp: Backend) -> tuple[PerDesign, PerDesign]:
         """Slots (R, B), number of ranks -> (compresses the tensor, breaks the order), bool.
 
-        The last `count` slots are in use. An uncompressed rank below a compressed one breaks the order.
+        The last `count` slots are in use. An uncompressed rank below a compressed one breaks the order, unless its format
+        allows it.
         """
         width = len(slots)
-        packed = xp.take(xp.constant(self.compressed), slots)
+        packed, anywhere = (xp.take(xp.constant(flags), slots) for flags in (self.compressed, self.anywhere))
         any_packed = xp.zeros(count.shape, dtype=bool)
         broken = xp.zeros(count.shape, dtype=bool)
         for slot in range(width):
             used = count >= width - slot
             now = packed[slot] & used
-            broken |= any_packed & used & ~packed[slot]
+            broken |= any_packed & used & ~anywhere[slot]
             any_packed |= now
         return any_packed, broken
 
@@ -75,6 +95,8 @@ class RankList:
     format: Array
     length: Array
     """(N,) L, positions of a fiber."""
+    longest: Array
+    """(N,) expected non-empty positions of the fullest fiber of the tensor, where the format is padded."""
     box: list[Array]
     """(N,) words of the rank's tile, or its words per tensor rank where the shape matters."""
     below: list[Array]
@@ -87,7 +109,7 @@ class RankList:
     """(S, B) ranks in the tile of each level."""
 
 
-def list_ranks(nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTables, by_shape: bool) -> RankList:
+def list_ranks(nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTables, table: TensorTables) -> RankList:
     """6.1 for tensor t in the designs `rows`; `slots` is (R, B).
 
     The candidates are the loops with a bound above one that move the tensor; each is a rank. Loops are (P, n) by
@@ -99,17 +121,27 @@ def list_ranks(nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTable
     bounds = xp.where(candidate, bounds, 1.0)
     rank = xp.cumsum(candidate, axis=0, dtype=xp.int16)  # candidates up to and including each loop
     entries = xp.nonzero(candidate)
-    length, positions, box, below = _fibers(nest, t, dims, bounds, entries, by_shape)
+    length, positions, box, below = _fibers(nest, t, dims, bounds, entries, table.by_shape)
     place, design = xp.astype(rank[entries], xp.int64) - 1, rows[entries[1]]
-    chosen = xp.astype(slots[xp.maximum(len(slots) - 1 - place, 0), design], xp.int64)
-    chosen = xp.where(place < len(slots), chosen, tables.beyond)
+    chosen = tables.chosen(slots, place, design, xp)
+    if (tables.block > 1).any():  # the positions of such a rank are its blocks
+        block = xp.minimum(xp.take(xp.constant(tables.block), chosen), length)
+        share = (block - 1.0) / (length - 1.0)
+        below = [xp.floor(part + (whole - part) * share + 0.5) for part, whole in zip(below, box, strict=True)]
+        length = xp.ceil(length / block)
+    longest = length
+    if tables.padded.any():
+        mine = np.flatnonzero(tables.padded[chosen])
+        fibers = nest.volume(t, lay.sizes[:, None]) / np.prod(box, axis=0)
+        most = table.longest([part[mine] for part in box], [part[mine] for part in below], fibers[mine])
+        longest = xp.put(xp.copy(longest), mine, np.minimum(most, length[mine]))
     counts = xp.zeros((lay.S, nest.batch), dtype=xp.int64)
     ends, loops = [0] * lay.S, 0
     for s in range(lay.S - 1, -1, -1):
         loops += lay.D * (1 if lay.spatial[s] is None else 2)
         counts = xp.put(counts, (s, rows), xp.astype(rank[loops - 1], xp.int64))
         ends[s] = int(rank[loops - 1].sum())
-    return RankList(rows, design, place, chosen, length, box, below, positions, ends, counts)
+    return RankList(rows, design, place, chosen, length, longest, box, below, positions, ends, counts)
 
 
 def _fibers(
@@ -227,6 +259,7 @@ def _entries(
     level = xp.concatenate([xp.full(ranks.ends[s], s, dtype=xp.int64) for s in levels])
     design, place = ranks.design[pick], ranks.place[pick]
     positions, length, chosen = ranks.positions[pick], ranks.length[pick], ranks.format[pick]
+    longest = ranks.longest[pick]
     box, below = [b[pick] for b in ranks.box], [b[pick] for b in ranks.below]
     # fibers of a rank in the tile: positions of the ranks further out, within this level
     all_positions = xp.ones((lay.S, nest.batch))
@@ -238,7 +271,7 @@ def _entries(
         one, none = np.ones(len(lone)), np.zeros(len(lone), dtype=np.int64)
         level = np.concatenate([level, np.asarray(levels)[lone_level]])
         design, place = np.concatenate([design, ranks.rows[lone]]), np.concatenate([place, none])
-        positions, length, above = (np.concatenate([x, one]) for x in (positions, length, above))
+        positions, length, longest, above = (np.concatenate([x, one]) for x in (positions, length, longest, above))
         box, below = [np.concatenate([x, one]) for x in box], [np.concatenate([x, one]) for x in below]
         chosen = np.concatenate([chosen, slots[-1, ranks.rows[lone]].astype(np.int64)])
     if tables.by_shape:
@@ -246,7 +279,7 @@ def _entries(
     else:
         tile = nest.tile_words[t][level, design][None]
     drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64))[level]
-    found = tables.units(Ranks(tile, xp.stack(box), xp.stack(below), length, above, chosen, positions, drops))
+    found = tables.units(Ranks(tile, xp.stack(box), xp.stack(below), length, above, chosen, positions, drops, longest))
     if detail and lone.size:
         for bits in (found.metadata_bits, found.payload_bits):
             bits[len(design) - len(lone) :] = 0.0

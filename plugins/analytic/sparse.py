@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 import numpy as np
 
@@ -11,6 +13,7 @@ from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile
 from .actions import GATE, NONE, SKIP, PlaceTables, Removal
 from .layout import Layout
 from .ranks import Metadata
+from .stored import Stored
 from .traffic import Traffic
 
 TOLERANCE = 1e-5
@@ -146,8 +149,8 @@ def temporal_reductions(layout: Layout, traffic: Traffic, counts: Counts) -> Per
 
 
 def compute_counts(
-    layout: Layout, total: PerDesign, densities: list[float], packed: PerTensor, removal: Removal, places: PlaceTables,
-    genes: Array, xp: Backend,
+    layout: Layout, total: PerDesign, densities: list[float], packed: PerTensor, granules: Mapping[int, Stored],
+    removal: Removal, places: PlaceTables, genes: Array, xp: Backend,
 ) -> Compute:  # fmt: skip
     """7.3 for two operands. `total` dense computes, `packed` tensors with metadata, `genes` (A, B)."""
     batch = total.shape[0]
@@ -165,16 +168,23 @@ def compute_counts(
         density = float(np.floor(1e6 * densities[t] + 0.5) / 1e6)
         others = [u for i, u in enumerate(layout.operands) if i != position]
         present = xp.full(batch, density)
+        left_by_others = xp.full(batch, 1.0)
         for u in others:
             if u in caught:
                 kept = 1.0 - xp.divide(xp.floor(1e6 * caught[u] + 0.5), 1e6)
                 present = xp.where(kept > 0.0, present / xp.where(kept > 0.0, kept, 1.0), 0.0)
+                left_by_others = left_by_others * kept
         impossible.append(present > 1.0 + TOLERANCE)
         present = xp.clip(present, 0.0, 1.0)
         rest = 1.0 - present
         nonzero.append(present)
         zero.append(xp.where(packed[t], 0.0, rest))
         absent.append(xp.where(packed[t], rest, 0.0))
+        if t in granules:  # zeros that are stored with a granule are there (6.5)
+            mine, more = granules[t].rows, granules[t].density
+            reached = left_by_others[mine]
+            held = np.clip(more / np.where(reached > 0.0, reached, 1.0), present[mine], 1.0)
+            zero[-1][mine], absent[-1][mine] = held - present[mine], 1.0 - held
     (np_, nq), (zp, zq), (ap, aq) = nonzero, zero, absent
     one_absent = left * (np_ * aq + ap * nq) + left * (zp * aq + ap * zq)
     some_zero = left * (np_ * zq + zp * nq) + left * (zp * zq)

@@ -1,11 +1,11 @@
 """Formats as expressions: the paper's five, and whatever else arithmetic can say (section 6.2).
 
 ```toml
-kind = "format"                                  # a bitmap of blocks of eight positions
+kind = "format"                                  # a bit per block of eight positions, which is stored whole or not at all
 name = "blocked-bitmask"
 compressed = true
-params = { block = 8 }
-bits = "fibers * ceil(length / block)"
+block = 8
+bits = "fibers * length"
 ```
 """
 
@@ -20,9 +20,9 @@ import attrs
 from sparsemap.pieces.contracts import Array, Fiber, Format, Units
 from sparsemap.spec.expressions import Expression
 
-COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots"})
+COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots", "longest"})
 """What a number of bits or units may depend on: the arrays of `Fiber`."""
-WIDTH_NAMES = COUNT_NAMES - {"fibers", "occupied"}
+WIDTH_NAMES = COUNT_NAMES - {"fibers", "occupied", "longest"}
 """What the width of a unit may depend on: the shape of the fiber, not its occupancy."""
 
 
@@ -47,8 +47,9 @@ class ExpressionFormat(Format):
 
     Quantities: `fibers` (non-empty fibers of the rank in a tile), `length` (positions per fiber), `occupied` (expected
     non-empty positions per fiber), `slots` (fibers, empty ones included), `coord_bits` and `offset_bits` (bits to name
-    a position of the fiber, and a place in the tile below). The payload of a rank links it to the rank below; the cost
-    model drops it on the innermost rank.
+    a position of the fiber, and a place in the tile below), `longest` (expected non-empty positions of the fullest
+    fiber of the tensor, for `padded` formats). With a `block`, the positions are blocks. The payload of a rank links it
+    to the rank below; the cost model drops it on the innermost rank.
     """
 
     type_name: ClassVar[str] = "expression"

@@ -83,15 +83,18 @@ class RankFormats(Choices):
         return slots.reshape(-1, count)
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """An uncompressed format below a compressed one is invalid: the slots above it become its like.
+        """An uncompressed format below a compressed one is invalid unless it says otherwise: slots above become its like.
 
         The innermost slot stays, so that a tensor remains compressed or not.
         """
-        flags = np.array([f.compressed for f in self.choices(problem)["format"]], dtype=bool)
+        formats = self.choices(problem)["format"]
+        compressed = np.array([f.compressed for f in formats], dtype=bool)
+        strict = np.array([not f.compressed and not f.below_compressed for f in formats], dtype=bool)
         slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
+        inner = slots[:, -1].copy()  # the nearest strict format inside, or any other if there is none
         for slot in range(self.slots - 2, -1, -1):
-            inner = slots[:, slot + 1]
-            slots[:, slot] = np.where(flags[slots[:, slot]] & ~flags[inner], inner, slots[:, slot])
+            slots[:, slot] = np.where(compressed[slots[:, slot]] & strict[inner], inner, slots[:, slot])
+            inner = np.where(strict[inner], inner, slots[:, slot])
         return slots.reshape(genes.shape)
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:

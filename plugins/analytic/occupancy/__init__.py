@@ -8,7 +8,7 @@ again where it was dropped. A value depends on its key alone, not on what it is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import NamedTuple
 
@@ -53,7 +53,8 @@ class TensorTables:
         self.pairs = Pairs(self.tiles)
         self.ranks = Units(self.tiles, self.pairs, formats)
         self.lock = RLock()
-        self._units, self._empty = Table(RankUnits), Table(Number)
+        self._units = Table(RankUnits)
+        self._empty, self._largest_stored, self._longest = (Table(Number) for _ in range(3))
 
     def _trim(self) -> None:
         if self.tiles.size + self.pairs.lists.size > KEPT:
@@ -70,13 +71,26 @@ class TensorTables:
 
     def empty(self, parts: Sequence[Array]) -> Array:
         """(N,) probability that a leader tile is empty (7.1)."""
+        return self._each(self._empty, self.asked.empty, parts)
+
+    def largest_stored(self, tiles: Sequence[Array], granules: Sequence[Array]) -> Array:
+        """(N,) words that the granules of a tile with a nonzero in them hold at most (6.5)."""
+        return self._each(self._largest_stored, self.asked.largest_stored, tiles, granules)
+
+    def longest(self, fibers: Sequence[Array], positions: Sequence[Array], counts: Array) -> Array:
+        """(N,) expected non-empty positions in the fullest of `counts` fibers (6.5)."""
+        asked = self.asked.longest
+        return self._each(self._longest, lambda f, p, n: asked(f, p, float(n[0])), fibers, positions, [counts])
+
+    def _each(self, table: Table, ask: Callable[..., float], *groups: Sequence[Array]) -> Array:
+        """One number per row, `ask` of a tuple of whole numbers per group of columns (N,)."""
 
         def fill(rows: Rows) -> Number:
-            shapes = zip(*(part[rows].astype(np.int64).tolist() for part in parts), strict=True)
-            return Number(np.array([float(self.asked.empty(shape)) for shape in shapes]))
+            shapes = [zip(*(part[rows].astype(np.int64).tolist() for part in group), strict=True) for group in groups]
+            return Number(np.array([float(ask(*some)) for some in zip(*shapes, strict=True)]))
 
         with self.lock:
-            return self._empty.find(fingerprint(parts, NUMPY), fill).value
+            return table.find(fingerprint([part for group in groups for part in group], NUMPY), fill).value
 
     def units(self, ranks: Ranks) -> RankUnits:
         """Expected and largest units of metadata and payload."""

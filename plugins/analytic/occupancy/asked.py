@@ -11,18 +11,22 @@ These methods are optional; the tables are faster, or nearer to Timeloop, where 
 * `empty_within_real(sub_tiles, tiles, k)`: with a grain, `empty_within` of n pairs, each with one real k > 0, (n,); to
   1e-12 relative.
 * `largest_many(volumes)`: `largest` of many tiles, (n,), where shapes do not matter; asked by `LowerBound`.
+* `largest_stored(tile, granule)`: the most words that granules with a nonzero in them hold together, in a tile; asked
+  where formats store whole blocks (6.5).
+* `longest(fiber, position, fibers)`: expected number of non-empty positions in the fullest of so many fibers.
 * `timeloop_smallest(tile)`: what Timeloop takes the smallest occupancy to be (Q3).
 * `timeloop_empty_within(sub_tile, tile, k)`: `empty_within` with Timeloop's mistakes (Q4).
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from sparsemap import Occupancy
-from sparsemap.pieces.contracts.base import Array, Nonzeros
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 Shape = tuple[int, ...]
 
@@ -46,6 +50,9 @@ class Asked:
         """Whether the smallest occupancy counts as the empty tile although it is not 0."""
         self._timeloop_smallest = own("timeloop_smallest", None)
 
+        self.largest_stored = own("largest_stored", self._each_apart)
+        self.longest = own("longest", self._independent)
+
     def smallest(self, tile: Shape, k: Nonzeros) -> float:
         """The smallest of the possible occupancies k, or what Timeloop takes it to be."""
         if self.drops_smallest and self._timeloop_smallest is not None:
@@ -60,3 +67,29 @@ class Asked:
             for sub, tile, count, end in pairs
         ]
         return np.concatenate([np.zeros(0), *parts])
+
+    def _each_apart(self, tile: Shape, granule: Shape) -> float:
+        """Every nonzero in a granule of its own."""
+        return float(min(math.prod(tile), math.prod(granule) * self.largest(tile)))
+
+    def _independent(self, fiber: Shape, position: Shape, fibers: float) -> float:
+        """E max of independent fibers: sum of m (F(m)^fibers - F(m-1)^fibers). Positions of several words are taken to be
+        empty independently of each other."""
+        words = math.prod(position)
+        if words == 1:
+            m, p = self.distribution(fiber)
+        else:
+            m = np.arange(math.prod(fiber) // words + 1)
+            p = binomial(len(m) - 1, 1.0 - float(self.empty(position)))
+        below = np.minimum(np.cumsum(p), 1.0) ** fibers
+        return float(m @ np.diff(below, prepend=0.0))
+
+
+def binomial(n: int, p: float) -> Probabilities:
+    """P(m) of m = 0 .. n successes."""
+    if p <= 0.0 or p >= 1.0:
+        return (np.arange(n + 1) == (n if p >= 1.0 else 0)).astype(np.float64)
+    m = np.arange(1, n + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log((n - m + 1) / m) + math.log(p) - math.log1p(-p))])
+    found = np.exp(logs - logs.max())
+    return found / found.sum()

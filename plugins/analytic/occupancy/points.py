@@ -28,9 +28,10 @@ class Ranks(NamedTuple):
     format: Array
     positions: Array  # of this rank and all inside: what an offset must be able to name
     drop_empty: Array  # 1 where the parent sends no empty tiles, otherwise 0
+    longest: Array  # expected non-empty positions of the fullest fiber of the tensor, where the format is padded
 
     def fingerprint(self, xp: Backend) -> Array:
-        return fingerprint([*self.tile, *self.box, *self.below, *self[3:]], xp, 8)
+        return fingerprint([*self.tile, *self.box, *self.below, *self[3:-1]], xp, 8)
 
 
 class Points(NamedTuple):
@@ -42,6 +43,7 @@ class Points(NamedTuple):
     coord_bits: Array
     offset_bits: Array
     slots: Array
+    longest: Array
     rank: Rows
     p: Array  # probability of the occupancy
 
@@ -94,6 +96,7 @@ class Listing:
             coord_bits=np.repeat(name_bits(ranks.length), sizes),
             offset_bits=np.repeat(name_bits(ranks.positions + 1.0), sizes),
             slots=slots,
+            longest=np.repeat(ranks.longest, sizes),
             rank=np.repeat(np.arange(len(sizes)), sizes),
             p=gather(tiles.lists, p_at, 0.0),
         )

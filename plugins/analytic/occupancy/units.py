@@ -69,7 +69,7 @@ class Units:
             mine = slice(*np.searchsorted(pieces.rank, [a, b]).tolist())
             if mine.start < mine.stop:
                 some = type(some)(*map(np.concatenate, zip(some, take(pieces, mine), strict=True)))
-            units = units_of(self.formats[formats[a]], Fiber(*some[:6]))
+            units = units_of(self.formats[formats[a]], Fiber(*some[:7]))
             last = ends[a:b] - begin
             first_merged = a + int(np.argmax(merged[a:b])) if merged[b - 1] else b
             for name, part in (("metadata", units.metadata), ("payload", units.payload)):

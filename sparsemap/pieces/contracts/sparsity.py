@@ -25,7 +25,10 @@ def name_bits(positions: Array | float) -> Array:
 
 @attrs.frozen
 class Fiber:
-    """Ranks of tiles as formats see them: 1-D arrays of equal length N, one entry per (rank, occupancy) to be encoded."""
+    """Ranks of tiles as formats see them: 1-D arrays of equal length N, one entry per (rank, occupancy) to be encoded.
+
+    A format that stores `block` positions together sees blocks: they are its positions.
+    """
 
     fibers: Array
     """Non-empty fibers of the rank in the tile (expected number, given the tile's occupancy)."""
@@ -39,6 +42,8 @@ class Fiber:
     """Bits of an offset into the tile below, rounded up to a power of two."""
     slots: Array
     """Fibers of the rank, empty ones included."""
+    longest: Array = attrs.field(default=attrs.Factory(lambda self: self.length, takes_self=True))
+    """Expected non-empty positions of the fullest fiber of the whole tensor; only `padded` formats get it."""
 
     @classmethod
     def of(cls, fibers: Array, length: float, occupied: Array, words: float, slots: Array | float = 1.0) -> Fiber:
@@ -69,6 +74,12 @@ class Format(Piece):
     """A short name for loop nests, such as "CP"; absent: the initials."""
     compressed: bool = False
     """Whether empty positions are left out, so that the data below shrinks with the density."""
+    block: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Positions of a compressed rank that are stored whole or left out together."""
+    padded: bool = False
+    """Whether a compressed rank stores as many positions of every fiber as the fullest one of the tensor has."""
+    below_compressed: bool = False
+    """Whether an uncompressed rank may lie below a compressed one: all its positions are then stored, zeros too."""
 
     def metadata_bits(self, fiber: Fiber) -> Array:
         """Metadata bits of the rank, shape (N,)."""

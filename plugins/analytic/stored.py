@@ -1,0 +1,109 @@
+"""What formats store beyond the nonzeros: whole blocks, dense parts below coordinates, fibers of one length (6.5).
+
+The *granule* of a tensor is the part that its formats store or leave out together: `block` positions of the innermost
+compressed rank, and all that lies below them. It is stored if it holds any nonzero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
+
+from .nest import Nest
+from .occupancy import TensorTables
+from .ranks import FormatTables
+
+
+@attrs.frozen(eq=False)
+class Stored:
+    """The granules of one tensor in n designs whose formats store more than nonzeros."""
+
+    t: int
+    rows: Rows
+    extent: Array
+    """(D, B) extents of the granule; 1 in other designs."""
+    density: PerDesign
+    """(n,) stored words per word of the tensor."""
+    width: PerDesign
+    """(n,) positions that padded fibers store, infinity in other designs .."""
+    dim: Array
+    """.. the dimension (n,) of their rank .."""
+    longest: PerDesign
+    """.. and all positions of it (n,)."""
+
+    def joined(self, extent: Sequence[Array], rows: Rows) -> list[Array]:
+        """Extents (D, n) of what is known to be empty if extents (D, n) of the designs `rows` are: all granules they touch."""
+        return [np.maximum(e, self.extent[d][rows]) for d, e in enumerate(extent)]
+
+    def enter(self, nest: Nest, table: TensorTables, words: Array, occupied: Array, density: Array) -> None:
+        """Sets what these designs hold at most, which share of the tiles is sent, and their stored words per word, (S, B)."""
+        lay = nest.layout
+        for s in range(lay.S):
+            if lay.stored[self.t, s]:
+                sent = np.ones(len(self.rows))
+                if lay.parent(self.t, s) is not None:  # a tile is sent unless all granules that it touches are empty
+                    whole = self.joined(nest.extents[s][:, self.rows], self.rows)
+                    sent = 1.0 - table.empty(parts(nest, self.t, whole, table))
+                words[s, self.rows] = self._largest(nest, s, table)
+                occupied[s, self.rows] = sent
+                density[s, self.rows] = np.minimum(self.density / np.where(sent > 0.0, sent, 1.0), 1.0)
+
+    def _largest(self, nest: Nest, s: int, table: TensorTables) -> PerDesign:
+        """(n,) words that the tile of level s stores at most."""
+        tile = nest.extents[s][:, self.rows]
+        granule = np.minimum(tile, self.extent[:, self.rows])
+        words = nest.volume(self.t, tile)
+        most = table.largest_stored(parts(nest, self.t, tile, table), parts(nest, self.t, granule, table))
+        columns = np.arange(len(self.rows))
+        positions = np.clip(tile[self.dim, columns] / granule[self.dim, columns], 1.0, self.longest)
+        padded = words * np.minimum(1.0, np.ceil(self.width) / positions)
+        return np.where(np.isfinite(self.width), padded, np.minimum(words, most))
+
+
+def parts(nest: Nest, t: int, extent: Sequence[Array], table: TensorTables) -> list[Array]:
+    """What the tables want to know of a part of tensor t with extents (D, n)."""
+    return nest.box(t, extent) if table.by_shape else [nest.volume(t, extent)]
+
+
+def stored(nest: Nest, t: int, rows: Rows, slots: Array, formats: FormatTables, table: TensorTables) -> Stored | None:
+    """6.5 for tensor t in the designs `rows`, which compress it; `slots` is (R, B). None: all store nonzeros only."""
+    if not formats.pads or not len(rows):
+        return None
+    lay = nest.layout
+    dims, bounds = nest.loops(lay.inwards, rows)
+    rank = (bounds > 1.0) & lay.relevant[t][dims]
+    chosen = formats.chosen(slots, np.cumsum(rank, axis=0) - 1, rows)
+    compressed = rank & formats.compressed[chosen]
+    at, columns = compressed.argmax(axis=0), np.arange(len(rows))
+    position = np.arange(len(dims))[:, None]
+    inside = np.where(rank & (position < at), bounds, 1.0)
+    below = np.stack([np.where(dims == d, inside, 1.0).prod(axis=0) for d in range(lay.D)])
+    dim, length, format = dims[at, columns], bounds[at, columns], chosen[at, columns]
+
+    def grown(positions: Array) -> Array:
+        """`below` with so many positions (n,) of the innermost compressed rank."""
+        extent = below.copy()
+        extent[dim, columns] *= positions
+        return extent
+
+    granule, fiber = grown(np.minimum(formats.block[format], length)), grown(length)
+    density = 1.0 - table.empty(parts(nest, t, granule, table))
+    padded = formats.padded[format]
+    width = np.full(len(rows), np.inf)
+    if padded.any():
+        count = nest.volume(t, lay.sizes[:, None]) / nest.volume(t, fiber)
+        longest = table.longest(parts(nest, t, fiber, table), parts(nest, t, below, table), count)
+        width = np.where(padded, np.minimum(longest, length), np.inf)
+        outer = (compressed & (position > at)).any(axis=0)  # ranks above leave empty fibers out
+        kept = np.where(outer, 1.0 - table.empty(parts(nest, t, fiber, table)), 1.0)
+        density = np.where(padded, kept * width / length, density)
+    some = np.flatnonzero((nest.volume(t, granule) > 1.0) | padded)
+    if not some.size:
+        return None
+    extent = np.ones((lay.D, nest.batch))
+    extent[:, rows[some]] = granule[:, some]
+    return Stored(t, rows[some], extent, density[some], width[some], dim[some], length[some])
