@@ -83,6 +83,12 @@ class BlockOccupancy(Occupancy):
         touched = self._touched(tile)
         return float(self._words(min(touched, self.nonzero), touched, tile))
 
+    def largest_stored(self, tile: tuple[int, ...], granule: tuple[int, ...]) -> float:
+        """Words of the granules that the fullest tile touches with its nonzero blocks; see the tables of the cost model."""
+        blocks = min(self._touched(tile), self.nonzero)
+        per_block = math.prod(-(-min(b, t) // g) for b, t, g in zip(self.block, tile, granule, strict=True))
+        return float(min(volume(tile), blocks * per_block * volume(granule)))
+
     def draw(self, rng: np.random.Generator) -> Array:
         """Exactly the right number of nonzero blocks; those at an edge are cut off."""
         counts = tuple(-(-s // b) for s, b in zip(self.shape, self.block, strict=True))

@@ -24,7 +24,7 @@ MUTANTS = [  # section, file, a line or part of one, what it becomes
      "part.append(xp.floor(part[-1] / (spread / nest.tile_words[t, s])))", "part.append(part[-1])"),
     ("4.4 first-write elision", "traffic.py", "xp.floor(accesses[s] - part[s] + 0.5)", "xp.floor(accesses[s] + 0.5)"),
     ("5.6 empty tiles", "model.py", "used[None, : lay.S], 0.0) * occupied", "used[None, : lay.S], 0.0)"),
-    ("6.1 fiber length", "ranks.py", "place < len(slots), chosen", "place < len(slots) - 1, chosen"),
+    ("6.1 fiber length", "ranks.py", "place < width, found", "place < width - 1, found"),
     ("6.3 accesses", "ranks.py", "xp.ceil(units.metadata * ratio)", "xp.floor(units.metadata * ratio)"),
     ("6.4 compression", "sparse.py",
      "read, fill = less(traffic.reads, emptiness, xp), less(traffic.fills, emptiness, xp)",

@@ -51,7 +51,7 @@ def values(table, n, box, below, length, above, drop=True, formats=None):
 
 def ask(table, *ranks):
     """(6, N): the columns of `RankUnits`."""
-    return np.array(table.units(Ranks(*ranks)))
+    return np.array(table.units(Ranks(*ranks, ranks[3])))
 
 
 @pytest.fixture
