@@ -94,7 +94,7 @@ class RankFormats(Choices):
         inner = slots[:, -1].copy()  # the nearest strict format inside, or any other if there is none
         for slot in range(self.slots - 2, -1, -1):
             slots[:, slot] = np.where(compressed[slots[:, slot]] & strict[inner], inner, slots[:, slot])
-            inner = np.where(strict[inner], inner, slots[:, slot])
+            inner = np.where(strict[inner] & ~strict[slots[:, slot]], inner, slots[:, slot])
         return slots.reshape(genes.shape)
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
