@@ -1,7 +1,7 @@
 """Metadata of real tiles: the structures of the formats, built for all tiles at once, counted, and decoded again.
 
-A tile is a tree of fibers: rank after rank, a fiber lists positions, each the fiber of the rank below. Only fibers with
-a nonzero exist. A payload links a position to the rank below; that of the innermost rank is the data itself.
+A tile is a tree of fibers: rank after rank, a fiber lists positions, each the fiber of the rank below. Which of them
+exist says `stored`. A payload links a position to the rank below; that of the innermost rank is the data itself.
 
 Which structure a format has is read off its own formula, so that a format from anywhere is built if its units are those
 of a bitmask, of coordinates, of run lengths or of offsets. For others the formula is given the real occupancy of every
@@ -18,6 +18,8 @@ import numpy as np
 
 from sparsemap import Fiber, Format
 
+from .stored import Layout, blocks, lay_out
+
 Array = np.ndarray
 BITMASK, COORDINATE, RUN_LENGTH, OFFSETS, FORMULA = "bitmask", "coordinate", "run-length", "offsets", "formula"
 
@@ -28,6 +30,7 @@ class Stream:
 
     structure: str
     length: int
+    """Positions of a fiber, or blocks of them."""
     values: Array
     """bitmask (fibers, L) bool; coordinates or run lengths, one per occupied position; offsets (fibers, L + 1)."""
     ends: Array
@@ -35,9 +38,13 @@ class Stream:
     metadata: Array
     """(fibers,) units."""
     payload: Array
+    whole: bool = False
+    """Every position is there, whatever the offsets say of the words below it."""
 
     def positions(self) -> Array:
         """(fibers, L) bool, decoded: which positions are occupied."""
+        if self.whole:
+            return np.ones((len(self.ends), self.length), dtype=bool)
         if self.structure == OFFSETS:
             return np.diff(self.values, axis=1) > 0
         if self.structure in (BITMASK, FORMULA):
@@ -62,7 +69,8 @@ def structure_of(form: Format) -> str:
     lengths = np.array([7.0, 7.0, 20.0, 64.0])
     occupied = np.array([2.5, 7.0, 3.25, 40.0])
     threes = np.full(4, 3.0)
-    units = form.units(Fiber(threes, lengths, occupied, threes, threes, threes))
+    stored = occupied / 2 if form.padded else occupied  # padded fibers have as many positions as the longest one
+    units = form.units(Fiber(threes, lengths, stored, threes, threes, threes, longest=occupied))
     got = np.broadcast_to(units.metadata, 4), np.broadcast_to(units.payload, 4)
     whole = 3 * np.ceil(occupied)
     zero = np.zeros(4)
@@ -79,9 +87,12 @@ def structure_of(form: Format) -> str:
     return FORMULA
 
 
-def build(form: Format, rows: Array, weights: Array, below: int, structure: str | None = None) -> Stream:
-    """The structure of one rank. `rows` (fibers, L) bool: occupied positions; `weights`: nonzeros under each."""
-    structure = structure or structure_of(form)
+def build(form: Format, rows: Array, weights: Array, below: int, whole: bool = False) -> Stream:
+    """The structure of one rank. `rows` (fibers, L) bool: stored positions or blocks; `weights`: words under each.
+
+    `below`: words under a position, stored or not; `whole`: see `Stream`.
+    """
+    structure = structure_of(form)
     count, length = rows.shape
     occupied = rows.sum(axis=1)
     fiber, at = np.nonzero(rows)
@@ -96,11 +107,12 @@ def build(form: Format, rows: Array, weights: Array, below: int, structure: str 
         return Stream(structure, length, runs, ends, occupied, occupied)
     if structure == OFFSETS:
         offsets = np.concatenate([np.zeros((count, 1), dtype=np.int64), np.cumsum(weights, axis=1)], axis=1)
-        return Stream(structure, length, offsets, ends, np.zeros(count), np.full(count, length + 1))
-    units = form.units(Fiber.of(np.ones(count), length, occupied, length * below))
+        return Stream(structure, length, offsets, ends, np.zeros(count), np.full(count, length + 1), whole)
+    one = Fiber.of(np.ones(count), length, occupied, length * below)
+    units = form.units(attrs.evolve(one, longest=occupied) if form.padded else one)
     both = units.metadata, units.payload
     metadata, payload = (np.broadcast_to(np.asarray(x, dtype=np.float64), count) for x in both)
-    return Stream(FORMULA, length, rows, ends, metadata, payload)
+    return Stream(FORMULA, length, rows, ends, metadata, payload, whole)
 
 
 @attrs.frozen(eq=False)
@@ -115,24 +127,31 @@ class Encoded:
     """(tiles, ranks) bits of metadata and payload."""
     too_wide: int
     """Values that do not fit in the bits that the format gives them."""
+    lengths: tuple[int, ...]
+    blocks: tuple[int, ...]
+    """Positions that a value of each rank stands for."""
+    data: Array
+    """(words stored,) bool: the data, zeros among them, in the order of the ranks."""
 
 
-def encode(tiles: Array, formats: Sequence[Format]) -> Encoded:
-    """Tiles (U, L1, .., LR) bool, one format per rank."""
-    count = len(tiles)
-    lengths = tiles.shape[1:]
-    streams, owners = [], []
+def encode(tiles: Array, formats: Sequence[Format], layout: Layout | None = None) -> Encoded:
+    """Tiles (U, L1, .., LR) bool, one format per rank; `layout` if more than the tiles decides what is stored."""
+    count, lengths = len(tiles), tiles.shape[1:]
+    layout = layout or lay_out(tiles, formats)
+    streams, owners, sizes = [], [], []
     bits = np.zeros((count, len(formats)))
-    too_wide = 0
+    too_wide, below_compressed = 0, False
     for rank, form in enumerate(formats):
+        block = min(form.block, lengths[rank]) if form.compressed else 1
+        exists = np.flatnonzero(layout.fibers[rank])
+        rows = layout.positions[rank].reshape(-1, lengths[rank])[exists]
         inside = tuple(range(rank + 2, tiles.ndim))
-        weights = tiles.sum(axis=inside, dtype=np.int64).reshape(-1, lengths[rank])
-        exists = np.flatnonzero(weights.any(axis=1))
-        weights = weights[exists]
+        weights = layout.words.sum(axis=inside, dtype=np.int64).reshape(-1, lengths[rank])[exists]
         below = math.prod(lengths[rank + 1 :])
-        stream = build(form, weights > 0, weights, below)
+        stream = build(form, blocks(rows, block), weights, below * block, below_compressed and not form.compressed)
         owner = exists // max(1, math.prod(lengths[:rank]))
-        widths = form.units(Fiber.of(np.ones(1), lengths[rank], np.full(1, lengths[rank]), lengths[rank] * below))
+        full = np.full(1, float(stream.length))
+        widths = form.units(Fiber.of(np.ones(1), stream.length, full, lengths[rank] * below))
         last = rank == len(formats) - 1
         wide = [float(np.max(widths.metadata_bits)), 0.0 if last else float(np.max(widths.payload_bits))]
         bits[:, rank] = np.bincount(owner, stream.metadata * wide[0] + stream.payload * wide[1], count)
@@ -141,18 +160,23 @@ def encode(tiles: Array, formats: Sequence[Format]) -> Encoded:
             too_wide += int((stream.values >= 2**named).sum())
         streams.append(stream)
         owners.append(owner)
-    return Encoded(tuple(streams), tuple(owners), count, bits, too_wide)
+        sizes.append(block)
+        below_compressed |= form.compressed
+    data = tiles[layout.words]
+    return Encoded(tuple(streams), tuple(owners), count, bits, too_wide, lengths, tuple(sizes), data)
 
 
 def decode(encoded: Encoded) -> Array:
-    """The tiles again, from the streams and from which tiles are not empty."""
-    lengths = tuple(stream.length for stream in encoded.streams)
+    """The tiles again, from the streams, the data, and from which tiles are stored at all."""
+    lengths = encoded.lengths
     found = np.zeros((encoded.tiles, math.prod(lengths)), dtype=bool)
     if not lengths:
         return found
     fibers = np.unique(encoded.tile_of[0])
-    for stream in encoded.streams:
-        fiber, at = np.nonzero(stream.positions())
-        fibers = fibers[fiber] * stream.length + at
-    found.reshape(-1)[fibers] = True
+    for stream, length, block in zip(encoded.streams, lengths, encoded.blocks, strict=True):
+        fiber, at = np.nonzero(np.repeat(stream.positions(), block, axis=1)[:, :length])
+        fibers = fibers[fiber] * length + at
+    if len(fibers) != len(encoded.data):
+        raise AssertionError("metadata name other words than those that are stored")
+    found.reshape(-1)[fibers] = encoded.data
     return found.reshape(encoded.tiles, *lengths)

@@ -13,6 +13,7 @@ from sparsemap.problem.designs import Loop
 from sparsemap.problem.problem import Place
 
 from .nest import Boxes, Nest
+from .stored import Contents, stores_more
 
 Array = np.ndarray
 NONE, GATE, SKIP = 0, 1, 2
@@ -60,9 +61,12 @@ class Guard:
     leaders: tuple[Leader, ...]
     caught: float
     """Share of the empty cases that the mechanism catches; below one, the others are drawn at random."""
+    blind: bool
+    """Whether it looks at the leaders' metadata alone, which tell of whole blocks."""
 
-    def required(self, boxes: Sequence[Boxes], rows: slice, rng: np.random.Generator) -> Array:
+    def required(self, contents: Sequence[Contents], rows: slice, rng: np.random.Generator) -> Array:
         """(n, children) bool: the access takes place."""
+        boxes = [part.seen if self.blind else part.nonzero for part in contents]
         found = np.logical_and.reduce([leader.present(boxes[leader.tensor], rows) for leader in self.leaders])
         if self.caught < 1.0:
             found |= rng.random(found.shape) >= self.caught
@@ -79,6 +83,7 @@ def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
             if place.storage is None:
                 continue
             mechanism = nest.mechanism(place)
+            blind = mechanism.needs_metadata(place)
             for rule in mechanism.filters(place):
                 if KINDS[rule.action] != wanted:
                     continue
@@ -94,12 +99,15 @@ def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
                         extents = nest.extents(child)
                         for loop in region:
                             extents[loop.axis] *= loop.bound
+                        if blind:
+                            extents = np.maximum(extents, granule(nest, tensor))
                         full *= 1.0 - occupancies[tensor].empty(nest.widths(tensor, extents))
                 if not leaders:
                     continue
                 empty = 1.0 - full
                 removed = float(eliminated_of(mechanism, place, rule, np.array([empty]))[0])
-                guard = Guard(level, wanted, tuple(leaders), min(1.0, removed / empty) if empty > 0 else 1.0)
+                caught = min(1.0, removed / empty) if empty > 0 else 1.0
+                guard = Guard(level, wanted, tuple(leaders), caught, blind)
                 if (target, level) not in found or removed > found[target, level][0]:
                     found[target, level] = (removed, guard)
     return {key: guard for key, (_, guard) in found.items()}
@@ -132,6 +140,19 @@ class Unit:
         assert self.mechanism is not None and self.place is not None and self.rule is not None
         caught = float(eliminated_of(self.mechanism, self.place, self.rule, np.array([empty]))[0])
         return idle if caught >= empty else idle & (rng.random(idle.shape) < caught / empty)
+
+
+def granule(nest: Nest, tensor: int) -> Array:
+    """(D,) extents of the words that the metadata of a tensor cannot tell apart."""
+    extents = np.ones(len(nest.sizes), dtype=np.int64)
+    ranks = nest.ranks(tensor)
+    if any(stores_more(rank.format) for rank in ranks):
+        for rank in reversed(ranks):
+            if rank.format.compressed:
+                extents[rank.loop.axis] *= min(rank.format.block, rank.loop.bound)
+                break
+            extents[rank.loop.axis] *= rank.loop.bound
+    return extents
 
 
 def stationary(nest: Nest, target: int, level: int, child: int) -> tuple[Loop, ...]:

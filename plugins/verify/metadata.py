@@ -12,6 +12,7 @@ from sparsemap.problem.designs import Rank
 
 from .encode import FORMULA, decode, encode, structure_of
 from .nest import Nest, box_words, flat
+from .stored import Contents, Layout, stores_more
 
 Array = np.ndarray
 
@@ -23,7 +24,9 @@ class TileRank(Rank):
     box: tuple[int, ...]
     """Words per tensor rank under one fiber."""
     below: tuple[int, ...]
-    """Words under one position."""
+    """Words under one position, or one block of positions."""
+    blocks: int
+    """Positions, or blocks, of one fiber."""
 
 
 @attrs.frozen(eq=False)
@@ -36,7 +39,7 @@ class Bits:
     conditional: Array | None
     """The same with the positions that a fiber has on average if it is not empty."""
     held: Array
-    """(tiles,) nonzeros."""
+    """(tiles,) words stored."""
     too_wide: int = 0
 
 
@@ -56,13 +59,18 @@ class Ranks:
         of = {rank.loop: rank for rank in nest.ranks(tensor)}
         ranks: list[TileRank] = []
         for loop in reversed(nest.block(level, nest.levels)):
-            below = nest.widths(tensor, extents)
+            below = extents.copy()
             extents[loop.axis] *= loop.bound
             if loop in of:
                 rank = of[loop]
-                ranks.append(TileRank(loop, rank.format, rank.length, nest.widths(tensor, extents), below))
+                block = min(rank.format.block, loop.bound) if rank.format.compressed else 1
+                below[loop.axis] *= block
+                boxes = nest.widths(tensor, extents), nest.widths(tensor, below)
+                count = -(-loop.bound // block) if block > 1 else rank.length
+                ranks.append(TileRank(loop, rank.format, rank.length, *boxes, count))
         self.ranks = tuple(ranks[::-1])
         self.occupancy = nest.problem.tensors[tensor].density.occupancy(self.shape)
+        self.formats = tuple(rank.format for rank in self.ranks)
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -77,24 +85,55 @@ class Ranks:
         """Formats whose structure is not known."""
         return tuple({r.format.name: None for r in self.ranks if structure_of(r.format) == FORMULA})
 
-    def bits(self, mask: Array, origins: Array) -> Bits:
+    @property
+    def order(self) -> Array:
+        """(L1, .., LR) numbers of the words of the tile at the origin, rank after rank."""
+        return self._offsets().reshape([rank.length for rank in self.ranks])
+
+    def contents(self, mask: Array) -> Contents:
+        """What is stored of the whole tensor; the ranks are those of the outermost level."""
+        if not any(map(stores_more, self.formats)):
+            return Contents.of(mask)
+        return Contents.of(mask, self.formats, self.order)
+
+    def bits(self, contents: Contents, origins: Array) -> Bits:
         """Bits of the tiles at `origins` (U, ranks of the tensor)."""
+        mask = contents.mask
         if not self.ranks:
             nothing = np.zeros((len(origins), 0))
-            return Bits(nothing, nothing, nothing, mask.reshape(-1)[flat(origins, self.shape)].astype(np.int64))
+            held = contents.stored.values.reshape(-1)[flat(origins, self.shape)]
+            return Bits(nothing, nothing, nothing, held)
         if not self.built:
             words = origins[:, None, :] + box_words(self.tile)
             held = mask.reshape(-1)[flat(words, self.shape)].sum(axis=1)
             formula, conditional = self._formula(held, False), self._formula(held, True)
             nothing = np.zeros((len(origins), len(self.ranks)))
             return Bits(nothing if conditional is None else conditional, formula, conditional, held)
-        tiles = mask.reshape(-1)[flat(origins, self.shape)[:, None] + self._offsets()]
-        tiles = tiles.reshape(len(origins), *(rank.length for rank in self.ranks))
-        encoded = encode(tiles, [rank.format for rank in self.ranks])
+        words = flat(origins, self.shape)[:, None] + self._offsets()
+
+        def tiles_of(part: Array) -> Array:
+            return part.reshape(-1)[words].reshape(len(origins), *(rank.length for rank in self.ranks))
+
+        tiles, layout = tiles_of(mask), contents.layout
+        if layout is not None:
+            first = len(layout.fibers) - len(self.ranks)
+
+            def rank_of(part: Array, ranks: int) -> Array:
+                """(tiles, L1, ..) of an array that is the same for all words below the first `ranks` ranks."""
+                return tiles_of(part)[(slice(None),) * (ranks + 1) + (0,) * (len(self.ranks) - ranks)]
+
+            layout = Layout(
+                tuple(rank_of(part, rank) for rank, part in enumerate(layout.fibers[first:])),
+                tuple(rank_of(part, rank + 1) for rank, part in enumerate(layout.positions[first:])),
+                tiles_of(layout.words),
+            )
+        encoded = encode(tiles, self.formats, layout)
         if not np.array_equal(decode(encoded), tiles):
-            raise AssertionError("metadata that was built from a tile does not decode to that tile")
-        held = tiles.reshape(len(tiles), -1).sum(axis=1)
-        return Bits(encoded.bits, self._formula(held, False), self._formula(held, True), held, encoded.too_wide)
+            raise AssertionError("what was stored of a tile does not decode to that tile")
+        nonzeros = tiles.reshape(len(tiles), -1).sum(axis=1)
+        held = tiles_of(contents.stored.values).reshape(len(tiles), -1).sum(axis=1)
+        formula, conditional = self._formula(nonzeros, False), self._formula(nonzeros, True)
+        return Bits(encoded.bits, formula, conditional, held, encoded.too_wide)
 
     def _offsets(self) -> Array:
         """Numbers of the words of a tile in the order of its ranks, relative to the first."""
@@ -109,6 +148,8 @@ class Ranks:
 
         The model takes the average positions of all fibers; `conditional` takes those of the fibers that are not empty.
         """
+        if any(form.padded for form in self.formats):
+            return None  # the fullest fiber is not in the tile
         kinds, of = np.unique(held, return_inverse=True)
         some = kinds > 0
         found = np.zeros((len(kinds), len(self.ranks)))
@@ -120,10 +161,10 @@ class Ranks:
                 empty_below = self._empty(rank.below, kinds[some])
             except ValueError:  # a density model that knows only some occupancies
                 return None
-            fibers, occupied = above * (1.0 - empty), rank.length * (1.0 - empty_below)
+            fibers, occupied = above * (1.0 - empty), rank.blocks * (1.0 - empty_below)
             if conditional:
-                occupied = np.minimum(occupied / np.where(empty < 1.0, 1.0 - empty, 1.0), rank.length)
-            units = rank.format.units(Fiber.of(fibers, rank.length, occupied, rank.length * inside, above))
+                occupied = np.minimum(occupied / np.where(empty < 1.0, 1.0 - empty, 1.0), rank.blocks)
+            units = rank.format.units(Fiber.of(fibers, rank.blocks, occupied, rank.length * inside, above))
             bits = units.metadata * units.metadata_bits
             if i < len(self.ranks) - 1:
                 bits = bits + units.payload * units.payload_bits

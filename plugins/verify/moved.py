@@ -16,6 +16,7 @@ from .leaders import GATE
 from .links import Sent
 from .metadata import Bits
 from .products import Done
+from .stored import Contents
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-def count_metadata(sim: Simulation, tally: Tally, masks: Sequence[Array], active: Activity, done: Done) -> None:
-    bits = {(t, s): ranks.bits(masks[t], sim.tiles[t, s][0]) for (t, s), ranks in sim.ranks.items()}
+def count_metadata(sim: Simulation, tally: Tally, contents: Sequence[Contents], active: Activity, done: Done) -> None:
+    bits = {(t, s): ranks.bits(contents[t], sim.tiles[t, s][0]) for (t, s), ranks in sim.ranks.items()}
     tally.too_wide += sum(found.too_wide for found in bits.values())
     for t, chain in enumerate(sim.chains):
         if not sim.packed[t]:
@@ -121,7 +122,7 @@ def _link(
 
 
 def _output(sim: Simulation, tally: Tally, bits: Mapping[tuple[int, int], Bits]) -> None:
-    """Bits per nonzero word of the finished tiles, for every word that moves."""
+    """Bits per stored word of the finished tiles, for every word that moves."""
     t = sim.nest.output
     for level in sim.chains[t][:-1]:
         found, where = bits[t, level], sim.tiles[t, level][1]

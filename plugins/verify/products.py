@@ -10,7 +10,8 @@ import numpy as np
 
 from .leaders import SKIP, Guard, Unit
 from .links import Link
-from .nest import Boxes, Nest, flat
+from .nest import Nest, flat
+from .stored import Contents
 
 Array = np.ndarray
 CHUNK = 1 << 19
@@ -61,10 +62,10 @@ class Products:
         self.first_levels = nest.stored(nest.output) if packed[nest.output] else ()
 
     def run(
-        self, values: Sequence[Array], final: Array, boxes: Sequence[Boxes], active: Sequence[Array | None],
+        self, values: Sequence[Array], contents: Sequence[Contents], active: Sequence[Array | None],
         rng: np.random.Generator,
     ) -> Done:  # fmt: skip
-        """One trial. `values` of the operands and the output's nonzeros `final` are flat.
+        """One trial. `values` of the operands are flat; `contents` has the finished output, too.
 
         `active` per tensor: (steps, instances) of its innermost level, the accesses that guards further out leave.
         """
@@ -78,15 +79,16 @@ class Products:
         for level in self.first_levels:
             done.first[level] = np.full((nest.instances(level), words), NEVER)
         touched = [np.zeros(self.links[out].parents * words, dtype=bool) for _ in range(2)]
+        stored = [part.stored.values.reshape(-1) > 0 for part in contents]
         size = max(1, CHUNK // self.units)
         for start in range(0, self.steps, size):
             rows = slice(start, min(start + size, self.steps))
-            self._chunk(done, rows, values, final, boxes, active, touched, rng)
+            self._chunk(done, rows, values, contents, stored, active, touched, rng)
         done.reductions = done.updates - int(touched[0].sum())
         done.reductions_wanted = done.updates_wanted - int(touched[1].sum())
         return done
 
-    def _chunk(self, done, rows, values, final, boxes, active, touched, rng) -> None:
+    def _chunk(self, done, rows, values, contents, stored, active, touched, rng) -> None:
         nest, out = self.nest, self.nest.output
         words = [s[rows, None] + p for s, p in zip(self.step_words, self.place_words, strict=True)]
         shape = words[out].shape
@@ -97,7 +99,7 @@ class Products:
             guard = self.guards[t]
             after = before
             if guard is not None:
-                required = guard.required(boxes, rows, rng)
+                required = guard.required(contents, rows, rng)
                 after = required if before is None else before & required
             wanted.append(before)
             allowed.append(after)
@@ -105,13 +107,14 @@ class Products:
         for t in nest.operands:
             if allowed[t] is not None:
                 alive &= allowed[t]
-            self._reads(done, t, rows, words[t], values[t], wanted[t], allowed[t])
+            self._reads(done, t, rows, words[t], stored[t], wanted[t], allowed[t])
         p, q = (values[t][words[t]] for t in nest.operands)
-        computed = self._compute(done, alive, p != 0, q != 0, rng)
+        there = [stored[t][words[t]] if self.packed[t] else np.ones_like(alive) for t in nest.operands]
+        computed = self._compute(done, alive, p != 0, q != 0, there, rng)
         done.output += np.bincount(words[out][computed], (p * q)[computed], len(done.output))
         product = computed & (p != 0) & (q != 0)
         happens = product if self.packed[out] else computed
-        self._updates(done, happens, words[out], final, wanted[out], allowed[out], touched)
+        self._updates(done, happens, words[out], stored[out], wanted[out], allowed[out], touched)
         if self.first_levels:
             step, unit = np.nonzero(product)
             word, step = words[out][step, unit], step + rows.start
@@ -127,9 +130,9 @@ class Products:
         of = np.arange(rows.start, rows.stop) // (self.steps // len(active))
         return np.repeat(active[of], link.fan, axis=1)
 
-    def _reads(self, done, t, rows, words, values, wanted, allowed) -> None:
+    def _reads(self, done, t, rows, words, stored, wanted, allowed) -> None:
         link = self.links[t]
-        held = values[words[:, link.leads]] != 0
+        held = stored[words[:, link.leads]]
         if not self.packed[t]:
             held = np.ones_like(held)
         want = None if wanted is None else link.by_group(wanted)
@@ -147,10 +150,11 @@ class Products:
             done.accesses[t][of[begins]] += np.add.reduceat(per, begins, axis=0)
             done.accesses_held_back[t][of[begins]] += np.add.reduceat(asked_per - per, begins, axis=0)
 
-    def _compute(self, done: Done, alive: Array, p: Array, q: Array, rng: np.random.Generator) -> Array:
-        """Computes that are carried out (7.3): an operand that is zero is absent if its tensor has metadata."""
-        one, other = (self.packed[t] for t in self.nest.operands)
-        no_p, no_q = (~p if one else np.zeros_like(p)), (~q if other else np.zeros_like(q))
+    def _compute(
+        self, done: Done, alive: Array, p: Array, q: Array, there: Sequence[Array], rng: np.random.Generator
+    ) -> Array:
+        """Computes that are carried out (7.3), by which operands are nonzero; those that are not `there` are absent."""
+        no_p, no_q = (~stored for stored in there)
         exists = alive & ~(no_p & no_q)
         absent, zero = exists & (no_p ^ no_q), exists & ~no_p & ~no_q & ~(p & q)
         idle = absent if self.unit.kind == SKIP else absent | zero

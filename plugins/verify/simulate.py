@@ -8,6 +8,7 @@ access is held back if the leader's words are zero, and the output is computed. 
 * Outputs: what leaves a child is an update of its parent; an update reads what is there before, except the first of a
   word in the instance; a child gets a tile back, except the first time. Words stored without metadata travel with their
   tile, with metadata only nonzero partial sums do. An instance gets back its own partial sums.
+* A format may store zeros: they are moved as nonzeros are, and a compute unit meets them.
 * A compute that is gated, skipped or eliminated leaves its output word alone.
 """
 
@@ -29,7 +30,8 @@ from .metadata import Ranks, is_packed
 from .moved import count_metadata
 from .nest import Boxes, Nest, flat
 from .outputs import count_outputs, count_products, dense_counts
-from .products import Done, Products, reference_output
+from .products import NEVER, Done, Products, reference_output
+from .stored import Contents, stores_more, units_of
 from .tally import Tally, timing
 
 Array = np.ndarray
@@ -61,6 +63,11 @@ class Simulation:
         self.ranks = {
             (t, s): Ranks(nest, t, s) for t, chain in enumerate(self.chains) if self.packed[t] for s in chain[:-1]
         }
+        for t, chain in enumerate(self.chains):
+            ranks = self.ranks[t, chain[0]] if self.packed[t] else None
+            if ranks and not ranks.built and any(map(stores_more, ranks.formats)):
+                name = self.problem.tensors[t].name
+                raise DesignError(f"verify stores no whole blocks of {name}: its tiles overlap or have holes")
         shapes = [nest.shape(t) for t in range(len(nest.access))]
         self.occupancies = [
             tensor.density.occupancy(shape) for tensor, shape in zip(self.problem.tensors, shapes, strict=True)
@@ -97,22 +104,39 @@ class Simulation:
             values[t] = np.where(masks[t], rng.integers(1, 10, masks[t].shape), 0).reshape(-1).astype(np.float64)
         expected = reference_output(nest, values)
         masks[out] = (expected != 0).reshape(nest.shape(out))
-        boxes = [Boxes(mask) for mask in masks]
+        contents = [
+            self.ranks[t, chain[0]].contents(mask) if self.packed[t] else Contents.of(mask)
+            for t, (chain, mask) in enumerate(zip(self.chains, masks, strict=True))
+        ]
         tally = Tally()
-        active, inner = self._walk_storage(tally, boxes, rng)
-        done = self.products.run(values, masks[out].reshape(-1), boxes, inner, rng)
+        active, inner = self._walk_storage(tally, contents, rng)
+        done = self.products.run(values, contents, inner, rng)
         tally.correct = bool(np.array_equal(done.output, expected))
+        if contents[out].layout is not None:
+            self._store_together(contents[out], done)
         self._innermost(tally, done)
         count_products(self, tally, done)
-        count_outputs(self, tally, boxes[out], active, done)
-        count_metadata(self, tally, masks, active, done)
+        count_outputs(self, tally, contents[out].stored, active, done)
+        count_metadata(self, tally, contents, active, done)
         timing(self, tally, done)
         return tally
+
+    def _store_together(self, contents: Contents, done: Done) -> None:
+        """A partial sum of the output is stored as soon as any is that is stored with it."""
+        ranks = self.ranks[self.nest.output, self.chains[self.nest.output][0]]
+        units = np.empty(contents.mask.size, dtype=np.int64)
+        units[ranks.order] = units_of(ranks.order.shape, ranks.formats)
+        stored = contents.stored.values.reshape(-1) > 0
+        for first in done.first.values():
+            together = np.full((len(first), units.max() + 1), NEVER)
+            for instance, row in zip(together, first, strict=True):
+                np.minimum.at(instance, units, row)
+            first[:] = np.where(stored, together[:, units], NEVER)
 
     # -- operands
 
     def _walk_storage(
-        self, tally: Tally, boxes: Sequence[Boxes], rng: np.random.Generator
+        self, tally: Tally, contents: Sequence[Contents], rng: np.random.Generator
     ) -> tuple[Activity, list[Array | None]]:
         """Guards of all storage levels, and the operands' reads and fills between them.
 
@@ -129,13 +153,13 @@ class Simulation:
                 guard = self.guards.get((t, parent))
                 now = want
                 if guard is not None:
-                    required = guard.required(boxes, slice(None), rng)
+                    required = guard.required(contents, slice(None), rng)
                     now = required if want is None else want & required
                 active[t, level] = want, now
                 if t != self.nest.output:
-                    self._operand(tally, t, level, boxes[t] if self.packed[t] else None, want, now)
+                    self._operand(tally, t, level, contents[t].stored if self.packed[t] else None, want, now)
             inner.append(now)
-            self._instances(tally, t, boxes[t])
+            self._instances(tally, t, contents[t].stored)
         return active, inner
 
     def _spread(self, active: Array, parent: int, child: int) -> Array:

@@ -1,0 +1,114 @@
+"""What formats store of a real tensor, rank after rank: blocks as a whole, all of a dense part, fibers of one length.
+
+A fiber of a rank is stored if the rank above keeps its position. Above all compressed ranks addresses are computed: there
+a fiber is stored if it holds a nonzero, or if it leads to fibers of one length, which empty rows have as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from sparsemap import Format
+
+from .nest import Boxes
+
+Array = np.ndarray
+
+
+@attrs.frozen(eq=False)
+class Layout:
+    """Of tiles (U, L1, .., LR), or of one tensor, U = 1."""
+
+    fibers: tuple[Array, ...]
+    """Per rank, (U, L1, .., the rank above) bool: the fiber is stored."""
+    positions: tuple[Array, ...]
+    """Per rank, (U, L1, .., the rank) bool: positions that the fibers list, or that lead to a stored fiber."""
+    words: Array
+    """(U, L1, .., LR) bool: words of data."""
+
+
+def stores_more(form: Format) -> bool:
+    """Whether the format may store zeros."""
+    return form.padded or form.block > 1 if form.compressed else form.below_compressed
+
+
+def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True) -> Layout:
+    """`padding`: whether fibers are padded, to the fullest one of all tiles."""
+    exists = np.ones(len(tiles), dtype=bool)
+    first = next((form for form in formats if form.compressed), None)
+    every = first is not None and first.padded and padding  # the first compressed rank stores empty fibers, too
+    below = False
+    fibers, positions = [], []
+    for rank, form in enumerate(formats):
+        occupied = tiles.any(axis=tuple(range(rank + 2, tiles.ndim)))
+        found = exists if below or every else exists & occupied.any(axis=-1)
+        if form.compressed:
+            kept = _kept(occupied, found, form, padding)
+            below, every = True, False
+        else:
+            kept = np.ones_like(occupied) if below or every else occupied
+        exists = kept & found[..., None]
+        fibers.append(found)
+        positions.append(exists)
+    return Layout(tuple(fibers), tuple(positions), exists)
+
+
+def _kept(occupied: Array, fibers: Array, form: Format, padding: bool) -> Array:
+    """Positions that a compressed rank stores, (.., L) bool."""
+    kept = blocks(occupied, form.block)
+    if form.padded and padding:
+        count = kept.sum(axis=-1, keepdims=True)
+        missing = np.max(count[fibers], initial=0) - count
+        kept = kept | (np.cumsum(~kept, axis=-1) <= missing)  # the first empty positions serve as padding
+    return np.repeat(kept, form.block, axis=-1)[..., : occupied.shape[-1]] if form.block > 1 else kept
+
+
+def blocks(positions: Array, block: int) -> Array:
+    """(.., L) bool -> (.., ceil(L / block)): whether any position of the block is set."""
+    if block == 1:
+        return positions
+    return np.logical_or.reduceat(positions, np.arange(0, positions.shape[-1], block), axis=-1)
+
+
+def units_of(lengths: Sequence[int], formats: Sequence[Format]) -> Array:
+    """(L1, .., LR) numbers: words with the same number are stored together or not at all."""
+    at = max(rank for rank, form in enumerate(formats) if form.compressed)
+    form = formats[at]
+    index = np.indices(lengths)[: at + 1]
+    index[at] = 0 if form.padded else index[at] // form.block
+    return np.ravel_multi_index(tuple(index), tuple(lengths[: at + 1]))
+
+
+@attrs.frozen(eq=False)
+class Contents:
+    """One tensor in one trial. Sums over boxes of its words: nonzeros, those that are stored, those that are seen."""
+
+    mask: Array
+    nonzero: Boxes
+    stored: Boxes
+    seen: Boxes
+    """Words of which the metadata say that they may be nonzero: blocks are seen as a whole, padding is not."""
+    layout: Layout | None = None
+    """None: nonzeros alone are stored. Else each array is spread over all words, in the shape of the tensor."""
+
+    @classmethod
+    def of(cls, mask: Array, formats: Sequence[Format] = (), order: Array | None = None) -> Contents:
+        """`order`: numbers of the words in the order of the ranks (.., L1, .., LR), if the formats store more."""
+        nonzero = Boxes(mask)
+        if order is None:
+            return cls(mask, nonzero, nonzero, nonzero)
+        flat = mask.reshape(-1)
+        tree = flat[order][None]
+
+        def spread(part: Array) -> Array:
+            found = np.empty_like(flat)
+            found[order] = part[0].reshape(part.shape[1:] + (1,) * (tree.ndim - part.ndim))
+            return found.reshape(mask.shape)
+
+        layout = lay_out(tree, formats)
+        wide = Layout(tuple(map(spread, layout.fibers)), tuple(map(spread, layout.positions)), spread(layout.words))
+        seen = spread(lay_out(tree, formats, padding=False).words)
+        return cls(mask, nonzero, Boxes(wide.words), Boxes(seen), wide)
