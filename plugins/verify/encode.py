@@ -140,7 +140,7 @@ def encode(tiles: Array, formats: Sequence[Format], layout: Layout | None = None
     layout = layout or lay_out(tiles, formats)
     streams, owners, sizes = [], [], []
     bits = np.zeros((count, len(formats)))
-    too_wide, below_compressed = 0, False
+    too_wide = 0
     for rank, form in enumerate(formats):
         block = min(form.block, lengths[rank]) if form.compressed else 1
         exists = np.flatnonzero(layout.fibers[rank])
@@ -148,7 +148,7 @@ def encode(tiles: Array, formats: Sequence[Format], layout: Layout | None = None
         inside = tuple(range(rank + 2, tiles.ndim))
         weights = layout.words.sum(axis=inside, dtype=np.int64).reshape(-1, lengths[rank])[exists]
         below = math.prod(lengths[rank + 1 :])
-        stream = build(form, blocks(rows, block), weights, below * block, below_compressed and not form.compressed)
+        stream = build(form, blocks(rows, block), weights, below * block, not form.compressed and bool(rows.all()))
         owner = exists // max(1, math.prod(lengths[:rank]))
         full = np.full(1, float(stream.length))
         widths = form.units(Fiber.of(np.ones(1), stream.length, full, lengths[rank] * below))
@@ -161,7 +161,6 @@ def encode(tiles: Array, formats: Sequence[Format], layout: Layout | None = None
         streams.append(stream)
         owners.append(owner)
         sizes.append(block)
-        below_compressed |= form.compressed
     data = tiles[layout.words]
     return Encoded(tuple(streams), tuple(owners), count, bits, too_wide, lengths, tuple(sizes), data)
 

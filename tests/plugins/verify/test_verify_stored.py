@@ -1,0 +1,190 @@
+"""Formats that store zeros: what execution stores, sends, skips and computes, against hand counts and the cost model."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sparsemap_plugins.verify import verify
+from sparsemap_plugins.verify.encode import BITMASK, COORDINATE, OFFSETS, decode, encode, structure_of
+from sparsemap_plugins.verify.stored import lay_out
+from verify_designs import PIECES, build, example, registry
+
+from sparsemap.errors import DesignError
+
+BLOCKED = {"name": "bitmask-of-4", "extends": "blocked-bitmask", "block": 4}
+METADATA_SKIP = {
+    "type": "filters",
+    "action": "skip",
+    "needs_leader_metadata": True,
+    "filters": [{"target": "Q", "leader": "P"}],
+}
+
+
+def form(name):
+    return registry().build("format", BLOCKED) if name == "bitmask-of-4" else registry().get("format", name)
+
+
+def encoded(tile, *names):
+    found = encode(np.array([tile], dtype=bool), [form(name) for name in names])
+    assert np.array_equal(decode(found)[0], np.array(tile, dtype=bool))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------- structures
+
+
+def test_structures_are_those_of_the_formats_without_blocks_and_padding():
+    assert structure_of(form("blocked-bitmask")) == BITMASK
+    assert structure_of(form("ellpack")) == COORDINATE
+    assert structure_of(form("dense-block")) == OFFSETS
+
+
+def test_a_bit_per_block_and_whole_blocks_by_hand():
+    found = encoded([0, 0, 1, 0, 0, 0, 0, 0, 0, 1], "bitmask-of-4")
+    assert found.streams[0].values.tolist() == [[True, False, True]]
+    assert found.bits.tolist() == [[3.0]]
+    # four words of the first block, two of the last, which the fiber cuts off
+    assert found.data.tolist() == [0, 0, 1, 0, 0, 1]
+
+
+def test_block_compressed_rows_by_hand():
+    """Blocks of 2x2 in a matrix of 4x6: offsets of block rows, coordinates of block columns, dense blocks."""
+    matrix = np.zeros((4, 6), dtype=bool)
+    matrix[0, 1] = matrix[1, 4] = matrix[3, 2] = True
+    tile = matrix.reshape(2, 2, 3, 2).transpose(0, 2, 1, 3)
+    found = encoded(tile, "offset-pair", "coordinate", "dense-block", "dense-block")
+    assert found.streams[0].values.tolist() == [[0, 8, 12]]
+    assert found.streams[1].values.tolist() == [0, 2, 1]
+    assert found.data.tolist() == [0, 1, 0, 0] + [0, 0, 1, 0] + [0, 0, 1, 0]
+    assert found.bits[0, 2:].tolist() == [0.0, 0.0]
+
+
+def test_ellpack_rows_have_one_length_by_hand():
+    found = encoded([[0, 1, 0, 1], [0, 0, 0, 0], [1, 0, 0, 0]], "uncompressed", "ellpack")
+    # two coordinates of two bits in each of three rows, the empty one included
+    assert found.bits.tolist() == [[0.0, 12.0]]
+    assert found.streams[1].values.tolist() == [1, 3, 0, 1, 0, 1]
+    assert found.data.tolist() == [1, 1, 0, 0, 1, 0]
+
+
+def test_rows_of_a_stored_block_have_bitmaps_though_they_are_empty():
+    tile = np.zeros((3, 2, 4), dtype=bool)
+    tile[1, 0, 2] = True
+    found = encoded(tile, "coordinate", "dense-block", "bitmask")
+    assert found.bits[0, 2] == 2 * 4
+    assert found.data.tolist() == [1]
+
+
+NAMES = ("uncompressed", "bitmask", "run-length", "coordinate", "bitmask-of-4", "dense-block", "ellpack")
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(2, 9), min_size=1, max_size=4), st.sampled_from([0.0, 0.05, 0.3, 1.0]), st.data())
+def test_whatever_is_stored_decodes_to_the_tensor(lengths, density, data):
+    tile = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))).random((1, *lengths)) < density
+    formats = [form(data.draw(st.sampled_from(NAMES))) for _ in lengths]
+    found = encode(tile, formats)
+    assert np.array_equal(decode(found), tile)
+    assert found.too_wide == 0
+    assert (lay_out(tile, formats).words >= tile).all()
+
+
+# ------------------------------------------------------------------------------------- execution and the cost model
+
+DENSITIES = {
+    "uniform": 0.15,
+    "block": {"type": "block", "block": [4, 4], "density": 0.3},
+    "n-of-m": {"type": "n-of-m", "n": 1, "m": 4},
+}
+FORMATS = {
+    # blocks of four in rows of 16, which two levels share; 4x4 blocks by their coordinates; rows of 32
+    "blocked": ([*["uncompressed"] * 4, "bitmask-of-4"], ["n=2", "k=2"], ["m=4", "k=16"]),
+    "bsr": ([*["uncompressed"] * 2, "coordinate", "dense-block", "dense-block"], ["k=8", "n=2"], ["m=4", "k=4"]),
+    "ellpack": ([*["uncompressed"] * 4, "ellpack"], ["n=2"], ["m=4", "k=32"]),
+}
+STORED = {  # share of the words of P
+    ("blocked", "uniform"): 0.48,
+    ("blocked", "block"): 0.3125,
+    ("blocked", "n-of-m"): 1.0,
+    ("bsr", "uniform"): 0.93,
+    ("bsr", "block"): 0.3125,
+    ("bsr", "n-of-m"): 1.0,
+    ("ellpack", "n-of-m"): 0.25,
+    ("ellpack", "uniform"): 0.27,
+}
+PLACES = (
+    {},
+    {"PEB": "metadata-skip-q"},
+    {"PEB": "skip-q"},
+    {"GLB": "metadata-skip-q", "MAC": "skip-q"},
+    {"GLB": "gate-q", "MAC": "gate-q"},
+)
+WORDS = ("read", "fill", "gated_read", "skipped_read")
+
+
+def matmul(formats, density, **places):
+    kinds, middle, inner = FORMATS[formats]
+    table = example(q=0.5, p_formats=kinds, **places)
+    table["workload"]["dims"] = {"m": 16, "k": 32, "n": 8}
+    table["workload"]["density"]["P"] = DENSITIES[density]
+    table["mapping"] = {"L1_T": ["m=4"], "L2_T": middle, "L2_S": ["n=4"], "L3_T": inner}
+    table["pieces"] = {
+        "format": {**PIECES["format"], "bitmask-of-4": BLOCKED},
+        "mechanism": {**PIECES["mechanism"], "metadata-skip-q": METADATA_SKIP},
+    }
+    table["hardware"]["levels"][1]["capacity"] = "4096 words"
+    table["hardware"]["levels"][2]["capacity"] = "1024 words"
+    return table
+
+
+@pytest.mark.parametrize("places", PLACES, ids=lambda places: " ".join(places.values()) or "plain")
+@pytest.mark.parametrize(("formats", "density"), STORED)
+def test_execution_agrees_with_the_cost_model(formats, density, places):
+    """Data words and computes within 3 % beyond three standard errors; metadata but for what formulas round up."""
+    found = verify(*build(matmul(formats, density, **places)), trials=40 if density == "uniform" else 10, seed=1)
+    assert found.correct
+    stored = found.row("read", "DRAM", "P").mean / (16 * 32)
+    assert stored == pytest.approx(STORED[formats, density], abs=0.01)
+    for row in found.rows:
+        if row.quantity.endswith("compute") or (row.tensor in ("P", "Q") and row.quantity in WORDS):
+            allowed = 0.03 * row.expected + 3 * row.stderr + row.rounding
+            assert abs(row.mean - row.expected) <= allowed, row
+        elif row.tensor in ("P", "Q") and "metadata" in row.quantity:
+            assert row.verdict in ("exact", "within", "rounding", "chance", "explained"), row
+
+
+def test_zeros_in_stored_blocks_are_computed_unless_the_unit_gates():
+    """Blocks of 4x4 with one nonzero in each row: the coordinates of the blocks do not tell which word it is."""
+    for unit, computed, gated in (("none", 4096, 0), ("gate-q", 1024, 3072)):
+        table = matmul("bsr", "n-of-m", PEB="metadata-skip-q", MAC=unit)
+        table["workload"]["density"]["Q"] = 1.0
+        found = verify(*build(table), trials=3)
+        assert found.row("read", "PEB", "Q").mean == 4096
+        assert found.row("compute").mean == computed
+        if gated:
+            assert found.row("gated_compute").mean == gated
+
+
+def test_partial_sums_move_with_the_blocks_they_are_stored_in():
+    """Z is 16x8 with a nonzero wherever a row of P has one: rows of two blocks of four, whole or not at all."""
+    table = matmul("blocked", "uniform")
+    table["formats"] = {**table["formats"], "Z": [*["uncompressed"] * 4, "bitmask-of-4"]}
+    table["workload"]["density"]["P"] = 0.02
+    table["mapping"] = {"L1_T": ["m=4", "k=4"], "L2_T": ["m=4"], "L3_T": ["k=8", "n=8"]}
+    found = verify(*build(table), trials=1)
+    assert found.correct
+    assert 0 < found.row("update", "DRAM", "Z").mean < 16 * 8 * 4
+    assert found.row("update", "DRAM", "Z").mean % 4 == 0
+
+
+def test_blocks_of_overlapping_tiles_are_refused():
+    table = matmul("blocked", "uniform")
+    table["workload"] = {
+        "name": "windows",
+        "einsum": "Z[k, p] = P[p + r] * Q[k, r]",
+        "dims": {"k": 4, "p": 8, "r": 2},
+        "density": {"P": 0.5, "Q": 0.5},
+    }
+    table["mapping"] = {"L3_T": ["k=4", "p=8", "r=2"]}
+    with pytest.raises(DesignError, match="no whole blocks of P: its tiles overlap or have holes"):
+        verify(*build(table))
