@@ -88,8 +88,17 @@ def fibers(count: int, seed: int = 0) -> Fiber:
 
 
 def check_format(piece: Format, count: int = 500, seed: int = 0) -> None:
-    """Shapes, finite numbers from 0 on, widths that do not depend on the occupancy, and entries that stay apart."""
+    """Shapes, finite numbers from 0 on, widths that do not depend on the occupancy, and entries that stay apart.
+
+    Of formats that store zeros: `block` and `padded` compress, `below_compressed` does not; padded fibers count their
+    one length, not what is occupied; a format of blocks tells blocks apart.
+    """
+    stores_zeros = piece.padded or piece.block > 1
+    expect(piece, piece.compressed or not stores_zeros, "block and padded go with compressed = True")
+    expect(piece, not (piece.compressed and piece.below_compressed), "below_compressed goes with compressed = False")
     fiber = fibers(count, seed)
+    if piece.padded:
+        fiber = attrs.evolve(fiber, longest=(fiber.occupied + fiber.length) / 2)
     before = attrs.evolve(fiber, **{name: value.copy() for name, value in attrs.asdict(fiber, recurse=False).items()})
     parts = _unit_arrays(piece, fiber, count)
     for name, array in parts.items():
@@ -101,6 +110,17 @@ def check_format(piece: Format, count: int = 500, seed: int = 0) -> None:
     for name in ("metadata_bits", "payload_bits"):
         same = (emptier[name] == parts[name]).all()
         expect(piece, same, f"units: {name} depends on the occupancy, but only counts may")
+    if piece.padded:
+        fuller = _unit_arrays(piece, attrs.evolve(fiber, occupied=fiber.longest), count)
+        for name in ("metadata", "payload"):
+            same = (fuller[name] == parts[name]).all()
+            expect(piece, same, f"units: {name} depends on what is occupied, but padded fibers have one length")
+    if piece.block > 1:
+        half = Fiber.of(np.ones(1), 64.0, np.full(1, 32.0), 64.0 * piece.block)
+        units = piece.units(half)
+        bits = float(np.sum(units.metadata * units.metadata_bits + units.payload * units.payload_bits))
+        what = "bits for a fiber of 64 blocks with 32 stored (the fiber's positions are blocks)"
+        expect(piece, bits > 32.0, what, "more than 32, to tell which", bits)
     turned = attrs.evolve(fiber, **{name: array[::-1] for name, array in attrs.asdict(fiber, recurse=False).items()})
     for name, array in _unit_arrays(piece, turned, count).items():
         expect(piece, np.allclose(array[::-1], parts[name]), f"units: {name} of an entry depends on other entries")

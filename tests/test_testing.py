@@ -117,6 +117,19 @@ def test_broken_formats(result, text):
     assert text in fails(testing.check_format, Bits(result=result))
 
 
+@pytest.mark.parametrize(
+    ("keys", "result", "text"),
+    [
+        ({"block": 4}, lambda f: f.length, "block and padded go with compressed = True"),
+        ({"compressed": True, "below_compressed": True}, lambda f: f.length, "below_compressed goes with"),
+        ({"compressed": True, "padded": True}, lambda f: f.occupied, "metadata depends on what is occupied"),
+        ({"compressed": True, "block": 4}, lambda f: f.fibers * np.ceil(f.length / 4), "more than 32, to tell which"),
+    ],
+)
+def test_formats_that_store_zeros(keys, result, text):
+    assert text in fails(testing.check_format, Bits(result=lambda f: Units(result(f), 1.0), **keys))
+
+
 @attrs.frozen(kw_only=True)
 class Greedy(Mechanism):
     def filters(self, place):

@@ -75,6 +75,14 @@ class ExpressionFormat(Format):
             raise ValueError(f"expected either 'bits' or 'metadata' (with 'metadata_bits'), found {found}")
         if self.bits and (self.unit_bits, self.payload, self.payload_bits) != ("0", "0", "0"):
             raise ValueError("'bits' is all of the metadata; 'metadata_bits' and 'payload' go with 'metadata'")
+        if not self.compressed and (self.padded or self.block > 1):
+            key = "padded = true" if self.padded else f"block = {self.block}"
+            raise ValueError(f"expected 'compressed = true' with '{key}', found 'compressed = false'")
+        if self.compressed and self.below_compressed:
+            raise ValueError("'below_compressed' is for uncompressed formats: compressed ones may lie anywhere")
+        counts = [self._parse(text, COUNT_NAMES) for text in (self.bits, self.metadata, self.payload) if text]
+        if not self.padded and any("longest" in count.names for count in counts):
+            raise ValueError("'longest' is for padded formats: expected 'padded = true'")
 
     def metadata_bits(self, fiber: Fiber) -> Array:
         if self.bits:

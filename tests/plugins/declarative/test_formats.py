@@ -1,5 +1,6 @@
 """The shipped formats against section 6.2 of the model, and expression formats at their edges."""
 
+import attrs
 import numpy as np
 import pytest
 from encoding_problems import registry
@@ -9,6 +10,7 @@ from sparsemap.pieces.contracts import Fiber
 from sparsemap.testing import check_format
 
 FORMATS = ("uncompressed", "bitmask", "run-length", "coordinate", "offset-pair")
+STORING_ZEROS = ("blocked-bitmask", "dense-block", "ellpack")
 
 
 def fiber(**values):
@@ -24,7 +26,7 @@ def build(**table):
     return registry().build("format", {"compressed": True, **table}, "f.toml")
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FORMATS + STORING_ZEROS)
 def test_contract(name):
     check_format(registry().get("format", name))
 
@@ -57,6 +59,11 @@ def test_bits_of_all_units_together():
     assert registry().get("format", "offset-pair").metadata_bits(FIBER).tolist() == [3.5 * 9 * 8, 12]
 
 
+def test_padded_formats_count_the_fullest_fiber():
+    units = registry().get("format", "ellpack").units(attrs.evolve(FIBER, longest=np.array([3.0, 4.5])))
+    assert units.metadata.tolist() == [6 * 3, 5]
+
+
 def test_a_format_that_gives_its_bits_at_once():
     piece = build(bits="fibers * ceil(length / block)", params={"block": 4})
     assert piece.metadata_bits(FIBER).tolist() == [7, 2]
@@ -74,6 +81,11 @@ def test_a_format_that_gives_its_bits_at_once():
         ({"metadata": "fibers", "metadata_bits": "occupied"}, r"f\.toml: metadata_bits: no quantity 'occupied'"),
         ({"bits": "fibers.real"}, "attributes are not part of expressions"),
         ({"bits": "fibers", "compresed": True}, "did you mean 'compressed'"),
+        ({"bits": "fibers", "block": 0}, "block: .*>= 1"),
+        ({"bits": "fibers", "block": 4, "compressed": False}, "expected 'compressed = true' with 'block = 4'"),
+        ({"bits": "fibers", "padded": True, "compressed": False}, "expected 'compressed = true' with 'padded = true'"),
+        ({"bits": "fibers", "below_compressed": True}, "'below_compressed' is for uncompressed formats"),
+        ({"bits": "slots * longest"}, "'longest' is for padded formats: expected 'padded = true'"),
     ],
 )
 def test_what_is_wrong_is_told(table, message):
