@@ -14,7 +14,7 @@ CODES: dict[str, Callable[[Fiber], tuple[Array, Array]]] = {
     "RLE": lambda f: (f.fibers * f.occupied, f.fibers * f.occupied),
     "UOP": lambda f: (0.0 * f.fibers, f.fibers * (f.length + 1.0)),
 }
-"""Units of metadata and payload (cost model, section 6.2). Only UOP keeps empty positions."""
+"""Units of metadata and payload (cost model, section 6.2). Only UOP keeps empty positions; it does so above the others."""
 SAMPLES = Fiber(
     fibers=np.array([1.0, 2.5, 3.0, 0.0, 7.25]),
     length=np.array([4.0, 8.0, 3.0, 5.0, 16.0]),

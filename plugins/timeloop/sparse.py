@@ -8,7 +8,7 @@ Uncompressed ranks above a compressed one are offset pairs without payload, the 
 from __future__ import annotations
 
 from itertools import accumulate
-from operator import mul
+from operator import mul, or_
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,8 @@ def rank_lists(design: Design, t: int) -> list[list[tuple[str, int, int]]]:
     if not any(rank.format.compressed for rank in ranks):
         return [[] for _ in problem.levels]
     tensor = problem.tensors[t].name
-    codes = [_code(tensor, rank.format) for rank in ranks]
+    packed = list(accumulate((rank.format.compressed for rank in ranks), or_))
+    codes = [_code(tensor, rank.format, below) for rank, below in zip(ranks, packed, strict=True)]
     inside = list(accumulate((rank.length for rank in reversed(ranks)), mul))[::-1]  # positions, with all ranks inside
     found: list[list[tuple[str, int, int]]] = []
     for level, spec in enumerate(problem.levels):
@@ -79,7 +80,11 @@ def rank_lists(design: Design, t: int) -> list[list[tuple[str, int, int]]]:
     return found
 
 
-def _code(tensor: str, chosen: Format) -> str:
+def _code(tensor: str, chosen: Format, packed: bool) -> str:
+    """`packed`: whether the rank is compressed, or below one that is."""
+    if packed and (chosen.padded or chosen.block > 1 or not chosen.compressed):
+        does = "pads fibers with zeros" if chosen.padded else "stores whole blocks"
+        raise DesignError(f"tensor '{tensor}': Timeloop has no format that {does}, as '{chosen.name}' does")
     code = code_of(chosen)
     if code is None:
         known = "uncompressed, bitmask, coordinates, run lengths, offset pairs"

@@ -314,6 +314,24 @@ def test_unknown_format(registry):
     assert "tensor 'P': format 'blocks' has no counterpart" in refused(registry, pieces=pieces, formats=formats)
 
 
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["uncompressed"] * 3 + ["blocked-bitmask"], "stores whole blocks, as 'blocked-bitmask' does"),
+        (["coordinate"] * 3 + ["dense-block"], "stores whole blocks, as 'dense-block' does"),
+        (["uncompressed"] * 3 + ["ellpack"], "pads fibers with zeros, as 'ellpack' does"),
+    ],
+)
+def test_formats_that_store_zeros(names, text, registry):
+    given = {"P": names, "Q": ["uncompressed"] * 4, "Z": ["uncompressed"] * 4}
+    assert refused(registry, formats=given) == f"tensor 'P': Timeloop has no format that {text}"
+
+
+def test_dense_blocks_of_a_tensor_that_is_not_compressed_are_nothing_new(registry):
+    table = worked_example.table(formats={"P": ["dense-block"] * 4})
+    assert "sparse-opt.yaml" not in exporter.tables(design_file.structure(table, registry))
+
+
 def test_partial_mechanism(registry):
     filters = [{"target": "Q", "leader": "P"}]
     pieces = {"mechanism": {"look-ahead": {"action": "skip", "filters": filters, "effectiveness": 0.5}}}

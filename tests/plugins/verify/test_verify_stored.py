@@ -55,7 +55,7 @@ def test_block_compressed_rows_by_hand():
     found = encoded(tile, "offset-pair", "coordinate", "dense-block", "dense-block")
     assert found.streams[0].values.tolist() == [[0, 8, 12]]
     assert found.streams[1].values.tolist() == [0, 2, 1]
-    assert found.data.tolist() == [0, 1, 0, 0] + [0, 0, 1, 0] + [0, 0, 1, 0]
+    assert found.data.tolist() == [0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0]
     assert found.bits[0, 2:].tolist() == [0.0, 0.0]
 
 
