@@ -69,8 +69,10 @@ def structure_of(form: Format) -> str:
     lengths = np.array([7.0, 7.0, 20.0, 64.0])
     occupied = np.array([2.5, 7.0, 3.25, 40.0])
     threes = np.full(4, 3.0)
-    stored = occupied / 2 if form.padded else occupied  # padded fibers have as many positions as the longest one
-    units = form.units(Fiber(threes, lengths, stored, threes, threes, threes, longest=occupied))
+    own = occupied
+    if form.padded:  # all fibers have the positions of the longest one, which are a whole number
+        own, occupied = occupied / 2, np.ceil(occupied)
+    units = form.units(Fiber(threes, lengths, own, threes, threes, threes, longest=occupied))
     got = np.broadcast_to(units.metadata, 4), np.broadcast_to(units.payload, 4)
     whole = 3 * np.ceil(occupied)
     zero = np.zeros(4)
