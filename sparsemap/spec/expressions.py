@@ -1,4 +1,4 @@
-"""Arithmetic in specs, such as `"fibers * ceil(length / block)"`, as functions of arrays.
+"""Arithmetic in specs, such as `"fibers * ceil(length / word) * word"`, as functions of arrays.
 
 A text is parsed once, with `ast`. It may hold numbers, the quantities that its kind documents, `+ - * / ** %`,
 comparisons, and the functions below. Only these parts are copied to the tree that is compiled: no attributes,
