@@ -124,6 +124,18 @@ class Products:
                 new = view[key] == NEVER
                 view[key[new][::-1]] = step[new][::-1]  # the earliest is written last
 
+    def first_visits(self, instances: int) -> Array:
+        """(instances, words) step at which a unit of each instance of a level first works on an output word."""
+        steps, places = self.step_words[self.nest.output], self.place_words[self.nest.output]
+        found = np.full((instances, math.prod(self.nest.shape(self.nest.output))), NEVER)
+        number = np.arange(self.steps)[::-1]
+        for unit, place in enumerate(places):
+            visits = np.full(found.shape[1], NEVER)
+            visits[steps[::-1] + place] = number  # the earliest is written last
+            row = found[unit // (self.units // instances)]
+            np.minimum(row, visits, out=row)
+        return found
+
     def _outer(self, active: Array | None, link: Link, rows: slice) -> Array | None:
         if active is None:
             return None

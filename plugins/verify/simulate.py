@@ -122,16 +122,22 @@ class Simulation:
         return tally
 
     def _store_together(self, contents: Contents, done: Done) -> None:
-        """A partial sum of the output is stored as soon as any is that is stored with it."""
+        """A partial sum of the output is stored as soon as any is that is stored with it.
+
+        Padding of fibers without any is stored from the first step at which a unit works on its word.
+        """
         ranks = self.ranks[self.nest.output, self.chains[self.nest.output][0]]
         units = np.empty(contents.mask.size, dtype=np.int64)
         units[ranks.order] = units_of(ranks.order.shape, ranks.formats)
         stored = contents.stored.values.reshape(-1) > 0
+        padding = stored & (np.bincount(units, contents.mask.reshape(-1)) == 0)[units]
         for first in done.first.values():
             together = np.full((len(first), units.max() + 1), NEVER)
             for instance, row in zip(together, first, strict=True):
                 np.minimum.at(instance, units, row)
             first[:] = np.where(stored, together[:, units], NEVER)
+            if padding.any():
+                first[:, padding] = self.products.first_visits(len(first))[:, padding]
 
     # -- operands
 

@@ -177,6 +177,18 @@ def test_partial_sums_move_with_the_blocks_they_are_stored_in():
     assert found.row("update", "DRAM", "Z").mean % 4 == 0
 
 
+def test_padding_of_empty_rows_of_the_output_moves():
+    """Half of the rows of P are empty, so those of Z are as well, but ELLPACK has as many words for them."""
+    table = matmul("blocked", "uniform")
+    table["formats"] = {**table["formats"], "Z": [*["uncompressed"] * 4, "ellpack"]}
+    table["workload"]["density"] = {"P": {"type": "block", "block": [1, 32], "density": 0.5}, "Q": 1.0, "Z": 1.0}
+    table["mapping"] = {"L1_T": ["m=4"], "L2_T": ["m=4"], "L3_T": ["k=32", "n=8"]}
+    found = verify(*build(table), trials=2)
+    assert found.correct
+    assert found.row("update", "DRAM", "Z").mean == 16 * 8
+    assert not [row for row in found.rows if (row.quantity, row.level, row.tensor) == ("read", "DRAM", "Z")]
+
+
 def test_blocks_of_overlapping_tiles_are_refused():
     table = matmul("blocked", "uniform")
     table["workload"] = {
