@@ -12,14 +12,12 @@ needs_leader_metadata = true
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
 from sparsemap.pieces.contracts import Array, Filter, Mechanism
-
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Place
+from sparsemap.problem.problem import Place
 
 ACTIONS = ("none", "gate", "skip")
 in_unit_interval = attrs.validators.and_(attrs.validators.ge(0.0), attrs.validators.le(1.0))

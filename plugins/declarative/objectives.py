@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
 from sparsemap.pieces.contracts import Array, Objective
+from sparsemap.problem.evaluation import Evaluation
 from sparsemap.spec.expressions import Expression, grows
-
-if TYPE_CHECKING:
-    from sparsemap.problem.evaluation import Evaluation
 
 QUANTITIES = {"energy_pj": "energy_pj", "cycles": "cycles", "edp": "edp", "energy": "energy_pj", "delay": "cycles"}
 """What an expression may name, and where an evaluation has it."""

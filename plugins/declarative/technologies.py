@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Technology
-
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Level
+from sparsemap.problem.problem import Level
 
 KIB_BITS = 8 * 1024
 WRITES = ("write", "fill", "update")
@@ -164,19 +162,14 @@ class TableTechnology(Technology):
     def _pj_per_bit(self, level: Level, capacity_bits: float | None, write: bool) -> float:
         standard = getattr(level.memory, "standard", None)
         if standard is not None:
-            known = self.off_chip_pj_per_bit
-            if standard in known:
-                return known[standard]
-            raise SpecError.at(
-                f"technology '{self.name}'",
-                f"off_chip_pj_per_bit.{standard}",
-                f"not given, but level '{level.name}' is of this standard; there is {', '.join(known) or 'none'}",
-            )
-        table = self.memories.get(level.memory_class)
-        if table is None:
-            raise SpecError.at(
-                f"technology '{self.name}'",
-                f"memories.{level.memory_class}",
-                f"not given, but level '{level.name}' is of this class; there is {', '.join(self.memories) or 'none'}",
-            )
+            return self._given("off_chip_pj_per_bit", "standard", standard, level)
+        table: MemoryTable = self._given("memories", "class", level.memory_class, level)
         return table.pj_per_bit(capacity_bits, write) * self.scale(table.node_nm, table.voltage)
+
+    def _given(self, field: str, what: str, name: str, level: Level) -> Any:
+        known = getattr(self, field)
+        if name not in known:
+            there = f"there is {', '.join(known) or 'none'}"
+            text = f"not given, but level '{level.name}' is of this {what}; {there}"
+            raise SpecError.at(f"technology '{self.name}'", f"{field}.{name}", text)
+        return known[name]

@@ -58,7 +58,9 @@ class DataOccupancy(Occupancy):
         if tiling is None:
             corner = self.coordinates // np.array(tile)[:, None]
             grid = tuple(-(-s // t) for s, t in zip(self.shape, tile, strict=True))
-            places, owner, counts = np.unique(_number(corner, grid), return_inverse=True, return_counts=True)
+            places, owner, counts = np.unique(
+                np.ravel_multi_index(tuple(corner), grid), return_inverse=True, return_counts=True
+            )
             k, tiles = np.unique(counts, return_counts=True)
             empty = math.prod(grid) - len(places)
             if empty:
@@ -89,7 +91,7 @@ class DataOccupancy(Occupancy):
         words = np.array([min(int(t), s) for t, s in zip(tile, self.shape, strict=True)])[:, None]
         sub = np.minimum(np.array([int(t) for t in sub_tile])[:, None], words)
         grid = tuple(int(n) for n in -(-words // sub).ravel())
-        within = _number(self.coordinates % words // sub, grid)
+        within = np.ravel_multi_index(tuple(self.coordinates % words // sub), grid)
         numbers = np.sort(tiling.owner * math.prod(grid) + within)
         occupied = numbers[np.diff(numbers, prepend=-1) > 0] // math.prod(grid)  # the tile of each occupied sub-tile
         extent = np.minimum(words, np.array(self.shape)[:, None] - tiling.corners * words)
@@ -107,14 +109,6 @@ class DataOccupancy(Occupancy):
         drawn = np.zeros(self.shape, bool)
         drawn[tuple(self.coordinates)] = True
         return drawn
-
-
-def _number(index: Array, grid: tuple[int, ...]) -> Array:
-    """Row-major numbers of index vectors (ranks, n); like `np.ravel_multi_index`, which cannot take no vectors."""
-    number = np.zeros(index.shape[1], np.int64)
-    for rank, size in enumerate(grid):
-        number = number * size + index[rank]
-    return number
 
 
 def _capacity(_: object, __: object, value: str) -> None:

@@ -25,7 +25,7 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.primes import divisors, prime_factors
 
 from .fixed import Constant
-from .prime_factors import PrimeFactors
+from .tiling import PrimeFactors
 
 NEAR_BEST = 0.9
 """Share of the best use of a fan-out from which on fewer words count more."""

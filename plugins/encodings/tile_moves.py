@@ -87,24 +87,27 @@ def repair_tiling(
     """Factors leave spatial levels that exceed their fan-out, then buffers whose tiles do not fit, in random order."""
     changed = genes.copy()
     order = rng.permutation(len(genes))
-    _fit_fanout(changed, problem, dims, primes, order)
+    _fit_fanout(changed, problem, primes, order)
     _fit_buffers(changed, problem, columns, dims, primes, order)
     return changed
 
 
-def _fit_fanout(genes: Array, problem: Problem, dims: Array, primes: Array, order: Array) -> None:
+def _temporal(problem: Problem) -> dict[int, int]:
+    """The mapping level of the temporal loops of every storage level."""
+    return {level.storage: i for i, level in enumerate(problem.mapping_levels) if not level.spatial}
+
+
+def _fit_fanout(genes: Array, problem: Problem, primes: Array, order: Array) -> None:
+    temporal = _temporal(problem)
     for index, level in enumerate(problem.mapping_levels):
         if not level.spatial:
             continue
-        temporal = next(
-            i for i, other in enumerate(problem.mapping_levels) if other.storage == level.storage and not other.spatial
-        )
         here = genes == index + 1
         used = np.where(here, primes[:, None].astype(np.float64), 1.0).prod(axis=0)
         for gene in order:
             over = np.flatnonzero((used > level.limit) & here[gene])
             if over.size:
-                genes[gene, over] = temporal + 1
+                genes[gene, over] = temporal[level.storage] + 1
                 used[over] /= primes[gene]
 
 
@@ -112,9 +115,7 @@ def _fit_buffers(
     genes: Array, problem: Problem, columns: Mapping[str, Array], dims: Array, primes: Array, order: Array
 ) -> None:
     storage = np.array([level.storage for level in problem.mapping_levels])
-    temporal = {
-        level.storage: i for i, level in enumerate(problem.mapping_levels) if not level.spatial
-    }  # the loops to which a factor goes that leaves the tile of the next inner level
+    temporal = _temporal(problem)  # where a factor goes that leaves the tile of the next inner level
     nonzeros, packed = _packed(problem, columns)
     for level in reversed(problem.levels[1:]):
         if level.capacity_bits is None:

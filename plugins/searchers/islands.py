@@ -7,7 +7,6 @@ builds its population from what it receives (`takes_migrants`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import attrs
@@ -46,8 +45,10 @@ class Islands(Searcher):
             while islands := [island for island in islands if island.advance()]:
                 scored: Scored = yield np.concatenate([island.genomes for island in islands])
                 batch += 1
-                for island, part in zip(islands, _split(scored, islands), strict=True):
-                    island.receive(part)
+                stop = 0
+                for island in islands:  # if the batch was cut short, the last ones get less than they proposed
+                    start, stop = stop, stop + len(island.genomes)
+                    island.receive(scored.take(slice(start, stop)))
                 if self.migrants and batch % self.every == 0:
                     best = [island.best for island in islands]
                     for place, island in enumerate(islands):
@@ -70,8 +71,7 @@ class _Island:
     def advance(self) -> bool:
         """Gets the next batch; whether there is one."""
         try:
-            received, self.received = self.received, None
-            batch = next(self.proposals) if received is None else self.proposals.send(received)
+            batch = next(self.proposals) if self.received is None else self.proposals.send(self.received)
         except StopIteration:
             return False
         self.genomes = batch.genomes if isinstance(batch, Decoded) else batch
@@ -89,20 +89,6 @@ class _Island:
         if migrants is None or received is None or migrants is self.best:
             return
         worst = np.argsort(-received.scores, kind="stable")[: len(migrants)]
-        migrants = migrants.take(slice(len(worst)))
-        genomes, scores = received.genomes.copy(), received.scores.copy()
-        genomes[worst], scores[worst] = migrants.genomes, migrants.scores
-        values = None
-        if received.values is not None and migrants.values is not None:
-            values = received.values.copy()
-            values[worst] = migrants.values
-        self.received = Scored(genomes, scores, values)
-
-
-def _split(scored: Scored, islands: list[_Island]) -> Iterator[Scored]:
-    """Every island's part; if the batch was cut short, the last ones get less than they proposed."""
-    start = 0
-    for island in islands:
-        stop = start + len(island.genomes)
-        yield scored.take(slice(start, stop))
-        start = stop
+        rows = np.arange(len(received))
+        rows[worst] = len(received) + np.arange(len(worst))
+        self.received = Scored.join([received, migrants]).take(rows)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 import attrs
 
+T = TypeVar("T")
 Rank = tuple[tuple[str, int], ...]
 """The terms of one index: dimension and coefficient."""
 
@@ -49,10 +52,7 @@ class Einsum:
         reader = _Reader(text)
         output = reader.access()
         reader.take("=", "+=")
-        operands = [reader.access()]
-        while reader.next == "*":
-            reader.take("*")
-            operands.append(reader.access())
+        operands = reader.several(reader.access, "*")
         reader.end()
         if len(operands) != 2:
             raise ValueError(f"has {len(operands)} operands right of '=', expected two: {_NOTATION}")
@@ -84,6 +84,14 @@ class _Reader:
         self.place += 1
         return token
 
+    def several(self, read: Callable[[], T], sign: str) -> list[T]:
+        """One or more, with a sign between them."""
+        found = [read()]
+        while self.next == sign:
+            self.take(sign)
+            found.append(read())
+        return found
+
     def end(self) -> None:
         if self.next:
             self.fail("the end, '*' or an operand")
@@ -103,12 +111,7 @@ class _Reader:
         """A tensor with its indices; `Z[]` is a single value."""
         name = self.name("the name of a tensor")
         self.take("[")
-        ranks: list[Rank] = []
-        if self.next != "]":
-            ranks.append(self.rank())
-            while self.next == ",":
-                self.take(",")
-                ranks.append(self.rank())
+        ranks: list[Rank] = [] if self.next == "]" else self.several(self.rank, ",")
         self.take("]")
         dims = [dim for rank in ranks for dim, _ in rank]
         for dim in dims:
@@ -118,11 +121,7 @@ class _Reader:
 
     def rank(self) -> Rank:
         """A sum of terms, such as `2*p + r`."""
-        terms = [self.term()]
-        while self.next == "+":
-            self.take("+")
-            terms.append(self.term())
-        return tuple(terms)
+        return tuple(self.several(self.term, "+"))
 
     def term(self) -> tuple[str, int]:
         """A dimension, or its product with a whole number on either side."""

@@ -1,10 +1,9 @@
 """Operators that searchers are composed of: initialisations, selections, crossovers and mutations."""
 
 from .crossover import OnePoint, SegmentCrossover, SensitivityAware, UniformCrossover
-from .hypercube import Hypercube
+from .inits import Hypercube, LatinHypercube, UniformInit
 from .mutation import AnnealingMutation, RandomReset, SegmentMoves
 from .nsga2 import Nsga2
-from .sampling import LatinHypercube, UniformInit
 from .selection import GreedyRanking, Ranking
 
 OPERATORS: list[type] = [
@@ -22,5 +21,3 @@ OPERATORS: list[type] = [
     UniformCrossover,
     UniformInit,
 ]
-
-__all__ = ["OPERATORS", *(cls.__name__ for cls in OPERATORS)]

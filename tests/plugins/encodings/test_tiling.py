@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from encoding_problems import matmul, problem
-from sparsemap_plugins.encodings.prime_factors import next_composite, next_smooth
+from sparsemap_plugins.encodings.tiling import next_composite, next_smooth
 
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.primes import prime_factors

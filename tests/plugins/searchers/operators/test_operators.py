@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from sparsemap_plugins.searchers.genes import part_starts, unique
 from sparsemap_plugins.searchers.operators.crossover import OnePoint, SensitivityAware, UniformCrossover
-from sparsemap_plugins.searchers.operators.hypercube import Hypercube, cubes
+from sparsemap_plugins.searchers.operators.inits import Hypercube, LatinHypercube, UniformInit, cubes
 from sparsemap_plugins.searchers.operators.mutation import AnnealingMutation, RandomReset, high_probability
-from sparsemap_plugins.searchers.operators.sampling import LatinHypercube, UniformInit
 from sparsemap_plugins.searchers.operators.selection import Ranking
 from toy_problem import HIGH, run, toy_problem, toy_scores
 

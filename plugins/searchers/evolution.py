@@ -1,4 +1,8 @@
-"""The evolution strategy itself (Section IV-H): calibrate, initialise, then cross, mutate, evaluate, select."""
+"""The paper's evolution strategy (Section IV-H): calibrate, initialise, then cross, mutate, evaluate, select.
+
+Calibration finds the genes that matter (Eq. 2-5); hypercube initialisation spreads over them; crossover keeps them
+together; mutation turns from them to the rest as the budget is spent (Eq. 6-7). All but calibration are operators.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,11 @@ from sparsemap import Budget, Space
 from sparsemap.pieces.boundary import crossed, filled, mutated, picked, survivors
 from sparsemap.pieces.contracts import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
 
-from ..operators.crossover import OnePoint
-from ..operators.mutation import RandomReset
-from ..operators.sampling import UniformInit
-from ..operators.selection import Ranking
 from .calibration import Calibration
+from .operators.crossover import OnePoint
+from .operators.inits import UniformInit
+from .operators.mutation import RandomReset
+from .operators.selection import Ranking
 
 
 @attrs.frozen(kw_only=True)

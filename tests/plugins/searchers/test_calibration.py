@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.evolution.calibration import (
+from sparsemap_plugins.searchers.calibration import (
     Calibration,
     high_genes,
     mean_sensitivity,

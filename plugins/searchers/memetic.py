@@ -13,21 +13,20 @@ converged, a new round begins. All demes propose at once, so that a batch is as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
-from sparsemap.pieces.boundary import picked
+from sparsemap.pieces.boundary import picked, survivors
 from sparsemap.pieces.contracts import Context, Crossover, Genomes, Mutation, Proposals, Scored, Searcher, Selection
 
-from ..genes import Seen, neighbourhood
-from ..operators.crossover import SegmentCrossover
-from ..operators.mutation import SegmentMoves
-from ..operators.selection import GreedyRanking
-from ..variation import Variation
-from .deme import Deme
+from .genes import Seen, neighbourhood
+from .operators.crossover import SegmentCrossover
+from .operators.mutation import SegmentMoves
+from .operators.selection import GreedyRanking
+from .variation import Variation
 
 EXHAUSTED = 50
 """Batches in a row without a design that is new, after which the space has no more to offer."""
@@ -35,6 +34,47 @@ FEWEST = 5_000
 """Designs that a deme should have before there are several."""
 REMEMBERED = 4
 """Designs of a converged deme that take part in the population of all."""
+
+
+@attrs.define(eq=False)
+class Deme:
+    """A population that does not mix with others: its best designs, sorted, and how its progress goes."""
+
+    size: int
+    patience: int
+    """Stalled generations before a sweep; twice as many, with a sweep, mean convergence."""
+    selection: Selection
+    parents: Scored
+    stalled: int = 0
+    """Generations in a row without a better design."""
+    swept: bool = False
+    """Whether the neighbourhood of the best design has been proposed."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether it has a valid design."""
+        return len(self.parents) > 0 and bool(np.isfinite(self.parents.scores[0]))
+
+    @property
+    def converged(self) -> bool:
+        return self.valid and self.swept and self.stalled >= 2 * self.patience
+
+    @property
+    def proposes(self) -> Literal["sample", "sweep", "children"]:
+        """What it should propose next."""
+        if not self.valid:
+            return "sample"
+        return "sweep" if self.stalled >= self.patience and not self.swept else "children"
+
+    def receive(self, scored: Scored) -> None:
+        """Takes in the designs that it proposed, or those of other demes."""
+        self.stalled += 1
+        if not len(scored):
+            return
+        before = self.parents.scores[:1]
+        self.parents = survivors(self.selection, self.parents, scored, self.size)
+        if not len(before) or self.parents.scores[0] < before[0]:
+            self.stalled, self.swept = 0, False
 
 
 @attrs.frozen(kw_only=True)

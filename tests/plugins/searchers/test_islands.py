@@ -6,7 +6,7 @@ from sparsemap_plugins.searchers.islands import Islands
 from sparsemap_plugins.searchers.memetic import Memetic
 from toy_problem import toy_problem, toy_registry
 
-from sparsemap import Scored, Searcher, SpecError, search
+from sparsemap import Budget, Scored, Searcher, SpecError, search
 from sparsemap.pieces.loading import load
 
 
@@ -108,11 +108,10 @@ def test_islands_are_a_spec():
     )
 
 
-def test_a_part_that_is_cut_short_is_split_in_order():
-    from sparsemap_plugins.searchers.islands import _Island, _split
-
-    islands = [_Island(Logged(), toy_problem().space, 10, 0, np.random.default_rng(0)) for _ in range(3)]
-    for island in islands:
-        island.genomes = np.ones((2, 8), dtype=np.int64)
-    scored = Scored(np.ones((3, 8), dtype=np.int64), np.arange(3.0))
-    assert [part.scores.tolist() for part in _split(scored, islands)] == [[0.0, 1.0], [2.0], []]
+def test_a_batch_that_is_cut_short_is_split_in_order():
+    proposals = Islands(searcher=Logged(), islands=3, migrants=0).search(
+        toy_problem().space, Budget(100), np.random.default_rng(0)
+    )
+    genomes = next(proposals)
+    proposals.send(Scored(genomes[:3], np.arange(3.0)))
+    assert [heard[0].scores.tolist() for heard, _ in Logged.runs] == [[0.0, 1.0], [2.0], []]

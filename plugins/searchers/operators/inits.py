@@ -1,8 +1,4 @@
-"""High-sensitivity hypercube initialisation (Section IV-D, Fig. 11).
-
-The space of the high-sensitivity genes is cut into hypercubes; each gets a few random tries until it holds one valid
-design. Low-sensitivity genes come from valid designs that calibration saw.
-"""
+"""Initialisations: uniform random, Latin hypercube sampling, and high-sensitivity hypercubes (Section IV-D, Fig. 11)."""
 
 from __future__ import annotations
 
@@ -21,8 +17,36 @@ PAPER_LOG10_SIZE = 41.0
 
 
 @attrs.frozen(kw_only=True)
+class UniformInit(Init):
+    """`size` designs with every gene uniform and independent."""
+
+    type_name: ClassVar[str] = "uniform"
+
+    def fill(self, size: int, context: Context) -> Proposals:
+        return (yield context.space.sample(size, context.rng))
+
+
+@attrs.frozen(kw_only=True)
+class LatinHypercube(Init):
+    """Latin hypercube sampling: each gene's range is cut into `size` equal strata, and every stratum is hit once."""
+
+    type_name: ClassVar[str] = "latin-hypercube"
+
+    def fill(self, size: int, context: Context) -> Proposals:
+        space, rng = context.space, context.rng
+        strata = rng.permuted(np.repeat(np.arange(size)[:, None], len(space), axis=1), axis=0)
+        places = (strata + rng.random(strata.shape)) / max(size, 1)
+        genomes = space.low + np.floor(places * (space.high - space.low + 1)).astype(np.int64)
+        return (yield np.minimum(genomes, space.high))
+
+
+@attrs.frozen(kw_only=True)
 class Hypercube(Init):
-    """One valid design per hypercube, all hypercubes of a try in one batch. Larger spaces get more of both."""
+    """One valid design per hypercube, all hypercubes of a try in one batch. Larger spaces get more of both.
+
+    The space of the high-sensitivity genes is cut into hypercubes; each gets a few random tries until it holds one
+    valid design. Low-sensitivity genes come from valid designs that calibration saw.
+    """
 
     type_name: ClassVar[str] = "hypercube"
 
