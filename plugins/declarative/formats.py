@@ -12,7 +12,6 @@ bits = "fibers * length"
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import attrs
@@ -24,11 +23,6 @@ COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_b
 """What a number of bits or units may depend on: the arrays of `Fiber`."""
 WIDTH_NAMES = COUNT_NAMES - {"fibers", "occupied", "longest"}
 """What the width of a unit may depend on: the shape of the fiber, not its occupancy."""
-
-
-@lru_cache(maxsize=1024)
-def _parsed(text: str, names: frozenset[str], params: tuple[tuple[str, float], ...]) -> Expression:
-    return Expression.parse(text, names, dict(params))
 
 
 def _expression(names: frozenset[str]) -> Callable[[Any, attrs.Attribute, str], None]:
@@ -101,7 +95,7 @@ class ExpressionFormat(Format):
         )
 
     def _parse(self, text: str, names: frozenset[str]) -> Expression:
-        return _parsed(text, names, tuple(self.params.items()))
+        return Expression.parse(text, names, self.params)
 
     def _value(self, text: str, names: frozenset[str], fiber: Fiber) -> Array:
         return self._parse(text, names)({name: getattr(fiber, name) for name in names})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import attrs
@@ -20,13 +19,8 @@ PRODUCT = re.compile(r"[a-z_]+(\*\*\d+)?(\*[a-z_]+(\*\*\d+)?)*")
 """Without blanks: an expression that has a unit."""
 
 
-@lru_cache(maxsize=64)
-def _parsed(text: str) -> Expression:
-    return Expression.parse(text, QUANTITIES)
-
-
 def _expression(instance: Any, attribute: attrs.Attribute, value: str) -> None:
-    if not _parsed(value).names:
+    if not Expression.parse(value, QUANTITIES).names:
         raise ValueError(f"{value!r} is the same for every design; expected an expression of {', '.join(QUANTITIES)}")
 
 
@@ -59,5 +53,5 @@ class ExpressionObjective(Objective):
         return grows(self.score_)
 
     def score(self, evaluation: Evaluation) -> Array:
-        expression = _parsed(self.score_)
+        expression = Expression.parse(self.score_, QUANTITIES)
         return expression({name: getattr(evaluation, QUANTITIES[name]) for name in expression.names})

@@ -72,19 +72,16 @@ class StructuredOccupancy(Occupancy):
         length = self.shape[-1]
         rows = math.prod(self.shape[:-1])
         drawn = np.zeros((rows, length), bool)
-        for words, start, stop in self._groups(length):
+        whole = length // self.group * self.group
+        for words, start, stop in ((self.group, 0, whole), (length - whole, whole, length)):
+            if start == stop:
+                continue
             x = words * self.numerator / self.denominator
             many = (rows, (stop - start) // words)
             count = math.floor(x) + (rng.random(many) < x - math.floor(x))
             ranks = rng.random((*many, words)).argsort(axis=-1).argsort(axis=-1)
             drawn[:, start:stop] = (ranks < count[..., None]).reshape(rows, stop - start)
         return drawn.reshape(self.shape)
-
-    def _groups(self, length: int) -> list[tuple[int, int, int]]:
-        """(words per group, start, stop): the whole groups and the rest of the last rank."""
-        whole = length // self.group * self.group
-        parts = [(self.group, 0, whole), (length - whole, whole, length)]
-        return [part for part in parts if part[2] > part[1]]
 
 
 @attrs.frozen(kw_only=True)

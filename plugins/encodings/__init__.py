@@ -7,12 +7,11 @@ the formats, `gate-skip` the mechanisms; `fixed` provides any of them as constan
 
 from sparsemap import hookimpl
 
+from .choices import GateSkip, RankFormats
 from .expert_mapping import ExpertMapping
 from .fixed import Fixed
-from .gate_skip import GateSkip
 from .manual_strategy import ManualStrategy
 from .orders import Cantor, RandomOrder
-from .rank_formats import RankFormats
 from .tiling import DirectTiling, PrimeFactors
 
 

@@ -1,4 +1,4 @@
-"""What segments share whose genes choose a piece from a list of candidates."""
+"""Genes that choose from candidates (Section IV-F): a format per tensor and rank slot, a mechanism per S/G place."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem
+from sparsemap.backend import backend_of
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
-from sparsemap.problem.designs import Designs
+from sparsemap.problem.designs import Designs, slots_used
+from sparsemap.problem.problem import Place
 
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
@@ -80,3 +82,170 @@ class Choices(Segment):
             known = f"0..{len(candidates) - 1} ({', '.join(piece.name for piece in candidates)})"
             raise DesignError(f"design {row}: '{names[gene]}' is {int(genes[gene, row])}, expected {known}")
         return genes
+
+
+@attrs.frozen(kw_only=True)
+class RankFormats(Choices):
+    """`slots` genes per tensor, operands first: the candidate format of each rank slot, outer to inner.
+
+    Slots align with the innermost ranks: a tensor with three ranks uses its last three genes. Which loops form ranks
+    follows from the mapping, so the cost model assigns them. Provides `formats` (T, R, B) int8.
+    """
+
+    type_name: ClassVar[str] = "rank-formats"
+    provides: ClassVar[tuple[str, ...]] = ("formats",)
+    chosen: ClassVar[str] = "format"
+    canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
+
+    slots: int = attrs.field(default=5, validator=[attrs.validators.ge(1), attrs.validators.le(64)])
+    """Rank slots R of every tensor."""
+    beyond: str = ""
+    """The format of ranks further out than the slots; absent: the first candidate."""
+
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+        found = super().choices(problem)
+        if not self.beyond:
+            return found
+        path = f"{self.name or self.type_name}.beyond"
+        return {**found, "beyond-format": build_candidates(problem, "format", (self.beyond,), path)}
+
+    def gene_names(self, problem: Problem) -> tuple[str, ...]:
+        return tuple(f"{tensor.name}.{slot + 1}" for tensor in problem.tensors for slot in range(self.slots))
+
+    def explain(self, problem: Problem) -> str:
+        return f"{self.slots} slots each for {', '.join(tensor.name for tensor in problem.tensors)}"
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        xp = backend_of(genes)
+        return {"formats": xp.astype(genes, xp.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
+
+    def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
+        """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""
+        flags = np.array([f.compressed for f in self.choices(problem)["format"]], dtype=bool)
+        tensors, batch = len(problem.tensors), genes.shape[1]
+        slots = genes.reshape(tensors, self.slots, batch)
+        rows = np.arange(batch)
+        kind = rng.random(batch)
+        chosen = rng.integers(0, tensors, size=batch)
+        mine = slots[chosen, :, rows].T  # (slots, B)
+        place, position = np.arange(self.slots)[:, None], rng.integers(0, self.slots, size=batch)
+        value = rng.integers(0, len(flags), size=batch)
+        here, inside = place == position, place >= position
+        fill = np.where(flags[value], inside, ~inside | (position == 0))
+        other = slots[(chosen + rng.integers(1, max(2, tensors), size=batch)) % tensors, :, rows].T
+        mine = np.where(kind < 0.4, np.where(here, value, mine), np.where(fill, value, mine))
+        mine = np.where(kind > 0.9, other, mine)
+        changed = slots.copy()
+        changed[chosen, :, rows] = mine.T
+        return changed.reshape(genes.shape)
+
+    def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
+        """Every tensor has one format on its innermost ranks, mostly on the last one only, and one on those above."""
+        flags = np.array([f.compressed for f in self.choices(problem)["format"]], dtype=bool)
+        shape = (len(problem.tensors), 1, count)
+        inner = rng.integers(0, len(flags), size=shape)
+        plain = np.flatnonzero(~flags)
+        above = plain[rng.integers(0, len(plain), size=shape)] if plain.size else inner
+        first = np.where(rng.random(shape) < 0.5, self.slots - 1, rng.integers(0, self.slots, size=shape))
+        slots = np.where(np.arange(self.slots)[:, None] >= first, inner, above)
+        return slots.reshape(-1, count)
+
+    def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
+        """An uncompressed format below a compressed one is invalid unless it says otherwise: slots above become its like.
+
+        The innermost slot stays, so that a tensor remains compressed or not.
+        """
+        formats = self.choices(problem)["format"]
+        compressed = np.array([f.compressed for f in formats], dtype=bool)
+        strict = np.array([not f.compressed and not f.below_compressed for f in formats], dtype=bool)
+        slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
+        inner = slots[:, -1].copy()  # the nearest strict format inside, or any other if there is none
+        for slot in range(self.slots - 2, -1, -1):
+            slots[:, slot] = np.where(compressed[slots[:, slot]] & strict[inner], inner, slots[:, slot])
+            inner = np.where(strict[inner] & ~strict[slots[:, slot]], inner, slots[:, slot])
+        return slots.reshape(genes.shape)
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """Slots further out than a tensor has ranks, that is loops with a bound above one that move it, are zero."""
+        busy = (columns["bounds"] > 1.0).sum(axis=0)  # (D, B)
+        slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
+        for tensor, mine in zip(problem.tensors, slots, strict=True):
+            moving = [i for i, dim in enumerate(problem.dims) if dim in tensor.dims]
+            mine *= slots_used(self.slots, busy[moving].sum(axis=0))
+        return slots.reshape(genes.shape)
+
+
+@attrs.frozen(kw_only=True)
+class GateSkip(Choices):
+    """One gene per storage level with `gate_skip`, outermost first, then one for the compute unit if it has it.
+
+    Provides `mechanisms` (A, B) int8, the candidate at each place.
+    """
+
+    type_name: ClassVar[str] = "gate-skip"
+    provides: ClassVar[tuple[str, ...]] = ("mechanisms",)
+    chosen: ClassVar[str] = "mechanism"
+
+    def gene_names(self, problem: Problem) -> tuple[str, ...]:
+        return tuple(f"gate-skip.{place.name}" for place in problem.places)
+
+    def explain(self, problem: Problem) -> str:
+        return ", ".join(place.name for place in problem.places)
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        xp = backend_of(genes)
+        return {"mechanisms": xp.astype(genes, xp.int8)}
+
+    def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
+        """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""
+        if "formats" not in columns:
+            return genes
+        flags = np.array([f.compressed for f in problem.candidates("format")], dtype=bool)
+        packed = flags[columns["formats"][:, -1]]  # a tensor is compressed if its innermost rank is
+        needs = problem.remember((self.type_name, "needs"), lambda: self._needs(problem))
+        changed = genes.copy()
+        for place, table in enumerate(needs):
+            lacking = np.flatnonzero((table[genes[place]].T & ~packed).any(axis=0))
+            if not lacking.size:
+                continue
+            possible = ~(table[:, :, None] & ~packed[None, :, lacking]).any(axis=1)
+            keys = np.where(possible, rng.random(possible.shape), -1.0)
+            best = keys.argmax(axis=0)
+            found = keys[best, np.arange(len(lacking))] >= 0.0
+            changed[place, lacking[found]] = best[found]
+        return changed
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """At the compute unit only the action of a mechanism counts, and which metadata it needs."""
+        table = problem.remember((self.type_name, self.name, "canonical"), lambda: self._first_alike(problem))
+        return np.take_along_axis(table, genes, axis=1)
+
+    def _first_alike(self, problem: Problem) -> Array:
+        """(A, M) int64: per place, the first candidate that does the same as each."""
+        table = np.tile(np.arange(len(self.candidates)), (len(problem.places), 1))
+        for row, place in zip(table, problem.places, strict=True):
+            if place.storage is None:
+                does = [_at_compute(mechanism, place) for mechanism in self.choices(problem)["mechanism"]]
+                row[:] = [does.index(one) for one in does]
+        return table
+
+    def _needs(self, problem: Problem) -> list[Array]:
+        """Per place (M, T) bool: the candidate needs metadata of the tensor."""
+        tables = []
+        for place in problem.places:
+            table = np.zeros((len(self.candidates), len(problem.tensors)), dtype=bool)
+            for m, mechanism in enumerate(self.choices(problem)["mechanism"]):
+                if mechanism.needs_metadata(place):
+                    for rule in mechanism.filters(place):
+                        table[m, list(problem.filter_tensors(mechanism, rule)[1])] = True
+            tables.append(table)
+        return tables
+
+
+def _at_compute(mechanism: Any, place: Place) -> tuple[Any, ...]:
+    """What makes a difference at the compute unit: the action, how much it catches, and who must have metadata."""
+    rules = mechanism.filters(place)
+    empty = np.linspace(0.0, 1.0, 5)
+    caught = {(rule.action, *mechanism.eliminated(place, rule, empty).tolist()) for rule in rules}
+    leaders = {leader for rule in rules for leader in rule.leaders} if mechanism.needs_metadata(place) else set()
+    return type(mechanism), caught, leaders

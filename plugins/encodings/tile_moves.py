@@ -140,11 +140,8 @@ def _packed(problem: Problem, columns: Mapping[str, Array]) -> tuple[list[float]
     """Nonzeros per tensor, and which designs compress it (T, B): those whose innermost format does."""
 
     def count() -> list[float]:
-        shapes = [tensor.shape(problem.sizes) for tensor in problem.tensors]
-        tensors = zip(problem.tensors, shapes, strict=True)
-        return [
-            float(np.ceil(t.density.occupancy(shape).density * math.prod(map(float, shape)))) for t, shape in tensors
-        ]
+        shapes = [(tensor.density, tensor.shape(problem.sizes)) for tensor in problem.tensors]
+        return [float(np.ceil(model.occupancy(s).density * math.prod(map(float, s)))) for model, s in shapes]
 
     nonzeros = problem.remember("nonzeros", count)
     if "formats" not in columns:

@@ -89,12 +89,5 @@ def valid(scored: Scored) -> Scored:
 
 def part_starts(space: Space) -> PerGene:
     """(G,) bool, where a natural part of the genome begins: a segment, or a tensor's or dimension's run of genes."""
-    names = space.names
-    starts = np.zeros(len(names), dtype=bool)
-    for part in space.slices.values():
-        stems = [name.rpartition(".")[0] for name in names[part]]
-        inside = [i > 0 and stem != stems[i - 1] for i, stem in enumerate(stems)]
-        starts[part] = inside
-        if stems:
-            starts[part.start] = True
-    return starts
+    stems = [(name, gene.rpartition(".")[0]) for name, part in space.slices.items() for gene in space.names[part]]
+    return np.array([i == 0 or stem != stems[i - 1] for i, stem in enumerate(stems)], dtype=bool)

@@ -13,7 +13,7 @@ import ast
 import operator
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from types import CodeType
 from typing import Any
 
@@ -69,9 +69,14 @@ class Expression:
 
         Raises ValueError that says what is not understood, with the nearest name where there is one.
         """
+        return cls._parse(text, frozenset(names), tuple((params or {}).items()))
+
+    @classmethod
+    @lru_cache(maxsize=1024)
+    def _parse(cls, text: str, names: frozenset[str], params: tuple[tuple[str, float], ...]) -> Expression:
         tree = _read(text)
         _check_size(text, tree)
-        checked = _Checked(frozenset(names), dict(params or {}))
+        checked = _Checked(names, dict(params))
         body = ast.fix_missing_locations(ast.Expression(checked.visit(tree)))
         return cls(text, frozenset(checked.used), compile(body, "<expression>", "eval"), checked.constants)
 

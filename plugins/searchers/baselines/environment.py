@@ -76,13 +76,12 @@ class DesignEnv(gymnasium.Env):
         return self.edits.observe(self._genome, self._merit)[0], info
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        before, self._taken = float(self._merit[0]), self._taken + 1
-        if self.mode == "whole":
-            info = self._move(self.problem.space.check(np.asarray(action, np.int64) + self.problem.space.low))
-            return self.edits.observe(self._genome, self._merit)[0], float(self._merit[0]), True, False, info
-        info = self._move(self.edits.apply(self._genome, np.array([int(action)])))
-        reward = float(self._merit[0]) - before
-        return self.edits.observe(self._genome, self._merit)[0], reward, False, self._taken >= self.steps, info
+        whole, space = self.mode == "whole", self.problem.space
+        before, self._taken = 0.0 if whole else float(self._merit[0]), self._taken + 1
+        edited = space.low + np.asarray(action, np.int64) if whole else self.edits.apply(self._genome, [int(action)])
+        info = self._move(space.check(edited))
+        reward, late = float(self._merit[0]) - before, not whole and self._taken >= self.steps
+        return self.edits.observe(self._genome, self._merit)[0], reward, whole, late, info
 
     def action_name(self, action: int) -> str:
         """What an edit does: `tile.m.1 = 3`, or `order.L1_T + 8`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,25 +39,18 @@ class Games(VecEnv):
         self.actions = actions
 
     def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
-        before = self.merits
-        if self.mode == "whole":
-            self.genomes = self.edits.space.low + np.asarray(self.actions, np.int64)
-            self.merits = self.edits.merits(self.score(self.genomes))
-            seen = self.edits.observe(self.genomes, self.merits)
-            return (
-                seen,
-                self.merits.astype(np.float32),
-                np.ones(self.num_envs, bool),
-                self._infos(seen, seen[:, 0] >= 0),
-            )
-        self.genomes = self.edits.apply(self.genomes, self.actions)
+        before, low = self.merits, self.edits.space.low
+        whole = self.mode == "whole"
+        self.genomes = (
+            low + np.asarray(self.actions, np.int64) if whole else self.edits.apply(self.genomes, self.actions)
+        )
         self.merits = self.edits.merits(self.score(self.genomes))
-        rewards = (self.merits - before).astype(np.float32)
+        rewards = (self.merits if whole else self.merits - before).astype(np.float32)
         self.taken += 1
-        done = self.taken >= self.steps
+        done = (self.taken >= self.steps) | whole
         seen = self.edits.observe(self.genomes, self.merits)
         infos = self._infos(seen, done)
-        if done.any():
+        if done.any() and not whole:
             self.genomes[done] = self.edits.space.sample(int(done.sum()), self.rng)
             self.merits[done] = self.edits.merits(self.score(self.genomes[done]))
             self.taken[done] = 0
@@ -79,7 +71,9 @@ class Games(VecEnv):
         pass
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self, attr_name)] * len(self._places(indices)) if attr_name != "render_mode" else [None]
+        return (
+            [getattr(self, attr_name)] * len(list(self._get_indices(indices))) if attr_name != "render_mode" else [None]
+        )
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         setattr(self, attr_name, value)
@@ -88,7 +82,4 @@ class Games(VecEnv):
         raise NotImplementedError
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * len(self._places(indices))
-
-    def _places(self, indices: Any) -> Sequence[int]:
-        return list(self._get_indices(indices))
+        return [False] * len(list(self._get_indices(indices)))

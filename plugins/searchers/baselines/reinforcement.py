@@ -27,6 +27,9 @@ _count = attrs.validators.ge(1)
 class Learner(Searcher):
     """What the two share: the game, played by a model of stable-baselines3 until the budget is spent."""
 
+    mode: ClassVar[str] = "edit"
+    """Which of the two games of `environment` it is."""
+
     games: int = attrs.field(default=64, validator=_count)
     """Designs that are edited at a time."""
     steps: int = attrs.field(default=64, validator=_count)
@@ -36,10 +39,6 @@ class Learner(Searcher):
     def model(self, env: Any, seed: int) -> Any:
         """The untrained model."""
         raise NotImplementedError
-
-    def played(self) -> str:
-        """Which of the two games of `environment` it is."""
-        return "edit"
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         what = f"searcher '{self.name or self.type_name}'"
@@ -53,7 +52,7 @@ class Learner(Searcher):
             threads = torch.get_num_threads()
             torch.set_num_threads(1)  # small networks gain nothing from more, and sums keep their order
             try:
-                env = Games(Edits(space), games, self.played(), self.steps, score, rng)
+                env = Games(Edits(space), games, self.mode, self.steps, score, rng)
                 self.model(env, seed).learn(total_timesteps=budget.total)
             finally:
                 torch.set_num_threads(threads)
@@ -74,9 +73,6 @@ class PolicyOptimization(Learner):
     epochs: int = attrs.field(default=10, validator=_count)
     entropy: float = attrs.field(default=0.01, validator=attrs.validators.ge(0))
     """Weight of the policy's entropy, which keeps it exploring."""
-
-    def played(self) -> str:
-        return self.mode
 
     def model(self, env: Any, seed: int) -> Any:
         from stable_baselines3 import PPO

@@ -3,8 +3,7 @@
 from .crossover import OnePoint, SegmentCrossover, SensitivityAware, UniformCrossover
 from .inits import Hypercube, LatinHypercube, UniformInit
 from .mutation import AnnealingMutation, RandomReset, SegmentMoves
-from .nsga2 import Nsga2
-from .selection import GreedyRanking, Ranking
+from .selection import GreedyRanking, Nsga2, Ranking
 
 OPERATORS: list[type] = [
     AnnealingMutation,

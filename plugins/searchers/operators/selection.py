@@ -1,4 +1,5 @@
-"""Selections by rank: the best are parents, and the best of parents and children survive."""
+"""Selections: the best are parents, and the best of parents and children survive; of several objectives those whose
+trade-offs no other beats (NSGA-II; Deb, Pratap, Agarwal, Meyarivan, IEEE Trans. Evol. Comp. 2002)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Context, Genomes, Scored, Selection
+from sparsemap.pieces.contracts import Context, Genomes, PerDesign, Rows, Scored, Selection, Values
+from sparsemap.searching.front import crowding, non_dominated
 
 from ..genes import unique
 
@@ -64,3 +66,67 @@ class GreedyRanking(Selection):
         starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
         twins = np.arange(len(scores)) - np.repeat(starts, np.diff(np.append(starts, len(scores))))
         return pool.take(np.concatenate([order[twins < 2], order[twins >= 2]])[:size])
+
+
+@attrs.frozen(kw_only=True)
+class Nsga2(Selection):
+    """Better ranks mate and survive first and, within a rank, designs with more room around them.
+
+    With a single objective this is a tournament by score and survival of the best.
+    """
+
+    type_name: ClassVar[str] = "nsga2"
+
+    tournament: int = attrs.field(default=2, validator=attrs.validators.ge(1))
+    """How many designs compete to be a parent."""
+
+    def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
+        place = np.empty(len(parents), dtype=np.int64)
+        place[best_first(values_of(parents))] = np.arange(len(parents))
+        drawn = context.rng.integers(0, len(parents), size=(count, 2, self.tournament))
+        winners = np.take_along_axis(drawn, place[drawn].argmin(axis=2)[:, :, None], axis=2)[:, :, 0]
+        return parents.genomes[winners]
+
+    def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
+        """The best `size` of both, best first; a design whose values another one has comes after all others."""
+        pool = Scored.join([parents, children])
+        values = values_of(pool)
+        first = np.unique(values, axis=0, return_index=True)[1]
+        repeated = np.ones(len(pool), dtype=bool)
+        repeated[first] = False
+        first.sort()
+        order = np.concatenate([first[best_first(values[first], size)], np.flatnonzero(repeated)])
+        return pool.take(order[:size])
+
+
+def values_of(scored: Scored) -> Values:
+    """(n, M) values; of a single objective the scores."""
+    return scored.scores[:, None] if scored.values is None else scored.values
+
+
+def best_first(values: Values, enough: int | None = None) -> Rows:
+    """Rows of `values` (n, M) in order: by rank, then the least crowded first; exact for the first `enough` only."""
+    rank = ranks(values, enough)
+    distance = np.zeros(len(values))
+    for front in range(int(rank.max(initial=-1)) + 1):
+        rows = np.flatnonzero(rank == front)
+        if np.isfinite(values[rows]).all():
+            distance[rows] = crowding(values[rows])
+    return np.lexsort([-distance, rank])
+
+
+def ranks(values: Values, enough: int | None = None) -> PerDesign:
+    """(n,) int64: 0 for the non-dominated rows, 1 for those that only rank 0 dominates, and so on.
+
+    Once `enough` rows have their rank, all others share the next one. Rows that are not finite come last.
+    """
+    rank_of = np.full(len(values), -1, dtype=np.int64)
+    rest = np.flatnonzero(np.isfinite(values).all(axis=1))
+    count, rank = 0, 0
+    while rest.size and (enough is None or count < enough):
+        first = non_dominated(values[rest])
+        rank_of[rest[first]] = rank
+        count, rank, rest = count + int(first.sum()), rank + 1, rest[~first]
+    rank_of[rest] = rank
+    rank_of[rank_of < 0] = rank + bool(rest.size)
+    return rank_of

@@ -31,7 +31,7 @@ from sparsemap.searching.front import Front, crowding, scaled
 from ..genes import Seen, neighbourhood
 from ..operators.crossover import SegmentCrossover
 from ..operators.mutation import SegmentMoves
-from ..operators.nsga2 import Nsga2, values_of
+from ..operators.selection import Nsga2, values_of
 from ..variation import Variation
 
 DIRECTIONS = 16

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sparsemap_plugins.searchers.operators.nsga2 import ranks
+from sparsemap_plugins.searchers.operators.selection import ranks
 
 VALUES = st.tuples(st.integers(0, 30), st.integers(1, 3)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.sampled_from([0.0, 1.0, 2.0, 3.0, 5.0, 8.0, np.inf]))
