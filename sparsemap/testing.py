@@ -1,7 +1,7 @@
 """Contract checks for plugin authors: call one in a test, it raises AssertionError with the class, expected and given.
 
     def test_my_format_keeps_the_contract():
-        check_format(BlockedBitmask(block=8))
+        check_format(WordBitmask(word=8))
 
 Checks that need a design space take a problem from `sparsemap.load_problem`.
 """

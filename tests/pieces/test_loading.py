@@ -18,31 +18,31 @@ from sparsemap.pieces.contracts import Fiber
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Plugin
 
-BLOCKED_BITMASK = '''
-    """Blocked bitmask: one bit for every block of positions; kept blocks are stored whole."""
+WORD_BITMASK = '''
+    """A bitmask in whole words of memory: the last word of a fiber is filled up."""
     import attrs
     import numpy as np
     from sparsemap import Format, hookimpl
 
     @attrs.frozen(kw_only=True)
-    class BlockedBitmask(Format):
-        type_name = "blocked-bitmask"
-        block: int = attrs.field(default=8, validator=attrs.validators.ge(1))
+    class WordBitmask(Format):
+        type_name = "word-bitmask"
+        word: int = attrs.field(default=8, validator=attrs.validators.ge(1))
 
         def metadata_bits(self, fiber):
-            return fiber.fibers * np.ceil(fiber.length / self.block)
+            return fiber.fibers * np.ceil(fiber.length / self.word) * self.word
 
     @hookimpl
     def register_formats():
-        return [BlockedBitmask]
+        return [WordBitmask]
 '''
 
-BITMASK8 = """
+BITMASK_IN_BYTES = """
     kind = "format"
-    name = "bitmask-of-8"
-    type = "blocked-bitmask"
+    name = "bitmask-in-bytes"
+    type = "word-bitmask"
     compressed = true
-    block = 8
+    word = 8
 """
 
 
@@ -89,27 +89,27 @@ def format_plugin(body="", hook="register_formats()", returns="[Mine]"):
 
 
 def test_a_folder_with_python_and_toml_brings_a_new_format(write):
-    write("my-plugins/blocked_bitmask/__init__.py", BLOCKED_BITMASK)
-    write("my-plugins/blocked_bitmask/bitmask8.toml", BITMASK8)
+    write("my-plugins/word_bitmask/__init__.py", WORD_BITMASK)
+    write("my-plugins/word_bitmask/bytes.toml", BITMASK_IN_BYTES)
     registry = alone("my-plugins")
-    piece = registry.get("format", "bitmask-of-8")
+    piece = registry.get("format", "bitmask-in-bytes")
     ones = np.ones(2)
     fiber = Fiber(2 * ones, np.array([64.0, 65.0]), ones, ones, ones, ones)
-    assert piece.compressed and piece.metadata_bits(fiber).tolist() == [16.0, 18.0]
-    assert registry.names("format") == ("bitmask-of-8", "blocked-bitmask")
+    assert piece.compressed and piece.metadata_bits(fiber).tolist() == [128.0, 144.0]
+    assert registry.names("format") == ("bitmask-in-bytes", "word-bitmask")
 
 
 def test_every_piece_and_plugin_remembers_its_file_and_version(write):
-    write("my-plugins/blocked_bitmask/__init__.py", '__version__ = "0.3"\n' + dedent(BLOCKED_BITMASK))
-    write("my-plugins/blocked_bitmask/specs/bitmask8.toml", BITMASK8)
+    write("my-plugins/word_bitmask/__init__.py", '__version__ = "0.3"\n' + dedent(WORD_BITMASK))
+    write("my-plugins/word_bitmask/specs/bytes.toml", BITMASK_IN_BYTES)
     registry = alone("my-plugins")
-    origin = registry.origin("format", "bitmask-of-8")
-    assert (origin.plugin, origin.version) == ("blocked_bitmask", "0.3")
-    assert origin.file == os.path.join("my-plugins", "blocked_bitmask", "specs", "bitmask8.toml")
-    file = os.path.join("my-plugins", "blocked_bitmask", "__init__.py")
-    assert registry.origin("format", "blocked-bitmask").file == file
+    origin = registry.origin("format", "bitmask-in-bytes")
+    assert (origin.plugin, origin.version) == ("word_bitmask", "0.3")
+    assert origin.file == os.path.join("my-plugins", "word_bitmask", "specs", "bytes.toml")
+    file = os.path.join("my-plugins", "word_bitmask", "__init__.py")
+    assert registry.origin("format", "word-bitmask").file == file
     [plugin] = registry.plugins
-    assert plugin == Plugin("blocked_bitmask", file, "0.3", ("register_formats",), plugin.contents)
+    assert plugin == Plugin("word_bitmask", file, "0.3", ("register_formats",), plugin.contents)
     assert plugin.contents and not any(built_in.contents for built_in in load(env={}).plugins)
 
 
@@ -123,9 +123,9 @@ def test_a_plugin_may_be_toml_only(write, given):
 
 def test_the_folder_given_may_be_the_plugin_and_its_own_modules_are_imported_relatively(write):
     write("blocked/__init__.py", "from .formats import register_formats\n")
-    write("blocked/formats.py", BLOCKED_BITMASK)
+    write("blocked/formats.py", WORD_BITMASK)
     write("blocked/pyproject.toml", "[project]\nname = 'blocked'\n")
-    assert alone("blocked").names("format") == ("blocked-bitmask",)
+    assert alone("blocked").names("format") == ("word-bitmask",)
 
 
 def test_folders_of_the_same_name_in_two_places_do_not_get_mixed_up(write):
@@ -167,7 +167,7 @@ def installed(write, tmp_path, monkeypatch):
     """A pip-installed package `sparse-demo` with an entry point and a folder of specs."""
     write(
         "site/sparse_demo/__init__.py",
-        dedent(BLOCKED_BITMASK)
+        dedent(WORD_BITMASK)
         + dedent("""
             from pathlib import Path
 
@@ -176,7 +176,7 @@ def installed(write, tmp_path, monkeypatch):
                 return [Path(__file__).parent / "specs"]
         """),
     )
-    write("site/sparse_demo/specs/bitmask8.toml", BITMASK8)
+    write("site/sparse_demo/specs/bytes.toml", BITMASK_IN_BYTES)
     write("site/sparse_demo-0.7.dist-info/METADATA", "Metadata-Version: 2.1\nName: sparse-demo\nVersion: 0.7\n")
     write("site/sparse_demo-0.7.dist-info/entry_points.txt", "[sparsemap]\ndemo = sparse_demo\n")
     monkeypatch.syspath_prepend(tmp_path / "site")
@@ -188,7 +188,7 @@ def test_an_installed_package_is_found_by_its_entry_point_with_its_version(insta
     registry = load(env={})
     plugin = next(plugin for plugin in registry.plugins if plugin.name == "demo")
     assert plugin.version == "0.7" and plugin.hooks == ("register_formats", "register_specs")
-    assert registry.origin("format", "bitmask-of-8").version == "0.7"
+    assert registry.origin("format", "bitmask-in-bytes").version == "0.7"
 
 
 def test_a_disabled_package_is_not_even_imported(installed):
