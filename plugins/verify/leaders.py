@@ -13,7 +13,7 @@ from sparsemap.problem.designs import Loop
 from sparsemap.problem.problem import Place
 
 from .nest import Boxes, Nest
-from .stored import Contents, stores_more
+from .stored import Contents, store_zeros
 
 Array = np.ndarray
 NONE, GATE, SKIP = 0, 1, 2
@@ -146,7 +146,7 @@ def granule(nest: Nest, tensor: int) -> Array:
     """(D,) extents of the words that the metadata of a tensor cannot tell apart."""
     extents = np.ones(len(nest.sizes), dtype=np.int64)
     ranks = nest.ranks(tensor)
-    if any(stores_more(rank.format) for rank in ranks):
+    if store_zeros([rank.format for rank in ranks]):
         for rank in reversed(ranks):
             if rank.format.compressed:
                 extents[rank.loop.axis] *= min(rank.format.block, rank.loop.bound)

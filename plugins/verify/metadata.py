@@ -12,7 +12,7 @@ from sparsemap.problem.designs import Rank
 
 from .encode import FORMULA, decode, encode, structure_of
 from .nest import Nest, box_words, flat
-from .stored import Contents, Layout, stores_more
+from .stored import Contents, Layout, store_zeros
 
 Array = np.ndarray
 
@@ -71,6 +71,10 @@ class Ranks:
         self.ranks = tuple(ranks[::-1])
         self.occupancy = nest.problem.tensors[tensor].density.occupancy(self.shape)
         self.formats = tuple(rank.format for rank in self.ranks)
+        every = [rank.format for rank in nest.ranks(tensor)]
+        last = max((i for i, form in enumerate(every) if form.compressed), default=0)
+        self.by_neighbours = any(form.padded for form in every) or store_zeros(every[:last])
+        """Whether fibers are stored because of others: the nonzeros of the tile do not say how many there are."""
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -92,7 +96,7 @@ class Ranks:
 
     def contents(self, mask: Array) -> Contents:
         """What is stored of the whole tensor; the ranks are those of the outermost level."""
-        if not any(map(stores_more, self.formats)):
+        if not store_zeros(self.formats):
             return Contents.of(mask)
         return Contents.of(mask, self.formats, self.order)
 
@@ -148,8 +152,8 @@ class Ranks:
 
         The model takes the average positions of all fibers; `conditional` takes those of the fibers that are not empty.
         """
-        if any(form.padded for form in self.formats):
-            return None  # the fullest fiber is not in the tile
+        if self.by_neighbours:
+            return None
         kinds, of = np.unique(held, return_inverse=True)
         some = kinds > 0
         found = np.zeros((len(kinds), len(self.ranks)))

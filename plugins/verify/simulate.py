@@ -31,7 +31,7 @@ from .moved import count_metadata
 from .nest import Boxes, Nest, flat
 from .outputs import count_outputs, count_products, dense_counts
 from .products import NEVER, Done, Products, reference_output
-from .stored import Contents, stores_more, units_of
+from .stored import Contents, store_zeros, units_of
 from .tally import Tally, timing
 
 Array = np.ndarray
@@ -65,7 +65,7 @@ class Simulation:
         }
         for t, chain in enumerate(self.chains):
             ranks = self.ranks[t, chain[0]] if self.packed[t] else None
-            if ranks and not ranks.built and any(map(stores_more, ranks.formats)):
+            if ranks and not ranks.built and store_zeros(ranks.formats):
                 name = self.problem.tensors[t].name
                 raise DesignError(f"verify stores no whole blocks of {name}: its tiles overlap or have holes")
         shapes = [nest.shape(t) for t in range(len(nest.access))]

@@ -30,9 +30,10 @@ class Layout:
     """(U, L1, .., LR) bool: words of data."""
 
 
-def stores_more(form: Format) -> bool:
-    """Whether the format may store zeros."""
-    return form.padded or form.block > 1 if form.compressed else form.below_compressed
+def store_zeros(formats: Sequence[Format]) -> bool:
+    """Whether the formats of some ranks, outer to inner, may store zeros."""
+    first = next((i for i, form in enumerate(formats) if form.compressed), len(formats))
+    return any(not form.compressed or form.padded or form.block > 1 for form in formats[first:])
 
 
 def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True) -> Layout:
