@@ -135,6 +135,8 @@ def list_ranks(nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTable
         fibers = nest.volume(t, lay.sizes[:, None]) / np.prod(box, axis=0)
         most = table.longest([part[mine] for part in box], [part[mine] for part in below], fibers[mine])
         longest = xp.put(xp.copy(longest), mine, np.minimum(most, length[mine]))
+    if tables.pads:
+        box = _kept_together(tables.compressed[chosen], place, entries[1], box, below)
     counts = xp.zeros((lay.S, nest.batch), dtype=xp.int64)
     ends, loops = [0] * lay.S, 0
     for s in range(lay.S - 1, -1, -1):
@@ -142,6 +144,20 @@ def list_ranks(nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTable
         counts = xp.put(counts, (s, rows), xp.astype(rank[loops - 1], xp.int64))
         ends[s] = int(rank[loops - 1].sum())
     return RankList(rows, design, place, chosen, length, longest, box, below, positions, ends, counts)
+
+
+def _kept_together(compressed: Array, place: Array, column: Array, box: list[Array], below: list[Array]) -> list[Array]:
+    """The part (N,) that must hold something for a fiber to be there: what the next compressed rank outside keeps
+    together (6.5), or the fiber itself if there is none. Entries are ordered by position, the innermost first."""
+    found = [part.copy() for part in box]
+    outside = [np.full(int(column.max(initial=0)) + 1, np.inf) for _ in box]  # of each design; infinity: none yet
+    for rank in range(int(place.max(initial=-1)), -1, -1):
+        at = np.flatnonzero(place == rank)
+        packed = at[compressed[at]]
+        for part, kept, inner in zip(found, outside, below, strict=True):
+            part[at] = np.where(np.isfinite(kept[column[at]]), kept[column[at]], part[at])
+            kept[column[packed]] = inner[packed]
+    return found
 
 
 def _fibers(
@@ -279,6 +295,7 @@ def _entries(
     else:
         tile = nest.tile_words[t][level, design][None]
     drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64))[level]
+    box = [xp.minimum(part, whole) for part, whole in zip(box, tile, strict=True)]
     found = tables.units(Ranks(tile, xp.stack(box), xp.stack(below), length, above, chosen, positions, drops, longest))
     if detail and lone.size:
         for bits in (found.metadata_bits, found.payload_bits):

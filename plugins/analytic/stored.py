@@ -33,7 +33,9 @@ class Stored:
     dim: Array
     """.. the dimension (n,) of their rank .."""
     longest: PerDesign
-    """.. and all positions of it (n,)."""
+    """.. all positions of it (n,) .."""
+    outer: Array
+    """.. and (n,) bool, whether ranks above leave empty fibers out."""
 
     def joined(self, extent: Sequence[Array], rows: Rows) -> list[Array]:
         """Extents (D, n) of what is known to be empty if extents (D, n) of the designs `rows` are: all granules they touch."""
@@ -45,12 +47,21 @@ class Stored:
         for s in range(lay.S):
             if lay.stored[self.t, s]:
                 sent = np.ones(len(self.rows))
-                if lay.parent(self.t, s) is not None:  # a tile is sent unless all granules that it touches are empty
-                    whole = self.joined(nest.extents[s][:, self.rows], self.rows)
-                    sent = 1.0 - table.empty(parts(nest, self.t, whole, table))
+                if lay.parent(self.t, s) is not None:
+                    sent = self._sent(nest, s, table)
                 words[s, self.rows] = self._largest(nest, s, table)
                 occupied[s, self.rows] = sent
                 density[s, self.rows] = np.minimum(self.density / np.where(sent > 0.0, sent, 1.0), 1.0)
+
+    def _sent(self, nest: Nest, s: int, table: TensorTables) -> PerDesign:
+        """(n,) share of the tiles of level s that are sent by a parent that sends no empty ones."""
+        tile, columns = nest.extents[s][:, self.rows], np.arange(len(self.rows))
+        whole = self.joined(tile, self.rows)  # a tile is empty if all granules that it touches are
+        sent = 1.0 - table.empty(parts(nest, self.t, whole, table))
+        positions = tile[self.dim, columns] / np.minimum(tile, self.extent[:, self.rows])[self.dim, columns]
+        some = 1.0 - (1.0 - np.minimum(self.density, 1.0)) ** np.maximum(positions, 1.0)
+        padded = np.where(positions < self.longest, some, np.where(self.outer, sent, 1.0))  # padding is sent as well
+        return np.where(np.isfinite(self.width), padded, sent)
 
     def _largest(self, nest: Nest, s: int, table: TensorTables) -> PerDesign:
         """(n,) words that the tile of level s stores at most."""
@@ -93,12 +104,12 @@ def stored(nest: Nest, t: int, rows: Rows, slots: Array, formats: FormatTables, 
     granule, fiber = grown(np.minimum(formats.block[format], length)), grown(length)
     density = 1.0 - table.empty(parts(nest, t, granule, table))
     padded = formats.padded[format]
+    outer = (compressed & (position > at)).any(axis=0)
     width = np.full(len(rows), np.inf)
     if padded.any():
         count = nest.volume(t, lay.sizes[:, None]) / nest.volume(t, fiber)
         longest = table.longest(parts(nest, t, fiber, table), parts(nest, t, below, table), count)
         width = np.where(padded, np.minimum(longest, length), np.inf)
-        outer = (compressed & (position > at)).any(axis=0)  # ranks above leave empty fibers out
         kept = np.where(outer, 1.0 - table.empty(parts(nest, t, fiber, table)), 1.0)
         density = np.where(padded, kept * width / length, density)
     some = np.flatnonzero((nest.volume(t, granule) > 1.0) | padded)
@@ -106,4 +117,4 @@ def stored(nest: Nest, t: int, rows: Rows, slots: Array, formats: FormatTables, 
         return None
     extent = np.ones((lay.D, nest.batch))
     extent[:, rows[some]] = granule[:, some]
-    return Stored(t, rows[some], extent, density[some], width[some], dim[some], length[some])
+    return Stored(t, rows[some], extent, density[some], width[some], dim[some], length[some], outer[some])

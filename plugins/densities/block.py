@@ -89,6 +89,15 @@ class BlockOccupancy(Occupancy):
         per_block = math.prod(-(-min(b, t) // g) for b, t, g in zip(self.block, tile, granule, strict=True))
         return float(min(volume(tile), blocks * per_block * volume(granule)))
 
+    def longest(self, fiber: tuple[int, ...], position: tuple[int, ...], fibers: float) -> float:
+        """Expected non-empty positions of the fullest fiber; fibers that lie in the same blocks are alike."""
+        touched, inner = self._touched(fiber), self._touched(position)
+        alike = math.prod(max(1, b // f) for b, f in zip(self.block, fiber, strict=True))
+        j, p = table(self.blocks, self.nonzero, touched)
+        chance = np.diff(np.minimum(np.cumsum(p), 1.0) ** max(1.0, fibers / alike), prepend=0.0)
+        filled = 1.0 - none_many(touched, min(inner, touched), j)
+        return float(chance @ filled) * volume(fiber) / volume(position)
+
     def draw(self, rng: np.random.Generator) -> Array:
         """Exactly the right number of nonzero blocks; those at an edge are cut off."""
         counts = tuple(-(-s // b) for s, b in zip(self.shape, self.block, strict=True))
