@@ -31,6 +31,12 @@ class Mistake:
         return ": ".join(readable(part, 1000) for part in (self.file, self.path, self.message) if part)
 
 
+def told(mistakes: Iterable[Mistake], limit: int = 100) -> list[str]:
+    """A line per mistake, none twice; of very many the first ones, and how many more there are."""
+    lines = list(dict.fromkeys(map(str, mistakes)))
+    return lines[:limit] + [f"and {len(lines) - limit:,} more"] * (len(lines) > limit)
+
+
 class SparseMapError(Exception):
     """Whatever SparseMap reports to its user; the command line prints it without a traceback."""
 
@@ -45,7 +51,7 @@ class _Mistakes(SparseMapError):
         super().__init__(self.mistakes)  # the arguments that unpickling in a worker process needs
 
     def __str__(self) -> str:
-        return "\n".join(str(mistake) for mistake in self.mistakes)
+        return "\n".join(told(self.mistakes))
 
 
 class SpecError(_Mistakes):

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sparsemap import SparseMapError
+from sparsemap.errors import readable
 
 from .report import Report
 from .runs import Runner
@@ -54,4 +55,4 @@ def paper(
     except OSError as error:
         raise SparseMapError(f"{error.filename or out}: {error.strerror or error}") from error
     click.echo(report.headline)
-    click.echo(f"wrote {', '.join(str(path) for path in paths)}")
+    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")

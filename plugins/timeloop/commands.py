@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sparsemap.errors import readable
 from sparsemap.files import shown
 from sparsemap.spec import toml_io
 
@@ -28,4 +29,4 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
         click.echo(toml_io.dumps(table), nl=False)
     else:
         toml_io.write(out, table)
-        click.echo(f"wrote {out}")
+        click.echo(f"wrote {readable(str(out))}")

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import Mistake, SpecError, unknown
 from ..files import shown
 from ..pieces import defaults
+from ..pieces.data_specs import DESIGN_KIND
 from ..pieces.registry import Origin, Registry
 from ..problem import design_file
 from ..problem.load import make_problem, objective_of, piece_of
@@ -53,7 +54,7 @@ def check_table(table: Mapping[str, Any], registry: Registry, file: str, path: P
             return None
 
     kind = table.get("kind")
-    if kind == design_file.KIND:
+    if kind == DESIGN_KIND:
         attempt(lambda: design_file.structure(table, registry, file))
         return list(mistakes)
     if not isinstance(kind, str) or not kind:

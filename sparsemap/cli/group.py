@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
+OF_CLICK = (click.ClickException, click.Abort, click.exceptions.Exit)
+NOT_PLUGINS = tuple(str(Path(file).parent) + os.sep for file in (click.__file__, __file__))
+"""Where the calls that lead to the verb of a plugin are."""
 
 
 class Verbs(click.Group):
     """The verbs, with those of plugins: loaded when a verb is not built in, or to list them all."""
 
     _with_plugins = False
+    _from_plugins: Set[str] = frozenset()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
@@ -46,47 +50,62 @@ class Verbs(click.Group):
             ctx.fail(unknown("command", args[0], self.commands))
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except OSError as error:  # `--help` and `--version` print while options are read
+            _fail_for_system(error)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except SparseMapError as error:
-            _fail(ctx, traced(error))
+            _fail(traced(error))
         except OSError as error:
-            if error.errno == errno.EPIPE:  # whoever read the output has gone: click ends quietly
-                raise
-            if error.errno == errno.ENOSPC and not error.filename:
-                error.filename = "standard output"  # files are named, see `files.replacing`
-            _fail(ctx, system_error_text(error))
+            _fail_for_system(error)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
         except BaseException as error:
-            from ..pieces.boundary import raised_in
+            from ..pieces.boundary import plugin_line, raised_in
 
-            named = raised_in(error, error.__traceback__)
-            if named is None:
+            named, verb = raised_in(error, error.__traceback__), ctx.invoked_subcommand
+            meant = isinstance(error, OF_CLICK) or not isinstance(error, Exception)
+            if named is None and (meant or verb not in self._from_plugins):
                 raise
-            _fail(ctx, traced(error, str(named)))
+            line = plugin_line(error.__traceback__, NOT_PLUGINS)
+            _fail(traced(error, str(named or f"{line}: command {verb!r} raised {type(error).__name__}: {error}")))
 
     def _add_plugin_verbs(self) -> None:
         if self._with_plugins:
             return
-        self._with_plugins = True
+        self._with_plugins, built_in = True, set(self.commands)
         if _others_installed():
+            from ..pieces.boundary import guarded
             from ..pieces.loading import load
 
             registry = load()
             if registry.hook is not None:
-                registry.hook.register_commands(cli=self)
+                with guarded("hook", "register_commands"):
+                    registry.hook.register_commands(cli=self)
         else:  # all plugins take several times as long to load as the few that add verbs
             for plugin in _built_in_with_verbs():
                 import_module(plugin).register_commands(self)
+        self._from_plugins = self.commands.keys() - built_in
 
 
-def _fail(ctx: click.Context, text: str) -> NoReturn:
+def _fail(text: str) -> NoReturn:
     """Ends with an error message and status 2."""
     click.secho(readable(text), err=True, fg="red")
-    ctx.exit(2)
+    raise click.exceptions.Exit(2)
+
+
+def _fail_for_system(error: OSError) -> NoReturn:
+    if error.errno == errno.EPIPE:  # whoever read the output has gone: click ends quietly
+        raise error
+    if error.errno == errno.ENOSPC and not error.filename:
+        error.filename = "standard output"  # files are named, see `files.replacing`
+    _fail(system_error_text(error))
 
 
 def _others_installed() -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from ..errors import readable, told
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -108,10 +109,10 @@ def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -
         tables = {file: [attrs.asdict(mistake) for mistake in mistakes] for file, mistakes in found.items()}
         click.echo(json.dumps(tables, indent=2))
     else:
-        for line in dict.fromkeys(str(mistake) for mistakes in found.values() for mistake in mistakes):
+        for line in told(mistake for mistakes in found.values() for mistake in mistakes):
             click.secho(line, err=True, fg="red")
         for file in (file for file, mistakes in found.items() if not mistakes):
-            click.echo(f"{file}: fine")
+            click.echo(f"{readable(file)}: fine")
     if any(found.values()):
         raise SystemExit(1)
 

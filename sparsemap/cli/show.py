@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SearchError
+from ..errors import SearchError, readable
 from ..files import aligned, percent
 from ..pieces import defaults
 from .group import json_option, loaded, plugin_dirs
@@ -204,7 +204,7 @@ def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -
     result, problem = valid_design(design, registry)
     Path(out).mkdir(parents=True, exist_ok=True)
     for path in piece.write(result, problem, Path(out)):
-        click.echo(str(path))
+        click.echo(readable(str(path)))
 
 
 # ------------------------------------------------------------------------------------------------- words for results

@@ -12,6 +12,9 @@ from .contracts import Piece
 
 Table = Mapping[str, Any]
 
+DESIGN_KIND = "design"
+"""What a file of a design says in place of a kind of pieces; searches write such files, none is a spec."""
+
 
 @attrs.frozen(kw_only=True)
 class Hardware(Piece):

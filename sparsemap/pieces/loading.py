@@ -14,7 +14,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from ..spec import toml_io
 from . import hookspecs
 from .boundary import plugin_line
 from .contracts import Piece
-from .data_specs import Hardware, SpaceSpec, Study
+from .data_specs import DESIGN_KIND, Hardware, SpaceSpec, Study
 from .registry import Origin, Plugin, Registry
 
 SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, SpaceSpec, Study)
@@ -166,7 +166,7 @@ class _Loader:
 
     # -- filling
 
-    def finish(self, specs: Iterable[Path]) -> Registry:
+    def finish(self, specs: Sequence[Path]) -> Registry:
         registry = Registry()
         for contracts in hookspecs.CONTRACTS.values():
             for contract in contracts:
@@ -193,7 +193,9 @@ class _Loader:
                 continue
             seen.add(path.resolve())
             try:
-                registry.add_spec(toml_io.read(path), attrs.evolve(origin, file=shown(path)))
+                table = toml_io.read(path)
+                if table.get("kind") != DESIGN_KIND or path in specs:  # a folder may hold what a search has written
+                    registry.add_spec(table, attrs.evolve(origin, file=shown(path)))
             except SpecError as error:
                 self.spec_mistakes.extend(error.mistakes)
         if self.plugin_mistakes:

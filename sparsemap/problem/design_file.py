@@ -31,7 +31,7 @@ from ..errors import DesignError, Mistake, SpecError, nearest
 from ..files import shown
 from ..pieces import defaults
 from ..pieces.contracts import Piece
-from ..pieces.data_specs import SpaceSpec
+from ..pieces.data_specs import DESIGN_KIND, SpaceSpec
 from ..spec import toml_io
 from ..spec.structuring import join
 from ..spec.unstructuring import unstructure
@@ -41,7 +41,6 @@ from .load import make_problem
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
 
-KIND = "design"
 SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "formats": "formats", "mechanisms": "gate_skip"}
 """Tables of the file by the column of `Designs` that they give."""
@@ -61,7 +60,7 @@ def dump(design: Design, numbers: Mapping[str, float] | None = None) -> dict[str
     hardware.pop("technology", None)
     hardware["technology"] = _table(problem.technology)
     pieces: dict[str, dict[str, Any]] = {}
-    table: dict[str, Any] = {"kind": KIND, "name": f"{problem.workload.name}-{problem.hardware.name}"}
+    table: dict[str, Any] = {"kind": DESIGN_KIND, "name": f"{problem.workload.name}-{problem.hardware.name}"}
     if problem.padded:
         table["padding"] = {dim: size for dim, (_, size) in problem.padded.items()}
     if "bounds" in columns and "order" in columns:
@@ -110,7 +109,7 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
         _Inlined(registry, pieces, file) if pieces else registry,  # type: ignore[arg-type]
         table["workload"],
         table["hardware"],
-        SpaceSpec(name=KIND, segments=(SEGMENT,), tables={SEGMENT: fixed}),
+        SpaceSpec(name=DESIGN_KIND, segments=(SEGMENT,), tables={SEGMENT: fixed}),
         table.get("objective", defaults.OBJECTIVE),
         table.get("cost_model", defaults.COST_MODEL),
         file,
@@ -128,8 +127,8 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
 
 def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:
     mistakes = []
-    if table.get("kind", KIND) != KIND:
-        mistakes.append(Mistake(file, "kind", f"expected '{KIND}', found {table['kind']!r}"))
+    if table.get("kind", DESIGN_KIND) != DESIGN_KIND:
+        mistakes.append(Mistake(file, "kind", f"expected '{DESIGN_KIND}', found {table['kind']!r}"))
     for key in table:
         if key not in KNOWN:
             guess = nearest(key, KNOWN)

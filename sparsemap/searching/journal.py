@@ -151,7 +151,7 @@ class Journal:
         text, check = self._read(int.from_bytes(size, "little")), self._read(4)
         if len(check) < 4 or _crc(text) != check:
             return None
-        return json.loads(text)
+        return _parsed(text, dict)
 
     def _record(self, genomes: Array) -> Evaluation | None:
         """The next record; None at the end, and where the file is torn or damaged."""
@@ -170,7 +170,10 @@ class Journal:
         if len(check) < 4 or _crc(body) != check:
             return None
         if name_bytes:
-            self._names = tuple(json.loads(body[:name_bytes]))
+            names = _parsed(body[:name_bytes], list)
+            if names is None:
+                return None
+            self._names = tuple(names)
         energy, cycles, reasons = (
             np.frombuffer(body, kind, count, name_bytes + 8 * count * place).astype(kind[1:])
             for place, kind in enumerate(("<f8", "<f8", "<u8"))
@@ -191,6 +194,8 @@ class Journal:
 
     def _read(self, size: int) -> bytes:
         """The next `size` bytes, fewer at the end of the file."""
+        left = os.fstat(self._file.fileno()).st_size - self._file.tell()
+        size = max(0, min(size, left))  # a damaged length may ask for gigabytes
         data = self._file.read(size)
         while 0 < len(data) < size and (more := self._file.read(size - len(data))):
             data += more
@@ -258,6 +263,15 @@ def _same(one: Evaluation, two: Evaluation) -> bool:
         np.allclose(a, b, rtol=1e-9, atol=0.0) for a, b in ((one.energy_pj, two.energy_pj), (one.cycles, two.cycles))
     )
     return close and one.reject_counts() == two.reject_counts()
+
+
+def _parsed(text: bytes, kind: type) -> Any:
+    """The value of a JSON text, None if it is not of this kind or no JSON."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, kind) else None
 
 
 def _digest(genomes: Array) -> int:

@@ -245,6 +245,18 @@ def test_check_knows_the_pieces_of_the_files_that_are_checked_with_a_spec():
     assert done.stdout == ""
 
 
+def test_check_spells_control_characters_of_file_names():
+    Path("\x1b]0;x\a.toml").write_text('kind = "objective"\nname = "fine"\nscore = "energy_pj"\n')
+    assert run("check", "\x1b]0;x\a.toml").stdout == "\\x1b]0;x\\x07.toml: fine\n"
+
+
+def test_check_shows_the_first_of_very_many_mistakes():
+    keys = "".join(f"k{number} = 1\n" for number in range(1200))
+    Path("many.toml").write_text(f'kind = "objective"\nname = "many"\nscore = "energy_pj"\n{keys}')
+    lines = run("check", "many.toml", code=1).stderr.splitlines()
+    assert len(lines) == 101 and lines[-1] == "and 1,100 more"
+
+
 def test_check_says_nothing_twice(design):
     text = Path(design).read_text().replace("L3_T = ", "L4_X = ", 1)
     Path("far.toml").write_text(text)
@@ -298,14 +310,37 @@ def test_plugins_may_add_verbs(tmp_path):
     assert subprocess.run([*command, "greet"], env=env, capture_output=True, text=True).stdout == "hello\n"
 
 
-def test_a_broken_plugin_does_not_break_help(tmp_path):
+EXITING = "import sys\nfrom sparsemap import hookimpl\n@hookimpl\ndef register_commands(cli):\n    sys.exit(0)\n"
+
+
+@pytest.mark.parametrize("body", ["1 / 0\n", EXITING])
+def test_a_broken_plugin_does_not_break_help(body, tmp_path):
     plugin = tmp_path / "plugins" / "broken"
     plugin.mkdir(parents=True)
-    (plugin / "__init__.py").write_text("1 / 0\n")
+    (plugin / "__init__.py").write_text(body)
     env = {**os.environ, "SPARSEMAP_PLUGIN_DIRS": str(tmp_path / "plugins")}
     done = subprocess.run([sys.executable, "-m", "sparsemap", "--help"], env=env, capture_output=True, text=True)
     assert done.returncode == 0 and "search" in done.stdout
     assert "broken" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_error_in_the_verb_of_a_plugin_names_its_line(tmp_path):
+    plugin = tmp_path / "plugins" / "greeting"
+    plugin.mkdir(parents=True)
+    (plugin / "__init__.py").write_text(
+        "import click\nfrom sparsemap import hookimpl\n"
+        "@click.command()\n@click.option('--word')\ndef greet(word):\n"
+        "    if word is None:\n        raise click.UsageError('say a word')\n    int(word)\n"
+        "@hookimpl\ndef register_commands(cli):\n    cli.add_command(greet)\n"
+    )
+    env = {**os.environ, "SPARSEMAP_PLUGIN_DIRS": str(tmp_path / "plugins")}
+    command = [sys.executable, "-m", "sparsemap", "greet"]
+    done = subprocess.run([*command, "--word", "hi"], env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "greeting/__init__.py, line 8: command 'greet' raised ValueError: invalid literal" in done.stderr
+    assert "Traceback" not in done.stderr
+    meant = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert meant.returncode == 2 and "Error: say a word" in meant.stderr
 
 
 def test_a_closed_pipe_is_no_error():

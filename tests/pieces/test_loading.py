@@ -324,6 +324,15 @@ def test_everything_wrong_with_all_plugins_and_specs_is_said_at_once(write):
     assert lines[-1] == "mine/c/worse.toml: kind: no kind 'formt'; did you mean 'format'?"
 
 
+def test_a_design_in_a_plugin_folder_is_no_spec(write):
+    write("mine/greeting/__init__.py", "")
+    write("mine/greeting/out/design.toml", 'kind = "design"\nname = "mm1-cloud"\n')
+    write("mine/design.toml", 'kind = "design"\nname = "mm1-cloud"\n')
+    assert [plugin.name for plugin in alone("mine").plugins] == ["greeting", "mine"]
+    with pytest.raises(SpecError, match="no kind 'design'"):
+        alone(specs=["mine/design.toml"])
+
+
 def test_wrong_specs_alone_are_a_spec_error(write):
     write("bad.toml", "a = 1\nb 2\n")
     with pytest.raises(SpecError, match=r"^bad.toml: line 2, column 3: is not TOML"):

@@ -188,10 +188,12 @@ def test_other_verbs_say_which_file_they_cannot_write(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
-def test_an_output_that_takes_no_more_is_told_in_one_line():
+@pytest.mark.parametrize("args", [("list", "workload"), ("--help",), ("--version",)])
+def test_an_output_that_takes_no_more_is_told_in_one_line(args):
     with open("/dev/full", "w") as full:
-        args = [sys.executable, "-m", "sparsemap", "list", "workload"]
-        done = subprocess.run(args, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "sparsemap", *args], stdout=full, stderr=subprocess.PIPE, text=True
+        )
     assert (done.returncode, done.stderr) == (2, "standard output: No space left on device\n")
 
 

@@ -1,6 +1,8 @@
 """The journal of a search: what is in it is believed as far as it is whole and fits, and nothing is evaluated twice."""
 
 import random
+import tracemalloc
+import zlib
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem.evaluator import Evaluator
 from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.identity import identity_of
-from sparsemap.searching.journal import JOURNAL_FILE, Journal, JournalMismatch
+from sparsemap.searching.journal import JOURNAL_FILE, MAGIC, Journal, JournalMismatch
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,22 @@ def test_damage_in_the_journal_costs_what_comes_after_it_but_is_never_believed(t
         (folder / JOURNAL_FILE).write_bytes(changed)
         search_quietly(folder, toy_problem(), 600)
         assert outcome(folder) == outcome(tmp_path / "whole"), place
+
+
+@pytest.mark.parametrize("header", [b"{not JSON", b"[" * 100_000, b"[1]", None])
+def test_a_header_that_says_nothing_is_no_header(header, tmp_path):
+    whole, made = tmp_path / "whole", tmp_path / "made"
+    search_quietly(whole, toy_problem(), 600)
+    made.mkdir()
+    length = (2**32 - 1 if header is None else len(header)).to_bytes(4, "little")
+    text = header or b"{}"
+    (made / JOURNAL_FILE).write_bytes(MAGIC + length + text + zlib.crc32(text).to_bytes(4, "little"))
+    tracemalloc.start()
+    search_quietly(made, toy_problem(), 600)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e9  # not what the length asks for
+    assert outcome(made) == outcome(whole)
 
 
 def test_recorded_designs_are_not_evaluated_again(tmp_path, monkeypatch):
@@ -151,7 +169,6 @@ def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path, monkeypatch)
 
 def test_memory_does_not_grow_with_the_journal(tmp_path):
     """A journal of 48 MB is replayed within a few."""
-    import tracemalloc
 
     class Wide(Searcher):
         type_name = "wide"
