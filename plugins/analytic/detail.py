@@ -14,7 +14,7 @@ from .traffic import Traffic
 
 
 @attrs.frozen(eq=False)
-class Cell:
+class TensorAtLevel:
     """One tensor at one level: accesses of one instance."""
 
     read: PerDesign
@@ -34,11 +34,11 @@ class Cell:
 
 def cell_details(
     layout: Layout, traffic: Traffic, counts: Counts, metadata: Metadata, costs: Costs
-) -> list[list[Cell | None]]:
+) -> list[list[TensorAtLevel | None]]:
     """[t][s]; None where a level does not store the tensor."""
     reductions = temporal_reductions(layout, traffic, counts)
     batch = counts.read.shape[-1]
-    cells: list[list[Cell | None]] = []
+    cells: list[list[TensorAtLevel | None]] = []
     for t in range(layout.T):
         cells.append([])
         for s in range(layout.S):
@@ -47,7 +47,7 @@ def cell_details(
                 continue
             packed = metadata.level(t * layout.S + s, batch)
             cells[t].append(
-                Cell(
+                TensorAtLevel(
                     counts.read[t, s], counts.fill[t, s], counts.update[t, s], counts.gone_read[t, s],
                     counts.gone_update[t, s], counts.kind[t, s], reductions[t, s], packed,
                     {action: bits[t, s] for action, bits in costs.bits.items()} if packed is not None else {},

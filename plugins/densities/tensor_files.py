@@ -19,9 +19,9 @@ import numpy as np
 
 from sparsemap.errors import SpecError, shortened
 from sparsemap.files import check_file, read_bytes
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.spec.units import capacity_bits
 
-Array = np.ndarray
 Found = tuple[Array, Array]
 """Coordinates of entries (ranks, entries), and their values (entries,)."""
 

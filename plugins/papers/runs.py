@@ -17,11 +17,11 @@ from sparsemap import SparseMapError
 from sparsemap.cli.group import INTERRUPTED
 from sparsemap.cli.output import say, study_progress
 from sparsemap.files import read_csv
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.loading import load
 from sparsemap.study.cells import Outcome, cells_of, running
 from sparsemap.study.study import run_study
 
-Array = np.ndarray
 T = TypeVar("T")
 
 

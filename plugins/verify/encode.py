@@ -17,10 +17,10 @@ import attrs
 import numpy as np
 
 from sparsemap import Fiber, Format
+from sparsemap.pieces.contracts.base import Array
 
 from .stored import Layout, blocks, lay_out
 
-Array = np.ndarray
 BITMASK, COORDINATE, RUN_LENGTH, OFFSETS, FORMULA = "bitmask", "coordinate", "run-length", "offsets", "formula"
 
 

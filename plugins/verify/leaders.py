@@ -9,13 +9,13 @@ import numpy as np
 
 from sparsemap import Filter, Mechanism
 from sparsemap.pieces.boundary import eliminated_of
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Loop
 from sparsemap.problem.problem import Place
 
 from .nest import Boxes, Nest
 from .stored import Contents, store_zeros
 
-Array = np.ndarray
 NONE, GATE, SKIP = 0, 1, 2
 KINDS = {"none": NONE, "gate": GATE, "skip": SKIP}
 

@@ -12,9 +12,10 @@ from functools import cached_property
 import attrs
 import numpy as np
 
+from sparsemap.pieces.contracts.base import Array
+
 from .nest import Boxes, Nest, box_words, flat
 
-Array = np.ndarray
 CHUNK = 1 << 22
 """Words that are looked at one by one in one go."""
 

@@ -8,13 +8,12 @@ import attrs
 import numpy as np
 
 from sparsemap import Fiber
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Rank
 
 from .encode import FORMULA, decode, encode, structure_of
 from .nest import Nest, box_words, flat
 from .stored import Contents, Layout, store_zeros
-
-Array = np.ndarray
 
 
 @attrs.frozen

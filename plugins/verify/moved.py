@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemap.pieces.contracts.base import Array
+
 from .leaders import GATE
 from .links import Sent
 from .metadata import Bits
@@ -21,8 +23,6 @@ from .tally import Tally
 
 if TYPE_CHECKING:
     from .simulate import Activity, Simulation
-
-Array = np.ndarray
 
 
 def count_metadata(sim: Simulation, tally: Tally, contents: Sequence[Contents], active: Activity, done: Done) -> None:

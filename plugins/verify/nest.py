@@ -13,9 +13,8 @@ from functools import cached_property
 import attrs
 import numpy as np
 
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Design, Loop
-
-Array = np.ndarray
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemap.pieces.contracts.base import Array
+
 from .leaders import GATE
 from .links import Link, Sent
 from .nest import Boxes
@@ -15,8 +17,6 @@ from .tally import Tally
 
 if TYPE_CHECKING:
     from .simulate import Activity, Simulation
-
-Array = np.ndarray
 
 
 def count_outputs(sim: Simulation, tally: Tally, boxes: Boxes, active: Activity, done: Done) -> None:

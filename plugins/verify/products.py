@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from sparsemap.pieces.contracts.base import Array
+
 from .leaders import SKIP, Guard, Unit
 from .links import Link
 from .nest import Nest, flat
 from .stored import Contents
 
-Array = np.ndarray
 CHUNK = 1 << 19
 """Multiply-accumulates in one go."""
 NEVER = np.iinfo(np.int64).max

@@ -21,6 +21,7 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import DesignError
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
@@ -34,7 +35,6 @@ from .products import NEVER, Done, Products, reference_output
 from .stored import Contents, store_zeros, units_of
 from .tally import Tally, timing
 
-Array = np.ndarray
 Activity = dict[tuple[int, int], tuple[Array | None, Array | None]]
 """By tensor and child level, (steps, instances) bool: accesses wanted, and those that take place; None: all."""
 

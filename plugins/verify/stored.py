@@ -12,10 +12,9 @@ import attrs
 import numpy as np
 
 from sparsemap import Format
+from sparsemap.pieces.contracts.base import Array
 
 from .nest import Boxes
-
-Array = np.ndarray
 
 
 @attrs.frozen(eq=False)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ..pieces.contracts.base import Array
+
 if TYPE_CHECKING:
     from ..pieces.contracts import Format, Mechanism
     from .problem import Place, Problem
-
-Array = np.ndarray
 
 
 @attrs.frozen(eq=False)

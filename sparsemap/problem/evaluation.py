@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-Array = np.ndarray
+from ..pieces.contracts.base import Array
 
 
 @attrs.frozen(eq=False)

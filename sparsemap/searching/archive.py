@@ -7,10 +7,9 @@ import math
 import attrs
 import numpy as np
 
+from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
 from .front import Front
-
-Array = np.ndarray
 
 HISTORY_ROWS = 20_000
 """Rows kept; beyond it neighbouring rows are merged two by two."""

@@ -25,6 +25,7 @@ import numpy as np
 from ..errors import EvaluationError, PluginError, SearchError
 from ..pieces.boundary import described, guarded, wrong, yield_line
 from ..pieces.contracts import Genomes, Proposals, Scored, Searcher
+from ..pieces.contracts.base import Array
 from ..pieces.defaults import SEARCHER
 from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
@@ -36,7 +37,6 @@ from .result import Result, best_of, front_of, result_of, shortfalls_of
 if TYPE_CHECKING:
     from ..problem.problem import Problem
 
-Array = np.ndarray
 
 EMPTY_YIELDS = 1000
 """Empty batches in a row after which a searcher is taken to be stuck."""

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SearchError
+from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
 from .identity import Identity, differences, text_of
 
@@ -35,7 +36,6 @@ try:
 except ImportError:  # not a POSIX system: two searches in one folder are not told apart there
     fcntl = None  # type: ignore[assignment]
 
-Array = np.ndarray
 
 JOURNAL_FILE = "journal.bin"
 MAGIC = b"sparsemap journal 1\n"

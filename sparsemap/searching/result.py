@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
 
 from ..errors import DesignError, PluginError, SearchError
 from ..files import csv_text, write_texts
 from ..pieces.boundary import guarded
 from ..pieces.contracts import plain
+from ..pieces.contracts.base import Array
 from ..problem.designs import Design
 from .archive import Archive, Row
 from .identity import versions_of
@@ -24,7 +24,6 @@ from .identity import versions_of
 if TYPE_CHECKING:
     from ..problem.problem import Problem
 
-Array = np.ndarray
 
 DESIGN_FILE = "design.toml"
 FRONT_FILE = "front.csv"

@@ -1,6 +1,6 @@
 """Everything that depends on a tile and its density is computed once per tile, then looked up (sections 5 and 6).
 
-`tiles` knows the occupancies k of a tile and their probabilities, in large tiles merged to `cells`; `pairs` the
+`tiles` knows the occupancies k of a tile and their probabilities, in large tiles merged to `bins`; `pairs` the
 probability that part of a tile is empty, for every k; `units` what formats need for a rank, at the occupancies that
 `points` lists. All of it lives in the hash maps of `lookup`, as long as the problem; what they hold is bounded, and made
 again where it was dropped. A value depends on its key alone, not on what it is computed with.

@@ -6,7 +6,7 @@ These methods are optional; the tables are faster, or nearer to Timeloop, where 
 * `empty_within_many(sub_tiles, tiles, k, counts)`: `empty_within` of n pairs at once; the first `counts[0]` of k are
   those of the first pair, and so on. What a pair gets must not depend on the others.
 * `grain(tile)`: where probabilities vary smoothly with k, the distance of possible occupancies, such as 1; otherwise 0.
-  The many k of a large tile may then be represented by few, which need not be possible ones (`cells`); `distribution`
+  The many k of a large tile may then be represented by few, which need not be possible ones (`bins`); `distribution`
   may leave out k at equal steps, the probability of each k being that of its neighbourhood.
 * `empty_within_real(sub_tiles, tiles, k)`: with a grain, `empty_within` of n pairs, each with one real k > 0, (n,); to
   1e-12 relative.

@@ -11,7 +11,7 @@ from sparsemap.backend import Backend
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Rows
 from sparsemap.pieces.contracts.sparsity import name_bits
 
-from .cells import CUTS, TAIL, Windows, cut
+from .bins import CUTS, TAIL, Windows, cut
 from .lookup import Lists, fingerprint, take
 from .pairs import Pair, Pairs
 from .tiles import Tile, Tiles
@@ -65,7 +65,7 @@ class Listing:
         return self.tile.grain > 0.0
 
     def points(self, tiles: Tiles, pairs: Pairs) -> tuple[Points, Array, Points]:
-        """The points rank by rank, where those of each rank end (n,), and the pieces of cells that are cut.
+        """The points rank by rank, where those of each rank end (n,), and the pieces of bins that are cut.
 
         The last point of a rank is its largest occupancy, which has no probability. A window in which nothing depends on
         the occupancy has one point besides.
@@ -103,9 +103,9 @@ class Listing:
         return points, ends, self._pieces(points, starts, ends, tiles)
 
     def _pieces(self, points: Points, starts: Array, ends: Array, tiles: Tiles) -> Points:
-        """Pieces of the cells in which `occupied` passes whole numbers (`cells.cut`), in order of ranks.
+        """Pieces of the bins in which `occupied` passes whole numbers (`bins.cut`), in order of ranks.
 
-        The probability of cells that are cut is set to 0 in `points`.
+        The probability of bins that are cut is set to 0 in `points`.
         """
         inside = (self.merged & self.below.varies)[points.rank]
         inside[ends] = False
@@ -117,8 +117,8 @@ class Listing:
         if not at.size:
             return take(points, at)
         rank, ranks, tile = points.rank[at], self.ranks, self.tile
-        cell = at - starts[rank]
-        k = tile.k[rank] + cell
+        bin = at - starts[rank]
+        k = tile.k[rank] + bin
         windows = Windows(
             tiles.lists.data, tile.edges, tile.sums, tile.samples, tile.origin, tile.step, tile.grain
         )  # fmt: skip
@@ -133,8 +133,8 @@ class Listing:
 
         data = tiles.lists.data
         means, found = np.stack([data[k], data[k + 1]]), np.stack([points.occupied[at], points.occupied[at + 1]])
-        pieces = cut(windows, rank, cell, rises[at], means, found, occupied_at)
-        points.p[starts[pieces.rank] + pieces.cell] = 0.0
+        pieces = cut(windows, rank, bin, rises[at], means, found, occupied_at)
+        points.p[starts[pieces.rank] + pieces.bin] = 0.0
         order = np.argsort(pieces.rank, kind="stable")
         rank, k = pieces.rank[order], pieces.k[order]
         fibers = ranks.above[rank] * filled(ranks.box, rank, k)

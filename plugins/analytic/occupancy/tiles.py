@@ -11,7 +11,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities, Rows
 
 from .asked import Asked
-from .cells import TAIL, WHOLE, Cells
+from .bins import TAIL, WHOLE, Bins
 from .lookup import Lists, Table, fingerprint
 
 
@@ -22,13 +22,13 @@ class Tile(NamedTuple):
     occupied: Array  # share of the tiles that are sent where the parent sends no empty ones: 1 - p_1
     density_occupied: Array  # nonzeros per word of those
     largest: Array  # largest occupancy
-    points: Array  # number of occupancies k that are listed; of cells, where they are merged
+    points: Array  # number of occupancies k that are listed; of bins, where they are merged
     k: Array  # place of these
     p: Array  # place of their probabilities
     left_out: Array  # where empty tiles are not sent, how many of the first k are left out,
     p_sent: Array  # and the place of the probabilities of the others
     grain: Array  # merged windows only, otherwise 0: the distance of possible occupancies,
-    step: Array  # what `cells.Windows` needs,
+    step: Array  # what `bins.Windows` needs,
     origin: Array
     samples: Array
     edges: Array
@@ -88,12 +88,12 @@ class Tiles:
         grain = self.occupancy.grain(shape) if k.size > 1 and k[0] > 0 and p[0] < TAIL else 0
         if not (grain and (k.size > WHOLE or k[1] - k[0] > grain)):
             return row._replace(k=add(k), p=add(p), p_sent=add(sent))
-        cells = Cells.of(k, p, grain)
-        place = add(cells.p)
+        bins = Bins.of(k, p, grain)
+        place = add(bins.p)
         return row._replace(
-            points=cells.k.size, k=add(cells.k), p=place, left_out=0, p_sent=place, grain=float(grain),
-            step=cells.step, origin=cells.origin, samples=k.size, edges=add(cells.edges), sums=add(cells.sums),
-            all_p=add(p) if cells.step == grain else 0,
+            points=bins.k.size, k=add(bins.k), p=place, left_out=0, p_sent=place, grain=float(grain),
+            step=bins.step, origin=bins.origin, samples=k.size, edges=add(bins.edges), sums=add(bins.sums),
+            all_p=add(p) if bins.step == grain else 0,
         )  # fmt: skip
 
 

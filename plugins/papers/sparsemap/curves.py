@@ -9,11 +9,10 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.plots import Axes
 
 from ..runs import Run
-
-Array = np.ndarray
 
 
 @attrs.frozen(eq=False)

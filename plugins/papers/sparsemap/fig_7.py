@@ -10,12 +10,12 @@ import numpy as np
 
 from sparsemap import Search, load_problem
 from sparsemap.files import markdown_table, percent
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.plots import Figure, subplots
 
 from ..report import Report, number
 from ..runs import Runner
 
-Array = np.ndarray
 MORE = 100
 """Times the budget of the study: what is drawn in addition, since hardly any random design is valid."""
 MAPPING = ("orders", "tiling")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sparsemap_plugins.analytic import occupancy as tables
-from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables, cells, pairs, tiles, units
+from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables, bins, pairs, tiles, units
 from sparsemap_plugins.analytic.occupancy.lookup import Table
 from sparsemap_plugins.densities import Banded, Block, Structured, Uniform, hypergeometric
 
@@ -198,9 +198,9 @@ def test_windows_of_blocks_are_merged_too(whole):
 
 def test_cells_keep_mean_and_variance():
     k, p = hypergeometric.table(10**9, 3 * 10**8, 10**7)
-    found = cells.Cells.of(k.astype(float), p, 1.0)
+    found = bins.Bins.of(k.astype(float), p, 1.0)
     assert found.p.sum() == pytest.approx(1, abs=1e-14)
-    assert len(found.k) <= cells.CELLS + 3
+    assert len(found.k) <= bins.BINS + 3
     mean = p @ k
     assert found.p @ found.k == pytest.approx(mean, rel=1e-12)
     assert found.p @ (found.k - mean) ** 2 == pytest.approx(p @ (k - mean) ** 2, rel=1e-9)
@@ -212,9 +212,9 @@ def test_probabilities_below_any_point(whole):
     numbers = 10**9, 10**8, 10**7
     k, p = hypergeometric.table(*numbers)
     assert k[1] - k[0] > 1
-    found = cells.Cells.of(k.astype(float), p, 1.0)
+    found = bins.Bins.of(k.astype(float), p, 1.0)
     one, zero = np.ones(1), np.zeros(1, int)
-    windows = cells.Windows(found.sums, zero, zero, len(k) * one, found.origin * one, found.step * one, one)
+    windows = bins.Windows(found.sums, zero, zero, len(k) * one, found.origin * one, found.step * one, one)
     all_k, all_p = whole(lambda: hypergeometric.table(*numbers))
     some = slice(50, len(all_k) - 50)
     below, _ = windows.below(np.zeros(len(all_k) - 100, int), all_k[some] + 0.5)

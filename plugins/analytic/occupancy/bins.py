@@ -1,20 +1,20 @@
-"""Windows of very many occupancies as few cells: sums over k where all is smooth but for a few steps.
+"""Windows of very many occupancies as few bins: sums over k where all is smooth but for a few steps.
 
 The expected units of a rank are S = sum P(k) u(k). P is smooth, and u is a smooth function of P0(n'|n,k) except where
-the format rounds, as in ceil(occupied). A window of hundreds to millions of k is cut in cells, and
+the format rounds, as in ceil(occupied). A window of hundreds to millions of k is cut in bins, and
 
-    S = sum over cells of p_c u(m_c),      p_c, m_c: probability and mean occupancy of the cell.
+    S = sum over bins of p_c u(m_c),      p_c, m_c: probability and mean occupancy of the bin.
 
-The cells' means are spread by the factor, about 1.001, that gives them the variance of k; S is then exact for units
+The bins' means are spread by the factor, about 1.001, that gives them the variance of k; S is then exact for units
 that are quadratic in k. Others are nearly so: over one standard deviation of k, with x = n'd the expected occupancy of
 the sub-tile, 1 - P0 changes by a share x e^-x / (1 - e^-x) (1-d)^(1/2) / (n d)^(1/2), < 5 % in the smallest windows.
 
-Where `occupied` passes a whole number inside the window, cells end there (`cut`): between the last possible occupancy
+Where `occupied` passes a whole number inside the window, bins end there (`cut`): between the last possible occupancy
 with occupied <= v and the next one. So ceil(occupied) is summed nearly as exactly as anything smooth.
 
 The relative error of S, as measured against the sum over all k (see the tests): below 5e-6 where units are smooth,
 below 1e-5 where they hold ceil(occupied). Of a step elsewhere, as in ceil(fibers / 3), up to half the probability of a
-cell is missed, 3.5 % of the step's height.
+bin is missed, 3.5 % of the step's height.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from sparsemap.pieces.contracts.base import Array
 
 WHOLE = 512
 """Windows of up to this many occupancies are not merged."""
-CELLS = 96
-"""The most cells of a window, but for the tails."""
+BINS = 96
+"""The most bins of a window, but for the tails."""
 TAIL = 1e-13
-"""Probability left to one cell at each end."""
+"""Probability left to one bin at each end."""
 CUTS = 1 << 12
 """Ranks with more steps than this in one window are left uncut: at thousands of steps, none matters."""
 
 
 @attrs.frozen(eq=False)
-class Cells:
-    """A window of samples, `step` occupancies each, merged in cells."""
+class Bins:
+    """A window of samples, `step` occupancies each, merged in bins."""
 
     k: Array
-    """Mean occupancy per cell, (C,), spread to the variance of all k."""
+    """Mean occupancy per bin, (C,), spread to the variance of all k."""
     p: Array
-    """Probability per cell."""
+    """Probability per bin."""
     edges: Array
-    """First sample of each cell, then the number of samples, (C + 1,)."""
+    """First sample of each bin, then the number of samples, (C + 1,)."""
     sums: Array
     """Probability below each sample and below the end, with one more value at both ends, (samples + 3,)."""
     origin: float
@@ -53,10 +53,10 @@ class Cells:
     step: float
 
     @classmethod
-    def of(cls, k: Array, p: Array, grain: float) -> Cells:
+    def of(cls, k: Array, p: Array, grain: float) -> Bins:
         """Samples k at equal steps with probabilities p; possible occupancies are `grain` apart.
 
-        Cells are at most 0.17 standard deviations wide, but for the tails.
+        Bins are at most 0.17 standard deviations wide, but for the tails.
 
         Euler-Maclaurin: the probability below the edge between samples i and i+1, s occupancies apart, is
         sum_(j <= i) p_j + (p_(i+1) - p_i)/24 (1 - 1/s^2).
@@ -68,7 +68,7 @@ class Cells:
         sums[2:-2] += np.diff(p) * ((1 - (grain / step) ** 2) / 24)
         low, high = np.searchsorted(sums[1:-1], [TAIL, sums[-1] - TAIL])
         low, high = max(int(low) - 1, 0), min(int(high), len(k))
-        inner = np.arange(low, high, -(-(high - low) // CELLS))
+        inner = np.arange(low, high, -(-(high - low) // BINS))
         edges = np.unique(np.concatenate([[0], inner, [high, len(k)]]))
         share = np.diff(sums[1:-1][edges])
         mean = np.add.reduceat(p * k, edges[:-1]) / np.add.reduceat(p, edges[:-1])
@@ -82,7 +82,7 @@ class Windows:
     """The merged windows of n ranks; all but `store` (n,)."""
 
     store: Array
-    """Holds `Cells.edges` and `Cells.sums` .."""
+    """Holds `Bins.edges` and `Bins.sums` .."""
     edges: Array
     sums: Array
     """.. from these places on."""
@@ -91,9 +91,9 @@ class Windows:
     step: Array
     grain: Array
 
-    def edge(self, rank: Array, cell: Array) -> Array:
-        """The lower end of a cell."""
-        return self.origin[rank] + self.step[rank] * self.store[self.edges[rank] + cell]
+    def edge(self, rank: Array, bin: Array) -> Array:
+        """The lower end of a bin."""
+        return self.origin[rank] + self.step[rank] * self.store[self.edges[rank] + bin]
 
     def below(self, rank: Array, y: Array) -> tuple[Array, Array]:
         """Probability of occupancies below y, and its density per sample there.
@@ -114,48 +114,48 @@ class Windows:
 
 @attrs.frozen(eq=False)
 class Pieces:
-    """Pieces of cells, (n,) each."""
+    """Pieces of bins, (n,) each."""
 
     rank: Array
-    cell: Array
+    bin: Array
     k: Array
     """Mean occupancy."""
     p: Array
 
 
 def cut(
-    windows: Windows, rank: Array, cell: Array, rises: Array, means: Array, occupied: Array,
+    windows: Windows, rank: Array, bin: Array, rises: Array, means: Array, occupied: Array,
     occupied_at: Callable[[Array, Array], Array],
 ) -> Pieces:  # fmt: skip
-    """Pieces, in their order per rank, of the cells in which `occupied` passes a whole number.
+    """Pieces, in their order per rank, of the bins in which `occupied` passes a whole number.
 
-    In n places, in order of rank and cell, `occupied` takes `rises` > 0 steps from the mean of a cell to that of the
+    In n places, in order of rank and bin, `occupied` takes `rises` > 0 steps from the mean of a bin to that of the
     next; `means` and `occupied` there are (2, n). `occupied_at(rank, k)` is the function itself: a step is placed by
     linear interpolation, which in so small a range is less than one occupancy off, and by the four values around.
     """
     times = rises.astype(np.int64)
     at = np.repeat(np.arange(len(times)), times)
     step = np.arange(len(at)) - np.repeat(np.cumsum(times) - times, times)
-    rank, cell, (k, next_k), (found, next_found) = rank[at], cell[at], means[:, at], occupied[:, at]
+    rank, bin, (k, next_k), (found, next_found) = rank[at], bin[at], means[:, at], occupied[:, at]
     value = np.ceil(found) + step
     grain = windows.grain[rank]
     first = np.floor((k + (value - found) / (next_found - found) * (next_k - k)) / grain) - 1.0
     near = ((first[:, None] + np.arange(4.0)) * grain[:, None]).ravel()
     passed = occupied_at(np.repeat(rank, 4), near).reshape(-1, 4) <= value[:, None]
     y = (first - 0.5 + passed.sum(axis=1)) * grain
-    y = np.clip(y, windows.edge(rank, cell), windows.edge(rank, cell + 2))
-    cell = cell + (y > windows.edge(rank, cell + 1))
+    y = np.clip(y, windows.edge(rank, bin), windows.edge(rank, bin + 2))
+    bin = bin + (y > windows.edge(rank, bin + 1))
     opens = np.ones(len(at), dtype=bool)
-    opens[1:] = (rank[1:] != rank[:-1]) | (cell[1:] != cell[:-1])
+    opens[1:] = (rank[1:] != rank[:-1]) | (bin[1:] != bin[:-1])
     closes = np.append(opens[1:], True)
     left = np.append(0.0, y[:-1])
-    left[opens] = windows.edge(rank[opens], cell[opens])
-    left, right = np.append(left, y[closes]), np.append(y, windows.edge(rank[closes], cell[closes] + 1))
-    rank, cell = np.append(rank, rank[closes]), np.append(cell, cell[closes])
+    left[opens] = windows.edge(rank[opens], bin[opens])
+    left, right = np.append(left, y[closes]), np.append(y, windows.edge(rank[closes], bin[closes] + 1))
+    rank, bin = np.append(rank, rank[closes]), np.append(bin, bin[closes])
     (low, low_density), (high, high_density) = windows.below(rank, left), windows.below(rank, right)
     # the center of gravity of a piece with a linear density, within the possible occupancies
     density = low_density + high_density
     tilt = np.where(density > 0.0, (high_density - low_density) / np.where(density > 0.0, density, 1.0), 0.0)
     margin = np.minimum(windows.grain[rank], right - left) / 2
     mean = np.clip((left + right) / 2 + tilt * (right - left) / 6, left + margin, right - margin)
-    return Pieces(rank, cell, mean, high - low)
+    return Pieces(rank, bin, mean, high - low)
