@@ -129,17 +129,16 @@ class ActualData(DensityModel):
     def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
         """A tensor that is up to a quarter longer than the data in a rank is padded: the rest is zeros."""
 
+        wanted = f"and the workload's tensor is {_by(shape)}"
+
         def expect(found: tuple[int, ...]) -> None:
             if len(found) != len(shape):
-                raise self._error(f"holds {len(found)} ranks ({_by(found)}), and the workload's tensor is {_by(shape)}")
+                raise SpecError.at(self.file, "", f"holds {len(found)} ranks ({_by(found)}), {wanted}")
             if any(not f <= s <= f + max(1, f // 4) for f, s in zip(found, shape, strict=True)):
-                raise self._error(f"holds a tensor of {_by(found)}, and the workload's tensor is {_by(shape)}")
+                raise SpecError.at(self.file, "", f"holds a tensor of {_by(found)}, {wanted}")
 
         coordinates = read_nonzeros(self.file, Limits(expect, self.max_size))
         return DataOccupancy(tuple(int(s) for s in shape), coordinates, str(self.file))
-
-    def _error(self, message: str) -> SpecError:
-        return SpecError.at(self.file, "", message)
 
 
 def _by(shape: tuple[int, ...]) -> str:

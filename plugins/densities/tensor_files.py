@@ -68,13 +68,9 @@ class Limits:
 
 def read_nonzeros(path: Path, limits: Limits) -> Array:
     """Coordinates of the nonzeros (ranks, nonzeros), in row-major order; SpecError for a file that is not usable."""
-
-    def wrong(message: str) -> SpecError:
-        return SpecError.at(path, "", message)
-
     readers = {".mtx": _read_mtx, ".npz": _read_npz, ".npy": _read_npy}
     if path.suffix.lower() not in readers:
-        raise wrong(f"expected a file that ends in {', '.join(readers)}")
+        raise SpecError.at(path, "", f"expected a file that ends in {', '.join(readers)}")
     check_file(path, limits.bytes)
     try:
         with warnings.catch_warnings():
@@ -85,7 +81,7 @@ def read_nonzeros(path: Path, limits: Limits) -> Array:
         raise
     except Exception as error:  # those of archives and of decompression have no common family
         kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
-        raise wrong(f"cannot be read: {kind}{error}") from None
+        raise SpecError.at(path, "", f"cannot be read: {kind}{error}") from None
 
 
 # ------------------------------------------------------------------------------------------------------------- formats

@@ -95,13 +95,9 @@ class EinsumWorkload(Workload):
         if mistakes:
             raise SpecError(mistakes)
 
-    @property
-    def parsed(self) -> Einsum:
-        return Einsum.parse(self.einsum)
-
     def loops(self, registry: Any) -> Loops:
         """Operands first, then the output."""
-        einsum = self.parsed
+        einsum = Einsum.parse(self.einsum)
         models: dict[str, DensityModel] = {}
         mistakes: list[Mistake] = []
         for name, value in self.density.items():
@@ -138,7 +134,7 @@ class EinsumWorkload(Workload):
     def _overflows(self) -> Iterator[str]:
         if math.prod(self.dims.values()) >= LIMIT:
             yield "multiply up to 2^63 or more, which is too large to be counted"
-        for access in self.parsed.accesses:
+        for access in Einsum.parse(self.einsum).accesses:
             if math.prod(box(access.ranks, self.dims)) >= WORDS:
                 yield f"make tensor '{access.name}' 2^53 words or larger, which is too large to be counted"
 

@@ -9,9 +9,9 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sparsemap.pieces.contracts import Array
 
-from .bridge import Score
 from .edits import DECADES, Edits
 from .environment import spaces_of
+from .reinforcement import Score
 
 
 class Games(VecEnv):

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Space
-from sparsemap.pieces.contracts import Array, Context, Genomes, Mutation, PerGene
+from sparsemap.pieces.contracts import Array, Context, Genomes, Mutation
 
 from ..genes import another, high_sensitivity, pick_some, steps
 
@@ -107,11 +107,7 @@ def _mutated(genomes: Genomes, segment: Array, rate: float, genes: float, step: 
     sizes = segment.sum(axis=1, keepdims=True)
     picked = pick_some(segment, (genes - 1.0) / np.maximum(sizes - 1, 1), rng)
     picked &= rng.random((len(genomes), 1)) < rate
-    near = picked & ordered(context) & (rng.random(genomes.shape) < step)
+    ordered = np.concatenate([np.full(len(g.names), g.ordered) for g in space.segment_genes.values()])
+    near = picked & ordered & (rng.random(genomes.shape) < step)
     changed = np.where(picked & ~near, another(genomes, space.low, space.high, rng), genomes)
     return steps(changed, near, space, rng)
-
-
-def ordered(context: Context) -> PerGene:
-    """(G,) bool: genes whose neighbouring values are similar designs."""
-    return np.concatenate([np.full(len(g.names), g.ordered) for g in context.space.segment_genes.values()])

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.baselines.bridge import bridge
+from sparsemap_plugins.searchers.baselines.reinforcement import bridge
 
 from sparsemap import Scored
 
