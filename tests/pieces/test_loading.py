@@ -324,6 +324,16 @@ def test_everything_wrong_with_all_plugins_and_specs_is_said_at_once(write):
     assert lines[-1] == "mine/c/worse.toml: kind: no kind 'formt'; did you mean 'format'?"
 
 
+def test_a_field_that_is_set_without_a_type_is_told_with_its_line(write):
+    write("mine/wrong/__init__.py", format_plugin("compressed = True"))
+    assert said("mine").startswith(
+        "mine/wrong/__init__.py: plugin 'wrong': cannot be imported: TypeError: class Mine sets field 'compressed' "
+        "without a type; write `compressed: bool = True` (mine/wrong/__init__.py, line 6)"
+    )
+    write("right/right/__init__.py", format_plugin("compressed: bool = True"))
+    assert alone("right").types("format")["mine"](name="mine").compressed
+
+
 def test_a_design_in_a_plugin_folder_is_no_spec(write):
     write("mine/greeting/__init__.py", "")
     write("mine/greeting/out/design.toml", 'kind = "design"\nname = "mm1-cloud"\n')

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+
+from ...errors import shortened
 
 # All of these are NumPy arrays, or arrays of the library that evaluates designs; for the axes' letters see `contracts`.
 Array = np.ndarray
@@ -38,6 +41,8 @@ Nonzeros = np.ndarray
 Probabilities = np.ndarray
 """(K,) float64, one per number of nonzeros."""
 
+FIELD: Any = attrs.field()
+
 
 @attrs.frozen(kw_only=True)
 class Piece:
@@ -53,6 +58,16 @@ class Piece:
     name: str = ""
     description: str = ""
     source: str = ""
+
+    def __init_subclass__(cls) -> None:
+        """Raises TypeError if a class sets an inherited field without annotating it: attrs would ignore the value."""
+        own = vars(cls)
+        for field in attrs.fields(cls):
+            value = own.get(field.name, FIELD)
+            annotated = field.name in own.get("__annotations__", {})
+            if not annotated and not isinstance(value, type(FIELD)) and not inspect.ismemberdescriptor(value):
+                line = f"{field.name}: {getattr(field.type, '__name__', field.type)} = {shortened(value)}"
+                raise TypeError(f"class {cls.__name__} sets field '{field.name}' without a type; write `{line}`")
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
