@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap import Exporter
+from sparsemap import Exporter, Result
 from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
+from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_count, format_energy
-
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
-    from sparsemap.searching.result import Result
 
 
 @attrs.frozen

@@ -11,23 +11,20 @@ are left out. A group of spatial loops says how many of the instances below it a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap import Exporter
+from sparsemap import Exporter, Result
 from sparsemap.files import percent
 from sparsemap.pieces.contracts import plain, styled
 from sparsemap.problem import design_file
+from sparsemap.problem.designs import Design, Loop
+from sparsemap.problem.problem import Level, MappingLevel, Problem
 from sparsemap.spec.units import format_bits
 
 from .wording import einsum_text, mechanism_text, symbols
-
-if TYPE_CHECKING:
-    from sparsemap.problem.designs import Design, Loop
-    from sparsemap.problem.problem import Level, MappingLevel, Problem
-    from sparsemap.searching.result import Result
 
 
 def loop_name(loop: Loop) -> str:

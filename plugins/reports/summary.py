@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 
-from sparsemap import Exporter
+from sparsemap import Exporter, Result
 from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
+from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import breakdown_lines, breakdown_of
 from .loop_nest import loop_nest
 from .wording import einsum_text
-
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
-    from sparsemap.searching.result import Result
 
 REASONS_SHOWN = 8
 FRONT_SHOWN = 8
@@ -66,7 +63,7 @@ def problem_lines(result: Result, problem: Problem) -> list[str]:
     lines = [title, *([statement] if statement else []), _labelled(f"sizes    {sizes}")]
     if problem.tensors:
         shares = ", ".join(
-            f"{tensor.name} {_digits(tensor.density.occupancy(tensor.shape(problem.sizes)).density)}"
+            f"{tensor.name} {100 * tensor.density.occupancy(tensor.shape(problem.sizes)).density:.3g} %"
             for tensor in problem.tensors
         )
         lines.append(_labelled(f"density  {shares}"))
@@ -112,7 +109,3 @@ def seconds_text(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s"
-
-
-def _digits(share: float) -> str:
-    return f"{100 * share:.3g} %"

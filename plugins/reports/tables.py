@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap import Exporter
+from sparsemap import Exporter, Result
 from sparsemap.files import csv_text
 from sparsemap.problem import design_file
+from sparsemap.problem.problem import Problem
 from sparsemap.spec.unstructuring import plain
 
 from .breakdown import breakdown_of
-
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
-    from sparsemap.searching.result import Result
 
 
 @attrs.frozen(kw_only=True)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from sparsemap import Format, Mechanism, Tensor
-    from sparsemap.problem.problem import Place, Problem
+from sparsemap import Format, Mechanism, Tensor
+from sparsemap.problem.problem import Place, Problem
 
 
 def symbols(formats: Sequence[Format]) -> dict[str, str]:

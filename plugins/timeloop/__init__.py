@@ -1,6 +1,6 @@
 """Timeloop v3.0.3 as export target, and its problem files as workloads.
 
-`architecture`, `energy`, `problem`, `mapping` and `sparse` each make one part of the input as plain tables; `exporter`
+`architecture`, `problem`, `mapping` and `sparse` each make one part of the input as plain tables; `exporter`
 writes them as YAML; `importer` reads a problem file.
 """
 

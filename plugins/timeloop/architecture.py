@@ -1,8 +1,12 @@
-"""The architecture: one flat list of components, from the outermost storage level to the compute units.
+"""The architecture: one flat list of components, from the outermost storage level to the compute units, and what they
+take: energies per action, and areas of zero.
 
 Capacities are those that a tile may use (a double-buffered memory counts half), so no buffering factor is given. Data
 and metadata have separate memories in Timeloop; where SparseMap lets them share one, each gets all of it, which is room
 enough for every design that SparseMap calls valid.
+
+Every action that Timeloop knows is listed: for one that is missing it would take the energy of another. Given this
+table it does not call Accelergy.
 """
 
 from __future__ import annotations
@@ -16,14 +20,25 @@ from .names import Names
 
 LIMIT = 2**32 - 1
 """Timeloop keeps depths, and the bits of a metadata memory, in 32 bits."""
-NO_NETWORK_ENERGY = {
-    "wire-energy": 0.0,
-    "router-energy": 0.0,
-    "energy-per-hop": 0.0,
-    "energy-per-ingress": 0.0,
-    "addr-gen-energy": 0.0,
-}
+NOT_COUNTED = ("wire-energy", "router-energy", "energy-per-hop", "energy-per-ingress", "addr-gen-energy")
 """SparseMap counts neither networks nor address generation."""
+STORAGE_ACTIONS = {
+    "random_read": "read",
+    "random_fill": "write",
+    "random_update": "write",
+    "random_metadata_read": "metadata_read",
+    "random_metadata_fill": "metadata_write",
+    "random_metadata_update": "metadata_write",
+} | {
+    f"{kind}_{part}{action}": f"{kind}_{part}{action}"
+    for kind in ("gated", "skipped")
+    for part in ("", "metadata_")
+    for action in ("read", "fill", "update")
+}
+"""Timeloop's action -> SparseMap's."""
+FREE_ACTIONS = ("decompression_count", "compression_count")
+"""A tensor is compressed at all levels or at none, so nothing is ever packed or unpacked on the way."""
+COMPUTE_ACTIONS = {"mac_random": "compute", "mac_gated": "gated", "mac_skipped": "skipped"}
 
 
 def architecture(problem: Problem, names: Names) -> dict[str, Any]:
@@ -64,7 +79,7 @@ def _storage(level: Level, name: str) -> dict[str, Any]:
     return {
         "name": _ranged(name, level.instances),
         "class": "DRAM" if unlimited(level) else "SRAM",
-        "attributes": attributes | NO_NETWORK_ENERGY,
+        "attributes": attributes | dict.fromkeys(NOT_COUNTED, 0.0),
     }
 
 
@@ -82,3 +97,28 @@ def _compute(problem: Problem, name: str) -> dict[str, Any]:
         "class": "compute",
         "attributes": {"meshX": instances, "meshY": 1, "word-bits": problem.hardware.word_bits},
     }
+
+
+# ------------------------------------------------------------------------------------------------------------- energies
+
+
+def energy_table(problem: Problem, names: Names) -> dict[str, Any]:
+    """The table of the file `ERT.yaml`, in pJ."""
+    tables = []
+    for level, name in enumerate(names.levels):
+        actions = {action: problem.energy_pj(level, own) for action, own in STORAGE_ACTIONS.items()}
+        tables.append(_component(name, actions | dict.fromkeys(FREE_ACTIONS, 0.0)))
+    macs = {action: problem.mac_pj(own) for action, own in COMPUTE_ACTIONS.items()}
+    tables.append(_component(names.compute, macs))
+    return {"ERT": {"version": 0.3, "tables": tables}}
+
+
+def area_table(names: Names) -> dict[str, Any]:
+    """The table of the file `ART.yaml`. Without area there is no distance, hence no wire energy either."""
+    components = [*names.levels, names.compute]
+    return {"ART": {"version": 0.3, "tables": [{"name": f"system.{name}", "area": 0.0} for name in components]}}
+
+
+def _component(name: str, actions: dict[str, float]) -> dict[str, Any]:
+    rows = [{"name": action, "energy": float(energy)} for action, energy in actions.items()]
+    return {"name": f"system.{name}", "actions": rows}

@@ -18,14 +18,12 @@ from sparsemap.problem.problem import Problem
 from sparsemap.searching.result import Result
 
 from . import yaml_text
-from .architecture import architecture
-from .energy import area_table, energy_table
+from .architecture import architecture, area_table, energy_table
 from .mapping import mapping
 from .names import Names
 from .problem import problem_table
 from .sparse import sparse_optimizations
 
-FILES = ("arch.yaml", "problem.yaml", "map.yaml", "sparse-opt.yaml", "ERT.yaml", "ART.yaml")
 COLUMNS = ("bounds", "order", "formats", "mechanisms")
 QUIRKS = "timeloop-v3"
 
@@ -46,8 +44,7 @@ class TimeloopExporter(Exporter):
         if not all(map(math.isfinite, own.values())):
             raise DesignError("the design is not valid; there are no numbers to compare Timeloop's with")
         there = expected(best.design, own)
-        files = [name for name in FILES if name in texts]
-        texts["README.md"] = readme(problem, files, own, there)
+        texts["README.md"] = readme(problem, list(texts), own, there)
         texts["expected.json"] = json.dumps(there, indent=2) + "\n"
         if "sparse-opt.yaml" not in texts:
             (Path(path) / "sparse-opt.yaml").unlink(missing_ok=True)  # of another design

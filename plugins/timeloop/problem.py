@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -47,41 +46,22 @@ def _term(letter: str, coefficient: int) -> list[str]:
     return [letter, _coefficient(coefficient)] if coefficient > 1 else [letter]
 
 
-def _uniform(model: Any) -> dict[str, Any]:
-    return {"distribution": "hypergeometric", "density": float(model.density)}
-
-
-def _structured(model: Any) -> dict[str, Any]:
-    return {"distribution": "fixed-structured", "density": float(model.density)}
-
-
-def _n_of_m(model: Any) -> dict[str, Any]:
-    if Fraction(model.n / model.m) != Fraction(model.n, model.m):
-        raise ValueError(f"{model.n}:{model.m} has no exact density; Timeloop would miscount some tiles")
-    return {"distribution": "fixed-structured", "density": model.n / model.m}
-
-
-def _banded(model: Any) -> dict[str, Any]:
-    if model.every_tile:
-        raise ValueError("a banded density with 'every_tile' counts other tiles than Timeloop does")
-    return {"distribution": "banded", "band_width": int(model.half_width)}
-
-
-DENSITIES: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "uniform": _uniform,
-    "structured": _structured,
-    "n-of-m": _n_of_m,
-    "banded": _banded,
-}
-"""Density models that Timeloop v3.0.3 has too, by type."""
-
-
 def density(tensor: Tensor) -> dict[str, Any]:
-    """The density of a tensor; `DesignError` if Timeloop has no such model."""
+    """The density of a tensor; `DesignError` if Timeloop v3.0.3 has no such model."""
     model: Any = tensor.density
-    try:
-        if model.type_name not in DENSITIES:
-            raise ValueError(f"density type '{model.type_name}' has no counterpart in Timeloop v3.0.3")
-        return DENSITIES[model.type_name](model)
-    except ValueError as error:
-        raise DesignError(f"tensor '{tensor.name}': {error}") from None
+    match model.type_name:
+        case "uniform":
+            return {"distribution": "hypergeometric", "density": float(model.density)}
+        case "structured":
+            return {"distribution": "fixed-structured", "density": float(model.density)}
+        case "n-of-m" if Fraction(model.n / model.m) == Fraction(model.n, model.m):
+            return {"distribution": "fixed-structured", "density": model.n / model.m}
+        case "n-of-m":
+            text = f"{model.n}:{model.m} has no exact density; Timeloop would miscount some tiles"
+        case "banded" if not model.every_tile:
+            return {"distribution": "banded", "band_width": int(model.half_width)}
+        case "banded":
+            text = "a banded density with 'every_tile' counts other tiles than Timeloop does"
+        case _:
+            text = f"density type '{model.type_name}' has no counterpart in Timeloop v3.0.3"
+    raise DesignError(f"tensor '{tensor.name}': {text}")

@@ -2,11 +2,13 @@
 
 Only loops with a bound above one are ranks. A level's tile has the ranks of the loops from its own temporal ones
 inwards; a tile of a single word has one rank without width. A tensor that no rank compresses is not mentioned at all.
-Uncompressed ranks above a compressed one are offset pairs without payload, the only way to say it.
+Uncompressed ranks above a compressed one are offset pairs without payload, the only way to say it. Which of Timeloop's
+formats one of SparseMap is follows from the metadata that it counts, not from its name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from operator import mul, or_
 from typing import Any
@@ -14,13 +16,27 @@ from typing import Any
 import numpy as np
 
 from sparsemap.errors import DesignError
-from sparsemap.pieces.contracts import Filter, Format, Mechanism
+from sparsemap.pieces.contracts import Array, Fiber, Filter, Format, Mechanism, Units
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Level, Place, Problem
 
-from .formats import bits_of, code_of
 from .names import Names
 
+CODES: dict[str, Callable[[Fiber], tuple[Array, Array]]] = {
+    "B": lambda f: (f.fibers * f.length, f.fibers * np.ceil(f.occupied)),
+    "CP": lambda f: (f.fibers * np.ceil(f.occupied), f.fibers * np.ceil(f.occupied)),
+    "RLE": lambda f: (f.fibers * f.occupied, f.fibers * f.occupied),
+    "UOP": lambda f: (0.0 * f.fibers, f.fibers * (f.length + 1.0)),
+}
+"""Units of metadata and payload (cost model, section 6.2). Only UOP keeps empty positions; it does so above the others."""
+SAMPLES = Fiber(
+    fibers=np.array([1.0, 2.5, 3.0, 0.0, 7.25]),
+    length=np.array([4.0, 8.0, 3.0, 5.0, 16.0]),
+    occupied=np.array([1.2, 8.0, 0.4, 2.0, 9.5]),
+    coord_bits=np.array([2.0, 4.0, 2.0, 4.0, 4.0]),
+    offset_bits=np.array([4.0, 8.0, 2.0, 4.0, 8.0]),
+    slots=np.array([2.0, 3.0, 4.0, 5.0, 8.0]),
+)
 ACTIONS = {"gate": "gating", "skip": "skipping"}
 
 
@@ -31,7 +47,7 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
     for t, tensor in enumerate(problem.tensors):
         for level, ranks in enumerate(rank_lists(design, t)):
             if ranks:
-                data_spaces[level].append({"name": tensor.name, "ranks": [_rank_table(*rank) for rank in ranks]})
+                data_spaces[level].append({"name": tensor.name, "ranks": ranks})
     chosen = mechanisms(design)
     targets: list[dict[str, Any]] = []
     for level, name in enumerate(names.levels):
@@ -53,8 +69,8 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
 # ------------------------------------------------------------------------------------------------------------ formats
 
 
-def rank_lists(design: Design, t: int) -> list[list[tuple[str, int, int]]]:
-    """Per storage level the ranks of tensor t, outer to inner: code, bits of metadata and of payload."""
+def rank_lists(design: Design, t: int) -> list[list[dict[str, Any]]]:
+    """Per storage level the ranks of tensor t, outer to inner: format, bits of metadata and of payload."""
     problem, ranks = design.problem, design.ranks(t)
     if not any(rank.format.compressed for rank in ranks):
         return [[] for _ in problem.levels]
@@ -62,22 +78,41 @@ def rank_lists(design: Design, t: int) -> list[list[tuple[str, int, int]]]:
     packed = list(accumulate((rank.format.compressed for rank in ranks), or_))
     codes = [_code(tensor, rank.format, below) for rank, below in zip(ranks, packed, strict=True)]
     inside = list(accumulate((rank.length for rank in reversed(ranks)), mul))[::-1]  # positions, with all ranks inside
-    found: list[list[tuple[str, int, int]]] = []
+    found: list[list[dict[str, Any]]] = []
     for level, spec in enumerate(problem.levels):
-        own = [i for i, rank in enumerate(ranks) if rank.loop.storage >= level]
-        if not problem.stores(t, level):
-            found.append([])
-        elif not own:
-            found.append([(codes[-1], 0, 0)])
-        else:
-            rows = []
-            for i in own:
-                metadata, payload = bits_of(ranks[i].format, ranks[i].length, inside[i], inside[own[0]] / inside[i])
-                metadata = 0.0 if codes[i] == "UOP" else metadata
-                payload = 0.0 if i == len(ranks) - 1 else payload  # the payload of the innermost rank is the data
-                rows.append((codes[i], _whole(metadata, spec, tensor), _whole(payload, spec, tensor)))
-            found.append(rows)
+        own = [i for i, rank in enumerate(ranks) if rank.loop.storage >= level and problem.stores(t, level)]
+        rows = [] if own or not problem.stores(t, level) else [(codes[-1], 0, 0)]
+        for i in own:
+            metadata, payload = bits_of(ranks[i].format, ranks[i].length, inside[i], inside[own[0]] / inside[i])
+            metadata = 0.0 if codes[i] == "UOP" else metadata
+            payload = 0.0 if i == len(ranks) - 1 else payload  # the payload of the innermost rank is the data
+            rows.append((codes[i], _whole(metadata, spec, tensor), _whole(payload, spec, tensor)))
+        keys = ("format", "metadata-word-bits", "payload-word-bits")
+        found.append([dict(zip(keys, row, strict=True)) for row in rows])
     return found
+
+
+def code_of(chosen: Format) -> str | None:
+    """B, CP, RLE or UOP; None if Timeloop has no such format."""
+    units = chosen.units(SAMPLES)
+    for code, reference in CODES.items():
+        if chosen.compressed == (code != "UOP") and _agrees(units, *reference(SAMPLES)):
+            return code
+    return None
+
+
+def _agrees(units: Units, metadata: Array, payload: Array) -> bool:
+    """Whether the units are the same wherever they have a width."""
+    parts = ((units.metadata, units.metadata_bits, metadata), (units.payload, units.payload_bits, payload))
+    return all(np.allclose(np.where(np.asarray(bits) > 0, own - ref, 0.0), 0.0) for own, bits, ref in parts)
+
+
+def bits_of(chosen: Format, length: float, positions: float, slots: float) -> tuple[float, float]:
+    """Bits of one unit of metadata and of payload for a rank: `length` positions per fiber, `slots` fibers in the tile,
+    `positions` the product of the lengths of this rank and of all ranks inside."""
+    units = chosen.units(Fiber.of(np.ones(1), length, np.ones(1), positions, slots))
+    first = (float(np.broadcast_to(bits, (1,))[0]) for bits in (units.metadata_bits, units.payload_bits))
+    return next(first), next(first)
 
 
 def _code(tensor: str, chosen: Format, packed: bool) -> str:
@@ -100,10 +135,6 @@ def _whole(bits: float, level: Level, tensor: str) -> int:
             f"{level.metadata_width}, as Timeloop requires"
         )
     return int(bits)
-
-
-def _rank_table(code: str, metadata_bits: int, payload_bits: int) -> dict[str, Any]:
-    return {"format": code, "metadata-word-bits": metadata_bits, "payload-word-bits": payload_bits}
 
 
 # -------------------------------------------------------------------------------------------------- gating and skipping

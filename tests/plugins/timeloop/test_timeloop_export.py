@@ -9,7 +9,7 @@ pytest.importorskip("yaml")
 
 import worked_example
 from reference_model import evaluate
-from sparsemap_plugins.timeloop import exporter, formats, names, yaml_text
+from sparsemap_plugins.timeloop import exporter, names, sparse, yaml_text
 from timeloop_reader import load as load_folder
 from timeloop_reader import read_case
 from worked_example import BITMASKS, CSR
@@ -359,11 +359,11 @@ def test_width_that_does_not_divide(registry):
 
 
 def test_formats_are_known_by_what_they_count(registry):
-    codes = {name: formats.code_of(registry.get("format", name)) for name in registry.names("format")}
+    codes = {name: sparse.code_of(registry.get("format", name)) for name in registry.names("format")}
     built_in = {"uncompressed": "UOP", "offset-pair": "UOP", "bitmask": "B", "coordinate": "CP", "run-length": "RLE"}
     assert built_in.items() <= codes.items()
     same = {"name": "mine", "compressed": True, "bits": "fibers * length"}
-    assert formats.code_of(registry.build("format", same)) == "B"
+    assert sparse.code_of(registry.build("format", same)) == "B"
 
 
 # --------------------------------------------------------------------------------------------------------------- YAML
