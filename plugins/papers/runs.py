@@ -14,12 +14,11 @@ import attrs
 import numpy as np
 
 from sparsemap import SparseMapError
-from sparsemap.cli.group import INTERRUPTED
 from sparsemap.cli.output import say, study_progress
 from sparsemap.files import read_csv
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.loading import load
-from sparsemap.study.cells import Outcome, cells_of, running
+from sparsemap.study.cells import NAMES, cells_of
 from sparsemap.study.study import run_study
 
 T = TypeVar("T")
@@ -33,7 +32,7 @@ class Run:
     hardware: str
     searcher: str
     seed: int
-    edp: float
+    edp: float = attrs.field(converter=lambda edp: math.inf if edp is None else edp)
     """pJ * cycles; infinity if no valid design was found."""
     valid_fraction: float
     folder: Path
@@ -94,25 +93,17 @@ class Runner:
         """Runs the searches of a study that are not finished yet; all of them, in the order of the study."""
         study, folder = self.study(name), self.folder(name)
         cells = cells_of(study, folder.resolve())
-        try:
-            with study_progress(quiet=False, running=lambda: running(cells)) as progress:
-                outcomes = run_study(study, jobs=self.jobs, out=folder, progress=progress)
-        except KeyboardInterrupt:
-            say(f"interrupted; finished searches are in {folder}, run the command again to go on", "yellow")
-            raise SystemExit(INTERRUPTED) from None
+        with study_progress(False, cells, folder) as progress:
+            outcomes = run_study(study, jobs=self.jobs, out=folder, progress=progress)
         failed = [outcome for outcome in outcomes if outcome.state == "failed"]
         kept = sum(outcome.state == "kept" for outcome in outcomes)
         say(f"{name}: {len(outcomes)} searches, {kept} kept from earlier, are in {folder}")
         if failed:
             raise SparseMapError(f"{len(failed)} of {len(outcomes)} searches of study '{name}' failed")
-        return [run_of(outcome) for outcome in outcomes]
-
-
-def run_of(outcome: Outcome) -> Run:
-    cell, numbers = outcome.cell, outcome.numbers
-    edp, valid = (math.nan if numbers[key] is None else numbers[key] for key in ("edp", "valid_fraction"))
-    edp = math.inf if math.isnan(edp) else edp
-    return Run(cell.workload, cell.hardware, cell.searcher, cell.seed, edp, valid, Path(cell.folder))
+        return [
+            Run(*(outcome.row[key] for key in (*NAMES, "edp", "valid_fraction")), Path(outcome.cell.folder))
+            for outcome in outcomes
+        ]
 
 
 def finished_runs(folder: Path, searchers: Sequence[str]) -> list[Run]:
@@ -122,9 +113,8 @@ def finished_runs(folder: Path, searchers: Sequence[str]) -> list[Run]:
         workload, hardware, searcher, seed = path.parent.name.split("--")
         if searcher in searchers:
             table = json.loads(path.read_text("utf-8"))
-            edp = math.inf if table["edp"] is None else table["edp"]
             place = workload, hardware, searcher, int(seed.removeprefix("seed"))
-            found.append(Run(*place, edp, table["valid_fraction"], path.parent))
+            found.append(Run(*place, table["edp"], table["valid_fraction"], path.parent))
     return found
 
 

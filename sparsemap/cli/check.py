@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from ..errors import Mistake, SpecError, unknown
 from ..files import shown
 from ..pieces import defaults
@@ -20,9 +22,6 @@ from ..spec import toml_io
 from ..spec.structuring import join
 from ..study.cells import located
 
-Attempt = Callable[[Callable[[], Any]], Any]
-"""Does some work, keeps the mistakes that it raises, and gives its result, None if there is none."""
-
 
 def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str, list[Mistake]]]:
     """The mistakes of each spec file; the files may name each other's pieces, which join the registry."""
@@ -32,7 +31,7 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
             if isinstance(table, Mapping):
                 registry.add_spec(table, Origin("", shown(file)))
     for file, table in read:
-        yield file, check_table(table, registry, shown(file), Path(file)) if isinstance(table, Mapping) else table
+        yield file, Check(registry, shown(file), Path(file)).table(table) if isinstance(table, Mapping) else table
 
 
 def _read(file: str) -> Mapping[str, Any] | list[Mistake]:
@@ -42,129 +41,111 @@ def _read(file: str) -> Mapping[str, Any] | list[Mistake]:
         return list(error.mistakes)
 
 
-def check_table(table: Mapping[str, Any], registry: Registry, file: str, path: Path) -> list[Mistake]:
-    """All mistakes of the table of a spec file; goes as deep as can be said without other files."""
-    mistakes: dict[Mistake, None] = {}
+@attrs.define(eq=False)
+class Check:
+    """The check of one file; goes as deep as can be said without other files."""
 
-    def attempt(work: Callable[[], Any]) -> Any:
+    registry: Registry
+    file: str
+    """What messages call it."""
+    path: Path
+    mistakes: dict[Mistake, None] = attrs.field(factory=dict, init=False)
+    """Those found, none twice."""
+
+    def attempt(self, work: Callable[[], Any]) -> Any:
+        """Does some work, keeps the mistakes that it raises, and gives its result, None if there is none."""
         try:
             return work()
         except SpecError as error:
-            mistakes.update(dict.fromkeys(error.mistakes))
+            self.mistakes.update(dict.fromkeys(error.mistakes))
             return None
 
-    kind = table.get("kind")
-    if kind == DESIGN_KIND:
-        attempt(lambda: design_file.structure(table, registry, file))
-        return list(mistakes)
-    if not isinstance(kind, str) or not kind:
-        expected = f"expected one of {', '.join(registry.kinds())}"
-        return [Mistake(file, "kind", f"missing; {expected}" if kind is None else f"{expected}, found {kind!r}")]
-    if kind not in registry.kinds():
-        return [Mistake(file, "kind", unknown("kind", kind, registry.kinds()))]
-    if not isinstance(table.get("name"), str) or not table["name"]:
-        found = f"expected text, found {table['name']!r}" if "name" in table else "missing; expected text"
-        mistakes[Mistake(file, "name", found)] = None
-    own = {key: value for key, value in table.items() if key != "override"}
-    named = {**own, "name": own["name"] if isinstance(own.get("name"), str) else path.stem}
-    piece = attempt(lambda: registry.build(kind, named, file))
-    if piece is None:
-        _parts(own, registry, file, attempt)
-    elif kind in _DEEPER:
-        _DEEPER[kind](piece, registry, file, path, attempt)
-    return list(mistakes)
+    def table(self, table: Mapping[str, Any]) -> list[Mistake]:
+        """All mistakes of the table of a spec file."""
+        registry, file, kind = self.registry, self.file, table.get("kind")
+        if kind == DESIGN_KIND:
+            self.attempt(lambda: design_file.structure(table, registry, file))
+            return list(self.mistakes)
+        if not isinstance(kind, str) or not kind:
+            expected = f"expected one of {', '.join(registry.kinds())}"
+            return [Mistake(file, "kind", f"missing; {expected}" if kind is None else f"{expected}, found {kind!r}")]
+        if kind not in registry.kinds():
+            return [Mistake(file, "kind", unknown("kind", kind, registry.kinds()))]
+        if not isinstance(table.get("name"), str) or not table["name"]:
+            found = f"expected text, found {table['name']!r}" if "name" in table else "missing; expected text"
+            self.mistakes[Mistake(file, "name", found)] = None
+        own = {key: value for key, value in table.items() if key != "override"}
+        named = {**own, "name": own["name"] if isinstance(own.get("name"), str) else self.path.stem}
+        piece = self.attempt(lambda: registry.build(kind, named, file))
+        if piece is None:
+            self.parts(own)
+        elif kind in ("workload", "hardware", "space", "study"):
+            getattr(self, kind)(piece)
+        return list(self.mistakes)
 
+    def parts(self, table: Mapping[str, Any]) -> None:
+        """Of a piece that cannot be built: the tables of other pieces, under a key called like their kind."""
+        for kind, tables in table.items():
+            if kind in self.registry.kinds() and isinstance(tables, Mapping):
+                for name, value in tables.items():
+                    if isinstance(value, Mapping):
+                        self.attempt(partial(self.registry.build, kind, value, self.file, join(kind, name)))
 
-def _parts(table: Mapping[str, Any], registry: Registry, file: str, attempt: Attempt) -> None:
-    """Of a piece that cannot be built: the tables of other pieces, under a key called like their kind."""
-    for kind, tables in table.items():
-        if kind in registry.kinds() and isinstance(tables, Mapping):
-            for name, value in tables.items():
-                if isinstance(value, Mapping):
-                    attempt(partial(registry.build, kind, value, file, join(kind, name)))
+    def workload(self, piece: Any) -> None:
+        problem = self.partly(workload=piece)
+        self.attempt(lambda: problem.loops)
 
+    def hardware(self, piece: Any) -> None:
+        problem = self.partly(hardware=piece)
+        levels = self.attempt(lambda: problem.levels) or ()
+        if self.attempt(lambda: problem.technology) is None:
+            return
+        for level in levels:
+            for action in ("read", "write", "metadata_read", "metadata_write"):
+                self.attempt(partial(problem.energy_pj, level.index, action))
+        self.attempt(partial(problem.mac_pj, "compute"))
 
-def _workload(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
-    problem = _partly(registry, file, workload=piece)
-    attempt(lambda: problem.loops)
+    def partly(self, workload: Any = None, hardware: Any = None) -> Problem:
+        """A problem of which only some parts are asked for."""
+        missing: Any = None
+        files = dict.fromkeys(("workload", "hardware", "space"), self.file)
+        return Problem(workload, hardware, missing, missing, missing, self.registry, files)
 
+    def space(self, piece: Any) -> None:
+        """A space is checked on some workload and hardware, as far as its segments fit all of them."""
+        some = [self.registry.names(kind) for kind in ("workload", "hardware")]
+        if not all(some):
+            return
+        parts = (some[0][0], some[1][0], piece, defaults.OBJECTIVE, defaults.COST_MODEL)
+        problem = self.attempt(lambda: make_problem(self.registry, *parts))
+        if problem is not None:
+            problem.files = {**problem.files, "space": self.file}
+            segments = self.attempt(lambda: problem.space.segments)
+            if segments is not None and all(segment.fits_all for segment in segments.values()):
+                self.attempt(lambda: problem.space.candidates)
+                self.attempt(lambda: len(problem.space))
 
-def _hardware(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
-    problem = _partly(registry, file, hardware=piece)
-    levels = attempt(lambda: problem.levels) or ()
-    if attempt(lambda: problem.technology) is None:
-        return
-    for level in levels:
-        for action in ("read", "write", "metadata_read", "metadata_write"):
-            attempt(partial(problem.energy_pj, level.index, action))
-    attempt(partial(problem.mac_pj, "compute"))
+    def study(self, piece: Any) -> None:
+        for kind, key in (("workload", "workloads"), ("hardware", "hardware"), ("searcher", "searchers")):
+            for index, value in enumerate(getattr(piece, key)):
+                self.attempt(partial(self.named, kind, value, f"{key}[{index}]"))
+        for kind, key in (("space", "space"), ("objective", "objective"), ("cost-model", "cost_model")):
+            self.attempt(partial(self.named, kind, getattr(piece, key), key))
+        for searcher, value in piece.spaces.items():
+            self.attempt(partial(self.named, "space", value, f"spaces.{searcher}"))
+            if searcher not in piece.searchers:
+                text = unknown("searcher of this study", searcher, piece.searchers)
+                self.mistakes[Mistake(self.file, f"spaces.{searcher}", text)] = None
 
-
-def _partly(registry: Registry, file: str, **parts: Any) -> Problem:
-    """A problem of which only some parts are asked for."""
-    missing: Any = None
-    return Problem(
-        workload=parts.get("workload", missing),
-        hardware=parts.get("hardware", missing),
-        space_spec=missing,
-        cost_model=missing,
-        objective=missing,
-        registry=registry,
-        files=dict.fromkeys(("workload", "hardware", "space"), file),
-    )
-
-
-def _space(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
-    """A space is checked on some workload and hardware, as far as its segments fit all of them."""
-    some = [registry.names(kind) for kind in ("workload", "hardware")]
-    if not all(some):
-        return
-    problem = attempt(
-        lambda: make_problem(registry, some[0][0], some[1][0], piece, defaults.OBJECTIVE, defaults.COST_MODEL)
-    )
-    if problem is not None:
-        problem.files = {**problem.files, "space": file}
-        segments = attempt(lambda: problem.space.segments)
-        if segments is not None and all(segment.fits_all for segment in segments.values()):
-            attempt(lambda: problem.space.candidates)
-            attempt(lambda: len(problem.space))
-
-
-def _study(piece: Any, registry: Registry, file: str, path: Path, attempt: Attempt) -> None:
-    def named(kind: str, value: Any, where: str) -> None:
-        def build() -> None:
-            try:
-                found = located(kind, value, path.parent)
-                if kind == "objective":
-                    objective_of(registry, found, file)
-                else:
-                    piece_of(registry, kind, found, file)
-            except SpecError as error:
-                raise SpecError(
-                    mistake if mistake.file else Mistake(file, where, mistake.message) for mistake in error.mistakes
-                ) from None
-
-        attempt(build)
-
-    for kind, key in (("workload", "workloads"), ("hardware", "hardware"), ("searcher", "searchers")):
-        for index, value in enumerate(getattr(piece, key)):
-            named(kind, value, f"{key}[{index}]")
-    for kind, key in (("space", "space"), ("objective", "objective"), ("cost-model", "cost_model")):
-        named(kind, getattr(piece, key), key)
-    for searcher, value in piece.spaces.items():
-        named("space", value, f"spaces.{searcher}")
-        if searcher not in piece.searchers:
-            text = unknown("searcher of this study", searcher, piece.searchers)
-            attempt(partial(_fail, Mistake(file, f"spaces.{searcher}", text)))
-
-
-def _fail(mistake: Mistake) -> None:
-    raise SpecError([mistake])
-
-
-_DEEPER: dict[str, Callable[[Any, Registry, str, Path, Attempt], None]] = {
-    "workload": _workload,
-    "hardware": _hardware,
-    "space": _space,
-    "study": _study,
-}
+    def named(self, kind: str, value: Any, where: str) -> None:
+        """What a study names at a place."""
+        try:
+            found = located(kind, value, self.path.parent)
+            if kind == "objective":
+                objective_of(self.registry, found, self.file)
+            else:
+                piece_of(self.registry, kind, found, self.file)
+        except SpecError as error:
+            raise SpecError(
+                mistake if mistake.file else Mistake(self.file, where, mistake.message) for mistake in error.mistakes
+            ) from None

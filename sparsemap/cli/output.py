@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,13 @@ from ..files import aligned, percent, system_error_text
 from ..pieces.contracts import parts, plain
 from ..pieces.defaults import REPORT
 from ..spec.units import format_count, format_energy
+from .group import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
     from ..searching.driver import Snapshot
     from ..searching.result import Result
-    from ..study.cells import Outcome
+    from ..study.cells import Cell, Outcome
 
 PIPED_WIDTH = 100
 WIDTHS = (50, 100)
@@ -155,21 +156,23 @@ def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callab
 
 
 @contextmanager
-def study_progress(
-    quiet: bool, running: Callable[[], tuple[int, int]] = lambda: (0, 0)
-) -> Iterator[Callable[[int, int, Outcome], None]]:
-    """Finished cells, live; failures are printed at once. `running()` gives (cells, designs) in progress."""
+def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
+    """Finished cells of a study, live; failures are printed at once. Ctrl-C ends the program with a note."""
+    from ..study.cells import running
 
     def more() -> str:
-        cells, designs = running()
-        return f"{cells} running: {designs:,} designs" if cells else ""
+        count, designs = running(cells)
+        return f"{count} running: {designs:,} designs" if count else ""
 
-    with _bar(quiet, more=more) as update:
+    def report(done: int, total: int, outcome: Outcome) -> None:
+        if outcome.state == "failed":
+            say(f"{outcome.cell.name}: {outcome.error}", "red")
+        if update is not None:
+            update(done, total, f"cells   {outcome.cell.name}")
 
-        def report(done: int, total: int, outcome: Outcome) -> None:
-            if outcome.state == "failed":
-                say(f"{outcome.cell.name}: {outcome.error}", "red")
-            if update is not None:
-                update(done, total, f"cells   {outcome.cell.name}")
-
-        yield report
+    try:
+        with _bar(quiet, more=more) as update:
+            yield report
+    except KeyboardInterrupt:
+        say(f"interrupted; finished cells are in {folder}, run the command again to go on", "yellow")
+        raise SystemExit(INTERRUPTED) from None

@@ -15,7 +15,6 @@ from ..pieces import defaults
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
-    from ..pieces.contracts import Genes
     from ..pieces.registry import Registry
     from ..problem.problem import Problem
     from ..problem.space import Space
@@ -168,28 +167,20 @@ def space_lines(problem: Problem) -> list[str]:
     by_storage: dict[int, list[str]] = {}
     for level in problem.mapping_levels:
         by_storage.setdefault(level.storage, []).append(level.name)
-    lines = ["mapping levels  " + "  ".join(" ".join(names) for names in by_storage.values())]
     rows = []
     for name, segment in found.segments.items():
         genes = found.segment_genes[name]
-        rows.append((name, str(len(genes.names)), _range(genes), segment.explain(problem)))
-    total = f"total {len(found)} genes"
-    sizes = [max(len(row[column]) for row in rows) for column in range(3)]
-    for place, (name, count, values, text) in enumerate(rows, 1):
-        word = "gene " if count == "1" else "genes"
-        line = f"{name:{sizes[0]}} {count:>{sizes[1]}} {word}  {values:{sizes[2]}}    {text}".rstrip()
-        if place == len(rows):
-            line = f"{line}{total:>{max(100 - len(line), len(total) + 2)}}"
-        lines.append(line)
+        word = "gene " if len(genes.names) == 1 else "genes"
+        # `1..7`; the widest where genes of a segment differ
+        values = f"{int(min(genes.low))}..{int(max(genes.high))}" if len(genes.names) else "-"
+        rows.append([name, str(len(genes.names)), word, f" {values}", f"   {segment.explain(problem)}"])
+    levels = "mapping levels  " + "  ".join(" ".join(names) for names in by_storage.values())
+    lines, total = [levels, *aligned(rows, "<><", gap=1)], f"total {len(found)} genes"
+    lines[-1] += total.rjust(max(100 - len(lines[-1]), len(total) + 2))
     if problem.padded:
         grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in problem.padded.items())
         lines.append(f"padded  {grown}")
     return lines
-
-
-def _range(genes: Genes) -> str:
-    """`1..7`; the widest where genes of a segment differ."""
-    return f"{int(min(genes.low))}..{int(max(genes.high))}" if len(genes.names) else "-"
 
 
 @click.command()

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .group import INTERRUPTED, loaded, plugin_dirs
+from .group import loaded, plugin_dirs
 
 if TYPE_CHECKING:
     from ..study.cells import Outcome
 
 
 def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """What the verbs have in common."""
+    """What the verbs have in common; they hand on what they do not use to `_outcomes`."""
     for option in (
         click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed."),
         click.option("as_json", "--json", is_flag=True, help="Print the table as JSON."),
@@ -34,9 +34,7 @@ def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @_study_options
-def run(
-    study: str, jobs: int, cluster: str, out: str | None, plugin_dirs: tuple[str, ...], as_json: bool, quiet: bool
-) -> None:
+def run(as_json: bool, quiet: bool, **given: Any) -> None:
     """Run all cells of the study in a TOML file.
 
     A cell is a workload on a hardware with a searcher and a seed.
@@ -47,7 +45,7 @@ def run(
     from ..study.cells import TABLE_FILES
     from ..study.study import markdown_text
 
-    outcomes, folder = _outcomes(study, jobs, cluster, out, plugin_dirs, quiet)
+    outcomes, folder = _outcomes(quiet=quiet, **given)
     rows = [outcome.row for outcome in outcomes]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -60,14 +58,7 @@ def run(
 @_study_options
 @click.option("--reference", default="", metavar="NAME", help="The searcher that the others are divided by.")
 def compare(
-    study: str,
-    jobs: int,
-    cluster: str,
-    out: str | None,
-    plugin_dirs: tuple[str, ...],
-    as_json: bool,
-    quiet: bool,
-    reference: str,
+    study: str, plugin_dirs: tuple[str, ...], out: str | None, as_json: bool, quiet: bool, reference: str, **given: Any
 ) -> None:
     """Run a study and compare its searchers.
 
@@ -80,7 +71,7 @@ def compare(
     piece, base = _study(study, plugin_dirs)
     labels = list(dict.fromkeys(cell.searcher for cell in cells.cells_of(piece, Path("."), base)))
     comparison.checked_reference(labels, reference)
-    outcomes, folder = _outcomes(study, jobs, cluster, out, plugin_dirs, quiet)
+    outcomes, folder = _outcomes(study, plugin_dirs, out, quiet, **given)
     found = comparison.compare(outcomes, reference)
     found.write(cells.folder_of(piece, out or ""))
     if as_json:
@@ -98,10 +89,10 @@ def _study(study: str, plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
 
 
 def _outcomes(
-    study: str, jobs: int, cluster: str, out: str | None, plugin_dirs: tuple[str, ...], quiet: bool
+    study: str, plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, jobs: int, cluster: str
 ) -> tuple[list[Outcome], str]:
     """Runs a study with progress; what came out, and the folder in which it is."""
-    from ..study.cells import cells_of, folder_of, running
+    from ..study.cells import cells_of, folder_of
     from ..study.study import run_study
     from . import output as cli_output
 
@@ -112,12 +103,8 @@ def _outcomes(
         raise click.UsageError("--jobs is for this machine; with --cluster the cluster's workers decide")
     folder = out or piece.out
     cells = cells_of(piece, folder_of(piece, out or ""), base)
-    try:
-        with cli_output.study_progress(quiet, lambda: running(cells)) as progress:
-            outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster)
-    except KeyboardInterrupt:
-        cli_output.say(f"interrupted; finished cells are in {folder}, run the study again to go on", "yellow")
-        raise SystemExit(INTERRUPTED) from None
+    with cli_output.study_progress(quiet, cells, folder) as progress:
+        outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster)
     return outcomes, folder
 
 

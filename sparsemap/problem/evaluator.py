@@ -76,20 +76,20 @@ class Evaluator:
 
     def score(self, evaluation: Evaluation) -> Scores:
         """(B,) float64 by the problem's objective; invalid designs and NaN are infinity."""
-        objective = self.problem.objective
-        with guarded(objective, "score"), np.errstate(all="ignore"):
-            scores = objective.score(evaluation)
-        scores = numbers(objective, "score", "scores", scores, evaluation.reasons.shape).astype(np.float64)
+        scores = self._judged("score", "scores", evaluation)
         return np.where(evaluation.valid & ~np.isnan(scores), scores, np.inf)
 
     def values(self, evaluation: Evaluation) -> np.ndarray:
         """(B, M) float64 by the problem's objective; rows of invalid designs and of those with NaN are infinity."""
-        objective = self.problem.objective
-        with guarded(objective, "values"), np.errstate(all="ignore"):
-            values = objective.values(evaluation)
-        shape = (len(evaluation), len(objective.names))
-        values = numbers(objective, "values", "values", values, shape).astype(np.float64)
+        values = self._judged("values", "values", evaluation, len(self.problem.objective.names))
         return np.where((evaluation.valid & ~np.isnan(values).any(axis=1))[:, None], values, np.inf)
+
+    def _judged(self, method: str, what: str, evaluation: Evaluation, *columns: int) -> np.ndarray:
+        """(B, *columns) float64, what a method of the objective returns."""
+        objective = self.problem.objective
+        with guarded(objective, method), np.errstate(all="ignore"):
+            found = getattr(objective, method)(evaluation)
+        return numbers(objective, method, what, found, (len(evaluation), *columns)).astype(np.float64)
 
     def _sent(self, genomes: Any) -> Any:
         """Genomes on the device, checked there."""

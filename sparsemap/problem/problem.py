@@ -237,14 +237,11 @@ class Problem:
         word_bits = memory.word_bits or self.hardware.word_bits
         mistakes: list[Mistake] = []
 
-        def capacity_bits(key: str) -> float | None:
+        def in_units(key: str) -> float | None:
             with collecting(mistakes, key):
+                if key.endswith("bandwidth"):
+                    return units.bandwidth_words_per_cycle(getattr(memory, key), clock_hz, word_bits)
                 return memory.usable_bits(units.capacity_bits(getattr(memory, key), word_bits))
-            return None
-
-        def words_per_cycle(key: str) -> float | None:
-            with collecting(mistakes, key):
-                return units.bandwidth_words_per_cycle(getattr(memory, key), clock_hz, word_bits)
             return None
 
         level = Level(
@@ -255,12 +252,12 @@ class Problem:
             fanout=memory.fanout or 1,
             word_bits=word_bits,
             metadata_width=memory.metadata_width,
-            capacity_bits=capacity_bits("capacity"),
-            metadata_capacity_bits=capacity_bits("metadata_capacity"),
+            capacity_bits=in_units("capacity"),
+            metadata_capacity_bits=in_units("metadata_capacity"),
             shared_capacity=memory.metadata_capacity is None,
-            read_bandwidth=words_per_cycle("read_bandwidth"),
-            write_bandwidth=words_per_cycle("write_bandwidth"),
-            bandwidth=words_per_cycle("bandwidth"),
+            read_bandwidth=in_units("read_bandwidth"),
+            write_bandwidth=in_units("write_bandwidth"),
+            bandwidth=in_units("bandwidth"),
             gate_skip=memory.gate_skip,
         )
         if mistakes:

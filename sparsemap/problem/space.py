@@ -33,12 +33,9 @@ class Space:
         """Segment pieces by the name they have in the spec, in genome order."""
         file = self.problem.files.get("space", "space")
         built: dict[str, Any] = {}
-        mistakes = []
-        for name in self.spec.tables:
-            if name not in self.spec.segments:
-                mistakes.append(Mistake(file, name, unknown("segment", name, list(self.spec.segments))))
-        if mistakes:
-            raise SpecError(mistakes)
+        strange = [name for name in self.spec.tables if name not in self.spec.segments]
+        if strange:
+            raise SpecError(Mistake(file, name, unknown("segment", name, self.spec.segments)) for name in strange)
         for name in self.spec.segments:
             table = {"type": name, "name": name, **self.spec.tables.get(name, {})}
             built[name] = self.problem.registry.build("segment", table, file, name)

@@ -55,7 +55,7 @@ def search_into(
                 if is_temporary(path):  # of a process that died
                     path.unlink(missing_ok=True)
             if not result.interrupted:
-                journal.remove()
+                journal.path.unlink(missing_ok=True)  # while nobody else may have it
         except OSError as error:
             text = f"{error.filename or folder}: {error.strerror or error}; the search is over and its journal is kept"
             stopped = SearchStopped(f"{text}, run it again to have its files written")

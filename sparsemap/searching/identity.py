@@ -108,15 +108,13 @@ def _data_files(value: Any) -> Iterator[Path]:
     """The paths in the fields of pieces, at any depth."""
     if isinstance(value, os.PathLike):
         yield Path(value)
-    elif attrs.has(type(value)):
-        for field in attrs.fields(type(value)):
-            yield from _data_files(getattr(value, field.name))
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _data_files(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _data_files(item)
+        return
+    if attrs.has(type(value)):
+        value = attrs.asdict(value, recurse=False)
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    for item in value if isinstance(value, list | tuple) else ():
+        yield from _data_files(item)
 
 
 def _digest(path: Path) -> str:

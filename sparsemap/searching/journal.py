@@ -93,14 +93,7 @@ class Journal:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._file.close()
-
-    def remove(self) -> None:
-        """Removes the file, while nobody else may have it."""
-        self.path.unlink(missing_ok=True)
 
     def recorded(self, genomes: Array) -> Evaluation | None:
         """The evaluation of the next batch if it is in the journal; None from the first batch on that is not.

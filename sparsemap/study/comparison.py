@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from ..errors import SearchError, unknown
-from ..files import csv_text, markdown_table, times, write_text
+from ..files import csv_text, markdown_table, times, write_texts
 from ..pieces.defaults import SEARCHER
 from .cells import COMPARISON_FILES, Outcome
 
@@ -93,9 +93,6 @@ class Comparison:
         ]
         return csv_text(rows)
 
-    def means_csv(self) -> str:
-        return csv_text([attrs.asdict(row) for row in self.means])
-
     def markdown(self) -> str:
         """The means, then the cells."""
         return (
@@ -131,10 +128,9 @@ class Comparison:
 
     def write(self, folder: Path) -> list[Path]:
         """Writes cells and means as CSV with full precision, and both as markdown; each file whole or not at all."""
-        texts = (self.cells_csv(), self.means_csv(), self.markdown())
+        texts = (self.cells_csv(), csv_text([attrs.asdict(row) for row in self.means]), self.markdown())
         paths = [folder / name for name in COMPARISON_FILES]
-        for path, text in zip(paths, texts, strict=True):
-            write_text(path, text)
+        write_texts(dict(zip(paths, texts, strict=True)))
         return paths
 
 
