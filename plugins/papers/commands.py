@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from sparsemap import SparseMapError
 from sparsemap.errors import readable
 
 from .report import Report
@@ -50,9 +49,6 @@ def paper(
     runner = Runner(jobs, work, scale, seeds, workloads, out)
     module = import_module(f".sparsemap.{ALIKE.get(name, name).replace('-', '_')}", __package__)
     report: Report = module.report(runner, name)
-    try:
-        paths = report.write(out)
-    except OSError as error:
-        raise SparseMapError(f"{error.filename or out}: {error.strerror or error}") from error
+    paths = report.write(out)
     click.echo(report.headline)
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")

@@ -33,18 +33,15 @@ class Report:
     def write(self, folder: Path) -> list[Path]:
         """Writes NAME.md, NAME.csv, NAME.png and NAME.svg; each file whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
-        pictures = self._pictures(folder)
+        try:
+            pictures = save(self.draw, folder, self.name)
+        except ImportError:
+            pictures = []
         picture = f"![{self.name}]({self.name}.png)\n\n" if pictures else f"({MISSING})\n\n"
         title, _, rest = self.text.partition("\n\n")
         write_text(folder / f"{self.name}.md", f"{title}\n\n{picture}{rest}")
         write_text(folder / f"{self.name}.csv", csv_text(self.rows))
         return [folder / f"{self.name}.md", folder / f"{self.name}.csv", *pictures]
-
-    def _pictures(self, folder: Path) -> list[Path]:
-        try:
-            return save(self.draw, folder, self.name)
-        except ImportError:
-            return []
 
 
 def number(value: float) -> str:

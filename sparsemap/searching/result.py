@@ -149,14 +149,15 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinity and NaN become None."""
         numbers = self.best.numbers if self.best else dict.fromkeys(("edp", "energy_pj", "cycles", "score"))
+        front = [{"objectives": x.objectives, **x.numbers, "genome": x.genome.tolist()} for x in self.front]
         return {
             **{key: _plain(value) for key, value in numbers.items()},
             **{key: getattr(self, key) for key in AS_THEY_ARE},
             "padded": {dim: list(sizes) for dim, sizes in self.padded.items()},
             "rejects": dict(self.rejects),
             "shortfalls": [{key: _plain(v) for key, v in attrs.asdict(s).items()} for s in self.shortfalls],
-            "genome": [int(gene) for gene in self.best.genome] if self.best else None,
-            **({"front": [_point(best) for best in self.front]} if self.front else {}),
+            "genome": self.best.genome.tolist() if self.best else None,
+            **({"front": front} if front else {}),
             "versions": dict(self.versions),
             **({"identity": dict(self.identity)} if self.identity else {}),
         }
@@ -176,31 +177,26 @@ class Result:
 
         The files of an earlier result stay until all new ones are written.
 
-        With a front also `front.csv`, and each design on it as a design file in the folder `front`. Designs with columns
-        that a design file cannot hold are in `result.json` only, as genomes.
+        With a front also `front.csv`, a line per design with its file, the objectives by name and the usual numbers, and
+        each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with
+        columns that a design file cannot hold are in `result.json` only, as genomes.
         """
         folder = Path(folder)
-        front = {
-            f"{FRONT_FOLDER}/{name}": best for name, best in zip(front_names(len(self.front)), self.front, strict=True)
-        }
+        digits = len(str(len(self.front)))
+        front = {f"{FRONT_FOLDER}/{number:0{digits}}.toml": best for number, best in enumerate(self.front, 1)}
         texts = {}
         for name, best in {DESIGN_FILE: self.best, **front}.items():
             with suppress(DesignError):
                 texts[folder / name] = best.text() if best is not None else ""
         if front:
-            texts[folder / FRONT_FILE] = self.front_csv()
+            points = [{"design": name, **best.objectives, **best.numbers} for name, best in front.items()]
+            texts[folder / FRONT_FILE] = csv_text(points)
         texts[folder / HISTORY_FILE] = self.history_csv()
         texts[folder / RESULT_FILE] = json.dumps(self.to_dict(), indent=2) + "\n"
         earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
         texts = {path: text for path, text in texts.items() if text}
         write_texts(texts, {folder / DESIGN_FILE, folder / FRONT_FILE, *earlier} - texts.keys())
         return self.files(folder)
-
-    def front_csv(self) -> str:
-        """One line per design of the front: its file, then the objectives by name, then the usual numbers."""
-        designs = zip(front_names(len(self.front)), self.front, strict=True)
-        rows = [{"design": f"{FRONT_FOLDER}/{name}", **best.objectives, **best.numbers} for name, best in designs]
-        return csv_text(rows)
 
     def history_csv(self) -> str:
         """One line per batch (merged ones in very long searches); floats as repr, empty where there is none."""
@@ -228,11 +224,6 @@ def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:
         Best(problem, genome, float(energy_pj), float(cycles), float(score), tuple(map(float, values)))
         for genome, values, (score, energy_pj, cycles) in zip(front.genomes, front.values, front.numbers, strict=True)
     )
-
-
-def front_names(count: int) -> list[str]:
-    """Names of the design files of a front, in its order: 01.toml, 02.toml, ..."""
-    return [f"{number:0{len(str(count))}}.toml" for number in range(1, count + 1)]
 
 
 def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
@@ -282,11 +273,6 @@ def read_result(path: Path | str) -> dict[str, Any]:
         return json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SearchError(f"{path}: {error}") from None
-
-
-def _point(best: Best) -> dict[str, Any]:
-    """A design of the front as plain data."""
-    return {"objectives": best.objectives, **best.numbers, "genome": [int(gene) for gene in best.genome]}
 
 
 def _plain(value: Any) -> Any:

@@ -140,14 +140,11 @@ def _labels(references: Iterable[str]) -> dict[str, str]:
     long = [re.sub(r"\.toml$", "", text) if is_path(text) else text for text in references]
     labels = [stem if stems.count(stem) == 1 else text for stem, text in zip(stems, long, strict=True)]
     slugs = [re.sub(r"[^0-9A-Za-z._+=-]+", "-", label).strip("-.") or "unnamed" for label in labels]
+    digests = [hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6] for text in references]
     return {
-        text: slug if slugs.count(slug) == 1 and len(slug) <= LABEL else f"{slug[:LABEL]}-{_digest(text)}"
-        for text, slug in zip(references, slugs, strict=True)
+        text: slug if slugs.count(slug) == 1 and len(slug) <= LABEL else f"{slug[:LABEL]}-{digest}"
+        for text, slug, digest in zip(references, slugs, digests, strict=True)
     }
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6]
 
 
 def located(key: str, value: Any, base: Path) -> Any:
