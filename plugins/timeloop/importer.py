@@ -263,7 +263,7 @@ def _merged(value: Any) -> Any:
 def _named_shape(path: Path, shape: str) -> Any:
     """A shape that stands in a file of its own, beside the problem."""
     name = shape if shape.endswith((".yaml", ".yml")) else f"{shape}.yaml"
-    if not re.fullmatch(r"[\w.-]+", name) or not (path.parent / name).is_file():
+    if not re.fullmatch(r"[\w.-]{1,200}", name) or not (path.parent / name).is_file():
         text = f"{shortened(shape)} is the name of a shape file, and there is none of that name beside this file"
         raise SpecError.at("", "", f"{text}; copy it from Timeloop")
     return _load(path.parent / name).get("shape")

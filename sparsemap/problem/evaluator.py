@@ -70,7 +70,10 @@ class Evaluator:
     def evaluate_designs(self, designs: Designs, detail: bool = False) -> Evaluation:
         """Evaluates decoded designs in one block."""
         model = self.problem.cost_model
-        with guarded(model, "evaluate"):
+        with (
+            guarded(model, "evaluate"),
+            np.errstate(over="ignore", invalid="ignore"),
+        ):  # `checked` names what is infinite
             evaluation = model.evaluate(designs, self.problem, detail)
         return checked(evaluation, len(designs), model)
 

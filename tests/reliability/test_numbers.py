@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from calls import at_most
 
-from sparsemap import SpecError, load_problem, search
+from sparsemap import SparseMapError, SpecError, load_problem, search
 from sparsemap.pieces.loading import load
 from sparsemap.primes import divisors, prime_factors
 
@@ -174,3 +174,9 @@ def test_primes_and_divisors_against_trial_division():
                 rest //= prime
                 factors.append(prime)
         assert prime_factors(size) == (*factors, *([rest] if rest > 1 else []))
+
+
+def test_energies_beyond_all_numbers_are_an_error_without_a_warning(registry):
+    problem = load_problem(matmul(), chip(compute={"energy": {"compute": 1e308}}), registry=registry)
+    with pytest.raises(SparseMapError, match="finite"):
+        search(problem, 200)
