@@ -9,6 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
 import attrs
+import numpy as np
 
 from ..errors import Mistake, SpecError, unknown
 from ..pieces.boundary import guarded
@@ -332,7 +333,7 @@ class Problem:
         """A proven lower bound on the score of every design of this problem; None if none is known."""
         from .evaluator import checked
 
-        with guarded(self.cost_model, "lower_bound"):
+        with guarded(self.cost_model, "lower_bound"), np.errstate(over="ignore", invalid="ignore"):
             found = self.cost_model.lower_bound(self) if self.objective.monotone else None
         if found is None:
             return None
