@@ -37,7 +37,6 @@ from .result import Result, best_of, front_of, result_of, shortfalls_of
 if TYPE_CHECKING:
     from ..problem.problem import Problem
 
-
 EMPTY_YIELDS = 1000
 """Empty batches in a row after which a searcher is taken to be stuck."""
 

@@ -24,7 +24,6 @@ from .identity import versions_of
 if TYPE_CHECKING:
     from ..problem.problem import Problem
 
-
 DESIGN_FILE = "design.toml"
 FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"

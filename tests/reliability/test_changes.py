@@ -162,8 +162,8 @@ def test_whoever_waited_for_a_search_to_end_has_a_journal_of_his_own(monkeypatch
     first = Journal(Path("out", JOURNAL_FILE), {"search": 1})
 
     def end_the_first(seconds):
-        first.remove()
-        first.close()
+        Path("out", JOURNAL_FILE).unlink()
+        first.__exit__()
 
     monkeypatch.setattr(journal.time, "sleep", end_the_first)
     with Journal(Path("out", JOURNAL_FILE), {"search": 2}) as second:

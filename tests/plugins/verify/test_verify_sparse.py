@@ -103,11 +103,11 @@ def test_a_unit_that_catches_half_of_the_empty_operands_computes_the_others(acti
     """256 computes with P at 0.5, compressed, and Q at 0.5: absent or zero are 192 of them, absent alone are 128."""
     tables = [example(p=0.5, q=0.5, p_formats=BITMASK, MAC=name) for name in (f"{action}-q", f"half-{action}-q")]
     for table, caught in zip(tables, (left_out, left_out / 2), strict=True):
-        found = verify(*build(table), trials=200)
+        found = verify(*build(table), trials=100)
         row = found.row(f"{'gated' if action == 'gate' else 'skipped'}_compute")
         assert row.expected == caught
         assert found.row("compute").expected == 256 - caught
-        assert abs(row.mean - caught) < 3
+        assert abs(row.mean - caught) < 4
         assert found.correct
 
 
