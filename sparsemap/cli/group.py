@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Callable, Iterator, Set
 from importlib import import_module
 from importlib.util import find_spec
@@ -105,6 +106,7 @@ def _fail_for_system(error: OSError) -> NoReturn:
         raise error
     if error.errno == errno.ENOSPC and not error.filename:
         error.filename = "standard output"  # files are named, see `files.replacing`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in its buffer has nowhere to go
     _fail(system_error_text(error))
 
 

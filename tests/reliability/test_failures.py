@@ -190,9 +190,10 @@ def test_other_verbs_say_which_file_they_cannot_write(tmp_path):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
 @pytest.mark.parametrize("args", [("list", "workload"), ("--help",), ("--version",)])
 def test_an_output_that_takes_no_more_is_told_in_one_line(args):
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "sparsemap", *args], stdout=full, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "sparsemap", *args], stdout=full, stderr=subprocess.PIPE, text=True, env=environment
         )
     assert (done.returncode, done.stderr) == (2, "standard output: No space left on device\n")
 
