@@ -139,7 +139,6 @@ def test_the_core_imports_without_circles() -> None:
 SAME_WORD = {
     "sparsemap": "the program, the packages and the group of entry points; the default searcher is called like them",
     "edp": "the energy-delay product, a number of every result; the objective is called like it",
-    "energy": "the table of a level's own energies",
     "filters": "what a mechanism's contract gives",
     "data": "what a result says of the files it depends on",
     "none": "a setting of matplotlib",

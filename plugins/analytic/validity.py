@@ -134,7 +134,7 @@ class Reasons:
     def needed(self, words: Array, bits: Array, group_products: Array, found: Array) -> list[list[Shortfall]]:
         """For messages, per design: (reason, needed, available) in loops, words or, for separate metadata, bits, and a text."""
         rows: list[tuple[str, Array, float, int, str]] = []
-        compute = str(self.layout.problem.hardware.compute.get("name", "MAC"))
+        compute = self.layout.problem.compute_name
         names = [*(level.name for level in self.layout.levels), compute]
         for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
             if mapping_level.spatial:

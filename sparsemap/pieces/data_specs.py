@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from ..errors import Mistake, SpecError, unknown
 from . import defaults
 from .contracts import Piece
 
@@ -14,6 +15,26 @@ Table = Mapping[str, Any]
 
 DESIGN_KIND = "design"
 """What a file of a design says in place of a kind of pieces; searches write such files, none is a spec."""
+
+
+MAC_ACTIONS = ("compute", "gated", "skipped")
+
+
+def _actions(_: object, __: object, energies: Mapping[str, float]) -> None:
+    wrong = [key for key in energies if key not in MAC_ACTIONS]
+    if wrong:
+        raise SpecError([Mistake("", key, unknown("action", key, MAC_ACTIONS)) for key in wrong])
+
+
+@attrs.frozen(kw_only=True)
+class Compute:
+    """The compute units, one per instance below the innermost level."""
+
+    name: str = "MAC"
+    gate_skip: bool = False
+    """Whether the unit can skip or gate: it then gets a skip/gate gene."""
+    energy: Mapping[str, float] = attrs.field(factory=dict, validator=_actions)
+    """Energies in pJ of one multiply-accumulate (compute, gated, skipped) that replace the technology's."""
 
 
 @attrs.frozen(kw_only=True)
@@ -31,8 +52,7 @@ class Hardware(Piece):
     """Bits of one data word at every level that does not say otherwise."""
     levels: tuple[Table, ...] = attrs.field(validator=[attrs.validators.min_len(1), attrs.validators.max_len(32)])
     """One table per storage level, outermost first; `class` names a memory type, the other keys are its fields."""
-    compute: Table = attrs.field(factory=dict)
-    """`name` (default "MAC"), `gate_skip`, and `energy` in pJ for compute, gated, skipped."""
+    compute: Compute = attrs.field(factory=Compute)
 
 
 @attrs.frozen(kw_only=True)

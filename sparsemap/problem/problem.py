@@ -268,7 +268,7 @@ class Problem:
     @property
     def compute_name(self) -> str:
         """What the compute units are called."""
-        return str(self.hardware.compute.get("name", "MAC"))
+        return self.hardware.compute.name
 
     @cached_property
     def compute_instances(self) -> int:
@@ -288,7 +288,7 @@ class Problem:
     def places(self) -> tuple[Place, ...]:
         """Skip/gate places: storage levels with `gate_skip`, then the compute unit if it has it."""
         places = [Place(level.name, level.index) for level in self.levels if level.gate_skip]
-        if self.hardware.compute.get("gate_skip", False):
+        if self.hardware.compute.gate_skip:
             places.append(Place(self.compute_name, None))
         return tuple(places)
 
@@ -306,7 +306,7 @@ class Problem:
 
     def mac_pj(self, action: str) -> float:
         """pJ of one multiply-accumulate: compute, gated, skipped."""
-        own = self.hardware.compute.get("energy", {})
+        own = self.hardware.compute.energy
         found = own[action] if action in own else self.technology.mac_pj(self.hardware.word_bits, action)
         return self._checked_energy(found, f"compute.energy.{action}")
 

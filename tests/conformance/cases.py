@@ -10,7 +10,7 @@ import numpy as np
 
 import sparsemap
 from sparsemap.pieces.contracts import Fiber, Filter, Format, Genes, Loops, Mechanism, Segment, Tensor, Units, Workload
-from sparsemap.pieces.data_specs import Hardware, SpaceSpec
+from sparsemap.pieces.data_specs import Compute, Hardware, SpaceSpec
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Place, Problem
 
@@ -125,7 +125,7 @@ def _hardware(case: Mapping[str, Any]) -> Hardware:
         name="reference-case",
         word_bits=hw["word_bits"],
         levels=tuple(levels),
-        compute={"name": "MAC", "gate_skip": True, "energy": mac},
+        compute=Compute(gate_skip=True, energy=mac),
     )
 
 

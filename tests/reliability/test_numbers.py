@@ -141,6 +141,18 @@ def test_energies_of_the_compute_unit_are_checked_too(registry):
         load_problem(matmul(), hardware, registry=registry).mac_pj("compute")
 
 
+@pytest.mark.parametrize(
+    ("compute", "text"),
+    [
+        ({"gate_skipp": True}, r"compute\.gate_skipp: unknown key; did you mean 'gate_skip'\?"),
+        ({"energy": {"computee": 1.0}}, r"compute\.energy\.computee: no action 'computee'; did you mean 'compute'\?"),
+    ],
+)
+def test_a_key_of_the_compute_unit_that_is_unknown_is_told(compute, text, registry):
+    with pytest.raises(SpecError, match=text):
+        load_problem(matmul(), chip(compute=compute), registry=registry)
+
+
 # --------------------------------------------------------------------------------------------------------------- primes
 
 
