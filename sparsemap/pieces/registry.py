@@ -18,7 +18,7 @@ import cattrs
 from ..errors import Mistake, PluginError, SpecError, listed, nearest, unknown
 from ..files import shown
 from ..spec import toml_io
-from ..spec.structuring import Reader, expected_found
+from ..spec.structuring import Reader, SpecTable, expected_found
 from .boundary import plugin_line
 from .contracts import Piece
 
@@ -165,12 +165,13 @@ class Registry:
         """The piece that a spec names or describes: a name, a table with the fields of the piece, or a text form.
 
         A table's `type` names a class or a spec, `extends` names a spec (or a class), and without either the kind's
-        default type is used. `file` and `path` say where the value stands. A table without `name` is called like its
-        type, or, if it changes a spec, like the spec with `-changed`. A text that is no name may be `type:text`, or
-        `text` for the default type, if the class can be written as a text (`Piece.from_text`).
+        default type is used. `file` and `path` say where the value stands, for messages; paths in a table are relative
+        to the file that it was read from (`SpecTable`). A table without `name` is called like its type, or, if it
+        changes a spec, like the spec with `-changed`. A text that is no name may be `type:text`, or `text` for the
+        default type, if the class can be written as a text (`Piece.from_text`).
         """
         try:
-            return self._piece(kind, value, "")
+            return self._piece(kind, value, value.file if isinstance(value, SpecTable) else "")
         except SpecError as error:
             raise error.within(path, file) from error
 

@@ -23,8 +23,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from ..errors import DesignError, Mistake, SpecError, nearest
@@ -33,7 +35,7 @@ from ..pieces import defaults
 from ..pieces.contracts import Piece
 from ..pieces.data_specs import DESIGN_KIND, SpaceSpec
 from ..spec import toml_io
-from ..spec.structuring import join
+from ..spec.structuring import SpecTable, join
 from ..spec.unstructuring import unstructure
 from .designs import Design
 from .load import make_problem
@@ -76,9 +78,16 @@ def dump(design: Design, numbers: Mapping[str, float] | None = None) -> dict[str
         table["gate_skip"] = {place.name: _used(design.mechanism(place), pieces) for place in problem.places}
     if numbers:
         table["score"] = {key: float(value) for key, value in numbers.items()}
+    inlined = _inlined(workload, problem.registry)
+    densities = inlined.get("density", {})
+    for tensor in problem.tensors:  # the file may be read from another folder than the workload's
+        fields = attrs.asdict(tensor.density, recurse=False).items()
+        files = {key: str(path.absolute()) for key, path in fields if isinstance(path, Path)}
+        if files and isinstance(densities.get(tensor.name), Mapping):
+            densities[tensor.name] |= files
     return {
         **table,
-        "workload": _inlined(workload, problem.registry),
+        "workload": inlined,
         "hardware": _inlined(hardware, problem.registry),
         "cost_model": _table(problem.cost_model),
         "objective": _table(problem.objective),
@@ -88,7 +97,7 @@ def dump(design: Design, numbers: Mapping[str, float] | None = None) -> dict[str
 
 def load(path: str | os.PathLike[str], registry: Registry) -> Design:
     """The design of a file, with its problem; `SpecError` with everything that is wrong with it."""
-    return structure(toml_io.read(path, "design"), registry, shown(path))
+    return structure(SpecTable.of(toml_io.read(path, "design"), shown(path)), registry, shown(path))
 
 
 def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> Design:

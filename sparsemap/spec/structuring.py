@@ -102,6 +102,23 @@ class Reader:
         raise SpecError(mistakes)
 
 
+class SpecTable(dict[str, Any]):
+    """A table that a piece holds as it was written, to be read later; paths in it are relative to the folder of `file`."""
+
+    file = ""
+
+    @classmethod
+    def of(cls, value: Any, file: str) -> Any:
+        """The value with its tables, at any depth, as such tables."""
+        if isinstance(value, list | tuple):
+            return type(value)(cls.of(item, file) for item in value)
+        if not isinstance(value, dict) or isinstance(value, SpecTable):
+            return value
+        table = cls({key: cls.of(item, file) for key, item in value.items()})
+        table.file = file
+        return table
+
+
 _reader: ContextVar[Reader] = ContextVar("the reader at work, for the hooks")
 
 
@@ -211,7 +228,8 @@ def _collection(cls: Any, converter: Converter) -> Callable[[Any, Any], Any]:
             raise ValueError(expected_found(cls, value))
         if several and len(value) != len(args):
             raise ValueError(f"expected a list of {len(args)}, found one of {len(value)}")
-        return made(walk(value, cls))
+        found = made(walk(value, cls))
+        return SpecTable.of(found, _reader.get().file) if table and args[-1:] == (Any,) else found
 
     return hook
 

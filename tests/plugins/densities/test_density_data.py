@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from sparsemap_plugins.densities import ActualData, Banded, Block
 
+import sparsemap
 from sparsemap.errors import SpecError
+from sparsemap.problem.design_file import load
 from sparsemap.spec.structuring import Reader
 
 RNG = np.random.default_rng(7)
@@ -120,6 +122,29 @@ def test_relative_to_the_working_directory(tmp_path, monkeypatch):
 def test_relative_to_the_spec():
     model = Reader("specs/mine.toml").read(ActualData, {"name": "mine", "file": "tensor.npy"})
     assert model.file == Path("specs/tensor.npy")
+
+
+WORKLOAD = """
+kind = "workload"
+name = "masked"
+einsum = "Z[m,n] = P[m,k] * Q[k,n]"
+dims = { m = 8, k = 8, n = 8 }
+density = { P = { type = "data", file = "mask.npy" }, Q = 0.5 }
+"""
+
+
+def test_relative_to_the_workload_that_names_it_and_found_again_from_a_design_file(tmp_path, monkeypatch):
+    layers = tmp_path / "layers"
+    layers.mkdir()
+    np.save(layers / "mask.npy", np.eye(8))
+    (layers / "masked.toml").write_text(WORKLOAD)
+    monkeypatch.chdir(tmp_path)
+    problem = sparsemap.load_problem("layers/masked.toml", "edge")
+    assert problem.tensors[0].density.occupancy((8, 8)).density == 1 / 8
+    (tmp_path / "design.toml").write_text(sparsemap.search(problem, budget=200, seed=0).found.text())
+    monkeypatch.chdir("/")
+    again = load(tmp_path / "design.toml", problem.registry)
+    assert again.problem.tensors[0].density.file == layers / "mask.npy"
 
 
 def test_padded_tensors(tmp_path):
