@@ -12,14 +12,14 @@ density = { P = 0.4, Q = { type = "structured", density = 0.5 } }
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
 import attrs
 
 from sparsemap.errors import Mistake, SpecError, nearest, unknown
-from sparsemap.pieces.contracts import DensityModel, Loops, Tensor, Workload, box
+from sparsemap.pieces.contracts import DensityModel, Loops, Shape, Tensor, Workload, box
 from sparsemap.spec.structuring import Reader, collecting, join
 
 from .notation import Einsum
@@ -118,6 +118,10 @@ class EinsumWorkload(Workload):
             for access in einsum.accesses
         )
         return Loops(dict(self.dims), tensors)
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        """The box of the output; inputs are taken as they come."""
+        return box(Einsum.parse(self.einsum).output.ranks, self.dims)
 
     # -- density
 

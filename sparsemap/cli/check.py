@@ -16,11 +16,11 @@ from ..pieces import defaults
 from ..pieces.data_specs import DESIGN_KIND
 from ..pieces.registry import Origin, Registry
 from ..problem import design_file
-from ..problem.load import make_problem, objective_of, piece_of
+from ..problem.load import located, make_problem, objective_of, piece_of
+from ..problem.network import nodes_of
 from ..problem.problem import Problem
 from ..spec import toml_io
 from ..spec.structuring import join
-from ..study.cells import located
 
 
 def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str, list[Mistake]]]:
@@ -79,7 +79,7 @@ class Check:
         piece = self.attempt(lambda: registry.build(kind, named, file))
         if piece is None:
             self.parts(own)
-        elif kind in ("workload", "hardware", "space", "study"):
+        elif kind in ("workload", "hardware", "space", "study", "network"):
             getattr(self, kind)(piece)
         return list(self.mistakes)
 
@@ -136,6 +136,9 @@ class Check:
             if searcher not in piece.searchers:
                 text = unknown("searcher of this study", searcher, piece.searchers)
                 self.mistakes[Mistake(self.file, f"spaces.{searcher}", text)] = None
+
+    def network(self, piece: Any) -> None:
+        self.attempt(lambda: nodes_of(piece, self.registry, self.path.parent, self.file))
 
     def named(self, kind: str, value: Any, where: str) -> None:
         """What a study names at a place."""

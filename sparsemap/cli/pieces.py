@@ -12,6 +12,7 @@ import attrs
 import click
 
 from ..errors import readable, told
+from ..pieces.data_specs import Network
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -78,13 +79,21 @@ def _one_line_about(registry: Registry, kind: str, name: str) -> str:
 def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     """Describe the piece NAME of KIND.
 
-    Says what its fields are, what they are for, and where the piece comes from. NAME may also be a type.
+    Says what its fields are, what they are for, and where the piece comes from; of a network its layers. NAME may also
+    be a type, or the file of a network.
     """
+    from ..pieces.registry import is_path
     from . import output as cli_output
     from .describe import described
+    from .networks import described_network
 
     registry = loaded(plugin_dirs)
-    found = described(registry, kind if kind in registry.kinds() else _singular(kind, registry), name)
+    kind = kind if kind in registry.kinds() else _singular(kind, registry)
+    if kind == Network.kind and (is_path(name) or name in registry.names(kind)):
+        about, rows = described_network(registry, name)
+        click.echo(json.dumps(rows, indent=2) if as_json else about, nl=as_json)
+        return
+    found = described(registry, kind, name)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
         return

@@ -1,4 +1,4 @@
-"""The spec kinds that are data only: hardware, space, study. (Workloads and all other kinds are plugin types.)"""
+"""The spec kinds that are data only: hardware, network, space, study. (Workloads and all other kinds are plugin types.)"""
 
 from __future__ import annotations
 
@@ -99,3 +99,27 @@ class Study(Piece):
     seeds: tuple[int, ...] = (0,)
     out: str = ""
     """Folder for the results, relative to the working directory; `--out` overrides it."""
+
+
+@attrs.frozen(kw_only=True)
+class Network(Piece):
+    """The layers of a neural network in order: workloads to be searched, and the operations between them.
+
+    `sparsemap.problem.network` makes nodes of it, with their shapes.
+    """
+
+    kind: ClassVar[str] = "network"
+    type_name: ClassVar[str] = "network"
+    default_type: ClassVar[str] = "network"
+
+    layers: tuple[Table, ...] = attrs.field(validator=attrs.validators.min_len(1))
+    """One table per layer: `type` names a type of workload or operation, whose keys the others are, or `workload` a
+    workload; `name`, `repeat` (how often it stands there, one after the other) and `inputs` (by default the layer
+    before; "input" is the network's)."""
+    input: tuple[int, ...] = ()
+    """Shape of the input without the batch, (channels, height, width) or (rows, columns). With it the layers are a graph
+    whose shapes have to fit; without it a list of layers that are not connected."""
+    batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Samples at a time, for all layers that do not say otherwise."""
+    defaults: Mapping[str, Table] = attrs.field(factory=dict)
+    """By type of layer, what its keys are where the layer does not set them, such as densities."""

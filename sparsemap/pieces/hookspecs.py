@@ -73,6 +73,11 @@ def register_workload_kinds():
     """Ways to describe a workload, such as an einsum."""
 
 
+@returns(of.Operation)
+def register_operations():
+    """What stands between the layers of a network, such as pooling."""
+
+
 @returns(of.Segment)
 def register_segments():
     """Runs of genes with their decoders."""

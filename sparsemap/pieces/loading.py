@@ -29,10 +29,10 @@ from ..spec import toml_io
 from . import hookspecs
 from .boundary import plugin_line
 from .contracts import Piece
-from .data_specs import DESIGN_KIND, Hardware, SpaceSpec, Study
+from .data_specs import DESIGN_KIND, Hardware, Network, SpaceSpec, Study
 from .registry import Origin, Plugin, Registry
 
-SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, SpaceSpec, Study)
+SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, Network, SpaceSpec, Study)
 """The kinds that are data only."""
 
 DIRS_VARIABLE = "SPARSEMAP_PLUGIN_DIRS"

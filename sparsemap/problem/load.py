@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..pieces import defaults
@@ -82,6 +83,20 @@ def objective_of(registry: Registry, value: Any, file: str = "") -> Any:
 def evaluate(problem: Problem, genomes: np.ndarray) -> Evaluation:
     """Energy, cycles and validity of genomes, (B, G) integers within the bounds of `problem.space`."""
     return problem.evaluator.evaluate(genomes)
+
+
+def located(key: str, value: Any, base: Path) -> Any:
+    """A part that a spec names; a path is relative to the spec's folder, or else to the working directory.
+
+    The slash of an objective is a division.
+    """
+    if not isinstance(value, str) or not (value.endswith(".toml") if key == "objective" else is_path(value)):
+        return value
+    try:
+        beside = base / Path(value).expanduser()
+        return str(beside.resolve() if beside.exists() else Path(value).expanduser())
+    except (OSError, RuntimeError):  # too long for a name, or a home that nobody has: reported when it is read
+        return value
 
 
 def _file(registry: Registry, kind: str, value: Any, file: str) -> str:

@@ -16,6 +16,7 @@ from ..errors import SearchError, shortened
 from ..files import is_temporary
 from ..pieces.data_specs import Study
 from ..pieces.registry import is_path
+from ..problem.load import located
 from ..searching.journal import JOURNAL_FILE, designs_in
 from ..searching.result import RESULT_FILE
 from ..spec.unstructuring import plain
@@ -145,17 +146,3 @@ def _labels(references: Iterable[str]) -> dict[str, str]:
         text: slug if slugs.count(slug) == 1 and len(slug) <= LABEL else f"{slug[:LABEL]}-{digest}"
         for text, slug, digest in zip(references, slugs, digests, strict=True)
     }
-
-
-def located(key: str, value: Any, base: Path) -> Any:
-    """A part of a study; a path is relative to the study's folder, or else to the working directory.
-
-    The slash of an objective is a division.
-    """
-    if not isinstance(value, str) or not (value.endswith(".toml") if key == "objective" else is_path(value)):
-        return value
-    try:
-        beside = base / Path(value).expanduser()
-        return str(beside.resolve() if beside.exists() else Path(value).expanduser())
-    except (OSError, RuntimeError):  # too long for a name, or a home that nobody has: reported when it is read
-        return value

@@ -156,6 +156,13 @@ def test_describe_types_and_their_required_fields():
     assert "word_bits" in run("describe", "memory-level", "sram").stdout
 
 
+def test_describe_has_the_layers_of_a_network():
+    text = run("describe", "networks", "vgg16").stdout
+    assert "classifier.0  linear    m 1 k 25088 n 4096" in text and "102,760,448" in text
+    assert "16 layers to search, 12 of them distinct; 15,470,264,320 MACs, 138,344,128 weights" in text
+    assert json.loads(run("describe", "network", "vgg16", "--json").stdout)["distinct"] == 12
+
+
 def test_describe_as_json():
     table = json.loads(run("describe", "format", "bitmask", "--json").stdout)
     assert table["name"] == "bitmask" and {"key", "value", "state", "doc"} == table["fields"][0].keys()

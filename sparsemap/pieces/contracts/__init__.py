@@ -15,7 +15,7 @@ from .hardware import MemoryLevel, Technology
 from .report import Exporter, parts, plain, styled
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
 from .sparsity import Fiber, Filter, Format, Mechanism, Units, name_bits
-from .workload import DensityModel, Loops, Occupancy, Tensor, Workload, box
+from .workload import DensityModel, Loops, Occupancy, Operation, Shape, Tensor, Workload, box
 
 __all__ = [
     "Array",
@@ -36,6 +36,7 @@ __all__ = [
     "Mutation",
     "Objective",
     "Occupancy",
+    "Operation",
     "PerDesign",
     "PerGene",
     "Piece",
@@ -46,6 +47,7 @@ __all__ = [
     "Searcher",
     "Segment",
     "Selection",
+    "Shape",
     "Technology",
     "Tensor",
     "Units",

@@ -1,8 +1,8 @@
-"""Workloads: tensors, loops, and how the nonzeros of a tensor are distributed."""
+"""Workloads: tensors, loops, and how the nonzeros of a tensor are distributed; the operations between them in networks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -10,6 +10,9 @@ import numpy as np
 
 from ..defaults import TYPES
 from .base import Array, Nonzeros, Piece, Probabilities
+
+Shape = tuple[int, ...]
+"""Of what flows between the layers of a network, without the batch: (channels, height, width), or (rows, columns)."""
 
 
 def box(ranks: Iterable[Iterable[tuple[str, int]]], extents: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -100,4 +103,22 @@ class Workload(Piece):
 
     def loops(self, registry: Any) -> Loops:
         """Dimensions, tensors and index projections; `registry` resolves the names of density models."""
+        raise NotImplementedError
+
+    weights: ClassVar[str] = ""
+    """Name of the tensor that holds trained weights; empty: none is known to."""
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        """Shape of the output, as a layer of a network that is given these. ValueError if they do not fit."""
+        raise ValueError(f"a workload of type '{self.type_name}' does not say which shapes it takes and makes")
+
+
+@attrs.frozen(kw_only=True)
+class Operation(Piece):
+    """What stands between the layers of a network and has no loops to search, such as pooling or an addition."""
+
+    kind: ClassVar[str] = "operation"
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        """Shape of the output for those of the inputs. ValueError if they do not fit."""
         raise NotImplementedError

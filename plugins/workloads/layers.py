@@ -1,0 +1,207 @@
+"""Layers as frameworks describe them; each becomes an einsum with P the input, Q the weights, Z the output.
+
+```toml
+kind = "workload"
+name = "conv2_1b"
+type = "conv2d"
+k = 64
+c = 64
+p = 56
+q = 56
+r = 3
+s = 3
+padding = 1
+density = { P = 0.5, Q = { type = "n-of-m", n = 2, m = 4 } }
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import attrs
+
+from sparsemap.pieces.contracts import Loops, Shape, Workload
+
+from .windows import Sides, one_of, pair, sides, windows
+
+POSITIVE = attrs.validators.ge(1)
+
+
+@attrs.frozen(kw_only=True)
+class Layer(Workload):
+    """A workload that is the einsum of its `table`."""
+
+    weights: ClassVar[str] = "Q"
+
+    batch: int = attrs.field(default=1, validator=POSITIVE)
+    """Samples at a time."""
+    density: Mapping[str, Any] = attrs.field(factory=dict)
+    """By tensor P, Q, Z, as an einsum has it; operands that are not named are dense."""
+
+    def loops(self, registry: Any) -> Loops:
+        einsum, dims = self.terms()
+        density = {"P": 1.0, "Q": 1.0, **self.density}
+        return registry.build("workload", {"einsum": einsum, "dims": dims, "density": density}).loops(registry)
+
+    def terms(self) -> tuple[str, dict[str, int]]:
+        """The einsum, and the size of every dimension."""
+        raise NotImplementedError
+
+
+@attrs.frozen(kw_only=True)
+class Window(Layer):
+    """What convolutions have in common: a window that slides over an image."""
+
+    p: int = attrs.field(validator=POSITIVE)
+    """Rows of the output."""
+    q: int = attrs.field(validator=POSITIVE)
+    """Columns of the output."""
+    r: int = attrs.field(default=1, validator=POSITIVE)
+    """Rows of the window."""
+    s: int = attrs.field(default=1, validator=POSITIVE)
+    """Columns of the window."""
+    stride: tuple[int, int] = attrs.field(default=(1, 1), converter=pair)
+    """One number, or one for rows and one for columns."""
+    dilation: tuple[int, int] = attrs.field(default=(1, 1), converter=pair)
+    padding: Sides = attrs.field(default=((0, 0), (0, 0)), converter=sides)
+    """Zeros around the image: a number, one for rows and one for columns, [[top, bottom], [left, right]], "same" or
+    "valid". The einsum does not depend on it: the halo belongs to P, whose density is applied to it as well."""
+
+    def slid(self, inputs: Sequence[Shape], channels: int, out: int) -> Shape:
+        """The output's shape if an image with these channels gives one of p x q."""
+        given = one_of(inputs)
+        found = windows(given, (self.r, self.s), self.stride, self.dilation, self.padding)
+        if given[0] != channels:
+            raise ValueError(f"expected {channels} channels")
+        if found != (self.p, self.q):
+            raise ValueError(f"which gives an output of {found[0]} x {found[1]}, not p = {self.p}, q = {self.q}")
+        return (out, *found)
+
+    @property
+    def image(self) -> str:
+        """The last two indices of P."""
+        return ", ".join(
+            f"{_times(stride)}{out} + {_times(dilation)}{window}"
+            for out, window, stride, dilation in zip("pq", "rs", self.stride, self.dilation, strict=True)
+        )
+
+
+def _times(count: int) -> str:
+    return f"{count}*" if count > 1 else ""
+
+
+@attrs.frozen(kw_only=True)
+class Conv2d(Window):
+    """A convolution over images: `Z[k, p, q] = P[c, p + r, q + s] * Q[k, c, r, s]`.
+
+    A batch adds the dimension b, groups the dimension g. As a matrix product (im2col), rows of P are windows.
+    """
+
+    type_name: ClassVar[str] = "conv2d"
+
+    k: int = attrs.field(validator=POSITIVE)
+    """Channels of the output, of all groups together."""
+    c: int = attrs.field(validator=POSITIVE)
+    """Channels of the input, of all groups together."""
+    groups: int = attrs.field(default=1, validator=POSITIVE)
+    """Parts that channels fall into: an output is a sum over the inputs of its part."""
+    view: Literal["convolution", "matrix-product"] = "convolution"
+    """Whether it is searched as a convolution or as `Z[m, n] = P[m, k] * Q[k, n]`, with m windows of k = c*r*s words."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.k % self.groups or self.c % self.groups:
+            text = f"groups = {self.groups} does not divide the channels: k = {self.k}, c = {self.c}"
+            raise ValueError(text)
+
+    def terms(self) -> tuple[str, dict[str, int]]:
+        k, c = self.k // self.groups, self.c // self.groups
+        several = {"g": self.groups} if self.groups > 1 else {}
+        group = "g, " if several else ""
+        if self.view == "matrix-product":
+            dims = {"m": self.batch * self.p * self.q, "k": c * self.r * self.s, "n": k}
+            return f"Z[{group}m, n] = P[{group}m, k] * Q[{group}k, n]", {**several, **dims}
+        batch = "b, " if self.batch > 1 else ""
+        dims = {"k": k, "c": c, "p": self.p, "q": self.q, "r": self.r, "s": self.s}
+        text = f"Z[{batch}{group}k, p, q] = P[{batch}{group}c, {self.image}] * Q[{group}k, c, r, s]"
+        return text, {**({"b": self.batch} if batch else {}), **several, **dims}
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        return self.slid(inputs, self.c, self.k)
+
+
+@attrs.frozen(kw_only=True)
+class Depthwise(Window):
+    """A convolution of every channel with a window of its own: `Z[c, p, q] = P[c, p + r, q + s] * Q[c, r, s]`."""
+
+    type_name: ClassVar[str] = "depthwise"
+
+    c: int = attrs.field(validator=POSITIVE)
+    """Channels."""
+
+    def terms(self) -> tuple[str, dict[str, int]]:
+        batch = "b, " if self.batch > 1 else ""
+        dims = {"c": self.c, "p": self.p, "q": self.q, "r": self.r, "s": self.s}
+        text = f"Z[{batch}c, p, q] = P[{batch}c, {self.image}] * Q[c, r, s]"
+        return text, {**({"b": self.batch} if batch else {}), **dims}
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        return self.slid(inputs, self.c, self.c)
+
+
+@attrs.frozen(kw_only=True)
+class Linear(Layer):
+    """A fully connected layer: `Z[m, n] = P[m, k] * Q[k, n]`; samples of a batch are further rows."""
+
+    type_name: ClassVar[str] = "linear"
+
+    m: int = attrs.field(default=1, validator=POSITIVE)
+    """Rows of a sample, such as the words of a sentence."""
+    k: int = attrs.field(validator=POSITIVE)
+    """Inputs of a row."""
+    n: int = attrs.field(validator=POSITIVE)
+    """Outputs of a row."""
+
+    def terms(self) -> tuple[str, dict[str, int]]:
+        return "Z[m, n] = P[m, k] * Q[k, n]", {"m": self.batch * self.m, "k": self.k, "n": self.n}
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        _words(one_of(inputs), (self.m, self.k))
+        return (self.m, self.n) if self.m > 1 else (self.n,)
+
+
+@attrs.frozen(kw_only=True)
+class MatMul(Layer):
+    """Matrix products of two inputs, such as those of attention: `Z[h, m, n] = P[h, m, k] * Q[h, k, n]`."""
+
+    type_name: ClassVar[str] = "matmul"
+    weights: ClassVar[str] = ""
+
+    h: int = attrs.field(default=1, validator=POSITIVE)
+    """Independent products, such as heads; left out of the einsum if there is one. Samples of a batch are further ones."""
+    m: int = attrs.field(validator=POSITIVE)
+    k: int = attrs.field(validator=POSITIVE)
+    """The dimension that is summed."""
+    n: int = attrs.field(validator=POSITIVE)
+
+    def terms(self) -> tuple[str, dict[str, int]]:
+        several = {"h": self.batch * self.h} if self.batch * self.h > 1 else {}
+        head = "h, " if several else ""
+        dims = {**several, "m": self.m, "k": self.k, "n": self.n}
+        return f"Z[{head}m, n] = P[{head}m, k] * Q[{head}k, n]", dims
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        if len(inputs) != 2:
+            raise ValueError("expected two inputs, P and Q")
+        _words(inputs[0], (self.h, self.m, self.k))
+        _words(inputs[1], (self.h, self.k, self.n))
+        return (self.h, self.m, self.n)
+
+
+def _words(given: Shape, expected: Shape) -> None:
+    """Raises ValueError unless both have as many words: an image may be taken as a row, a row as those of many heads."""
+    if math.prod(given) != math.prod(expected):
+        text = " x ".join(map(str, expected))
+        raise ValueError(f"expected {math.prod(expected):,} words ({text}), found {math.prod(given):,}")

@@ -1,0 +1,204 @@
+"""The nodes of a network: its layers with their workloads or operations, inputs and shapes, checked against each other."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..errors import Mistake, SpecError, unknown
+from ..pieces.boundary import described, guarded, wrong
+from ..pieces.contracts import Loops, Operation, Shape, Workload
+from ..pieces.data_specs import Network
+from ..pieces.registry import Registry
+from ..spec.structuring import Reader, collecting
+from ..spec.unstructuring import unstructure
+from .load import located
+
+INPUT = "input"
+"""What layers call the input of the network."""
+OWN = ("name", "type", "workload", "repeat", "inputs")
+"""Keys of a layer that are not of its workload or operation."""
+
+
+@attrs.frozen(eq=False, slots=False)
+class Node:
+    """One layer of a network."""
+
+    name: str
+    piece: Workload | Operation
+    loops: Loops | None
+    """None: an operation, which has nothing to search."""
+    inputs: tuple[str, ...]
+    """Names of the nodes whose outputs it takes; "input" is the network's."""
+    repeat: int
+    given: tuple[Shape, ...] = ()
+    """Shapes of the inputs; empty where the network is a list of layers without a graph."""
+    shape: Shape = ()
+    """Shape of the output; empty where there is no graph."""
+
+    @property
+    def macs(self) -> int:
+        """Multiplications of one repetition."""
+        return math.prod(self.loops.sizes.values()) if self.loops else 0
+
+    @property
+    def weights(self) -> int:
+        """Words of trained weights, as far as the type of the workload names their tensor."""
+        tensors = self.loops.tensors if self.loops else ()
+        name = getattr(self.piece, "weights", "")
+        return sum(
+            math.prod(tensor.shape(self.loops.sizes)) for tensor in tensors if self.loops and tensor.name == name
+        )
+
+    @cached_property
+    def content(self) -> str:
+        """Sizes, tensors and densities of the loops as text: equal for layers that are the same search."""
+        loops = self.loops
+        tensors = [
+            [tensor.name, tensor.ranks, tensor.output, tensor.density.type_name, _unnamed(unstructure(tensor.density))]
+            for tensor in (loops.tensors if loops else ())
+        ]
+        return json.dumps([list(loops.sizes.items()) if loops else [], tensors])
+
+
+def nodes_of(network: Network, registry: Registry, base: Path = Path("."), file: str = "") -> tuple[Node, ...]:
+    """The nodes of a network in its order. Paths of workloads are relative to `base`, or else to the working directory.
+
+    SpecError with all mistakes of the layers, and those of shapes that do not fit if the network has an input.
+    """
+    mistakes: list[Mistake] = []
+    nodes: dict[str, Node] = {}
+    names = [_name(table, index) for index, table in enumerate(network.layers)]
+    for type_name in network.defaults:
+        with collecting(mistakes, "defaults"):
+            _kind(registry, type_name)
+    for index, (name, table) in enumerate(zip(names, network.layers, strict=True)):
+        with collecting(mistakes, f"layers[{index}]"):
+            if name in names[:index] or name == INPUT:
+                other = "the input of the network" if name == INPUT else f"layers[{names.index(name)}]"
+                raise SpecError.at("", "name", f"'{name}' is also the name of {other}")
+            node = _node(network, registry, base, name, table, names[:index])
+            nodes[name] = _connected(network, node, nodes) if network.input and not mistakes else node
+    if mistakes:
+        raise SpecError(mistakes).within("", file)
+    return tuple(nodes.values())
+
+
+def distinct(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    """The nodes with loops by content, in order: each list is one search."""
+    groups: dict[str, list[Node]] = {}
+    for node in nodes:
+        if node.loops:
+            groups.setdefault(node.content, []).append(node)
+    return groups
+
+
+@contextmanager
+def _at(key: str) -> Iterator[None]:
+    """Mistakes inside the `with` block are at this key."""
+    mistakes: list[Mistake] = []
+    with collecting(mistakes, key):
+        yield
+    if mistakes:
+        raise SpecError(mistakes)
+
+
+def _name(table: Mapping[str, Any], index: int) -> str:
+    name = table.get("name")
+    return name if isinstance(name, str) and name else f"layer{index + 1}"
+
+
+def _node(
+    network: Network, registry: Registry, base: Path, name: str, table: Mapping[str, Any], before: Sequence[str]
+) -> Node:
+    reader = Reader()
+    for key, cls in (("name", str), ("repeat", int), ("inputs", tuple[str, ...])):
+        if key in table:
+            with _at(key):
+                reader.read(cls, table[key])
+    if (repeat := table.get("repeat", 1)) < 1:
+        raise SpecError.at("", "repeat", f"is {repeat}, expected at least 1")
+    inputs = tuple(table.get("inputs", before[-1:] or [INPUT]))
+    for place, text in enumerate(inputs):
+        if text not in (*before, INPUT):
+            raise SpecError.at(
+                "", f"inputs[{place}]", unknown("layer before this one", text, dict.fromkeys([*before, INPUT]))
+            )
+    piece = _piece(network, registry, base, name, table)
+    return Node(name, piece, piece.loops(registry) if isinstance(piece, Workload) else None, inputs, repeat)
+
+
+def _piece(
+    network: Network, registry: Registry, base: Path, name: str, table: Mapping[str, Any]
+) -> Workload | Operation:
+    own = {key: value for key, value in table.items() if key not in OWN}
+    if ("workload" in table) == ("type" in table):
+        raise ValueError("expected either 'type' or 'workload'")
+    if "workload" in table:
+        if own:
+            raise SpecError.at("", next(iter(own)), "a layer with 'workload' takes all else from that workload")
+        if network.batch > 1:
+            text = f"a layer with 'workload' cannot be given the batch of {network.batch}; write it with 'type'"
+            raise SpecError.at("", "workload", text)
+        value = located("workload", table["workload"], base)
+        with _at("workload"):
+            found = (
+                registry.build("workload", value) if isinstance(value, Mapping) else registry.resolve("workload", value)
+            )
+        return attrs.evolve(found, name=name)
+    kind = _kind(registry, table["type"])
+    given = dict(network.defaults.get(table["type"], {}))
+    if kind == "workload" and network.batch > 1:
+        given["batch"] = network.batch
+    density = {**given.get("density", {}), **own["density"]} if isinstance(own.get("density"), Mapping) else None
+    merged = {**given, **own, **({"density": density} if density else {})}
+    return registry.build(kind, {**merged, "type": table["type"], "name": name})
+
+
+def _kind(registry: Registry, type_name: Any) -> str:
+    """Whether a type is one of workloads or of operations."""
+    with _at("type"):
+        Reader().read(str, type_name)
+    for kind in ("workload", "operation"):
+        if type_name in registry.types(kind) or type_name in registry.names(kind):
+            return kind
+    types = [*registry.types("workload"), *registry.types("operation")]
+    raise SpecError.at("", "type", unknown("type of workload or operation", type_name, types))
+
+
+def _connected(network: Network, node: Node, nodes: Mapping[str, Node]) -> Node:
+    """The node with the shapes of its inputs and its output."""
+    given = tuple(nodes[text].shape if text != INPUT else network.input for text in node.inputs)
+    for text, shape in zip(node.inputs, given, strict=True):
+        if not shape:
+            raise SpecError.at("", "inputs", f"'{text}' has no shape")
+    shape, shapes = (), given
+    for turn in range(node.repeat):
+        misfit = ""
+        with guarded(node.piece, "shape"):
+            try:
+                shape = node.piece.shape(shapes)
+            except ValueError as error:
+                misfit = str(error)
+        if misfit:
+            again = f", repeated for the {turn + 1}. time" if turn else ""
+            raise ValueError(f"{_told(node, shapes)}{again}: {misfit}")
+        if not shape or not all(isinstance(size, int) and size > 0 for size in shape):
+            raise wrong(node.piece, "shape", f"returned {described(shape)}, expected a tuple of whole numbers")
+        shapes = (shape,)
+    return attrs.evolve(node, given=given, shape=shape)
+
+
+def _told(node: Node, shapes: Sequence[Shape]) -> str:
+    return f"'{node.name}' is given " + (" and ".join(" x ".join(map(str, shape)) for shape in shapes) or "nothing")
+
+
+def _unnamed(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in ("name", "description", "source")}
