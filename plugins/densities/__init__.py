@@ -4,6 +4,7 @@ from sparsemap import hookimpl
 
 from .banded import Banded
 from .block import Block
+from .crisp import Crisp
 from .data import ActualData
 from .structured import NOfM, Structured
 from .uniform import Uniform
@@ -11,4 +12,4 @@ from .uniform import Uniform
 
 @hookimpl
 def register_density_models():
-    return [Uniform, Structured, NOfM, Banded, Block, ActualData]
+    return [Uniform, Structured, NOfM, Banded, Block, Crisp, ActualData]
