@@ -135,6 +135,11 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit * 2 // 3]}...{text[-(limit // 3 - 3) :]}"
 
 
+def a(noun: str) -> str:
+    """The noun with its article: "a format", "an objective"."""
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
+
+
 def listed(names: Iterable[str], limit: int = 12) -> str:
     """The names with commas between them; a long list is cut, and says by how much."""
     names = list(names)

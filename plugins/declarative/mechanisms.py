@@ -37,7 +37,9 @@ class FilterRow:
     where the workload is known (`name:Q` if one is called Q)."""
 
     target: str
+    """The tensor whose accesses are filtered."""
     leader: tuple[str, ...] = attrs.field(converter=_leaders)
+    """The tensor that decides, or a list of them."""
 
     @leader.validator
     def _not_itself(self, attribute: attrs.Attribute, value: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import Technology
+from sparsemap.pieces.contracts import Technology, unit
 from sparsemap.problem.problem import Level
 
 KIB_BITS = 8 * 1024
@@ -50,9 +50,13 @@ class ScalingRow:
     """Energy at a node is proportional to a V^2 + b V + c, with V the supply voltage in volts."""
 
     node_nm: float = attrs.field(validator=positive)
+    """The process node of the row."""
     a: float
+    """Coefficient of the square of the voltage."""
     b: float
+    """Coefficient of the voltage."""
     c: float
+    """The constant part."""
 
 
 @attrs.frozen(kw_only=True)
@@ -61,13 +65,19 @@ class MemoryTable:
 
     source: str = ""
     node_nm: float = attrs.field(validator=positive)
-    voltage: float = attrs.field(validator=positive)
+    """The process node of the published energies."""
+    voltage: float = attrs.field(validator=positive, metadata=unit("V"))
+    """The supply voltage of the published energies."""
     access_bits: int = attrs.field(validator=positive)
+    """Bits of one access."""
     extrapolate_down: bool = False
     """Whether memories smaller than the first row continue the first two rows; else they cost the first row."""
     capacity_kib: tuple[float, ...]
+    """Capacities of the rows, ascending."""
     read_pj: tuple[float, ...]
+    """Energy of one read, a number per capacity."""
     write_pj: tuple[float, ...] = attrs.field(validator=_columns("capacity_kib", "read_pj", "write_pj"))
+    """Energy of one write, a number per capacity."""
 
     def pj_per_bit(self, capacity_bits: float | None, write: bool) -> float:
         """At the node of the table, interpolated log-log; above the table, and for None (unlimited), the last row.
@@ -91,10 +101,15 @@ class MacTable:
 
     source: str = ""
     node_nm: float = attrs.field(validator=positive)
-    voltage: float = attrs.field(validator=positive)
-    bits: tuple[float, ...]
+    """The process node of the published energies."""
+    voltage: float = attrs.field(validator=positive, metadata=unit("V"))
+    """The supply voltage of the published energies."""
+    bits: tuple[float, ...] = attrs.field(metadata=unit("bit"))
+    """Widths of the operands, ascending."""
     multiply_pj: tuple[float, ...]
+    """Energy of one multiplication, a number per width."""
     add_pj: tuple[float, ...] = attrs.field(validator=_columns("bits", "multiply_pj", "add_pj"))
+    """Energy of one addition, a number per width."""
 
     def pj(self, bits: int) -> float:
         """One multiplication (linear in the square of the width) and one addition (linear in the width)."""
@@ -109,7 +124,9 @@ class TableTechnology(Technology):
     type_name: ClassVar[str] = "table"
 
     node_nm: float = attrs.field(validator=positive)
-    voltage: float = attrs.field(validator=positive)
+    """The process node that energies are scaled to."""
+    voltage: float = attrs.field(validator=positive, metadata=unit("V"))
+    """The supply voltage that energies are scaled to."""
     scaling: tuple[ScalingRow, ...] = attrs.field(validator=attrs.validators.min_len(1))
     """Scaling equations by node (Stillmaker & Baas, Integration 58, 2017)."""
     memories: Mapping[str, MemoryTable] = attrs.field(factory=dict)
@@ -117,9 +134,11 @@ class TableTechnology(Technology):
     off_chip_pj_per_bit: Mapping[str, float] = attrs.field(factory=dict)
     """Energies by the `standard` of an off-chip level, such as `lpddr4`; not scaled with the node."""
     mac: MacTable
+    """Energies of a multiply-accumulate."""
     gated_fraction: float = attrs.field(default=0.0, validator=share)
     """What a gated access or MAC still costs, as a share of a full one."""
     skipped_fraction: float = attrs.field(default=0.0, validator=share)
+    """What a skipped access or MAC still costs, as a share of a full one."""
 
     def scale(self, from_nm: float, from_voltage: float) -> float:
         """What energies given for another node and voltage are multiplied by."""

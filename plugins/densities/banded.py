@@ -225,6 +225,7 @@ class Banded(DensityModel):
     type_name: ClassVar[str] = "banded"
 
     half_width: int = attrs.field(validator=attrs.validators.ge(0))
+    """Words on either side of the diagonal that are nonzero."""
     every_tile: bool = False
     """Count all tiles, instead of judging by the first rows of tiles as the Sparseloop model does."""
 

@@ -116,6 +116,7 @@ class Block(DensityModel):
     type_name: ClassVar[str] = "block"
 
     density: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Share of the blocks that are nonzero."""
     block: tuple[int, ...] = attrs.field(
         validator=[attrs.validators.min_len(1), attrs.validators.deep_iterable(attrs.validators.ge(1))]
     )

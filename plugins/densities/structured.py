@@ -91,6 +91,7 @@ class Structured(DensityModel):
     type_name: ClassVar[str] = "structured"
 
     density: float = attrs.field(default=1.0, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Share of the words that are nonzero."""
 
     def occupancy(self, shape: tuple[int, ...]) -> StructuredOccupancy:
         group = Fraction(self.density).limit_denominator(256).denominator
@@ -104,7 +105,9 @@ class NOfM(DensityModel):
     type_name: ClassVar[str] = "n-of-m"
 
     n: int = attrs.field(validator=attrs.validators.ge(0))
+    """Nonzeros in each group."""
     m: int = attrs.field(validator=attrs.validators.ge(1))
+    """Words of a group."""
 
     def __attrs_post_init__(self) -> None:
         if self.n > self.m:

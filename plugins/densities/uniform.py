@@ -108,6 +108,7 @@ class Uniform(DensityModel):
     type_name: ClassVar[str] = "uniform"
 
     density: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Share of the words that are nonzero."""
 
     def occupancy(self, shape: tuple[int, ...]) -> UniformOccupancy:
         words = volume(shape)

@@ -11,7 +11,7 @@ import numpy as np
 from sparsemap import Problem
 from sparsemap.backend import backend_of
 from sparsemap.errors import DesignError, SpecError
-from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
+from sparsemap.pieces.contracts import Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.problem import Place
 
@@ -47,6 +47,12 @@ def _name(table: Mapping[str, Any], kind: str) -> str:
     return f"{table.get('extends', table.get('type', kind))}({', '.join(values)})"
 
 
+def _candidates(kind: str = "") -> Any:
+    """The field of the candidates, which are pieces of a kind."""
+    several = [attrs.validators.min_len(1), attrs.validators.max_len(127)]
+    return attrs.field(validator=several, metadata=naming(kind) if kind else {})
+
+
 @attrs.frozen(kw_only=True)
 class Choices(Segment):
     """A segment whose genes choose from its candidates, without an order between them."""
@@ -55,9 +61,7 @@ class Choices(Segment):
     chosen: ClassVar[str]
     """The kind of the candidates."""
 
-    candidates: tuple[Candidate, ...] = attrs.field(
-        validator=[attrs.validators.min_len(1), attrs.validators.max_len(127)]
-    )
+    candidates: tuple[Candidate, ...] = _candidates()
     """Names or tables of the pieces to choose from; gene value i chooses the i-th, from 0."""
 
     def gene_names(self, problem: Problem) -> tuple[str, ...]:
@@ -97,9 +101,10 @@ class RankFormats(Choices):
     chosen: ClassVar[str] = "format"
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
 
+    candidates: tuple[Candidate, ...] = _candidates("format")
     slots: int = attrs.field(default=5, validator=[attrs.validators.ge(1), attrs.validators.le(64)])
     """Rank slots R of every tensor."""
-    beyond: str = ""
+    beyond: str = attrs.field(default="", metadata=naming("format"))
     """The format of ranks further out than the slots; absent: the first candidate."""
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
@@ -185,6 +190,8 @@ class GateSkip(Choices):
     type_name: ClassVar[str] = "gate-skip"
     provides: ClassVar[tuple[str, ...]] = ("mechanisms",)
     chosen: ClassVar[str] = "mechanism"
+
+    candidates: tuple[Candidate, ...] = _candidates("mechanism")
 
     def gene_names(self, problem: Problem) -> tuple[str, ...]:
         return tuple(f"gate-skip.{place.name}" for place in problem.places)

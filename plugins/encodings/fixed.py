@@ -18,7 +18,7 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import DesignError, Mistake, SpecError, listed, unknown
-from sparsemap.pieces.contracts import Array, Genes, Piece, Segment
+from sparsemap.pieces.contracts import Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs
 
 from .choices import build_candidates
@@ -69,11 +69,11 @@ class Fixed(Constant):
     """Dimensions from outer to inner, by mapping level. Dimensions left out follow in workload order."""
     bounds: Mapping[str, Mapping[str, int]] | None = None
     """Loop bounds by mapping level and dimension; what is left out is 1. They must multiply up to the sizes."""
-    formats: Mapping[str, tuple[str, ...]] | None = None
+    formats: Mapping[str, tuple[str, ...]] | None = attrs.field(default=None, metadata=naming("format"))
     """Formats from outer to inner by tensor (names, or roles P, Q, Z): one per rank slot, the same number for each."""
-    beyond: str = ""
+    beyond: str = attrs.field(default="", metadata=naming("format"))
     """The format of ranks further out than the slots; absent: the first format that `formats` names."""
-    mechanisms: Mapping[str, str] | None = None
+    mechanisms: Mapping[str, str] | None = attrs.field(default=None, metadata=naming("mechanism"))
     """Mechanism by place: a storage level with `gate_skip`, or the compute unit."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     """Dimensions to pad, with the sizes that their bounds multiply up to."""

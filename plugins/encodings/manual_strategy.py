@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import Array, Piece
+from sparsemap.pieces.contracts import Array, Piece, naming
 
 from .choices import build_candidates
 from .fixed import Constant
@@ -40,19 +40,21 @@ class ManualStrategy(Constant):
     """Density from which on a tensor is stored uncompressed."""
     slots: int = attrs.field(default=5, validator=attrs.validators.ge(1))
     """Rank slots of every tensor."""
-    inner: str = "coordinate"
+    inner: str = attrs.field(default="coordinate", metadata=naming("format"))
     """Format of the innermost rank of a compressed tensor."""
-    outer: str = "offset-pair"
+    outer: str = attrs.field(default="offset-pair", metadata=naming("format"))
     """Format of its other ranks, those further out than the slots included."""
-    dense: str = "uncompressed"
+    dense: str = attrs.field(default="uncompressed", metadata=naming("format"))
     """Format of the other tensors."""
-    skip_by_p: str = "skip-q-by-p"
+    skip_by_p: str = attrs.field(default="skip-q-by-p", metadata=naming("mechanism"))
     """Mechanism of the innermost storage level that has one, where only the first operand is compressed."""
-    skip_by_q: str = "skip-p-by-q"
-    skip_both: str = "skip-both"
-    compute: str = "gate-both"
+    skip_by_q: str = attrs.field(default="skip-p-by-q", metadata=naming("mechanism"))
+    """The same where only the second operand is compressed."""
+    skip_both: str = attrs.field(default="skip-both", metadata=naming("mechanism"))
+    """The same where both are."""
+    compute: str = attrs.field(default="gate-both", metadata=naming("mechanism"))
     """Mechanism of the compute unit."""
-    none: str = "none"
+    none: str = attrs.field(default="none", metadata=naming("mechanism"))
     """Mechanism of all other places, and where no operand is compressed."""
 
     @property

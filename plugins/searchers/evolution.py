@@ -38,12 +38,17 @@ class Evolution(Searcher):
     offspring: int = attrs.field(default=100, validator=attrs.validators.ge(1))
     """Designs proposed per generation, lambda."""
     init: Init = attrs.field(factory=UniformInit)
+    """Gives the first population."""
     selection: Selection = attrs.field(factory=Ranking)
+    """Decides who mates and who survives."""
     crossover: Crossover = attrs.field(factory=OnePoint)
+    """Makes a child of two parents."""
     mutation: Mutation = attrs.field(factory=RandomReset)
+    """Changes the children."""
     calibrate: bool = False
     """Whether to find the high-sensitivity genes first; without, no gene counts as high."""
     calibration: Calibration = attrs.field(factory=Calibration)
+    """How sensitivities are measured."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         notes: Mapping[str, Any] = {}

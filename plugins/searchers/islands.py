@@ -27,6 +27,7 @@ class Islands(Searcher):
     searcher: Searcher
     """What every island is: the name or the table of a searcher."""
     islands: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
+    """Searches that run side by side."""
     every: int = attrs.field(default=10, validator=attrs.validators.ge(1))
     """Batches between migrations."""
     migrants: int = attrs.field(default=2, validator=attrs.validators.ge(0))

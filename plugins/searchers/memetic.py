@@ -99,6 +99,7 @@ class Memetic(Searcher):
     )
     """Names or tables of mutations; the share of each follows its success."""
     crossover: Crossover = attrs.field(factory=SegmentCrossover)
+    """Makes a child of two parents."""
     crossover_rate: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children with two parents."""
     selection: Selection = attrs.field(factory=GreedyRanking)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap.errors import Mistake, SpecError, nearest, unknown
-from sparsemap.pieces.contracts import DensityModel, Loops, Shape, Tensor, Workload, box
+from sparsemap.pieces.contracts import DensityModel, Loops, Shape, Tensor, Workload, box, naming
 from sparsemap.spec.structuring import Reader, collecting, join
 
 from .notation import Einsum
@@ -86,7 +86,7 @@ class EinsumWorkload(Workload):
     """The output, `=` (or `+=`), and the product of two operands; an index may be a sum such as `2*p + r`."""
     dims: Mapping[str, Any] = attrs.field(validator=[attrs.validators.min_len(1), _dims])
     """Size of every dimension, a whole number."""
-    density: Mapping[str, Any] = attrs.field(validator=_density)
+    density: Mapping[str, Any] = attrs.field(validator=_density, metadata=naming("density"))
     """By tensor: the share of nonzeros, spread uniformly, or the table of a density model; not 0. Without an entry for the
     output, the density expected of a sum of products of independent operands."""
 

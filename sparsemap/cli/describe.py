@@ -5,21 +5,16 @@ The meaning of a field is the text that stands below it in the class.
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
-import re
 import textwrap
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import attrs
 
 from ..errors import SpecError, unknown
 from ..pieces.registry import RESERVED, Registry
-
-HEADER = ("name", "description", "source")
+from .keys import HEADER, keys_of, paragraphs
 
 
 @attrs.frozen
@@ -80,18 +75,16 @@ def described(registry: Registry, kind: str, name: str) -> Description:
     else:
         raise SpecError.at("", "", unknown(kind, name, [*names, *types]))
     cls = types[table["type"]]
-    docs, fields = field_docs(cls), []
-    for field in attrs.fields(cls):
-        key = (field.alias or field.name).removesuffix("_")
-        if not field.init or key in HEADER:
+    fields = []
+    for key, field in keys_of(cls).items():
+        if key in HEADER:
             continue
-        doc = docs.get(field.name, "")
         if key in table:
-            fields.append(FieldText(key, table[key], "set", doc))
+            fields.append(FieldText(key, table[key], "set", field.doc))
         elif field.default is attrs.NOTHING:
-            fields.append(FieldText(key, None, "required", doc))
+            fields.append(FieldText(key, None, "required", field.doc))
         else:
-            fields.append(FieldText(key, _default(field), "default", doc))
+            fields.append(FieldText(key, field.default, "default", field.doc))
     keys = {field.key for field in fields}
     extra = [key for key in table if key not in keys and key not in (*HEADER, *RESERVED)]
     fields += [FieldText(key, table[key], "set", "") for key in extra]
@@ -105,51 +98,6 @@ def described(registry: Registry, kind: str, name: str) -> Description:
         origin={"plugin": origin.plugin, "version": origin.version, "file": origin.file},
         fields=tuple(fields),
     )
-
-
-def _default(field: attrs.Attribute[Any]) -> Any:
-    """The default in the words of a spec."""
-    default: Any = field.default
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-        default = default.factory() if not default.takes_self else "(depends on other fields)"
-    if attrs.has(type(default)):
-        from ..spec.unstructuring import unstructure
-
-        return unstructure(default) or str(getattr(default, "type_name", ""))
-    return sorted(default) if isinstance(default, set | frozenset) else default
-
-
-def paragraphs(cls: type) -> list[str]:
-    """The paragraphs of a class's own docstring, each on one line."""
-    return [plain(text) for text in inspect.cleandoc(vars(cls).get("__doc__") or "").split("\n\n")]
-
-
-def first_sentence(cls: type) -> str:
-    """The first sentence of the class's docstring, without its full stop."""
-    return re.split(r"(?<=[a-z0-9)])\.(?:\s|$)", paragraphs(cls)[0], maxsplit=1)[0]
-
-
-def plain(text: str) -> str:
-    return " ".join(text.split())
-
-
-def field_docs(cls: type) -> dict[str, str]:
-    """The text below each field of a class and of the classes that it derives from."""
-    docs: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if not attrs.has(base):
-            continue
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        except (OSError, TypeError, SyntaxError):
-            continue
-        body = getattr(tree, "body", [])
-        for field, below in pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                text = below.value if isinstance(below, ast.Expr) else None
-                if isinstance(text, ast.Constant):
-                    docs[field.target.id] = plain(str(text.value))
-    return docs
 
 
 def toml_text(value: Any, indent: int = 0) -> str:

@@ -29,7 +29,7 @@ def list_(kind: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None
     KIND is one such as workload, hardware, format or searcher.
     """
     from . import output as cli_output
-    from .describe import first_sentence
+    from .keys import first_sentence
 
     registry = loaded(plugin_dirs)
     if kind is None:
@@ -64,7 +64,7 @@ def _natural(names: Iterable[str]) -> list[str]:
 
 def _one_line_about(registry: Registry, kind: str, name: str) -> str:
     """The description of a piece, or the first line of its class's."""
-    from .describe import first_sentence
+    from .keys import first_sentence
 
     table = registry.spec(kind, name)
     own = table.get("description")
@@ -155,4 +155,41 @@ def plugins(plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     click.echo(cli_output.table([["plugin", "version", "hooks", "file"], *rows]))
 
 
-VERBS = (list_, describe, check, plugins)
+@click.command()
+@click.argument("kind", required=False)
+@click.option("--all", "every", is_flag=True, help="All kinds.")
+@click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Write KIND.json to DIR.")
+@click.option("--markdown", is_flag=True, help="Print a reference of all keys instead, for people.")
+@plugin_dirs
+def schema(kind: str | None, every: bool, out: str | None, markdown: bool, plugin_dirs: tuple[str, ...]) -> None:
+    """Print the JSON Schema of spec files of KIND.
+
+    Editors complete and check a spec that has the line `#:schema PATH` on top. A schema knows the names of the plugins
+    that are loaded.
+    """
+    from ..files import write_texts
+    from . import reference
+    from . import schema as schemas
+
+    registry = loaded(plugin_dirs)
+    if (kind is None) != every:
+        raise click.UsageError("give a KIND or --all")
+    if out and markdown:
+        raise click.UsageError("--markdown prints; --out is for schemas")
+    if every and not (out or markdown):
+        raise click.UsageError("--all needs --out DIR, or --markdown")
+    kinds = schemas.kinds(registry) if kind is None else (_singular(kind, registry),)
+    if markdown:
+        click.echo(reference.text(registry, [name for name in kinds if name in registry.kinds()] or kinds), nl=False)
+        return
+    texts = {name: schemas.text(schemas.schema(registry, name)) for name in kinds}
+    if out is None:
+        click.echo(texts[kinds[0]], nl=False)
+        return
+    files = {Path(out) / f"{name}.json": text for name, text in texts.items()}
+    write_texts(files)
+    for path in files:
+        click.echo(readable(str(path)))
+
+
+VERBS = (list_, describe, check, plugins, schema)

@@ -82,7 +82,7 @@ class Reports(click.Group):
     about: Mapping[str, str] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from .describe import first_sentence
+        from .keys import first_sentence
 
         registry = loaded(())
         pieces = {name: registry.get("exporter", name) for name in registry.names("exporter")}

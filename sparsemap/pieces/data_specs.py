@@ -9,7 +9,7 @@ import attrs
 
 from ..errors import Mistake, SpecError, unknown
 from . import defaults
-from .contracts import Piece
+from .contracts import Piece, naming, unit
 
 Table = Mapping[str, Any]
 
@@ -45,12 +45,15 @@ class Hardware(Piece):
     type_name: ClassVar[str] = "hardware"
     default_type: ClassVar[str] = "hardware"
 
-    technology: str | Table = defaults.TECHNOLOGY
+    technology: str | Table = attrs.field(default=defaults.TECHNOLOGY, metadata=naming("technology"))
     """Name of a technology spec, or its table."""
-    clock: str = "1 GHz"
+    clock: str = attrs.field(default="1 GHz", metadata=unit("Hz, kHz, MHz, GHz"))
+    """Cycles per second of all levels and compute units."""
     word_bits: int = attrs.field(default=16, validator=attrs.validators.ge(1))
     """Bits of one data word at every level that does not say otherwise."""
-    levels: tuple[Table, ...] = attrs.field(validator=[attrs.validators.min_len(1), attrs.validators.max_len(32)])
+    levels: tuple[Table, ...] = attrs.field(
+        validator=[attrs.validators.min_len(1), attrs.validators.max_len(32)], metadata=naming("memory-level", "class")
+    )
     """One table per storage level, outermost first; `class` names a memory type, the other keys are its fields."""
     compute: Compute = attrs.field(factory=Compute)
 
@@ -64,7 +67,8 @@ class SpaceSpec(Piece):
     default_type: ClassVar[str] = "space"
 
     segments: tuple[str, ...]
-    tables: Mapping[str, Table] = attrs.field(factory=dict)
+    """Names of the segments in the order of their genes; a segment without a `type` is of the type of its name."""
+    tables: Mapping[str, Table] = attrs.field(factory=dict, metadata=naming("segment", beside=True))
     """Table per segment; in a spec they stand beside `segments`, under the segments' names."""
 
     @classmethod
@@ -87,16 +91,24 @@ class Study(Piece):
     type_name: ClassVar[str] = "study"
     default_type: ClassVar[str] = "study"
 
-    workloads: tuple[str, ...]
-    hardware: tuple[str, ...]
-    searchers: tuple[str, ...] = (defaults.SEARCHER,)
-    space: str | Table = defaults.SPACE
-    spaces: Mapping[str, str | Table] = attrs.field(factory=dict)
+    workloads: tuple[str, ...] = attrs.field(metadata=naming("workload", paths=True))
+    """Names or TOML files, relative to the study."""
+    hardware: tuple[str, ...] = attrs.field(metadata=naming("hardware", paths=True))
+    """Names or TOML files, relative to the study."""
+    searchers: tuple[str, ...] = attrs.field(default=(defaults.SEARCHER,), metadata=naming("searcher", paths=True))
+    """Names or TOML files, relative to the study."""
+    space: str | Table = attrs.field(default=defaults.SPACE, metadata=naming("space", paths=True))
+    """The design space of searchers that `spaces` does not name."""
+    spaces: Mapping[str, str | Table] = attrs.field(factory=dict, metadata=naming("space", paths=True))
     """A space per searcher where they differ, such as a fixed mapping for a baseline."""
-    objective: str | Table = defaults.OBJECTIVE
-    cost_model: str | Table = defaults.COST_MODEL
-    budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1))
+    objective: str | Table = attrs.field(default=defaults.OBJECTIVE, metadata=naming("objective", paths=True))
+    """What is minimised."""
+    cost_model: str | Table = attrs.field(default=defaults.COST_MODEL, metadata=naming("cost-model", paths=True))
+    """What evaluates the designs."""
+    budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1), metadata=unit("designs"))
+    """Designs that each search evaluates."""
     seeds: tuple[int, ...] = (0,)
+    """Seeds of the random numbers, a search for each."""
     out: str = ""
     """Folder for the results, relative to the working directory; `--out` overrides it."""
 

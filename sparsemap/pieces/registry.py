@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import cattrs
 
-from ..errors import Mistake, PluginError, SpecError, listed, nearest, unknown
+from ..errors import Mistake, PluginError, SpecError, a, listed, nearest, unknown
 from ..files import shown
 from ..spec import toml_io
 from ..spec.structuring import Reader, SpecTable, expected_found
@@ -194,7 +194,7 @@ class Registry:
         if isinstance(value, Mapping):
             return self._build(kind, self._inline_table(kind, value), file)
         if not isinstance(value, str):
-            raise SpecError.at("", "", f"expected the name or the table of a {kind}, found {value!r}")
+            raise SpecError.at("", "", f"expected the name or the table of {a(kind)}, found {value!r}")
         if value in self.names(kind):
             return self.get(kind, value)
         start, colon, rest = value.partition(":")
@@ -213,7 +213,7 @@ class Registry:
             piece = self._piece(cls.kind, value, file)
             if not isinstance(piece, cls):
                 found = f"found one of type {piece.type_name!r}"
-                raise SpecError.at("", "", f"expected a {cls.kind} of type {cls.type_name!r}, {found}")
+                raise SpecError.at("", "", f"expected {a(cls.kind)} of type {cls.type_name!r}, {found}")
             return piece
 
         cls = self._type(kind, table)
@@ -294,7 +294,7 @@ class Registry:
     def _no_name(self, kind: str, name: str, names: Iterable[str]) -> str:
         elsewhere = [other for other in self.kinds() if other != kind and name in self.names(other)]
         if nearest(name, names) is None and elsewhere:
-            return f"no {kind} {name!r}; there is a {elsewhere[0]} of that name"
+            return f"no {kind} {name!r}; there is {a(elsewhere[0])} of that name"
         return unknown(kind, name, names)
 
 

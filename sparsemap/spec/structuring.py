@@ -28,7 +28,7 @@ from cattrs import ClassValidationError, Converter, IterableValidationError, ove
 from cattrs.cols import list_structure_factory, mapping_structure_factory
 from cattrs.gen import make_dict_structure_fn_from_attrs, make_hetero_tuple_structure_fn
 
-from ..errors import Mistake, PluginError, SpecError, listed, nearest, shortened
+from ..errors import Mistake, PluginError, SpecError, a, listed, nearest, shortened
 from ..files import class_line
 
 LARGEST = 2**63
@@ -71,6 +71,16 @@ def join(path: str, key: str | int) -> str:
 def keys(cls: type) -> dict[str, attrs.Attribute[Any]]:
     """The fields of a class by the key that sets them."""
     return {(field.alias or field.name).removesuffix("_"): field for field in attrs.fields(cls) if field.init}
+
+
+def typed_keys(cls: type) -> dict[str, attrs.Attribute[Any]]:
+    """Like `keys`, with types in place of their texts; PluginError if a type has no meaning when the program runs."""
+    try:
+        attrs.resolve_types(cls, include_extras=False)
+    except NameError as error:
+        text = f"{error}; types of fields must be imported when the program runs, not for type checking only"
+        raise PluginError([Mistake(class_line(cls), f"class {cls.__name__}", text)]) from error
+    return keys(cls)
 
 
 def default(field: attrs.Attribute[Any], obj: Any) -> Any:
@@ -145,12 +155,7 @@ def _base(cls: Any) -> Any:
 @cache
 def _arguments(cls: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """The function that gives the arguments of a class for a table: a dict, so that validators get what is right."""
-    try:
-        attrs.resolve_types(cls, include_extras=False)
-    except NameError as error:
-        text = f"{error}; types of fields must be imported when the program runs, not for type checking only"
-        raise PluginError([Mistake(class_line(cls), f"class {cls.__name__}", text)]) from error
-    fields = [field.evolve(name=key, alias=field.alias, default=None) for key, field in keys(cls).items()]
+    fields = [field.evolve(name=key, alias=field.alias, default=None) for key, field in typed_keys(cls).items()]
     read = override(struct_hook=_converter().structure)
     contained: dict[str, Any] = {field.name: read for field in fields if field.converter in _CONTAINERS}
     return make_dict_structure_fn_from_attrs(fields, dict, _converter(), **contained)
@@ -193,7 +198,7 @@ def _object(value: Any, cls: Any) -> Any:
     if isinstance(value, cls) or not (kind := _kind(cls)):
         return _filled(value, cls)
     if refer is None:
-        raise ValueError(f"the name of a {kind} means something in a registry only; give the object")
+        raise ValueError(f"the name of {a(kind)} means something in a registry only; give the object")
     return refer(value, cls)
 
 
@@ -305,7 +310,7 @@ def expected(cls: Any) -> str:
     if not isinstance(base, type):
         return str(cls)
     if kind := _kind(base):
-        return f"the name or the table of a {kind}"
+        return f"the name or the table of {a(kind)}"
     if issubclass(base, Mapping) or attrs.has(base):
         return "a table"
     if issubclass(base, tuple) and args and ... not in args:

@@ -100,6 +100,7 @@ class Exhaustive(Searcher):
     limit: float = attrs.field(default=5e7, validator=attrs.validators.gt(0))
     """Distinct designs, estimated, above which the search refuses to start."""
     batch: int = attrs.field(default=4096, validator=attrs.validators.ge(1))
+    """Designs evaluated at a time."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         tree = Enumeration(space, self.batch)

@@ -38,7 +38,9 @@ class Gamma(Searcher):
     mutate_tile: float = attrs.field(default=1.0, validator=_share)
     """Probability that a child's tiling changes, as in GAMMA's own program: so large since tiling matters most."""
     mutate_order: float = attrs.field(default=0.1, validator=_share)
+    """Probability that one loop of one mapping level moves."""
     mutate_parallelism: float = attrs.field(default=0.1, validator=_share)
+    """Probability that two factors of different dimensions swap their mapping levels."""
     mutate_rest: float = attrs.field(default=0.5, validator=_share)
     """Probability that one of the genes other than mapping changes."""
 

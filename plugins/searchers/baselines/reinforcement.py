@@ -84,6 +84,7 @@ class Learner(Searcher):
     steps: int = attrs.field(default=64, validator=_count)
     """Edits before a game starts again from a random design."""
     learning_rate: float = attrs.field(default=3e-4, validator=attrs.validators.gt(0))
+    """Step size of the optimiser."""
 
     def model(self, env: Any, seed: int) -> Any:
         """The untrained model."""
@@ -120,6 +121,7 @@ class PolicyOptimization(Learner):
     rollout: int = attrs.field(default=16, validator=_count)
     """Steps of every game between two updates of the policy."""
     epochs: int = attrs.field(default=10, validator=_count)
+    """Passes over the steps of each update."""
     entropy: float = attrs.field(default=0.01, validator=attrs.validators.ge(0))
     """Weight of the policy's entropy, which keeps it exploring."""
 

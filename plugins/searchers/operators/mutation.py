@@ -94,7 +94,9 @@ class RandomReset(Mutation):
     type_name: ClassVar[str] = "random-reset"
 
     rate: float = attrs.field(default=0.8, validator=_share)
+    """Share of the children that are mutated."""
     genes: float = attrs.field(default=2.0, validator=attrs.validators.ge(1))
+    """Genes that a mutation changes, on average."""
 
     def mutate(self, genomes: Genomes, context: Context) -> Genomes:
         return _mutated(genomes, np.ones(genomes.shape, bool), self.rate, self.genes, 0.0, context)

@@ -60,6 +60,7 @@ class Nsga2Search(Searcher):
     )
     """Names or tables of mutations; the share of each follows its success."""
     crossover: Crossover = attrs.field(factory=SegmentCrossover)
+    """Makes a child of two parents."""
     crossover_rate: float = attrs.field(default=0.3, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children with two parents."""
     directed: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])

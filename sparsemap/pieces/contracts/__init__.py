@@ -8,7 +8,7 @@ Axes used throughout: `B` batch of designs, `G` genes, `L` mapping levels, `D` d
 that every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first.
 """
 
-from .base import Array, Genomes, PerDesign, PerGene, Piece, Rows, Scores, Values
+from .base import Array, Genomes, PerDesign, PerGene, Piece, Rows, Scores, Values, naming, unit
 from .cost import CostModel, Objective
 from .genome import Genes, Segment, neighbours, shifted
 from .hardware import MemoryLevel, Technology
@@ -55,9 +55,11 @@ __all__ = [
     "Workload",
     "box",
     "name_bits",
+    "naming",
     "neighbours",
     "parts",
     "plain",
     "shifted",
     "styled",
+    "unit",
 ]

@@ -43,6 +43,34 @@ Probabilities = np.ndarray
 
 FIELD: Any = attrs.field()
 
+NAMES = "names"
+UNIT = "unit"
+
+
+@attrs.frozen
+class Naming:
+    """What the texts and tables of a field mean, see `naming`."""
+
+    kind: str
+    type_key: str = "type"
+    beside: bool = False
+    paths: bool = False
+
+
+def naming(kind: str, type_key: str = "type", beside: bool = False, paths: bool = False) -> dict[str, Any]:
+    """The `metadata` of an attrs field whose texts name pieces of a kind, and whose tables describe them.
+
+    Fields whose type is a contract need none. `type_key`: what such tables call their `type`; `beside`: the tables stand
+    beside the other keys of the spec, each under the name of a type; `paths`: TOML files may be named too. Schemas and
+    the reference are written from it.
+    """
+    return {NAMES: Naming(kind, type_key, beside, paths)}
+
+
+def unit(text: str) -> dict[str, Any]:
+    """The `metadata` of an attrs field whose name does not end in its unit, such as `unit("V")`."""
+    return {UNIT: text}
+
 
 @attrs.frozen(kw_only=True)
 class Piece:

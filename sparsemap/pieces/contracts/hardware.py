@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from ..defaults import TYPES
-from .base import Piece
+from .base import Piece, unit
 
 if TYPE_CHECKING:
     from ...problem.problem import Level
@@ -24,26 +24,31 @@ class MemoryLevel(Piece):
     kind: ClassVar[str] = "memory-level"
     default_type: ClassVar[str] = TYPES["memory-level"]
 
-    capacity: str | int | None = None
+    capacity: str | int | None = attrs.field(default=None, metadata=unit('such as "128 KB"'))
     """Data capacity, such as "128 KB" or "4096 words"; absent: unlimited."""
-    bandwidth: str | float | None = None
+    bandwidth: str | float | None = attrs.field(default=None, metadata=unit('such as "16 GB/s"'))
     """Reads and writes together, such as "32 GB/s" or "4 words/cycle"; absent: unlimited."""
-    read_bandwidth: str | float | None = None
-    write_bandwidth: str | float | None = None
+    read_bandwidth: str | float | None = attrs.field(default=None, metadata=unit('such as "16 GB/s"'))
+    """Reads alone; absent: unlimited."""
+    write_bandwidth: str | float | None = attrs.field(default=None, metadata=unit('such as "16 GB/s"'))
+    """Writes alone; absent: unlimited."""
     fanout: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Instances of the next inner level (or of the compute unit) below one instance. Absent: one, and no spatial loops."""
     gate_skip: bool = False
     """Whether this level can skip or gate: it then gets a skip/gate gene."""
     word_bits: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    metadata_capacity: str | int | None = None
+    """Bits of one data word here; absent: as the hardware says."""
+    metadata_capacity: str | int | None = attrs.field(default=None, metadata=unit('such as "16 KB"'))
     """A separate memory for metadata; absent: metadata shares `capacity`; "unlimited": separate and never full."""
-    metadata_width: int = attrs.field(default=32, validator=attrs.validators.ge(1))
+    metadata_width: int = attrs.field(default=32, validator=attrs.validators.ge(1), metadata=unit("bit"))
     """Bits of one metadata access."""
     bypass: tuple[str, ...] = ()
     """Tensors that this level does not store: roles (P, Q the operands, Z the output) or names. Where one tensor has the
     name of another one's role, `role:Q` or `name:Q`."""
     energy: Mapping[str, float] = attrs.field(
-        factory=dict, validator=attrs.validators.deep_mapping(value_validator=attrs.validators.ge(0))
+        factory=dict,
+        validator=attrs.validators.deep_mapping(value_validator=attrs.validators.ge(0)),
+        metadata=unit("pJ"),
     )
     """Energies in pJ by action that replace the technology's."""
 

@@ -1,0 +1,130 @@
+"""The keys of specs, read from the classes: types, units, defaults, limits, and what they are for.
+
+`describe`, `schema` and the reference are three ways to write this.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import attrs
+
+from ..pieces.contracts.base import NAMES, UNIT, Naming
+from ..spec.structuring import typed_keys
+from ..spec.unstructuring import plain as toml_value
+from ..spec.unstructuring import unstructure
+
+HEADER = ("name", "description", "source")
+SUFFIXES = {"_pj_per_bit": "pJ/bit", "_pj": "pJ", "_nm": "nm", "_kib": "KiB", "_bits": "bit", "_mm2": "mm2"}
+"""Units that names of fields end in."""
+LATER = "(depends on other keys)"
+
+
+@attrs.frozen
+class Key:
+    """A key that a spec may set."""
+
+    name: str
+    type: Any
+    """The type of the field."""
+    default: Any
+    """As a spec has it; attrs.NOTHING: required; None: absent."""
+    names: Naming | None
+    """Which pieces its texts and tables mean; None where the type says so, or where they mean none."""
+    unit: str
+    doc: str
+    limits: Mapping[str, Any]
+    """Words of JSON Schema, such as `minimum`, for the value; for those in a list or table under `items`."""
+    as_it_stands: bool
+    """Whether the class takes what the file has, of any type."""
+
+
+def keys_of(cls: type) -> dict[str, Key]:
+    """The keys of a class by name."""
+    docs, found = field_docs(cls), {}
+    for name, field in typed_keys(cls).items():
+        unit = field.metadata.get(UNIT) or next((u for end, u in SUFFIXES.items() if field.name.endswith(end)), "")
+        converter: Any = field.converter
+        found[name] = Key(
+            name, field.type, _default(field), field.metadata.get(NAMES), unit, docs.get(field.name, ""),
+            dict(_limits(field.validator)), converter is not None and not isinstance(converter, type),
+        )  # fmt: skip
+    return found
+
+
+def _default(field: attrs.Attribute[Any]) -> Any:
+    """The default in the words of a spec."""
+    default: Any = field.default
+    if default is attrs.NOTHING:
+        return default
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        if default.takes_self:
+            return LATER
+        default = default.factory()
+    if attrs.has(type(default)):
+        return unstructure(default) or getattr(default, "type_name", {})
+    with suppress(TypeError):
+        return None if default is None else toml_value(default)
+    return str(default)
+
+
+def _limits(validator: Any) -> Iterator[tuple[str, Any]]:
+    """What the validators of attrs say in the words of JSON Schema; validators of plugins' own say nothing."""
+    kind = type(validator).__name__.strip("_")
+    if kind == "AndValidator":
+        for each in validator._validators:
+            yield from _limits(each)
+    elif kind == "OptionalValidator":
+        yield from _limits(validator.validator)
+    elif kind == "NumberValidator":
+        words = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
+        yield words[validator.compare_op], validator.bound
+    elif kind == "InValidator":
+        yield "enum", list(validator.options)
+    elif kind in ("MinLengthValidator", "MaxLengthValidator"):
+        yield ("minItems", validator.min_length) if kind.startswith("Min") else ("maxItems", validator.max_length)
+    elif kind in ("DeepIterable", "DeepMapping"):
+        inner = validator.member_validator if kind == "DeepIterable" else validator.value_validator
+        yield "items", dict(_limits(inner))
+        outer = validator.iterable_validator if kind == "DeepIterable" else validator.mapping_validator
+        yield from _limits(outer)
+
+
+def paragraphs(cls: type) -> list[str]:
+    """The paragraphs of a class's own docstring, each on one line."""
+    return [plain(text) for text in inspect.cleandoc(vars(cls).get("__doc__") or "").split("\n\n")]
+
+
+def first_sentence(cls: type) -> str:
+    """The first sentence of the class's docstring, without its full stop."""
+    return re.split(r"(?<=[a-z0-9)])\.(?:\s|$)", paragraphs(cls)[0], maxsplit=1)[0]
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """The text below each field of a class and of the classes that it derives from."""
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if not attrs.has(base):
+            continue
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        except (OSError, TypeError, SyntaxError):
+            continue
+        body = getattr(tree, "body", [])
+        for field, below in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                text = below.value if isinstance(below, ast.Expr) else None
+                if isinstance(text, ast.Constant):
+                    docs[field.target.id] = plain(str(text.value))
+    return docs
