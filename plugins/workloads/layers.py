@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from sparsemap.pieces.contracts import Loops, Shape, Workload
+from sparsemap.pieces.contracts import Loops, Shape, Workload, naming
 
 from .windows import Sides, one_of, pair, sides, windows
 
@@ -38,7 +38,7 @@ class Layer(Workload):
 
     batch: int = attrs.field(default=1, validator=POSITIVE)
     """Samples at a time."""
-    density: Mapping[str, Any] = attrs.field(factory=dict)
+    density: Mapping[str, Any] = attrs.field(factory=dict, metadata=naming("density"))
     """By tensor P, Q, Z, as an einsum has it; operands that are not named are dense."""
 
     def loops(self, registry: Any) -> Loops:
@@ -66,6 +66,7 @@ class Window(Layer):
     stride: tuple[int, int] = attrs.field(default=(1, 1), converter=pair)
     """One number, or one for rows and one for columns."""
     dilation: tuple[int, int] = attrs.field(default=(1, 1), converter=pair)
+    """Distance between neighbouring taps of the window: one number, or one for rows and one for columns."""
     padding: Sides = attrs.field(default=((0, 0), (0, 0)), converter=sides)
     """Zeros around the image: a number, one for rows and one for columns, [[top, bottom], [left, right]], "same" or
     "valid". The einsum does not depend on it: the halo belongs to P, whose density is applied to it as well."""
@@ -182,9 +183,11 @@ class MatMul(Layer):
     h: int = attrs.field(default=1, validator=POSITIVE)
     """Independent products, such as heads; left out of the einsum if there is one. Samples of a batch are further ones."""
     m: int = attrs.field(validator=POSITIVE)
+    """Rows of the first operand and of the output."""
     k: int = attrs.field(validator=POSITIVE)
     """The dimension that is summed."""
     n: int = attrs.field(validator=POSITIVE)
+    """Columns of the second operand and of the output."""
 
     def terms(self) -> tuple[str, dict[str, int]]:
         several = {"h": self.batch * self.h} if self.batch * self.h > 1 else {}

@@ -31,6 +31,7 @@ class Compute:
     """The compute units, one per instance below the innermost level."""
 
     name: str = "MAC"
+    """What reports and places call it."""
     gate_skip: bool = False
     """Whether the unit can skip or gate: it then gets a skip/gate gene."""
     energy: Mapping[str, float] = attrs.field(factory=dict, validator=_actions)
@@ -56,6 +57,7 @@ class Hardware(Piece):
     )
     """One table per storage level, outermost first; `class` names a memory type, the other keys are its fields."""
     compute: Compute = attrs.field(factory=Compute)
+    """The compute units below the innermost level."""
 
 
 @attrs.frozen(kw_only=True)

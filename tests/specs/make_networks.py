@@ -238,6 +238,7 @@ def text_of(name: str) -> str:
     """The TOML file of a network, a line per layer."""
     net = GRAPHS[name]()
     lines = [
+        "#:schema ../schemas/network.json",
         'kind = "network"',
         f'name = "{name}"',
         f'description = "{DESCRIPTIONS[name]}"',
