@@ -22,7 +22,7 @@ from ..spec.unstructuring import plain as toml_value
 from ..spec.unstructuring import unstructure
 
 HEADER = ("name", "description", "source")
-SUFFIXES = {"_pj_per_bit": "pJ/bit", "_pj": "pJ", "_nm": "nm", "_kib": "KiB", "_bits": "bit", "_mm2": "mm2"}
+SUFFIXES = {"_pj_per_bit": "pJ/bit", "_pj": "pJ", "_nm": "nm", "_kib": "KiB", "_bits": "bit"}
 """Units that names of fields end in."""
 LATER = "(depends on other keys)"
 

@@ -82,12 +82,11 @@ def words(cls: Any, names: Naming | None = None, several: bool = False) -> str:
     if isinstance(base, type) and issubclass(base, Mapping):
         if names and args == (str, Any) and several:
             return f"tables of {plural(kind)}"
-        return (
-            f"table of {words(inside[1], names, True)}" if inside[1:] and inside[1] is not Any else "table"
-        ) + "s" * (several and not inside[1:])
+        held = f" of {words(inside[1], names, True)}" if inside[1:] and inside[1] is not Any else ""
+        return ("tables" if several else expected(base).removeprefix("a ")) + held
     if base in (tuple, list, set, frozenset) and inside:
         return f"{'lists' if several else 'list'} of {words(inside[0], names, True)}"
-    one = WORDS.get(base) or ("table" if attrs.has(base) else expected(cls).removeprefix("a ").removeprefix("the "))
+    one = WORDS.get(base) or expected(cls).removeprefix("a ").removeprefix("the ")
     return one if one == "true or false" or not several else f"{one}s"
 
 
