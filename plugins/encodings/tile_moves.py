@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.pieces.contracts import Array
+from sparsemap.pieces.contracts import Array, Tensor
 from sparsemap.problem.problem import Problem
 
 SWAPS, LOOPS = 0.40, 0.35
@@ -137,17 +137,26 @@ def _fit_buffers(
 
 
 def _packed(problem: Problem, columns: Mapping[str, Array]) -> tuple[list[float], Array | None]:
-    """Nonzeros per tensor, and which designs compress it (T, B): those whose innermost format does."""
+    """Nonzeros per tensor, in the scenario with most, and which designs compress it (T, B): those whose innermost format
+    does."""
 
     def count() -> list[float]:
-        shapes = [(tensor.density, tensor.shape(problem.sizes)) for tensor in problem.tensors]
-        return [float(np.ceil(model.occupancy(s).density * math.prod(map(float, s)))) for model, s in shapes]
+        fitted = [problem, *(scenario.problem for scenario in problem.scenarios.values() if scenario.must_fit)]
+        return [
+            max(_nonzeros(tensor, problem) for tensor in same)
+            for same in zip(*(x.tensors for x in fitted), strict=True)
+        ]
 
     nonzeros = problem.remember("nonzeros", count)
     if "formats" not in columns:
         return nonzeros, None
     flags = np.array([getattr(f, "compressed", False) for f in problem.candidates("format")], dtype=bool)
     return nonzeros, flags[columns["formats"][:, -1]]
+
+
+def _nonzeros(tensor: Tensor, problem: Problem) -> float:
+    shape = tensor.shape(problem.sizes)
+    return float(np.ceil(tensor.density.occupancy(shape).density * math.prod(map(float, shape))))
 
 
 def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[float], packed: Array | None) -> Array:

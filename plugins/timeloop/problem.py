@@ -48,7 +48,7 @@ def _term(letter: str, coefficient: int) -> list[str]:
 
 def density(tensor: Tensor) -> dict[str, Any]:
     """The density of a tensor; `DesignError` if Timeloop v3.0.3 has no such model."""
-    model: Any = tensor.density
+    model: Any = tensor.density.nominal
     match model.type_name:
         case "uniform":
             return {"distribution": "hypergeometric", "density": float(model.density)}

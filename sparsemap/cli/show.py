@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SearchError, readable
+from ..errors import SearchError, readable, unknown
 from ..files import aligned, percent
 from ..pieces import defaults
 from .group import json_option, loaded, plugin_dirs
@@ -36,7 +37,9 @@ def evaluate(design: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     result, problem, reasons = design_result(design, loaded(plugin_dirs))
     if as_json:
         found = result.to_dict()
-        shown = {key: found[key] for key in ("workload", "hardware", "objective", *NUMBERS)}
+        shown = {
+            key: found[key] for key in ("workload", "hardware", "objective", *NUMBERS, "scenarios") if key in found
+        }
         click.echo(json.dumps({"valid": not reasons, **shown, "reasons": list(reasons)}, indent=2))
     elif reasons:
         lacks = result.shortfalls or reasons
@@ -65,15 +68,30 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
     if reasons := evaluation.reasons_of(0):
         lacks = shortfalls_of(problem, Archive(closest=genome[None, :]))
         return result_of(problem, None, shortfalls=lacks, valid_fraction=0.0), problem, reasons
-    return result_of(problem, Best(problem, genome, energy_pj, cycles, score)), problem, reasons
+    there = evaluation.numbers_in_scenarios(0)
+    return result_of(problem, Best(problem, genome, energy_pj, cycles, score, in_scenarios=there)), problem, reasons
 
 
-def valid_design(path: str, registry: Registry) -> tuple[Result, Problem]:
-    """A design file as the result of a search that found it; `SearchError` if the design is not valid."""
+def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Result, Problem]:
+    """A design file as the result of a search that found it, in one of its scenarios if that is named; `SearchError` if
+    there is no such scenario, or if the design is not valid."""
+    from ..searching.result import result_of
+
     result, problem, reasons = design_result(path, registry)
     if reasons:
         raise SearchError(f"{path}: the design is not valid: {', '.join(reasons)}")
-    return result, problem
+    if not scenario:
+        return result, problem
+    there = result.found.scenarios
+    if not there:
+        text = "needs a workload with a range of densities, and an objective such as robust:edp"
+        raise SearchError(f"{path}: the design has no scenarios; that {text}")
+    if scenario not in there:
+        raise SearchError(f"{path}: {unknown('scenario', scenario, there)}")
+    best = there[scenario]
+    if not math.isfinite(best.energy_pj):
+        raise SearchError(f"{path}: the design does not fit in scenario {scenario}")
+    return result_of(best.problem, best), best.problem
 
 
 class Reports(click.Group):
@@ -103,14 +121,15 @@ def report_verb(name: str, about: str) -> click.Command:
 
     @click.command(name, help=f"Show the report {name} of DESIGN, a TOML file.", short_help=about)
     @design_argument
+    @click.option("--scenario", default="", metavar="NAME", help="Which scenario of a robust design, such as P=0.1.")
     @plugin_dirs
     @json_option
-    def verb(design: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+    def verb(design: str, scenario: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
         from . import output as cli_output
 
         registry = loaded(plugin_dirs)
         piece: Any = registry.get("exporter", name)
-        result, problem = valid_design(design, registry)
+        result, problem = valid_design(design, registry, scenario)
         if as_json:
             click.echo(json.dumps(piece.data(result, problem), indent=2))
         elif piece.file_name:
@@ -141,7 +160,7 @@ def space(workload: str, hardware: str, space: str, genes: bool, plugin_dirs: tu
     click.echo("\n".join(space_lines(problem)))
     if genes:
         rows = [[name, f"{low}..{high}"] for name, low, high in zip(found.names, found.low, found.high, strict=True)]
-        click.echo("\n" + cli_output.table([["gene", "range"], *rows]))
+        click.echo("\n" + cli_output.table([["gene", "values"], *rows]))
 
 
 def space_table(problem: Problem) -> dict[str, Any]:

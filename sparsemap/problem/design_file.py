@@ -47,11 +47,15 @@ SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "formats": "formats", "mechanisms": "gate_skip"}
 """Tables of the file by the column of `Designs` that they give."""
 ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
-KNOWN = (*ABOUT, "mapping", "padding", "formats", "beyond_format", "gate_skip", "score", "pieces")
+KNOWN = (*ABOUT, "mapping", "padding", "formats", "beyond_format", "gate_skip", "score", "scenarios", "pieces")
 LOOP = re.compile(r"\s*(.+?)\s*=\s*(\d+)\s*")
 
 
-def dump(design: Design, numbers: Mapping[str, float] | None = None) -> dict[str, Any]:
+def dump(
+    design: Design,
+    numbers: Mapping[str, float] | None = None,
+    scenarios: Mapping[str, Mapping[str, float]] | None = None,
+) -> dict[str, Any]:
     """The table of a design; `DesignError` if it has columns that this file cannot hold."""
     problem, columns = design.problem, design.batch.columns
     extra = [name for name in columns if name not in COLUMNS]
@@ -85,6 +89,8 @@ def dump(design: Design, numbers: Mapping[str, float] | None = None) -> dict[str
         files = {key: str(path.absolute()) for key, path in fields if isinstance(path, Path)}
         if files and isinstance(densities.get(tensor.name), Mapping):
             densities[tensor.name] |= files
+    if scenarios:
+        table["scenarios"] = {name: {key: float(x) for key, x in found.items()} for name, found in scenarios.items()}
     return {
         **table,
         "workload": inlined,

@@ -24,6 +24,9 @@ class Evaluation:
     reason_names: tuple[str, ...]
     detail: Mapping[str, Any] | None = None
     """On request: traffic, metadata and energies by level and tensor, batch last."""
+    scenarios: Mapping[str, Evaluation] = attrs.field(factory=dict)
+    """By name, what the same designs are worth in each scenario of the problem (`Problem.scenarios`); all their numbers are
+    infinite in a scenario that they do not fit or, as they are invalid before, were not evaluated in."""
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -52,7 +55,7 @@ class Evaluation:
 
     @staticmethod
     def join(parts: Sequence[Evaluation]) -> Evaluation:
-        """One evaluation of several that name the same reasons, without `detail`."""
+        """One evaluation of several that name the same reasons and scenarios, without `detail`."""
         if len(parts) == 1:
             return parts[0]
         return Evaluation(
@@ -60,4 +63,9 @@ class Evaluation:
             np.concatenate([p.cycles for p in parts]),
             np.concatenate([p.reasons for p in parts]),
             parts[0].reason_names,
+            scenarios={name: Evaluation.join([p.scenarios[name] for p in parts]) for name in parts[0].scenarios},
         )
+
+    def numbers_in_scenarios(self, row: int) -> dict[str, tuple[float, float]]:
+        """Energy in pJ and cycles of one design, by scenario."""
+        return {name: (float(e.energy_pj[row]), float(e.cycles[row])) for name, e in self.scenarios.items()}

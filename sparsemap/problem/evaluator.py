@@ -15,6 +15,7 @@ from ..pieces.contracts import CostModel
 from ..pieces.contracts.base import Genomes, Scores
 from .designs import Designs
 from .evaluation import Evaluation
+from .scenarios import with_scenarios
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -68,14 +69,11 @@ class Evaluator:
         return Evaluation.join(parts)
 
     def evaluate_designs(self, designs: Designs, detail: bool = False) -> Evaluation:
-        """Evaluates decoded designs in one block."""
-        model = self.problem.cost_model
-        with (
-            guarded(model, "evaluate"),
-            np.errstate(over="ignore", invalid="ignore"),
-        ):  # `checked` names what is infinite
-            evaluation = model.evaluate(designs, self.problem, detail)
-        return checked(evaluation, len(designs), model)
+        """Evaluates decoded designs in one block, in every scenario of the problem as well."""
+        found = evaluated(designs, self.problem, detail)
+        if not self.problem.scenarios:
+            return found
+        return with_scenarios(found, designs, self.problem, evaluated, detail, cull=self.xp is NUMPY)
 
     def score(self, evaluation: Evaluation) -> Scores:
         """(B,) float64 by the problem's objective; invalid designs and NaN are infinity."""
@@ -89,7 +87,7 @@ class Evaluator:
 
     def _judged(self, method: str, what: str, evaluation: Evaluation, *columns: int) -> np.ndarray:
         """(B, *columns) float64, what a method of the objective returns."""
-        objective = self.problem.objective
+        objective = self.problem.judge
         with guarded(objective, method), np.errstate(all="ignore"):
             found = getattr(objective, method)(evaluation)
         return numbers(objective, method, what, found, (len(evaluation), *columns)).astype(np.float64)
@@ -110,6 +108,14 @@ class Evaluator:
         if ((array < xp.constant(space.low)) | (array > xp.constant(space.high))).any():
             space.check(xp.to_host(array))
         return array
+
+
+def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
+    """What the cost model of a problem says about designs, if it is what the contract says; without scenarios."""
+    model = problem.cost_model
+    with guarded(model, "evaluate"), np.errstate(over="ignore", invalid="ignore"):  # `checked` names what is infinite
+        evaluation = model.evaluate(designs, problem, detail)
+    return checked(evaluation, len(designs), model)
 
 
 def checked(evaluation: Evaluation, count: int, model: CostModel, method: str = "evaluate") -> Evaluation:

@@ -31,7 +31,9 @@ from ..spec.structuring import LARGEST, collecting
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
+    from .evaluation import Evaluation
     from .evaluator import Evaluator
+    from .scenarios import Scenario
     from .space import Space
 
 T = TypeVar("T")
@@ -122,6 +124,13 @@ class Problem:
                 if key not in self._memory:
                     self._memory[key] = make()
         return self._memory[key]
+
+    def variant(self, **parts: Any) -> Problem:
+        """This problem with another `workload`, `objective` or `cost_model`: with tables of its own, but with the space of
+        this one, so that the same genomes are the same designs. Sizes and hardware stay."""
+        made = attrs.evolve(self, **parts)
+        made.__dict__["space"] = self.space
+        return made
 
     # -- workload
 
@@ -329,16 +338,36 @@ class Problem:
         return self.space.candidates.get(kind, ())
 
     @cached_property
+    def judge(self) -> Objective:
+        """The objective with what it has to know of this problem."""
+        with guarded(self.objective, "of"):
+            return self.objective.of(self)
+
+    @property
+    def scenarios(self) -> Mapping[str, Scenario]:
+        """By name, the variants of this problem on which the objective has every design evaluated as well."""
+        return self.judge.scenarios
+
+    @cached_property
     def bound(self) -> float | None:
         """A proven lower bound on the score of every design of this problem; None if none is known."""
+        found = self._best_conceivable() if self.judge.monotone else None
+        if found is None:
+            return None
+        in_scenarios = {name: scenario.problem._best_conceivable() for name, scenario in self.scenarios.items()}
+        known = {name: evaluation for name, evaluation in in_scenarios.items() if evaluation is not None}
+        if len(known) < len(in_scenarios):
+            return None
+        bound = float(self.evaluator.score(attrs.evolve(found, scenarios=known))[0])
+        return bound if 0.0 < bound < float("inf") else None
+
+    def _best_conceivable(self) -> Evaluation | None:
+        """The evaluation (B = 1) that no design can beat in energy or in cycles; None: not known."""
         from .evaluator import checked
 
         with guarded(self.cost_model, "lower_bound"), np.errstate(over="ignore", invalid="ignore"):
-            found = self.cost_model.lower_bound(self) if self.objective.monotone else None
-        if found is None:
-            return None
-        bound = float(self.evaluator.score(checked(found, 1, self.cost_model, "lower_bound"))[0])
-        return bound if 0.0 < bound < float("inf") else None
+            found = self.cost_model.lower_bound(self)
+        return None if found is None else checked(found, 1, self.cost_model, "lower_bound")
 
     @cached_property
     def evaluator(self) -> Evaluator:

@@ -72,6 +72,8 @@ class Archive:
     genome: Array | None = None
     energy_pj: float = math.nan
     cycles: float = math.nan
+    scenarios: dict[str, tuple[float, float]] = attrs.field(factory=dict)
+    """Energy in pJ and cycles of the best design, by scenario."""
     rejects: dict[str, int] = attrs.field(factory=dict)
     """Designs rejected by reason; a design may count for several."""
     closest: Array | None = None
@@ -93,8 +95,11 @@ class Archive:
             self.score, self.genome = float(scores[row]), genomes[row].copy()
             if evaluation is not None:
                 self.energy_pj, self.cycles = float(evaluation.energy_pj[row]), float(evaluation.cycles[row])
+                self.scenarios = evaluation.numbers_in_scenarios(row)
         if evaluation is not None and values is not None:
-            self.front.add(genomes, values, np.stack([scores, evaluation.energy_pj, evaluation.cycles], axis=1))
+            every = (evaluation, *evaluation.scenarios.values())
+            numbers = [scores, *(column for one in every for column in (one.energy_pj, one.cycles))]
+            self.front.add(genomes, values, np.stack(numbers, axis=1))
         if evaluation is not None:
             counts = evaluation.reject_counts()
             if unscored := int(np.count_nonzero(valid & np.isposinf(scores))):

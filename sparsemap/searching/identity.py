@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Identity = Mapping[str, Any]
 
+SCENARIOS = "scenarios"
+"""The key with the names of a problem's scenarios, where it has any."""
 DIFFERENCES = 4
 """How many of the differences between two identities a message names."""
 
@@ -58,6 +60,7 @@ def identity_of(problem: Problem, searcher: Searcher, budget: int, seed: int) ->
         **{key: _described(piece) for key, piece in pieces.items()},
         "budget": budget,
         "seed": seed,
+        **({SCENARIOS: list(problem.scenarios)} if problem.scenarios else {}),
         "sparsemap": __version__,
         "plugins": {plugin.name: plugin.contents for plugin in problem.registry.plugins if plugin.contents},
         "data": {path.name: _digest(path) for path in sorted(set(_data_files(used))) if path.is_file()},

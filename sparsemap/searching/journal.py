@@ -2,14 +2,16 @@
 
 The state of a searcher is a generator, which no file can hold. It can be rebuilt, though: the seed gives it the same
 random numbers, and the recorded evaluations answer its batches without evaluating anything. The file starts with what
-was asked for, then grows by a record per batch (24 bytes a design and a few more) and is read one record at a time. A
-torn or damaged end, which is what `kill -9`, a crash or a full disk leaves, counts as never written.
+was asked for, then grows by a record per batch (24 bytes a design and a few more, and 24 for each scenario) and is read
+one record at a time. A torn or damaged end, which is what `kill -9`, a crash or a full disk leaves, counts as never
+written.
 
     b"sparsemap journal 1\\n"
     header   length (uint32), JSON text, CRC-32 (uint32)
     record   designs n, bytes of names, CRC-32 of the genomes (uint32), seconds so far (float64), CRC-32 of these four;
              names of the reasons as a JSON list if they differ from those of the record before; energy (n float64),
-             cycles (n float64), reasons (n uint64); CRC-32 of names and numbers
+             cycles (n float64), reasons (n uint64), and these three again for each scenario that the header names;
+             CRC-32 of names and numbers
 """
 
 from __future__ import annotations
@@ -24,12 +26,13 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 
 from ..errors import SearchError
 from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
-from .identity import Identity, differences, text_of
+from .identity import SCENARIOS, Identity, differences, text_of
 
 try:
     import fcntl
@@ -40,6 +43,7 @@ except ImportError:  # not a POSIX system: two searches in one folder are not to
 JOURNAL_FILE = "journal.bin"
 MAGIC = b"sparsemap journal 1\n"
 HEAD = struct.Struct("<IIId")
+DESIGN_BYTES = 24
 CHECKED = 4
 """Recorded batches, at most, that are evaluated again to see whether evaluation still says the same."""
 WAIT_SECONDS = 5
@@ -66,6 +70,7 @@ class Journal:
         self.records = 0
         """Records read."""
         self._names: tuple[str, ...] = ()
+        self._scenarios: tuple[str, ...] = tuple(identity.get(SCENARIOS, ()))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._opened()
@@ -117,7 +122,8 @@ class Journal:
         names = b"" if evaluation.reason_names == self._names else json.dumps(evaluation.reason_names).encode()
         body = names + b"".join(
             np.ascontiguousarray(column, dtype=kind).tobytes()
-            for column, kind in ((evaluation.energy_pj, "<f8"), (evaluation.cycles, "<f8"), (evaluation.reasons, "<u8"))
+            for part in (evaluation, *(evaluation.scenarios[name] for name in self._scenarios))
+            for column, kind in ((part.energy_pj, "<f8"), (part.cycles, "<f8"), (part.reasons, "<u8"))
         )
         head = HEAD.pack(len(genomes), len(names), _digest(genomes), seconds)
         data = head + _crc(head) + body + _crc(body)
@@ -158,7 +164,7 @@ class Journal:
                 "recorded: its code has changed, or it does not repeat itself for one seed. "
                 "Choose another folder, or overwrite the journal (--overwrite)"
             )
-        size = name_bytes + 24 * count
+        size = name_bytes + DESIGN_BYTES * count * (1 + len(self._scenarios))
         body, check = self._read(size), self._read(4)
         if len(check) < 4 or _crc(body) != check:
             return None
@@ -167,14 +173,23 @@ class Journal:
             if names is None:
                 return None
             self._names = tuple(names)
-        energy, cycles, reasons = (
-            np.frombuffer(body, kind, count, name_bytes + 8 * count * place).astype(kind[1:])
-            for place, kind in enumerate(("<f8", "<f8", "<u8"))
+        whole, *parts = (
+            Evaluation(*self._columns(body, name_bytes + DESIGN_BYTES * count * place, count), self._names)
+            for place in range(1 + len(self._scenarios))
         )
         self.seconds = seconds
         self.records += 1
         self._end = self._file.tell()
-        return Evaluation(energy, cycles, reasons, self._names)
+        return attrs.evolve(whole, scenarios=dict(zip(self._scenarios, parts, strict=True)))
+
+    @staticmethod
+    def _columns(body: bytes, start: int, count: int) -> tuple[Array, Array, Array]:
+        """Energy, cycles and reasons of so many designs."""
+        energy, cycles, reasons = (
+            np.frombuffer(body, kind, count, start + 8 * count * place).astype(kind[1:])
+            for place, kind in enumerate(("<f8", "<f8", "<u8"))
+        )
+        return energy, cycles, reasons
 
     # -- writing
 
@@ -235,9 +250,11 @@ def designs_in(path: Path) -> int:
     """About how many designs a journal holds, from its size; 0 if there is none."""
     try:
         with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
             start = file.read(len(MAGIC) + 4)
-            header = len(MAGIC) + 8 + int.from_bytes(start[len(MAGIC) :], "little")
-            return max(0, os.fstat(file.fileno()).st_size - header) // 24
+            length = int.from_bytes(start[len(MAGIC) :], "little")
+            scenarios = (_parsed(file.read(min(length, size)), dict) or {}).get(SCENARIOS, ())
+            return max(0, size - len(MAGIC) - 8 - length) // (DESIGN_BYTES * (1 + len(scenarios)))
     except OSError:
         return 0
 
@@ -255,7 +272,8 @@ def _same(one: Evaluation, two: Evaluation) -> bool:
     close = all(
         np.allclose(a, b, rtol=1e-9, atol=0.0) for a, b in ((one.energy_pj, two.energy_pj), (one.cycles, two.cycles))
     )
-    return close and one.reject_counts() == two.reject_counts()
+    alike = all(_same(part, two.scenarios[name]) for name, part in one.scenarios.items())
+    return close and alike and one.reject_counts() == two.reject_counts()
 
 
 def _parsed(text: bytes, kind: type) -> Any:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from ..errors import DesignError, PluginError, SearchError
 from ..files import csv_text, write_texts
@@ -18,6 +19,7 @@ from ..pieces.boundary import guarded
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..problem.designs import Design
+from ..problem.evaluation import Evaluation
 from .archive import Archive, Row
 from .identity import versions_of
 
@@ -48,6 +50,8 @@ class Best:
     score: float
     values: tuple[float, ...] = ()
     """What each of several objectives says, in the order of `problem.objective.names`."""
+    in_scenarios: Mapping[str, tuple[float, float]] = attrs.field(factory=dict)
+    """Energy in pJ and cycles by scenario of the problem; infinite where the design does not fit."""
 
     @property
     def edp(self) -> float:
@@ -69,16 +73,40 @@ class Best:
         """The cost model's detail of the design by level and tensor; empty if it gives none."""
         return self.problem.evaluator.evaluate_designs(self.design.batch, detail=True).detail or {}
 
+    @cached_property
+    def scenarios(self) -> dict[str, Best]:
+        """The design in each scenario of the problem, with its numbers there."""
+        found = {}
+        for name, (energy_pj, cycles) in self.in_scenarios.items():
+            problem, reasons = self.problem.scenarios[name].problem, np.array([not math.isfinite(energy_pj)], np.uint64)
+            there = Evaluation(np.array([energy_pj]), np.array([cycles]), reasons, ("unfit",))
+            found[name] = Best(problem, self.genome, energy_pj, cycles, float(problem.evaluator.score(there)[0]))
+        return found
+
+    @property
+    def gap(self) -> float | None:
+        """Score over the proven bound of the problem; None where no bound is known."""
+        bound = self.problem.bound
+        return self.score / bound if bound and self.score >= bound else None
+
     @property
     def numbers(self) -> dict[str, float]:
         return {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles, "score": self.score}
+
+    @property
+    def scenario_numbers(self) -> dict[str, dict[str, float]]:
+        """The same by scenario; what is infinite there is left out."""
+        return {
+            name: {key: value for key, value in there.numbers.items() if math.isfinite(value)}
+            for name, there in self.scenarios.items()
+        }
 
     def text(self) -> str:
         """The design as a TOML file; DesignError if it has columns that such a file cannot hold."""
         from ..problem import design_file
         from ..spec import toml_io
 
-        return toml_io.dumps(design_file.dump(self.design, self.numbers))
+        return toml_io.dumps(design_file.dump(self.design, self.numbers, self.scenario_numbers))
 
 
 @attrs.frozen
@@ -148,6 +176,14 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinity and NaN become None."""
         numbers = self.best.numbers if self.best else dict.fromkeys(("edp", "energy_pj", "cycles", "score"))
+        scenarios = {
+            name: {
+                **{key: _plain(x) for key, x in there.numbers.items()},
+                "bound": there.problem.bound,
+                "gap": there.gap,
+            }
+            for name, there in (self.best.scenarios if self.best else {}).items()
+        }
         front = [{"objectives": x.objectives, **x.numbers, "genome": x.genome.tolist()} for x in self.front]
         return {
             **{key: _plain(value) for key, value in numbers.items()},
@@ -156,6 +192,7 @@ class Result:
             "rejects": dict(self.rejects),
             "shortfalls": [{key: _plain(v) for key, v in attrs.asdict(s).items()} for s in self.shortfalls],
             "genome": self.best.genome.tolist() if self.best else None,
+            **({"scenarios": scenarios} if scenarios else {}),
             **({"front": front} if front else {}),
             "versions": dict(self.versions),
             **({"identity": dict(self.identity)} if self.identity else {}),
@@ -207,11 +244,12 @@ def best_of(problem: Problem, archive: Archive) -> Best | None:
     """The best design of an archive. Scores told without an evaluation are completed by evaluating the design."""
     if archive.genome is None:
         return None
-    energy_pj, cycles = archive.energy_pj, archive.cycles
+    energy_pj, cycles, scenarios = archive.energy_pj, archive.cycles, archive.scenarios
     if math.isnan(energy_pj):
         evaluation = problem.evaluator.evaluate(archive.genome[None, :])
         energy_pj, cycles = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
-    return Best(problem, archive.genome, energy_pj, cycles, archive.score)
+        scenarios = evaluation.numbers_in_scenarios(0)
+    return Best(problem, archive.genome, energy_pj, cycles, archive.score, in_scenarios=scenarios)
 
 
 def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:
@@ -219,10 +257,13 @@ def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:
     front = archive.front
     if front.genomes is None:
         return ()
-    return tuple(
-        Best(problem, genome, float(energy_pj), float(cycles), float(score), tuple(map(float, values)))
-        for genome, values, (score, energy_pj, cycles) in zip(front.genomes, front.values, front.numbers, strict=True)
-    )
+    found = []
+    for genome, values, (score, energy_pj, cycles, *more) in zip(
+        front.genomes, front.values, front.numbers.tolist(), strict=True
+    ):
+        there = dict(zip(problem.scenarios, zip(more[::2], more[1::2], strict=True), strict=True))
+        found.append(Best(problem, genome, energy_pj, cycles, score, tuple(map(float, values)), there))
+    return tuple(found)
 
 
 def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:

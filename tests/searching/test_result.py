@@ -15,7 +15,7 @@ from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE, r
 @pytest.fixture
 def without_design(monkeypatch):
     """The toy problem has columns that a design file cannot hold."""
-    monkeypatch.setattr("sparsemap.problem.design_file.dump", lambda design, numbers: {"score": dict(numbers)})
+    monkeypatch.setattr("sparsemap.problem.design_file.dump", lambda design, numbers, _: {"score": dict(numbers)})
 
 
 def test_a_result_says_what_was_searched_and_with_what():

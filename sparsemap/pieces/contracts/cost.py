@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...problem.designs import Designs
     from ...problem.evaluation import Evaluation
     from ...problem.problem import Problem
+    from ...problem.scenarios import Scenario
 
 
 @attrs.frozen(kw_only=True)
@@ -72,6 +73,16 @@ class Objective(Piece):
     def monotone(self) -> bool:
         """Whether the score never falls when energy or cycles grow: a bound on both is then a bound on the score."""
         return False
+
+    @property
+    def scenarios(self) -> Mapping[str, Scenario]:
+        """Variants of the problem, by name, on which designs are evaluated as well: `Evaluation.scenarios` has what they
+        are worth there. Asked of what `of` returns."""
+        return {}
+
+    def of(self, problem: Problem) -> Objective:
+        """The objective that scores the designs of this problem, with what it has to know of it; by default itself."""
+        return self
 
     def score(self, evaluation: Evaluation) -> Array:
         """(B,) float64, lower is better. Invalid designs are set to infinity by the caller.

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from ...errors import SpecError
 from ..defaults import TYPES
 from .base import Array, Nonzeros, Piece, Probabilities
 
@@ -89,9 +90,22 @@ class DensityModel(Piece):
     kind: ClassVar[str] = "density"
     default_type: ClassVar[str] = TYPES["density"]
 
+    @property
+    def nominal(self) -> DensityModel:
+        """The model that stands for this one where a single density is meant, as in an export; by default itself."""
+        return self
+
     def occupancy(self, shape: tuple[int, ...]) -> Occupancy:
         """The occupancies of a tensor of this shape (words per rank)."""
         raise NotImplementedError
+
+    def at(self, density: float) -> DensityModel:
+        """The same pattern with another share of nonzeros, 0..1; `SpecError` if the model has no field `density`."""
+        if "density" not in attrs.fields_dict(type(self)):
+            raise SpecError.at(
+                "", "", f"a density of type '{self.type_name}' cannot be had at another share of nonzeros"
+            )
+        return attrs.evolve(self, density=float(density))  # type: ignore[call-arg]
 
 
 @attrs.frozen(kw_only=True)
@@ -111,6 +125,10 @@ class Workload(Piece):
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         """Shape of the output, as a layer of a network that is given these. ValueError if they do not fit."""
         raise ValueError(f"a workload of type '{self.type_name}' does not say which shapes it takes and makes")
+
+    def with_densities(self, densities: Mapping[str, DensityModel]) -> Workload:
+        """The workload with other densities of these tensors, and with what follows from them, such as the output's."""
+        raise SpecError.at("", "", f"the densities of a workload of type '{self.type_name}' cannot be changed")
 
 
 @attrs.frozen(kw_only=True)

@@ -207,7 +207,7 @@ def test_the_evolution_strategy_may_use_it(true_front):
 @pytest.fixture
 def without_design(monkeypatch):
     """The small problem has a column that a design file cannot hold."""
-    monkeypatch.setattr("sparsemap.problem.design_file.dump", lambda design, numbers: {"score": dict(numbers)})
+    monkeypatch.setattr("sparsemap.problem.design_file.dump", lambda design, numbers, _: {"score": dict(numbers)})
 
 
 def test_the_files_of_a_front_hold_its_numbers_and_replace_older_ones(tmp_path, without_design):
