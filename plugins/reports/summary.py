@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import attrs
 
-from sparsemap import Exporter, Result
+from sparsemap import Best, Exporter, Result
 from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.problem import Problem
@@ -31,7 +32,8 @@ class SummaryText(Exporter):
         best, found = result.found, breakdown_of(result)
         limit = f"   {styled(f'limited by {found.limit}', 'warning')}" if found.limit else ""
         numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + limit]]
-        numbers.insert(0, ["EDP", f"{best.edp:.3e} pJ * cycles"])
+        where = "   at the nominal densities above" if best.scenarios else ""
+        numbers.insert(0, ["EDP", f"{best.edp:.3e} pJ * cycles{where}"])
         unit = f" {problem.objective.unit}".rstrip()
         if best.score != best.edp:
             numbers.insert(0, ["score", f"{best.score:.6g}{unit}   {result.objective}"])
@@ -48,6 +50,8 @@ class SummaryText(Exporter):
             [loop_nest(best.design, best.detail, width).rstrip("\n")],
             breakdown_lines(found, problem),
         ]
+        if best.scenarios:
+            blocks.append(scenario_lines(best))
         if result.front:
             blocks.append(front_lines(result, problem))
         if result.rejects:
@@ -77,6 +81,26 @@ def _labelled(line: str) -> str:
     """The line with its first word marked."""
     label, space, rest = line.partition(" ")
     return styled(label, "strong") + space + rest
+
+
+def scenario_lines(best: Best) -> list[str]:
+    """What the design is worth in each scenario, and how far it is from the bound there."""
+    rows = [["", "weight", "EDP", "energy", "cycles", "over the bound"]]
+    unfit = []
+    for name, there in best.scenarios.items():
+        if math.isfinite(there.energy_pj):
+            numbers = [f"{there.edp:.3e}", format_energy(there.energy_pj), format_count(there.cycles)]
+        else:
+            numbers = ["-"] * 3
+            unfit.append(name)
+        gap = f"{there.gap:.2f}x" if there.gap is not None and math.isfinite(there.gap) else "-"
+        rows.append([name, f"{best.problem.scenarios[name].weight:.3g}", *numbers, gap])
+    lines = [styled("scenarios that the score is of", "strong"), *(f"  {line}" for line in aligned(rows))]
+    if unfit:
+        lines.append(
+            styled(f"  the design does not fit at {' and '.join(unfit)}, which the score leaves out", "warning")
+        )
+    return lines
 
 
 def front_lines(result: Result, problem: Problem) -> list[str]:

@@ -1,0 +1,70 @@
+"""The verb `sparsemap sweep`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("sweep")
+@click.argument("designs", nargs=-1, required=True, type=click.Path(), metavar="DESIGN...")
+@click.option("--tensor", required=True, metavar="NAME", help="Whose density: a tensor's name, or its role P, Q or Z.")
+@click.option(
+    "--densities",
+    default="1:0.05:0.1",
+    show_default=True,
+    metavar="FIRST:LAST:STEP|LIST",
+    help="From FIRST to LAST, both included, or with commas between them.",
+)
+@click.option("--objective", default="edp", show_default=True, help="What is compared: a name or an expression.")
+@click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
+@click.option("as_json", "--json", is_flag=True, help="Print JSON.")
+def sweep(
+    designs: tuple[str, ...], tensor: str, densities: str, objective: str, plugin_dirs: tuple[str, ...], as_json: bool
+) -> None:
+    """Evaluate designs, TOML files, over densities of a tensor, side by side.
+
+    All other densities stay, but those that follow from it, such as the output's. The best design at each density is
+    marked; where one is invalid, the reason is named.
+    """
+    from sparsemap.cli import output
+    from sparsemap.pieces.loading import load
+    from sparsemap.problem import design_file
+    from sparsemap.problem.load import objective_of
+
+    from .sweep import densities_of, over_best, swept, table_text
+
+    try:
+        wanted = densities_of(densities)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--densities") from None
+    registry = load(plugin_dirs=plugin_dirs)
+    judge = objective_of(registry, objective)
+    if len(judge.names) > 1:
+        raise click.BadParameter(f"{objective!r} has several values, expected one", param_hint="--objective")
+    files = list(dict.fromkeys(designs))
+    loaded = {file: design_file.load(file, registry) for file in files}
+    points = {file: swept(design, tensor, wanted, judge, file) for file, design in loaded.items()}
+    if not as_json:
+        labels = labels_of(files)
+        what = judge.name or judge.type_name
+        output.show(table_text(tensor, judge.unit, what, {labels[file]: found for file, found in points.items()}))
+        return
+    means = over_best(points)
+    rows: list[dict[str, Any]] = []
+    for file, found in points.items():
+        problem, mean = loaded[file].problem, means[file]
+        about = {"design": file, "workload": problem.workload.name, "hardware": problem.hardware.name}
+        rows.append({**about, "over_best": mean if mean == mean else None, "points": [p.to_dict() for p in found]})
+    click.echo(json.dumps({"tensor": tensor, "objective": objective, "unit": judge.unit, "designs": rows}, indent=2))
+
+
+def labels_of(files: list[str]) -> dict[str, str]:
+    """What to call each file: its folder if it is the design of a search, else itself without ending, if that is clear."""
+    short = {file: Path(file).parent.name if Path(file).name == "design.toml" else Path(file).stem for file in files}
+    counts = Counter(short.values())
+    return {file: name if name and counts[name] == 1 else file for file, name in short.items()}

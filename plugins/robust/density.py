@@ -1,0 +1,135 @@
+"""A density that is known as a range only, such as that of activations, which changes with every input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import attrs
+import numpy as np
+
+from sparsemap import DensityModel, Occupancy
+
+POINTS = 5
+"""Densities of a range that names none."""
+RULES = ("inverse", "equal", "probability")
+Weights = Literal["inverse", "equal", "probability"] | tuple[float, ...]
+
+share = [attrs.validators.gt(0), attrs.validators.le(1)]
+
+
+def check_weights(weights: Sequence[float], count: int, what: str) -> None:
+    """ValueError unless there are `count` weights, none negative, not all zero."""
+    if len(weights) != count:
+        raise ValueError(f"has {len(weights)} weights, expected {count}, one per {what}")
+    if min(weights) < 0 or not 0 < sum(weights) < math.inf:
+        raise ValueError(f"is {list(weights)}, expected weights from 0 on, and one above 0")
+
+
+def _high(instance: Range, attribute: attrs.Attribute, value: float) -> None:
+    if not instance.low < value:
+        raise ValueError(f"is {value:g}, expected more than low = {instance.low:g}")
+
+
+def _points(instance: Range, attribute: attrs.Attribute, points: tuple[float, ...]) -> None:
+    for index, point in enumerate(points):
+        if not instance.low <= point <= instance.high:
+            raise ValueError(f"has {point:g}, which is not within low = {instance.low:g} and high = {instance.high:g}")
+        if point in points[:index]:
+            raise ValueError(f"has {point:g} twice")
+
+
+def _weights(instance: Range, attribute: attrs.Attribute, weights: str | tuple[float, ...]) -> None:
+    if not isinstance(weights, str):
+        check_weights(weights, len(instance.densities), "point")
+
+
+def _histogram(instance: Range, attribute: attrs.Attribute, histogram: tuple[float, ...]) -> None:
+    if histogram:
+        check_weights(histogram, len(histogram), "bin")
+
+
+@attrs.frozen(kw_only=True)
+class Range(DensityModel):
+    """A share of nonzeros between `low` and `high`: designs are searched for several of these (objective `robust`).
+
+    Where one density is meant, as under an objective that is not robust, it is the `nominal` one.
+    """
+
+    type_name: ClassVar[str] = "range"
+
+    low: float = attrs.field(validator=share)
+    high: float = attrs.field(validator=[*share, _high])
+    points: tuple[float, ...] = attrs.field(default=(), validator=_points)
+    """The densities that designs are evaluated at; absent: five, evenly from `high` to `low`."""
+    weights: Weights = attrs.field(default="inverse", validator=_weights)
+    """What each point counts: "inverse", 1 / density; "equal"; "probability", the chance that the density is nearer to
+    it than to another point; or a list of numbers."""
+    histogram: tuple[float, ...] = attrs.field(default=(), validator=_histogram)
+    """How often densities fall into bins of equal width from `low` to `high`; absent: equally often. For "probability"."""
+    nominal_: float | None = attrs.field(
+        default=None,
+        alias="nominal",
+        validator=attrs.validators.optional([attrs.validators.gt(0), attrs.validators.le(1)]),
+    )
+    """The density of the numbers called `energy_pj` and `cycles`; absent: the one to be expected, which is the mean of the
+    points, each as probable as `histogram` says."""
+    model: DensityModel
+    """How the nonzeros are distributed: the type of a density model with a key `density`, or its table without that key;
+    absent: "uniform"."""
+
+    @classmethod
+    def from_table(cls, table: Any) -> Any:
+        """The model as a piece's table; its density is set by `at`."""
+        if not isinstance(table, Mapping):
+            return table
+        model = table.get("model", "uniform")
+        if isinstance(model, str):
+            model = {"type": model}
+        return {**table, "model": {"density": 1.0, **model} if isinstance(model, Mapping) else model}
+
+    @property
+    def densities(self) -> tuple[float, ...]:
+        """The points, as given or by default."""
+        evenly = np.linspace(self.high, self.low, POINTS)
+        return self.points or tuple(float(f"{density:.6g}") for density in evenly)
+
+    @property
+    def expected(self) -> float:
+        """The density that `nominal` says, or is to be expected."""
+        if self.nominal_ is not None:
+            return self.nominal_
+        return float(np.dot(self.probabilities(), self.densities))
+
+    @property
+    def nominal(self) -> DensityModel:
+        return self.at(self.expected)
+
+    def occupancy(self, shape: tuple[int, ...]) -> Occupancy:
+        return self.nominal.occupancy(shape)
+
+    def at(self, density: float) -> DensityModel:
+        """The same pattern with one density."""
+        return self.model.at(density)
+
+    def weighed(self, rule: str = "") -> tuple[float, ...]:
+        """The weight of every point by its own `weights`, or by another rule."""
+        weights = rule or self.weights
+        if not isinstance(weights, str):
+            return weights
+        if weights == "inverse":
+            return tuple(1.0 / density for density in self.densities)
+        return self.probabilities() if weights == "probability" else (1.0,) * len(self.densities)
+
+    def probabilities(self) -> tuple[float, ...]:
+        """Per point, the chance that the density is nearer to it than to another; they add up to 1."""
+        order = np.argsort(self.densities)
+        ascending = np.array(self.densities)[order]
+        between = (ascending[1:] + ascending[:-1]) / 2
+        counts = np.array(self.histogram or (1.0,), np.float64)
+        edges = np.linspace(self.low, self.high, len(counts) + 1)
+        below = np.interp([self.low, *between, self.high], edges, np.concatenate([[0.0], np.cumsum(counts)]))
+        found = np.empty(len(order))
+        found[order] = np.diff(below) / counts.sum()
+        return tuple(found.tolist())

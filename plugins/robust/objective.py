@@ -1,0 +1,181 @@
+"""The objective of designs that hold over a range of densities: `robust:edp` (Kao et al., IISWC 2022, section on sparsity).
+
+A design is evaluated in *scenarios*: every tensor with a density `range` at each of its points, in all combinations. Its
+score is the weighted sum of its scores there, which the weights 1 / density make that of the paper, or another `reduce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from math import prod
+from typing import ClassVar, Literal
+
+import attrs
+import numpy as np
+
+from sparsemap import Objective, SpecError
+from sparsemap.errors import Mistake
+from sparsemap.pieces.contracts import Array
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.problem import Problem
+from sparsemap.problem.scenarios import Scenario
+
+from .density import Range, Weights, check_weights
+
+MOST = 25
+"""Scenarios of a problem: each costs as much as a search without any."""
+
+
+def _single(instance: Robust, attribute: attrs.Attribute, objective: Objective) -> None:
+    if len(objective.names) > 1:
+        raise ValueError(f"has {len(objective.names)} values, {', '.join(objective.names)}; expected one of one value")
+    if isinstance(objective, Robust):
+        raise ValueError("is robust already")
+
+
+def _positive(instance: Robust, attribute: attrs.Attribute, references: tuple[float, ...]) -> None:
+    if references and instance.reduce != "regret":
+        raise ValueError('has a meaning for reduce = "regret" only')
+    if any(not value > 0 for value in references):
+        raise ValueError(f"is {list(references)}, expected scores above 0")
+
+
+@attrs.frozen(kw_only=True)
+class Robust(Objective):
+    """One score for all densities that a workload's ranges name; without a range it is the score of `objective`.
+
+    The result's energy and cycles are those at the nominal densities.
+    """
+
+    type_name: ClassVar[str] = "robust"
+
+    objective: Objective = attrs.field(validator=_single)
+    """What is scored in each scenario: a name, a table or an expression."""
+    reduce: Literal["sum", "geomean", "max", "regret"] = "sum"
+    """How the scenarios' scores become one: the weighted sum, the weighted geometric mean, the largest weighted score, or
+    the largest ratio of a score to its reference (`references`)."""
+    weights: Weights | None = None
+    """In place of the ranges' own: a rule, or a list of numbers, one per scenario."""
+    fit: Literal["all", "dense", "nominal"] = "all"
+    """Where a design has to be valid: at all points; dense too, so that any input fits; or at the nominal densities, and
+    then points that it does not fit are left out of its score."""
+    references: tuple[float, ...] = attrs.field(default=(), validator=_positive)
+    """For "regret": one score per scenario, such as that of the design searched for it alone; absent: the proven bounds."""
+
+    @classmethod
+    def from_text(cls, text: str) -> Mapping[str, str] | None:
+        """The objective to be robust in."""
+        return {"objective": text} if text else None
+
+    @property
+    def searcher(self) -> str:  # type: ignore[override]
+        return self.objective.searcher
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return ("",) if self.reduce == "regret" else self.objective.units
+
+    @property
+    def monotone(self) -> bool:
+        """A design that becomes better may fit one scenario more, which `fit = "nominal"` then counts."""
+        return self.objective.monotone and self.fit != "nominal"
+
+    def of(self, problem: Problem) -> Objective:
+        """With the scenarios of the problem, their weights and references."""
+        ranges = {t.name: t.density for t in problem.tensors if isinstance(t.density, Range)}
+        if not ranges:
+            return self.objective
+        scenarios = self._scenarios(problem, ranges)
+        weights = np.array([scenario.weight for scenario in scenarios.values()])
+        known = attrs.asdict(self, recurse=False, filter=lambda field, _: field.init)
+        return RobustlyScored(**known, variants=scenarios, shares=weights, over=self._over(scenarios))
+
+    def score(self, evaluation: Evaluation) -> Array:
+        """The score of the objective; that over scenarios is of what `of` returns."""
+        return self.objective.score(evaluation)
+
+    def _scenarios(self, problem: Problem, ranges: Mapping[str, Range]) -> dict[str, Scenario]:
+        """By name, such as "P=0.1,Q=0.5"; first that in which all are dense, if designs must fit it."""
+        densities = list(product(*(one.densities for one in ranges.values())))
+        if len(densities) > MOST:
+            counts = " * ".join(f"{len(one.densities)} of {name}" for name, one in ranges.items())
+            text = f"the ranges make {len(densities)} scenarios ({counts}), expected at most {MOST}"
+            raise self._mistake(problem, "density", text)
+        rule = self.weights if isinstance(self.weights, str) else ""
+        weights = [prod(parts) for parts in product(*(one.weighed(rule) for one in ranges.values()))]
+        if self.weights is not None and not rule:
+            try:
+                check_weights(self.weights, len(densities), "scenario")
+            except ValueError as error:
+                raise SpecError.at("", "objective.weights", str(error)) from None
+            weights = list(self.weights)
+        if self.references and len(self.references) != len(densities):
+            text = f"has {len(self.references)} scores, expected {len(densities)}, one per scenario"
+            raise SpecError.at("", "objective.references", text)
+        points = dict(zip(densities, weights, strict=True))
+        dense = (1.0,) * len(ranges)
+        if self.fit == "dense" and dense not in points:
+            points = {dense: 0.0, **points}
+        return {
+            ",".join(f"{name}={density:g}" for name, density in zip(ranges, at, strict=True)): Scenario(
+                self._variant(problem, ranges, at), self.fit != "nominal", weight
+            )
+            for at, weight in points.items()
+        }
+
+    def _variant(self, problem: Problem, ranges: Mapping[str, Range], at: tuple[float, ...]) -> Problem:
+        models = {name: one.at(density) for (name, one), density in zip(ranges.items(), at, strict=True)}
+        workload = problem.workload
+        if at != tuple(one.expected for one in ranges.values()):
+            workload = workload.with_densities(models)
+        return problem.variant(workload=workload, objective=self.objective)
+
+    def _over(self, scenarios: Mapping[str, Scenario]) -> Array | None:
+        """(scenarios,) what the scores are divided by for the regret."""
+        if self.reduce != "regret":
+            return None
+        if self.references:
+            return np.array([1.0] * (len(scenarios) - len(self.references)) + list(self.references))
+        bounds = [scenario.problem.bound for scenario in scenarios.values()]
+        if any(bound is None for bound in bounds):
+            text = f'"regret" needs a bound of {self.objective.names[0]} in every scenario, and there is none; give references'
+            raise SpecError.at("", "objective.reduce", text)
+        return np.array(bounds)
+
+    def _mistake(self, problem: Problem, path: str, text: str) -> SpecError:
+        return SpecError([Mistake(problem.files.get("workload", "workload"), path, text)])
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RobustlyScored(Robust):
+    """`Robust` for one problem."""
+
+    variants: Mapping[str, Scenario]
+    shares: Array
+    """(scenarios,) weights; 0: not in the score."""
+    over: Array | None = None
+
+    @property
+    def scenarios(self) -> Mapping[str, Scenario]:
+        return self.variants
+
+    def score(self, evaluation: Evaluation) -> Array:
+        """(B,) the scores of the scenarios as one; those that a design does not fit are left out."""
+        counted = np.flatnonzero(self.shares > 0)
+        found = [evaluation.scenarios[name] for name in self.variants]
+        scores = np.array([self.objective.score(found[i]) for i in counted])
+        fits = np.array([found[i].valid for i in counted])
+        weights = self.shares[counted][:, None]
+        if self.reduce == "regret" and self.over is not None:
+            return np.where(fits, scores / self.over[counted][:, None], -np.inf).max(axis=0)
+        if self.reduce == "max":
+            return np.where(fits, weights * scores, -np.inf).max(axis=0)
+        left = (weights * fits).sum(axis=0)
+        if self.reduce == "geomean":
+            return np.exp((weights * np.log(np.where(fits, scores, 1.0))).sum(axis=0) / left)
+        scale = np.where(fits.all(axis=0), 1.0, weights.sum() / left)
+        total = np.zeros(len(evaluation))
+        for weight, score, fit in zip(weights, scores, fits, strict=True):  # one by one, as for a single design
+            total = total + np.where(fit, weight * score, 0.0)
+        return total * scale
