@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 import numpy as np
 
-from sparsemap import DensityModel, Occupancy
+from sparsemap import DensityModel, Occupancy, SpecError
 
 POINTS = 5
 """Densities of a range that names none."""
@@ -60,7 +60,9 @@ class Range(DensityModel):
     type_name: ClassVar[str] = "range"
 
     low: float = attrs.field(validator=share)
+    """The least share of nonzeros."""
     high: float = attrs.field(validator=[*share, _high])
+    """The largest."""
     points: tuple[float, ...] = attrs.field(default=(), validator=_points)
     """The densities that designs are evaluated at; absent: five, evenly from `high` to `low`."""
     weights: Weights = attrs.field(default="inverse", validator=_weights)
@@ -75,13 +77,12 @@ class Range(DensityModel):
     )
     """The density of the numbers called `energy_pj` and `cycles`; absent: the one to be expected, which is the mean of the
     points, each as probable as `histogram` says."""
-    model: DensityModel
-    """How the nonzeros are distributed: the type of a density model with a key `density`, or its table without that key;
-    absent: "uniform"."""
+    model: str | DensityModel = "uniform"
+    """How the nonzeros are distributed: the type of a density model with a key `density`, or its table without that key."""
 
     @classmethod
     def from_table(cls, table: Any) -> Any:
-        """The model as a piece's table; its density is set by `at`."""
+        """With the model as the table of a piece, which needs a density until `at` sets one."""
         if not isinstance(table, Mapping):
             return table
         model = table.get("model", "uniform")
@@ -111,6 +112,10 @@ class Range(DensityModel):
 
     def at(self, density: float) -> DensityModel:
         """The same pattern with one density."""
+        if isinstance(self.model, str):
+            raise SpecError.at(
+                "", "model", f"the name '{self.model}' means something in a registry only; give the object"
+            )
         return self.model.at(density)
 
     def weighed(self, rule: str = "") -> tuple[float, ...]:

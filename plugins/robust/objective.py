@@ -43,9 +43,9 @@ def _positive(instance: Robust, attribute: attrs.Attribute, references: tuple[fl
 
 @attrs.frozen(kw_only=True)
 class Robust(Objective):
-    """One score for all densities that a workload's ranges name; without a range it is the score of `objective`.
+    """One score over all densities that the ranges of a workload name.
 
-    The result's energy and cycles are those at the nominal densities.
+    Without a range it is that of `objective`. The result's energy and cycles are those at the nominal densities.
     """
 
     type_name: ClassVar[str] = "robust"

@@ -123,10 +123,6 @@ class EinsumWorkload(Workload):
         """The box of the output; inputs are taken as they come."""
         return box(Einsum.parse(self.einsum).output.ranks, self.dims)
 
-    def with_densities(self, densities: Mapping[str, DensityModel]) -> EinsumWorkload:
-        """The density of the output follows from these unless the workload gives it."""
-        return attrs.evolve(self, density={**self.density, **densities})
-
     # -- density
 
     def _output_model(self, registry: Any, einsum: Einsum, models: Mapping[str, DensityModel]) -> DensityModel:

@@ -127,8 +127,13 @@ class Workload(Piece):
         raise ValueError(f"a workload of type '{self.type_name}' does not say which shapes it takes and makes")
 
     def with_densities(self, densities: Mapping[str, DensityModel]) -> Workload:
-        """The workload with other densities of these tensors, and with what follows from them, such as the output's."""
-        raise SpecError.at("", "", f"the densities of a workload of type '{self.type_name}' cannot be changed")
+        """The workload with other densities of these tensors, in its field `density` by name; `SpecError` if it has none.
+
+        What follows from them, such as the density of an output that is not given, follows anew.
+        """
+        if "density" not in attrs.fields_dict(type(self)):
+            raise SpecError.at("", "", f"the densities of a workload of type '{self.type_name}' cannot be changed")
+        return attrs.evolve(self, density={**self.density, **densities})  # type: ignore[attr-defined, call-arg]
 
 
 @attrs.frozen(kw_only=True)
