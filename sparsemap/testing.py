@@ -18,6 +18,7 @@ import numpy as np
 from .errors import PluginError
 from .pieces.boundary import crossed, filled, mutated, picked, survivors
 from .pieces.contracts import (
+    ALL_OPERANDS,
     Array,
     Context,
     CostModel,
@@ -144,7 +145,8 @@ def check_mechanism(piece: Mechanism, places: Iterable[Place] = (Place("GLB", 1)
             expect(piece, isinstance(row, Filter), "filters", "objects of class Filter", row)
             expect(piece, row.action in ("gate", "skip"), "action of a filter", "'gate' or 'skip'", repr(row.action))
             expect(piece, isinstance(row.leaders, tuple) and row.leaders, "leaders", "a tuple of names", row.leaders)
-            expect(piece, row.target not in row.leaders, f"'{row.target}' leads itself")
+            itself = row.target in row.leaders and row.target != ALL_OPERANDS
+            expect(piece, not itself, f"'{row.target}' leads itself")
             share = _array(piece, piece.eliminated(place, row, empty.copy()), empty.shape, "eliminated", "f")
             good = (share >= 0) & (share <= empty + 1e-12)
             expect(piece, good.all(), "eliminated", f"0..{empty[~good][:1]} there", share[~good][:1])

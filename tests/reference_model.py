@@ -5,7 +5,7 @@ The section numbers in the comments are those of the cost model specification. L
 (0) outwards, loops are listed innermost first. Block size 1, one cluster, one spatial axis, no link transfers.
 
 `quirks` chooses between the evaluator's peculiarities ("timeloop-v3") and the intended behaviour ("none"); a set of
-names out of Q3, Q4, Q7, Q8, Q9, Q11 keeps just those.
+names out of Q3, Q4, Q7, Q8, Q9, Q11, Q16 keeps just those.
 
 Run as a program it compares case files with their `ref` and prints the agreement per file.
 """
@@ -17,18 +17,16 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+import reference_compute
+from reference_compute import six_decimals
 from reference_design import COMPRESSED, Design, Invalid, Rank, Tensor
 
-ALL_QUIRKS = frozenset({"Q3", "Q4", "Q7", "Q8", "Q9", "Q11"})
+ALL_QUIRKS = frozenset({"Q3", "Q4", "Q7", "Q8", "Q9", "Q11", "Q16"})
 KINDS = ("read", "fill", "update")
 
 
 def round_half_away(x):
     return math.floor(x + 0.5) if x >= 0 else -math.floor(-x + 0.5)
-
-
-def six_decimals(x):
-    return round_half_away(1e6 * x) / 1e6
 
 
 @dataclass
@@ -239,7 +237,7 @@ def sparse_counts(design, tensor, level, dense, temporal_reductions):
 
 
 def eliminated_share(design, level, action):
-    """7.1: (level that acts, share of the target's accesses an action eliminates)."""
+    """7.1: (level that acts, share of the target's accesses an action eliminates, chance that each leader is empty)."""
     tensors = {t.name: t for t in design.tensors}
     target = tensors[action["target"]]
     acting = level if level in design.stored[target.name] else design.parent(target, level)
@@ -269,11 +267,12 @@ def eliminated_share(design, level, action):
         elif loop.dim in target.dims:  # here the stationary run of the tile ends
             stationary = False
 
-    effectual = 1.0
+    effectual, leaders = 1.0, {}
     for name in action["on"]:
         empty = leader_emptiness(design, target, tensors[name], base, region, [] if scalar else enlarging)
         effectual *= 1 - empty
-    return acting, 1 - effectual
+        leaders[name] = empty
+    return acting, 1 - effectual, leaders
 
 
 def leader_emptiness(design, target, leader, base, region, enlarging):
@@ -297,16 +296,16 @@ def leader_emptiness(design, target, leader, base, region, enlarging):
 
 
 def chosen_actions(design):
-    """7.1: (tensor, level) -> (kind, share), gating before skipping, from inner to outer level."""
+    """7.1: (tensor, level) -> (kind, share, leaders), gating before skipping, from inner to outer level."""
     chosen = {}
     for kind in ("gate", "skip"):
         for level in range(design.count):
             for action in design.actions(level):
                 if action["type"] == kind:
-                    acting, share = eliminated_share(design, level, action)
+                    acting, share, leaders = eliminated_share(design, level, action)
                     key = action["target"], acting
                     if key not in chosen or share > chosen[key][1]:
-                        chosen[key] = kind, share
+                        chosen[key] = kind, share, leaders
     return chosen
 
 
@@ -338,12 +337,12 @@ def split(design, counts, by_level, kind, share):
 
 
 def apply_actions(design, tensor, by_level, actions):
-    """7.2: combine the actions on one tensor from outer to inner; the share that reaches the MACs, or None."""
+    """7.2: combine the actions on one tensor from outer to inner; the action that reaches the MACs, or None."""
     stored, done, at_compute = design.stored[tensor.name], set(), None
     for level in reversed(stored):
         if (tensor.name, level) not in actions:
             continue
-        kind, share = actions[tensor.name, level]
+        kind, share, _ = actions[tensor.name, level]
         for inner in [s for s in reversed(stored) if s < level]:
             counts = by_level[inner]
             for triple in counts.data.values():
@@ -360,24 +359,35 @@ def apply_actions(design, tensor, by_level, actions):
                 if acts_too and "Q8" in design.quirks:
                     counts.metadata["read"][0] = [list(unit) for unit in counts.metadata["update"][0]]
             if acts_too:
-                inner_kind, inner_share = actions[tensor.name, inner]
+                inner_kind, inner_share, _ = actions[tensor.name, inner]
                 left = 1 - (1 - inner_share) / (1 - share) if share < 1 else 0.0  # of what still arrives
                 split(design, counts, by_level, inner_kind, left if "Q11" in design.quirks else max(left, 0.0))
                 done.add(inner)
                 break
         else:
-            at_compute = share
+            at_compute = actions[tensor.name, level]
         if level not in done:
             split(design, by_level[level], by_level, kind, share)
     return at_compute
 
 
-def compute_triple(design, shares):
+def compute_triple(design, at_compute):
     """7.2(4) and 7.3: [actual, gated, skipped] computes of the whole chip."""
     total = design.macs * design.iterations
     if not design.is_sparse:
         return [total, 0, 0]
     operands = [t for t in design.tensors if not t.is_output]
+    if len(operands) != 2:
+        number = {t.name: position for position, t in enumerate(operands)}
+        rows = []
+        for t in operands:
+            action = at_compute.get(t.name)
+            if action is not None:
+                action = (*action[:2], {number.get(name, name): empty for name, empty in action[2].items()})
+            has_metadata = bool(design.formats(t, design.stored[t.name][0]))
+            rows.append((t.model.scalar_density, has_metadata, action))
+        return reference_compute.triple(total, rows, design.sparse.get("compute"), "Q16" in design.quirks)
+    shares = {name: action[1] for name, action in at_compute.items() if action is not None}
     for tensor in operands:
         if shares.get(tensor.name) is not None:
             total -= math.floor(total * shares[tensor.name])
@@ -509,10 +519,10 @@ def evaluate_design(design):
     for level in range(design.count):
         check_capacity(design, level, at_level[level])
 
-    actions, shares = chosen_actions(design), {}
+    actions, at_compute = chosen_actions(design), {}
     for tensor in design.tensors:
-        shares[tensor.name] = apply_actions(design, tensor, counts[tensor.name], actions)
-    computes = compute_triple(design, shares)
+        at_compute[tensor.name] = apply_actions(design, tensor, counts[tensor.name], actions)
+    computes = compute_triple(design, at_compute)
 
     prices = [design.hardware["mac"]["energy"].get(name, 0.0) for name in ("compute", "gated", "skipped")]
     cycles = math.ceil((computes[0] + computes[1]) / design.macs)

@@ -14,7 +14,7 @@ from sparsemap.pieces.boundary import eliminated_of
 from sparsemap.pieces.contracts.base import Array, PerTile
 from sparsemap.problem.problem import Place
 
-from .leaders import leaders_full
+from .leaders import leaders_empty
 from .nest import Nest
 from .occupancy import TensorTables
 from .stored import Stored
@@ -65,15 +65,15 @@ class PlaceTables:
             if place.storage is None:
                 compute = Action(place, gene, -1, (), *_nothing(count))
             for m, mechanism in enumerate(mechanisms):
-                for rule in mechanism.filters(place):
-                    target, leaders = problem.filter_tensors(mechanism, rule)
-                    kind = KINDS[rule.action]
+                if compute is not None and place.storage is None:
+                    for rule in mechanism.filters(place):
+                        if KINDS[rule.action] > compute.kind[m]:
+                            compute.kind[m], compute.filters[m] = KINDS[rule.action], rule
+                for rule, target, leaders in problem.filters(mechanism, place):
                     if mechanism.needs_metadata(place):
                         for leader in leaders:
                             needs.setdefault((gene, leader), np.zeros(count, dtype=bool))[m] = True
-                    if compute is not None and place.storage is None:
-                        if kind > compute.kind[m]:
-                            compute.kind[m], compute.filters[m] = kind, rule
+                    if place.storage is None:
                         continue
                     key = (gene, target, leaders)
                     if key not in actions:
@@ -86,7 +86,7 @@ class PlaceTables:
                             {},
                             np.zeros(count, dtype=bool),
                         )
-                    actions[key].kind[m] = kind
+                    actions[key].kind[m] = KINDS[rule.action]
                     actions[key].filters[m] = rule
                     actions[key].blind[m] = mechanism.needs_metadata(place)
         return cls(
@@ -114,6 +114,16 @@ class Removal:
     """int8: none, gate or skip."""
     share: PerTile
     """Probability that an access is removed."""
+    empty: Mapping[int, Array]
+    """Per operand, (T, S, B): the part that each leader has in it, the probability that its tile is empty. Only with other
+    than two operands: where there are two, the other operand has all of it."""
+
+    def innermost(self, t: int, values: Array, xp: Backend) -> Array:
+        """Of `values` (.., S, B), those at the innermost level that acts on tensor t, (.., B); 0 where none does."""
+        found = xp.zeros((*values.shape[:-2], values.shape[-1]))
+        for s in range(values.shape[-2]):
+            found = xp.where(self.kind[t, s] != NONE, values[..., s, :], found)
+        return found
 
 
 def removals(
@@ -123,7 +133,9 @@ def removals(
     lay, xp = nest.layout, nest.xp
     shape = (lay.T, lay.S, nest.batch)
     kinds, shares = xp.zeros(shape, dtype=xp.int8), xp.zeros(shape)
-    wanted: list[tuple[int, int, tuple[int, int], Array, Array]] = []
+    many = len(lay.operands) != 2
+    empty = {t: xp.zeros(shape) for t in lay.operands} if many else {}
+    wanted: list[tuple[int, int, tuple[int, int], Array, Array, dict[int, Array]]] = []
     for position, action in enumerate(sorted(places.actions, key=lambda a: -(a.place.storage or 0))):
         kind = xp.take(xp.constant(action.kind), genes[action.gene])
         rows = xp.flatnonzero(kind)
@@ -132,14 +144,34 @@ def removals(
             continue
         level = lay.holder(action.target, level)
         blind = xp.take(xp.constant(action.blind), genes[action.gene][rows])
-        share = 1.0 - leaders_full(nest, rows, level, action.target, action.leaders, tables, granules, blind)
-        share = places.eliminated(action, genes[action.gene][rows], share, xp)
+        tiles = leaders_empty(nest, rows, level, action.target, action.leaders, tables, granules, blind)
+        full = xp.ones(len(rows))
+        for tile in tiles:
+            full = full * (1.0 - tile)
+        possible = 1.0 - full
+        share = places.eliminated(action, genes[action.gene][rows], possible, xp)
+        if many:
+            tiles = [_caught(tile, possible, share, xp) for tile in tiles]
         for which in (GATE, SKIP):
             mine = kind[rows] == which
             if mine.any():
-                wanted.append((which, position, (action.target, level), rows[mine], share[mine]))
-    for which, _, (t, s), rows, share in sorted(wanted, key=lambda entry: entry[:2]):
+                parts = {c: tile[mine] for c, tile in zip(action.leaders, tiles, strict=True)}
+                wanted.append((which, position, (action.target, level), rows[mine], share[mine], parts))
+    for which, _, (t, s), rows, share, parts in sorted(wanted, key=lambda entry: entry[:2]):
         better = (kinds[t, s][rows] == NONE) | (share > shares[t, s][rows])
         kinds = xp.put(kinds, (t, s, rows[better]), which)
         shares = xp.put(shares, (t, s, rows[better]), share[better])
-    return Removal(kinds, shares)
+        for c in range(lay.T) if t in empty else ():
+            part = parts[c][better] if c in parts else 0.0
+            empty[t] = xp.put(empty[t], (c, s, rows[better]), part)
+    return Removal(kinds, shares, empty)
+
+
+def _caught(empty: Array, possible: Array, share: Array, xp: Backend) -> Array:
+    """What a mechanism that removes `share` of the `possible` catches of one leader's empty tiles: chances that no leader
+    catches one multiply up to 1 - share."""
+    limited = (share < possible) & (possible < 1.0)
+    whole = xp.where(limited, possible, 0.5)
+    power = xp.log1p(-xp.where(limited, share, 0.5)) / xp.log1p(-whole)
+    caught = xp.where(limited, 1.0 - (1.0 - xp.where(limited, empty, 0.0)) ** power, xp.minimum(empty, share))
+    return xp.where(share < possible, caught, empty)

@@ -5,7 +5,9 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
 * *Computes.* Filtering on leader tiles of one word removes most, 1 - the product of the leaders' densities, and never more
   than the share of empty ones (`Mechanism.eliminated`). What a filter on Q leaves, f_Q, makes P denser by the same factor,
   up to 1 (7.3): f_Q * min(1, d_P / f_Q) = min(f_Q, d_P), which is d_P if P alone leads. So
-  actual >= C * min(d_P, f_Q) * min(d_Q, f_P). Rounding to six decimals and the floors are given away below.
+  actual >= C * min(d_P, f_Q) * min(d_Q, f_P). With any other number of operands the empty tiles of a leader remove a
+  compute once, and make that leader denser by as much: actual >= C * the product of all d, times that of an output that
+  leads an operand. Rounding to six decimals and the floors are given away below.
 * *Outermost level.* Every word that some compute touches leaves it once (operands) or arrives once (output); compression
   leaves the nonzeros. Filters at this level, if the hardware has any, can remove a share of at most 1 - d of the leader.
 * *Tiles of the next level.* What is too large for it is moved more than once. All tiles are tried: the extents of a tile
@@ -73,14 +75,22 @@ class LowerBound:
         self.touched = [self._touched(t) for t in range(layout.T)]
         self.kept = [self._kept(t, places) for t in range(layout.T)]
         self.outer_kept = [self._kept(t, places, 0) for t in range(layout.T)]
-        first, second = layout.operands
-        p, q = (min(self.densities[t], self.kept[u]) for t, u in ((first, second), (second, first)))
-        self.actual = max(0.0, np.floor(self.computes * _rounded(p) * _rounded(q) * (1.0 - 1e-9)) - 4.0)
+        self.actual = max(0.0, np.floor(self.computes * self._effectual(places) * (1.0 - 1e-9)) - 4.0)
         outermost, innermost = self._outermost(), self._innermost()
         self.energy_pj = self.actual * layout.mac[0] + outermost[0] + innermost[0]
         self.cycles = max(1.0 if self.actual > 0 else 0.0, np.ceil(self.actual / self.units * (1.0 - 1e-9)))
         self.cycles = float(max(self.cycles, outermost[1], innermost[1]))
         self.energy_pj = float(self.energy_pj * (1.0 - 1e-9))
+
+    def _effectual(self, places: PlaceTables) -> float:
+        """Share of the computes that take place whatever is filtered."""
+        operands = self.layout.operands
+        if len(operands) == 2:
+            pairs = zip(operands, reversed(operands), strict=True)
+            return math.prod(_rounded(min(self.densities[t], self.kept[u])) for t, u in pairs)
+        filters = [action for action in places.actions if action.target in operands and action.kind.any()]
+        outputs = {c for action in filters for c in action.leaders if c not in operands}
+        return math.prod(_rounded(self.densities[t]) for t in (*operands, *outputs))
 
     def _touched(self, t: int) -> float:
         """Words of the tensor that some compute touches; holes of strides are not."""

@@ -9,9 +9,10 @@ from sparsemap.backend import Backend
 from sparsemap.pieces.contracts.base import PerDesign, PerLevel, PerTile
 
 from .actions import GATE, SKIP
+from .compute import Compute
 from .layout import Layout
 from .ranks import Metadata
-from .sparse import Compute, Counts
+from .sparse import Counts
 
 
 @attrs.define(eq=False)

@@ -115,20 +115,21 @@ class Region:
         return f, again.any(axis=0)
 
 
-def leaders_full(
+def leaders_empty(
     nest: Nest, rows: Rows, level: int, t: int, leaders: Sequence[int], tables: list[TensorTables],
     granules: Mapping[int, Stored], blind: Array,
-) -> Array:  # fmt: skip
-    """`eff` of 7.1: (n,) probability that no leader tile of an access to tensor t at `level` is empty.
+) -> list[Array]:  # fmt: skip
+    """P0 of 7.1: per leader, (n,) probability that its tile of an access to tensor t at `level` is empty, 0 where the action
+    does nothing with this leader.
 
     Designs that are `blind`, (n,) bool, look at metadata, which tells of whole granules (6.5), not at the words.
     """
     region, xp = Region.of(nest, rows, t, level), nest.xp
-    eff = xp.ones(len(rows))
+    found = []
     for c in leaders:
         f, ineffective = region.leader_tile(nest, c)
         if c in granules:
             f = [np.where(blind, joined, e) for joined, e in zip(granules[c].joined(f, rows), f, strict=True)]
         empty = tables[c].empty(nest.box(c, f) if tables[c].by_shape else [nest.volume(c, f)])
-        eff = xp.where(ineffective, eff, eff * (1.0 - empty))
-    return eff
+        found.append(xp.where(ineffective, 0.0, empty))
+    return found

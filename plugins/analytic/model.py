@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from sparsemap.backend import NUMPY, Backend, backend_of
-from sparsemap.errors import EvaluationError, SpecError
+from sparsemap.errors import EvaluationError
 from sparsemap.pieces.contracts import CostModel
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile
 from sparsemap.problem.designs import Designs
@@ -22,13 +22,14 @@ from sparsemap.problem.problem import Problem
 
 from .actions import PlaceTables, removals
 from .bound import LowerBound
+from .compute import compute_counts
 from .costs import compute_energy, level_costs, level_cycles
 from .detail import cell_details
 from .layout import Layout
 from .nest import Nest
 from .occupancy import DeviceTables, TensorTables
 from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
-from .sparse import compute_counts, storage_counts
+from .sparse import storage_counts
 from .stored import stored
 from .traffic import dense_traffic
 from .validity import Reasons
@@ -40,6 +41,7 @@ QUIRKS = {
     "Q8": "a level that acts below another acting level loses its metadata reads",
     "Q9": "rounding lets a density exceed one: Timeloop stops, the design is invalid",
     "Q11": "two levels acting on one tensor can leave a negative share",
+    "Q16": "filters with other than two operands: chances of their computes do not add up to one",
 }
 """Defects of Timeloop that are fixed by default; `quirks` brings them back."""
 QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS)}
@@ -105,8 +107,6 @@ class _Prepared:
         lay = self.layout
         self.tables = [TensorTables(occupancy, quirks, self.formats.formats) for occupancy in lay.occupancies]
         self._device_tables: dict[Backend, list[DeviceTables]] = {}
-        if lay.T != 3:
-            raise SpecError.at(problem.workload.name, "einsum", f"{lay.T} tensors; the analytic model takes 3")
 
     def tables_on(self, xp: Backend) -> list[Any]:
         """Per tensor, the tables as arrays of a backend."""
@@ -214,7 +214,9 @@ class _Prepared:
         counts = storage_counts(lay, traffic, 1.0 - density, metadata, rank_count, removal, self.quirks, xp)
         computes = used[lay.S] * nest.steps[-1]
         densities = [occupancy.density for occupancy in lay.occupancies]
-        compute = compute_counts(lay, computes, densities, packed, granules, removal, self.places, genes, xp)
+        compute = compute_counts(
+            lay, computes, densities, packed, granules, removal, self.places, genes, self.quirks, xp
+        )
         if "Q9" in self.quirks:
             for t, impossible in zip(lay.operands, compute.impossible, strict=True):
                 found = self.reasons.mark(found, f"operand-probability:{lay.tensors[t].name}", impossible, xp)

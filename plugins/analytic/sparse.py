@@ -1,23 +1,17 @@
-"""Counts that remain after compression, skipping and gating, level by level and at the compute unit (6.4, 7.2, 7.3)."""
+"""Counts that remain after compression, skipping and gating, level by level (6.4, 7.2)."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import attrs
 import numpy as np
 
 from sparsemap.backend import Backend
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile
+from sparsemap.pieces.contracts.base import Array, PerTile
 
-from .actions import GATE, NONE, SKIP, PlaceTables, Removal
+from .actions import NONE, Removal
 from .layout import Layout
 from .ranks import Metadata
-from .stored import Stored
 from .traffic import Traffic
-
-TOLERANCE = 1e-5
-"""By how much a probability may exceed one in Timeloop (Q9)."""
 
 
 @attrs.define(eq=False)
@@ -31,17 +25,6 @@ class Counts:
     gone_update: PerTile
     kind: PerTile
     """int8: none, gate or skip."""
-
-
-@attrs.define(eq=False)
-class Compute:
-    """Computes of the whole chip, each (B,)."""
-
-    actual: PerDesign
-    gated: PerDesign
-    skipped: PerDesign
-    impossible: list[PerDesign]
-    """Per operand, whether rounding makes the probability that it is nonzero exceed one: there Timeloop stops (Q9)."""
 
 
 def less(count: Array, share: Array, xp: Backend) -> Array:
@@ -146,56 +129,3 @@ def temporal_reductions(layout: Layout, traffic: Traffic, counts: Counts) -> Per
     scaled = np.ceil(traffic.reads[t] * counts.update[t] / np.where(dense > 0.0, dense, 1.0))
     found[t] = np.where(dense > 0.0, scaled, traffic.reads[t])
     return found
-
-
-def compute_counts(
-    layout: Layout, total: PerDesign, densities: list[float], packed: PerTensor, granules: Mapping[int, Stored],
-    removal: Removal, places: PlaceTables, genes: Array, xp: Backend,
-) -> Compute:  # fmt: skip
-    """7.3 for two operands. `total` dense computes, `packed` tensors with metadata, `genes` (A, B)."""
-    batch = total.shape[0]
-    left = total
-    caught: dict[int, Array] = {}
-    for t in layout.operands:
-        if removal.kind[t].any():
-            # the share of the innermost level with an action decides which computes remain
-            caught[t] = xp.zeros(batch)
-            for s in range(layout.S):
-                caught[t] = xp.where(removal.kind[t, s] != NONE, removal.share[t, s], caught[t])
-            left = less(left, caught[t], xp)
-    nonzero, zero, absent, impossible = [], [], [], []
-    for position, t in enumerate(layout.operands):
-        density = float(np.floor(1e6 * densities[t] + 0.5) / 1e6)
-        others = [u for i, u in enumerate(layout.operands) if i != position]
-        present = xp.full(batch, density)
-        left_by_others = xp.full(batch, 1.0)
-        for u in others:
-            if u in caught:
-                kept = 1.0 - xp.divide(xp.floor(1e6 * caught[u] + 0.5), 1e6)
-                present = xp.where(kept > 0.0, present / xp.where(kept > 0.0, kept, 1.0), 0.0)
-                left_by_others = left_by_others * kept
-        impossible.append(present > 1.0 + TOLERANCE)
-        present = xp.clip(present, 0.0, 1.0)
-        rest = 1.0 - present
-        nonzero.append(present)
-        zero.append(xp.where(packed[t], 0.0, rest))
-        absent.append(xp.where(packed[t], rest, 0.0))
-        if t in granules:  # zeros that are stored with a granule are there (6.5)
-            mine, more = granules[t].rows, granules[t].density
-            reached = left_by_others[mine]
-            held = np.clip(more / np.where(reached > 0.0, reached, 1.0), present[mine], 1.0)
-            zero[-1][mine], absent[-1][mine] = held - present[mine], 1.0 - held
-    (np_, nq), (zp, zq), (ap, aq) = nonzero, zero, absent
-    one_absent = left * (np_ * aq + ap * nq) + left * (zp * aq + ap * zq)
-    some_zero = left * (np_ * zq + zp * nq) + left * (zp * zq)
-    vanish = xp.floor(left * (ap * aq))
-    unit = places.compute
-    kind = xp.full(batch, NONE, dtype=xp.int8) if unit is None else xp.take(xp.constant(unit.kind), genes[unit.gene])
-    saved = xp.where(kind == SKIP, one_absent, xp.where(kind == GATE, one_absent + some_zero, 0.0))
-    if unit is not None:  # with limits of its own the unit leaves out fewer
-        share = saved / xp.where(left > 0.0, left, 1.0)
-        caught = places.eliminated(unit, genes[unit.gene], share, xp)
-        saved = xp.where(caught < share, left * caught, saved)
-    skipped, gated = (xp.where(kind == which, xp.floor(saved), 0.0) for which in (SKIP, GATE))
-    actual = xp.trunc(left - skipped - gated - vanish)
-    return Compute(actual, gated, skipped, impossible)

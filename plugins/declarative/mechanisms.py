@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap.pieces.contracts import Array, Filter, Mechanism
+from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Filter, Mechanism
 from sparsemap.problem.problem import Place
 
 ACTIONS = ("none", "gate", "skip")
@@ -33,8 +33,9 @@ def _leaders(value: Any) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class FilterRow:
-    """Accesses of `target` are filtered where every leader is empty; tensors by role (P, Q, Z), or by name
-    where the workload is known (`name:Q` if one is called Q)."""
+    """Accesses of `target` are filtered where any leader is empty; tensors by role (P, Q, R, S: the operands by position;
+    `operands`: each of them, or, as leaders, all others; Z: the output), or by name where the workload is known (`name:Q`
+    if one is called Q)."""
 
     target: str
     """The tensor whose accesses are filtered."""
@@ -43,7 +44,7 @@ class FilterRow:
 
     @leader.validator
     def _not_itself(self, attribute: attrs.Attribute, value: tuple[str, ...]) -> None:
-        if self.target in value:
+        if self.target in value and self.target != ALL_OPERANDS:
             raise ValueError(f"'{self.target}' cannot lead itself")
 
 

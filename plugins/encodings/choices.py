@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, ClassVar
 
 import attrs
@@ -11,7 +12,7 @@ import numpy as np
 from sparsemap import Problem
 from sparsemap.backend import backend_of
 from sparsemap.errors import DesignError, SpecError
-from sparsemap.pieces.contracts import Array, Genes, Piece, Segment, naming
+from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.problem import Place
 
@@ -184,7 +185,8 @@ class RankFormats(Choices):
 class GateSkip(Choices):
     """One gene per storage level with `gate_skip`, outermost first, then one for the compute unit if it has it.
 
-    Provides `mechanisms` (A, B) int8, the candidate at each place.
+    Provides `mechanisms` (A, B) int8, the candidate at each place. With three operands and more there are further
+    candidates, one for every choice of operands that lead: 19 with three where there are seven with two.
     """
 
     type_name: ClassVar[str] = "gate-skip"
@@ -192,6 +194,23 @@ class GateSkip(Choices):
     chosen: ClassVar[str] = "mechanism"
 
     candidates: tuple[Candidate, ...] = _candidates("mechanism")
+
+    led: Mapping[str, str] = attrs.field(factory=dict, metadata=naming("mechanism"))
+    """With three operands and more: what a mechanism by which all operands lead is called if only some do, such as
+    `skip-by = "skip-both"`; P and R lead in `skip-by-pr`, and each operand is filtered on those other than itself."""
+
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+        path = f"{self.name or self.type_name}.candidates"
+        return {self.chosen: build_candidates(problem, self.chosen, self._all(problem), path)}
+
+    def _all(self, problem: Problem) -> tuple[Candidate, ...]:
+        roles = [role for role, t in problem.roles.items() if t in problem.operands]
+        some = [few for count in range(1, len(roles)) for few in combinations(roles, count)] if len(roles) > 2 else []
+        return *self.candidates, *(led(base, few, name) for name, base in self.led.items() for few in some)
+
+    def genes(self, problem: Problem) -> Genes:
+        genes = super().genes(problem)
+        return attrs.evolve(genes, high=np.full_like(genes.high, len(self._all(problem)) - 1))
 
     def gene_names(self, problem: Problem) -> tuple[str, ...]:
         return tuple(f"gate-skip.{place.name}" for place in problem.places)
@@ -229,10 +248,10 @@ class GateSkip(Choices):
 
     def _first_alike(self, problem: Problem) -> Array:
         """(A, M) int64: per place, the first candidate that does the same as each."""
-        table = np.tile(np.arange(len(self.candidates)), (len(problem.places), 1))
+        table = np.tile(np.arange(len(self._all(problem))), (len(problem.places), 1))
         for row, place in zip(table, problem.places, strict=True):
             if place.storage is None:
-                does = [_at_compute(mechanism, place) for mechanism in self.choices(problem)["mechanism"]]
+                does = [_at_compute(mechanism, place, problem) for mechanism in self.choices(problem)["mechanism"]]
                 row[:] = [does.index(one) for one in does]
         return table
 
@@ -240,19 +259,26 @@ class GateSkip(Choices):
         """Per place (M, T) bool: the candidate needs metadata of the tensor."""
         tables = []
         for place in problem.places:
-            table = np.zeros((len(self.candidates), len(problem.tensors)), dtype=bool)
+            table = np.zeros((len(self._all(problem)), len(problem.tensors)), dtype=bool)
             for m, mechanism in enumerate(self.choices(problem)["mechanism"]):
                 if mechanism.needs_metadata(place):
-                    for rule in mechanism.filters(place):
-                        table[m, list(problem.filter_tensors(mechanism, rule)[1])] = True
+                    for _, _, leaders in problem.filters(mechanism, place):
+                        table[m, list(leaders)] = True
             tables.append(table)
         return tables
 
 
-def _at_compute(mechanism: Any, place: Place) -> tuple[Any, ...]:
+def led(base: str, roles: Sequence[str], name: str) -> Candidate:
+    """The mechanism `base` with these operands as the only ones that lead, called such as `skip-by-pr`."""
+    filters = [{"target": ALL_OPERANDS, "leader": list(roles)}]
+    return {"extends": base, "name": f"{name}-{''.join(roles).lower()}", "filters": filters}
+
+
+def _at_compute(mechanism: Any, place: Place, problem: Problem) -> tuple[Any, ...]:
     """What makes a difference at the compute unit: the action, how much it catches, and who must have metadata."""
     rules = mechanism.filters(place)
     empty = np.linspace(0.0, 1.0, 5)
     caught = {(rule.action, *mechanism.eliminated(place, rule, empty).tolist()) for rule in rules}
-    leaders = {leader for rule in rules for leader in rule.leaders} if mechanism.needs_metadata(place) else set()
+    found = problem.filters(mechanism, place) if mechanism.needs_metadata(place) else []
+    leaders = {leader for _, _, leaders in found for leader in leaders}
     return type(mechanism), caught, leaders

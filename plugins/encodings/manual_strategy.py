@@ -16,7 +16,7 @@ from sparsemap import Problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array, Piece, naming
 
-from .choices import build_candidates
+from .choices import Candidate, build_candidates, led
 from .fixed import Constant
 
 COLUMNS = ("formats", "mechanisms")
@@ -51,7 +51,7 @@ class ManualStrategy(Constant):
     skip_by_q: str = attrs.field(default="skip-p-by-q", metadata=naming("mechanism"))
     """The same where only the second operand is compressed."""
     skip_both: str = attrs.field(default="skip-both", metadata=naming("mechanism"))
-    """The same where both are."""
+    """The same where all operands are. With three and more, of which some are compressed, these are the only leaders."""
     compute: str = attrs.field(default="gate-both", metadata=naming("mechanism"))
     """Mechanism of the compute unit."""
     none: str = attrs.field(default="none", metadata=naming("mechanism"))
@@ -67,12 +67,13 @@ class ManualStrategy(Constant):
             found["format"] = build_candidates(problem, "format", self._formats, self._path("formats"))
             found["beyond-format"] = build_candidates(problem, "format", (self.outer,), self._path("outer"))
         if "mechanisms" in self.columns:
-            found["mechanism"] = build_candidates(problem, "mechanism", self._mechanisms, self._path("mechanisms"))
+            candidates = self._mechanisms(self._skip(problem))
+            found["mechanism"] = build_candidates(problem, "mechanism", candidates, self._path("mechanisms"))
         return found
 
     def constants(self, problem: Problem) -> dict[str, Array]:
         packed = [self._is_packed(problem, t) for t in range(len(problem.tensors))]
-        columns = {"formats": self._format_column(packed), "mechanisms": self._mechanism_column(problem, packed)}
+        columns = {"formats": self._format_column(packed), "mechanisms": self._mechanism_column(problem)}
         return {name: columns[name] for name in self.columns}
 
     def _is_packed(self, problem: Problem, t: int) -> bool:
@@ -86,24 +87,32 @@ class ManualStrategy(Constant):
         names = [[self.outer] * (self.slots - 1) + [self.inner] if one else [self.dense] * self.slots for one in packed]
         return np.array([[self._formats.index(name) for name in row] for row in names], dtype=np.int8)
 
-    def _mechanism_column(self, problem: Problem, packed: list[bool]) -> Array:
+    def _skip(self, problem: Problem) -> Candidate:
+        """What the innermost storage level that has a mechanism does."""
+        packed = [role for role, t in problem.roles.items() if t in problem.operands and self._is_packed(problem, t)]
+        if not packed or len(packed) == len(problem.operands):
+            return self.skip_both if packed else self.none
+        if len(problem.operands) == 2:
+            return self.skip_by_p if packed == ["P"] else self.skip_by_q
+        return led(self.skip_both, packed, "skip-by")
+
+    def _mechanism_column(self, problem: Problem) -> Array:
         """(A,) int8."""
-        p, q = packed[problem.tensor("role:P")], packed[problem.tensor("role:Q")]
-        skip = self.skip_both if p and q else self.skip_by_p if p else self.skip_by_q if q else self.none
+        skip = self._skip(problem)
         storage = [place.storage for place in problem.places if place.storage is not None]
-        names = []
+        chosen: list[Candidate] = []
         for place in problem.places:
             innermost = place.storage is not None and place.storage == max(storage)
-            names.append(self.compute if place.storage is None else skip if innermost else self.none)
-        return np.array([self._mechanisms.index(name) for name in names], dtype=np.int8)
+            chosen.append(self.compute if place.storage is None else skip if innermost else self.none)
+        return np.array([self._mechanisms(skip).index(one) for one in chosen], dtype=np.int8)
 
     @property
     def _formats(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.dense, self.inner, self.outer)))
 
-    @property
-    def _mechanisms(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.none, self.skip_by_p, self.skip_by_q, self.skip_both, self.compute)))
+    def _mechanisms(self, skip: Candidate) -> tuple[Candidate, ...]:
+        names = tuple(dict.fromkeys((self.none, self.skip_by_p, self.skip_by_q, self.skip_both, self.compute)))
+        return names if skip in names else (*names, skip)
 
     def __attrs_post_init__(self) -> None:
         if not self.columns:

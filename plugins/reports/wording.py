@@ -28,8 +28,7 @@ def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
     """`Skip Q <- P`, `Gate P <-> Q`; several targets with commas between; "" where nothing is filtered."""
     parts: list[str] = []
     rules = []
-    for rule in mechanism.filters(place):
-        target, leaders = problem.filter_tensors(mechanism, rule)
+    for rule, target, leaders in problem.filters(mechanism, place):
         names = ["+".join(problem.tensors[t].name for t in group) for group in ((target,), leaders)]
         rules.append((rule.action, *names))
     while rules:

@@ -41,7 +41,10 @@ ACTIONS = {"gate": "gating", "skip": "skipping"}
 
 
 def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
-    """The table of the file `sparse-opt.yaml`; None if the design is dense in every respect: then there is no file."""
+    """The table of the file `sparse-opt.yaml`; None if the design is dense in every respect: then there is no file.
+
+    `DesignError` for what Timeloop v3.0.3 cannot be told: it stops on anything sparse but with two operands.
+    """
     problem = design.problem
     data_spaces: list[list[dict[str, Any]]] = [[] for _ in problem.levels]
     for t, tensor in enumerate(problem.tensors):
@@ -54,15 +57,24 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
         target: dict[str, Any] = {"name": name}
         if data_spaces[level]:
             target["representation-format"] = {"data-spaces": data_spaces[level]}
-        actions = [_action(problem, mechanism, rule) for place, mechanism, rule in chosen if place.storage == level]
+        actions = [row for place, one in chosen if place.storage == level for row in _actions(problem, place, one)]
         if actions:
             target["action-optimization"] = actions
         if len(target) > 1:
             targets.append(target)
-    kinds = {rule.action for place, _, rule in chosen if place.storage is None}
+    kinds = {
+        rule.action
+        for place, one in chosen
+        if place.storage is None
+        for rule in one.filters(place)
+        if rule.action in ACTIONS
+    }
     if kinds:  # a unit that skips need not gate
         strongest = "skip" if "skip" in kinds else "gate"
         targets.append({"name": names.compute, "compute-optimization": [{"type": ACTIONS[strongest]}]})
+    if targets and len(problem.operands) != 2:
+        what = f"this design compresses, gates or skips with {len(problem.operands)}"
+        raise DesignError(f"Timeloop v3.0.3 takes sparse designs with two operands only, {what}")
     return {"sparse_optimizations": {"targets": targets}} if targets else None
 
 
@@ -140,15 +152,15 @@ def _whole(bits: float, level: Level, tensor: str) -> int:
 # -------------------------------------------------------------------------------------------------- gating and skipping
 
 
-def mechanisms(design: Design) -> list[tuple[Place, Mechanism, Filter]]:
+def mechanisms(design: Design) -> list[tuple[Place, Mechanism]]:
     """What the design filters at which place; `DesignError` for mechanisms that catch only some of the empty words."""
     found = []
     for place in design.problem.places:
         chosen = design.mechanism(place)
+        found.append((place, chosen))
         for rule in chosen.filters(place):
             if rule.action in ACTIONS:
                 _check_complete(chosen, place, rule)
-                found.append((place, chosen, rule))
             elif rule.action != "none":
                 raise DesignError(f"{place.name}: action '{rule.action}' of '{chosen.name}' is unknown to Timeloop")
     return found
@@ -161,8 +173,11 @@ def _check_complete(chosen: Mechanism, place: Place, rule: Filter) -> None:
         raise DesignError(f"{place.name}: mechanism '{chosen.name}' {text}")
 
 
-def _action(problem: Problem, mechanism: Mechanism, rule: Filter) -> dict[str, Any]:
-    target, leaders = problem.filter_tensors(mechanism, rule)
+def _actions(problem: Problem, place: Place, mechanism: Mechanism) -> list[dict[str, Any]]:
     names = [tensor.name for tensor in problem.tensors]
-    options = [{"target": names[target], "condition-on": [names[leader] for leader in leaders]}]
-    return {"type": ACTIONS[rule.action], "options": options}
+    found = []
+    for rule, target, leaders in problem.filters(mechanism, place):
+        if rule.action in ACTIONS:
+            options = [{"target": names[target], "condition-on": [names[leader] for leader in leaders]}]
+            found.append({"type": ACTIONS[rule.action], "options": options})
+    return found

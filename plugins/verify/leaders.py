@@ -84,10 +84,9 @@ def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
                 continue
             mechanism = nest.mechanism(place)
             blind = mechanism.needs_metadata(place)
-            for rule in mechanism.filters(place):
+            for rule, target, followed in problem.filters(mechanism, place):
                 if KINDS[rule.action] != wanted:
                     continue
-                target, followed = problem.filter_tensors(mechanism, rule)
                 stored = nest.stored(target)
                 level = max(s for s in stored if s <= place.storage)
                 child = min((s for s in stored if s > level), default=nest.levels)

@@ -1,4 +1,4 @@
-"""Workloads as einsums of two sparse operands: matrix products, convolutions and the like (cost model, section 1).
+"""Workloads as einsums of one to four sparse operands: matrix products, convolutions, tensor products (cost model, 1).
 
 ```toml
 kind = "workload"
@@ -78,12 +78,12 @@ def _is_number(value: Any) -> bool:
 
 @attrs.frozen(kw_only=True)
 class EinsumWorkload(Workload):
-    """One einsum over two operands; the genome takes the dimensions in the order of `dims`."""
+    """One einsum over one to four operands; the genome takes the dimensions in the order of `dims`."""
 
     type_name: ClassVar[str] = "einsum"
 
     einsum: str = attrs.field(validator=_notation)
-    """The output, `=` (or `+=`), and the product of two operands; an index may be a sum such as `2*p + r`."""
+    """The output, `=` (or `+=`), and the product of one to four operands; an index may be a sum such as `2*p + r`."""
     dims: Mapping[str, Any] = attrs.field(validator=[attrs.validators.min_len(1), _dims])
     """Size of every dimension, a whole number."""
     density: Mapping[str, Any] = attrs.field(validator=_density, metadata=naming("density"))
@@ -126,12 +126,12 @@ class EinsumWorkload(Workload):
     # -- density
 
     def _output_model(self, registry: Any, einsum: Einsum, models: Mapping[str, DensityModel]) -> DensityModel:
-        """1 - (1 - dP dQ) ** (products summed into one output word), as uniform; dense if that reaches 1."""
-        both = math.prod(
+        """1 - (1 - dP dQ ..) ** (products summed into one output word), as uniform; dense if that reaches 1."""
+        nonzero = math.prod(
             models[access.name].occupancy(box(access.ranks, self.dims)).density for access in einsum.operands
         )
         products = math.prod(size for dim, size in self.dims.items() if dim not in einsum.output.dims)
-        density = 1.0 if both >= 1 else -math.expm1(products * math.log1p(-both))
+        density = 1.0 if nonzero >= 1 else -math.expm1(products * math.log1p(-nonzero))
         table = spread(1.0 if density > DENSE else density)
         return registry.build("density", table, "", f"density.{einsum.output.name}")
 

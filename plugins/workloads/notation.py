@@ -14,6 +14,7 @@ Rank = tuple[tuple[str, int], ...]
 
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+|\+=|[][=*+,])")
 MAX_LENGTH = 1000
+MAX_OPERANDS = 4
 _NOTATION = "expected a form such as 'Z[m, n] = P[m, k] * Q[k, n]'"
 
 
@@ -31,10 +32,10 @@ class Access:
 
 @attrs.frozen
 class Einsum:
-    """A product of two operands, summed over the dimensions that the output does not have."""
+    """A product of one to four operands, summed over the dimensions that the output does not have."""
 
     output: Access
-    operands: tuple[Access, Access]
+    operands: tuple[Access, ...]
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -54,8 +55,8 @@ class Einsum:
         reader.take("=", "+=")
         operands = reader.several(reader.access, "*")
         reader.end()
-        if len(operands) != 2:
-            raise ValueError(f"has {len(operands)} operands right of '=', expected two: {_NOTATION}")
+        if len(operands) > MAX_OPERANDS:
+            raise ValueError(f"has {len(operands)} operands right of '=', expected one to four: {_NOTATION}")
         names = [access.name for access in (*operands, output)]
         for name in names:
             if names.count(name) > 1:
@@ -64,7 +65,7 @@ class Einsum:
         for dim in output.dims:
             if dim not in inputs:
                 raise ValueError(f"'{dim}' indexes the output '{output.name}' but no operand")
-        return cls(output, (operands[0], operands[1]))
+        return cls(output, tuple(operands))
 
 
 class _Reader:

@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import Mistake, SpecError, unknown
 from ..pieces.boundary import guarded
 from ..pieces.contracts import (
+    ALL_OPERANDS,
     CostModel,
     Filter,
     Loops,
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     from .space import Space
 
 T = TypeVar("T")
-ROLES = ("P", "Q", "Z")
-"""First operand, second operand, output: how specs of hardware, mechanisms and spaces speak of any workload's tensors."""
+OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
+"""Roles: the operands by position, and the output, whatever they are called: how specs of hardware, mechanisms and spaces
+speak of any workload's tensors."""
 
 
 @attrs.frozen
@@ -163,9 +165,13 @@ class Problem:
     @cached_property
     def roles(self) -> dict[str, int]:
         """Tensor index by role, whatever the tensors are called."""
-        operands = [i for i, tensor in enumerate(self.tensors) if not tensor.output]
         output = next(i for i, tensor in enumerate(self.tensors) if tensor.output)
-        return {**dict(zip(ROLES, operands, strict=False)), ROLES[2]: output}
+        return {**dict(zip(OPERANDS, self.operands, strict=False)), OUTPUT: output}
+
+    @cached_property
+    def operands(self) -> tuple[int, ...]:
+        """Tensor indices of the operands, in their order."""
+        return tuple(i for i, tensor in enumerate(self.tensors) if not tensor.output)
 
     def tensor(self, text: str, file: str = "", path: str = "") -> int:
         """Index of the tensor that a text means: its role, its name, or `role:Q` or `name:Q` where they differ.
@@ -185,18 +191,35 @@ class Problem:
             raise SpecError.at(file, path, f"'{word}' {wording}")
         return next(iter(found.values()))
 
-    def filter_tensors(self, mechanism: Mechanism, rule: Filter) -> tuple[int, tuple[int, ...]]:
-        """Target and leaders of a filter as tensor indices. P, Q and Z are roles here unless other names stand beside
-        them, so that a mechanism suits every workload; then they have to be unambiguous, as in `tensor`."""
-        texts = (rule.target, *rule.leaders)
-        path = f"mechanism '{mechanism.name or mechanism.type_name}'"
-        only_roles = all(text in ROLES for text in texts)
-        target, *leaders = (
-            self.tensor(f"role:{text}" if only_roles else text, self._file("workload"), path) for text in texts
-        )
-        if target in leaders:
-            raise SpecError.at(self._file("workload"), path, f"'{self.tensors[target].name}' cannot lead itself")
-        return target, tuple(leaders)
+    def lacks(self, text: str) -> bool:
+        """Whether a text is a role that this workload has no tensor for, such as R where there are two operands."""
+        word = text.removeprefix("role:")
+        named = word == text and any(tensor.name == word for tensor in self.tensors)
+        return word in (*OPERANDS, OUTPUT) and word not in self.roles and not named
+
+    def filters(self, mechanism: Mechanism, place: Place) -> list[tuple[Filter, int, tuple[int, ...]]]:
+        """The filters of a mechanism at a place, with the tensor indices of target and leaders, for this workload.
+
+        Roles are meant unless names stand beside them, so that a mechanism suits every workload; then they have to be
+        unambiguous, as in `tensor`. `ALL_OPERANDS` as target makes a filter of each operand, led by the others among the
+        leaders. What the workload has no tensor for neither leads nor is filtered.
+        """
+        file, path = self._file("workload"), f"mechanism '{mechanism.name or mechanism.type_name}'"
+        found = []
+        for rule in mechanism.filters(place):
+            texts = [text for text in (rule.target, *rule.leaders) if text != ALL_OPERANDS]
+            prefix = "role:" if all(text in self.roles or self.lacks(text) for text in texts) else ""
+            meant: dict[str, tuple[int, ...]] = {ALL_OPERANDS: self.operands}
+            meant |= {text: (self.tensor(prefix + text, file, path),) for text in texts if not self.lacks(text)}
+            named = [leader for text in rule.leaders if text != ALL_OPERANDS for leader in meant.get(text, ())]
+            for target in meant.get(rule.target, ()):
+                if target in named and rule.target != ALL_OPERANDS:
+                    raise SpecError.at(file, path, f"'{self.tensors[target].name}' cannot lead itself")
+                leaders = dict.fromkeys(leader for text in rule.leaders for leader in meant.get(text, ()))
+                leaders.pop(target, None)
+                if leaders:
+                    found.append((rule, target, tuple(leaders)))
+        return found
 
     # -- hardware
 
@@ -304,7 +327,7 @@ class Problem:
     def stores(self, tensor: int, level: int) -> bool:
         """Whether a storage level keeps a tensor (`bypass` of the hardware)."""
         file = self._file("hardware")
-        texts = enumerate(self.levels[level].memory.bypass)
+        texts = [(i, text) for i, text in enumerate(self.levels[level].memory.bypass) if not self.lacks(text)]
         return tensor not in [self.tensor(text, file, f"levels[{level}].bypass[{i}]") for i, text in texts]
 
     def energy_pj(self, level: int, action: str) -> float:

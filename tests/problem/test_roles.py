@@ -71,8 +71,8 @@ def test_a_filter_that_mixes_names_and_roles_has_to_be_unambiguous():
 def test_a_filter_may_say_which_it_means(leader, means):
     problem = with_mechanism({**MIXED, "filters": [{"target": "S", "leader": leader}]}, "QKS")
     mechanism = problem.candidates("mechanism")[1]
-    [rule] = mechanism.filters(problem.places[0])
-    assert problem.filter_tensors(mechanism, rule) == (2, (means,))
+    [(_, target, leaders)] = problem.filters(mechanism, problem.places[0])
+    assert (target, leaders) == (2, (means,))
 
 
 def test_a_tensor_does_not_lead_itself_by_another_name():

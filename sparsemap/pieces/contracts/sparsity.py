@@ -90,9 +90,16 @@ class Format(Piece):
         return Units(metadata=self.metadata_bits(fiber), metadata_bits=1.0)
 
 
+ALL_OPERANDS = "operands"
+"""In filters: every operand. As target, each is led by the others among the leaders."""
+
+
 @attrs.frozen
 class Filter:
-    """Accesses of `target` are filtered where the words of every leader are empty. Roles: P, Q (operands), Z (output)."""
+    """Accesses of `target` are filtered where the words of any leader are empty.
+
+    Tensors go by role: P, Q, R, S (operands by position), Z (output), `ALL_OPERANDS`; or by name.
+    """
 
     target: str
     leaders: tuple[str, ...]

@@ -17,6 +17,11 @@ EINSUMS: dict[str, dict[str, Any]] = {
     "seven": {"P": "n g c 2p+r", "Q": "g k c r", "Z": "n g k p"},
     "input-gradient": {"P": "k p", "Q": "k c r", "Z": "c 2p+r"},
     "dot": {"P": "k", "Q": "k", "Z": "u"},
+    "pool": {"P": "c 2p+r", "Z": "c p"},
+    "mttkrp": {"P": "i k l", "Q": "k j", "R": "l j", "Z": "i j"},
+    "sampled": {"P": "i j", "Q": "i k", "R": "k j", "Z": "i j"},
+    "scaled-conv": {"P": "c p+r", "Q": "k c r", "R": "k", "Z": "k p"},
+    "hadamard4": {"P": "i j", "Q": "i j", "R": "j", "S": "i", "Z": "i j"},
 }
 
 
@@ -94,10 +99,12 @@ def cases(draw: Any, levels: tuple[int, int] = (1, 5)) -> dict[str, Any]:
     formats, ranks = {}, {}
     for name, tensor in tensors.items():
         formats[name], ranks[name] = _formats(draw, tensor["proj"], mapping, names)
-    genes = [draw(st.integers(0, 6)) for _ in range(count)]
-    actions = {name: _actions(genes[i]) if i or count == 1 else [] for i, name in enumerate(names)}
+    operands = [name for name in tensors if name != "Z"]
+    genes = [draw(st.integers(0, 6)) for _ in range(count)] if len(operands) == 2 else []
+    rows = [_actions(gene) for gene in genes] or [_led(draw, operands) for _ in range(count)]
+    actions = {name: rows[i] if i or count == 1 else [] for i, name in enumerate(names)}
     if draw(st.integers(0, 3)) == 0:
-        actions[names[-1]] = [*actions[names[-1]], {"type": "skip", "target": "Z", "on": ["P", "Q"]}]
+        actions[names[-1]] = [*actions[names[-1]], {"type": "skip", "target": "Z", "on": operands}]
     return {
         "id": "random",
         "family": "random",
@@ -122,6 +129,17 @@ def _actions(gene: int) -> list[dict[str, Any]]:
     kind = "gate" if gene <= 3 else "skip"
     both = [{"type": kind, "target": "P", "on": ["Q"]}, {"type": kind, "target": "Q", "on": ["P"]}]
     return [[], both[:1], both[1:], both, both[:1], both[1:], both][gene]
+
+
+def _led(draw: Any, operands: list[str]) -> list[dict[str, Any]]:
+    """Some operands, each filtered on one or more of the others."""
+    found = []
+    for target in operands if len(operands) > 1 else []:
+        others = [name for name in operands if name != target]
+        on = draw(st.lists(st.sampled_from(others), max_size=3, unique=True))
+        if on:
+            found.append({"type": draw(st.sampled_from(["gate", "skip"])), "target": target, "on": on})
+    return found
 
 
 def _formats(draw: Any, proj: Any, mapping: dict[str, Any], names: list[str]) -> tuple[list[str], dict[str, Any]]:

@@ -59,9 +59,10 @@ def test_figure_13_skip_and_gate():
     assert [piece.name for piece in chosen] == ["skip-q-by-p", "none", "gate-both"]
     at = dict(zip((place.name for place in made.places), chosen, strict=True))
     glb, mac = made.places[0], made.places[2]
-    assert at["GLB"].filters(glb) == (Filter("Q", ("P",), "skip"),)
-    assert at["PEB"].filters(made.places[1]) == ()
-    assert at["MAC"].filters(mac) == (Filter("P", ("Q",), "gate"), Filter("Q", ("P",), "gate"))
+    P, Q = made.roles["P"], made.roles["Q"]
+    assert made.filters(at["GLB"], glb) == [(Filter("Q", ("P",), "skip"), Q, (P,))]
+    assert made.filters(at["PEB"], made.places[1]) == []
+    assert [(target, leaders) for _, target, leaders in made.filters(at["MAC"], mac)] == [(P, (Q,)), (Q, (P,))]
 
 
 def test_values_of_format_and_mechanism_genes():

@@ -61,7 +61,10 @@ def test_a_given_output_density_is_kept():
 
 
 def test_errors_name_the_key():
-    assert wrong(einsum="Z[m] = P[m]")[0].startswith("w.toml: einsum: has 1 operands right of '=', expected two")
+    five = " * ".join(f"{name}[m]" for name in "PQRST")
+    assert wrong(einsum=f"Z[m] = {five}")[0].startswith(
+        "w.toml: einsum: has 5 operands right of '=', expected one to four"
+    )
     assert wrong(einsum=3) == ["w.toml: einsum: expected text, found 3"]
     assert wrong(dims={"m": 4, "k": 8, "nn": 4}) == [
         "w.toml: dims.nn: the einsum 'Z[m, n] = P[m, k] * Q[k, n]' has no such dimension; did you mean 'n'?",

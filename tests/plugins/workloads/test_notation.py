@@ -19,6 +19,12 @@ def test_an_index_is_a_sum_of_multiples(index):
     assert ranks(f"Out[p] += In[{index}]*W[r]")[0] == ("In", ((("p", 2), ("r", 1)),))
 
 
+def test_one_to_four_operands():
+    for count in range(1, 5):
+        einsum = Einsum.parse("Z[m] = " + " * ".join(f"{name}[m]" for name in "PQRS"[:count]))
+        assert [access.name for access in einsum.operands] == list("PQRS"[:count])
+
+
 def test_a_scalar_output():
     einsum = Einsum.parse("Z[] = P[k] * Q[k]")
     assert einsum.output.ranks == () and einsum.dims == ("k",)
@@ -29,8 +35,8 @@ def test_a_scalar_output():
     [
         ("", "has the end where the name of a tensor should stand"),
         ("Z[m, n]", "has the end where '=' or '\\+=' should stand; expected a form such as"),
-        ("Z[m] = P[m]", "has 1 operands right of '='"),
-        ("Z[m] = P[m] * Q[m] * R[m]", "has 3 operands"),
+        ("Z[m] =", "has the end where the name of a tensor should stand"),
+        ("Z[m] = P[m] * Q[m] * R[m] * S[m] * T[m]", "has 5 operands right of '=', expected one to four"),
         ("Z[m] = P[m] * Q[m] R[m]", "has 'R' at character 20 where the end"),
         ("Z[m = P[m] * Q[m]", "has '=' at character 5 where '\\]' should stand"),
         ("Z[m,] = P[m] * Q[m]", "has '\\]' at character 5 where a dimension should stand"),
