@@ -415,7 +415,9 @@ class Crisp(DensityModel):
     type_name: ClassVar[str] = "crisp"
 
     n: int = attrs.field(validator=attrs.validators.ge(1))
+    """Nonzeros in each group of a block that is kept."""
     m: int = attrs.field(default=4, validator=attrs.validators.ge(1))
+    """Words of a group."""
     block: int | tuple[int, ...] = attrs.field()
     """Rows and columns of a block: one number, or [rows, columns]. Columns must be a multiple of `m`."""
     keep: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
