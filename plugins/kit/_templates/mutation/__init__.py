@@ -1,0 +1,34 @@
+"""A mutation, `plugin-name`."""
+
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+from sparsemap import Mutation, hookimpl
+
+
+@attrs.frozen(kw_only=True)
+class PluginName(Mutation):
+    """One gene of every genome goes up or down by `size`."""
+
+    type_name = "plugin-name"
+    size: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """How far a gene goes."""
+
+    def mutate(self, genomes, context):
+        space, rng = context.space, context.rng
+        rows, genes = np.arange(len(genomes)), rng.integers(len(space), size=len(genomes))
+        changed = genomes.copy()
+        changed[rows, genes] += rng.choice([-self.size, self.size], size=len(genomes))
+        return np.clip(changed, space.low, space.high)
+
+
+@hookimpl
+def register_operators():
+    return [PluginName]
+
+
+@hookimpl
+def register_specs():
+    return [Path(__file__).parent]

@@ -1,0 +1,10 @@
+"""A design space, `plugin-name`: the TOML file beside this one."""
+
+from pathlib import Path
+
+from sparsemap import hookimpl
+
+
+@hookimpl
+def register_specs():
+    return [Path(__file__).parent]

@@ -1,0 +1,39 @@
+"""The verb `new-plugin`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sparsemap.errors import readable
+
+from .generate import files_of, kinds
+
+
+@click.command("new-plugin", epilog=f"Kinds: {', '.join(kinds())}.")
+@click.argument("name")
+@click.option("--kind", required=True, help="What the plugin adds, such as format or searcher; the kinds are below.")
+@click.option(
+    "--out",
+    default=".",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder that the plugin's folder goes into; default: the current one.",
+)
+def new_plugin(name: str, kind: str, out: Path) -> None:
+    """Write a plugin NAME to start from: a package with a module, a spec, and tests that pass.
+
+    NAME is lower-case words with hyphens, such as wide-bitmask: what the package and its piece are called.
+    """
+    from sparsemap.files import write_texts
+    from sparsemap.pieces.loading import load
+
+    folder = out / name
+    texts = files_of(name, kind, load())
+    if folder.exists() and any(folder.iterdir()):
+        raise click.UsageError(f"'{folder}' is not empty; give another NAME, or --out DIR")
+    write_texts({folder / path: text for path, text in texts.items()})
+    for path in texts:
+        click.echo(readable(str(folder / path)))
+    click.echo(f"install and test it: cd {readable(str(folder))} && pip install -e '.[test]' && pytest", err=True)
