@@ -14,7 +14,8 @@ from sparsemap.problem.design_file import KNOWN
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "specs" / "schemas"
-SHIPPED = sorted(path for folder in ("specs", "plugins") for path in (ROOT / folder).rglob("*.toml"))
+FILES = [path for folder in ("specs", "plugins") for path in (ROOT / folder).rglob("*.toml")]
+SHIPPED = sorted(path for path in FILES if "_templates" not in path.parts)
 
 
 @pytest.fixture(scope="module")
