@@ -10,6 +10,8 @@ def test_it_keeps_the_contract():
 
 
 def test_a_search_finds_a_design_that_is_fast_enough():
-    best = search(load_problem("matmul-32x64x48", "edge-16gbps", objective="plugin-name", registry=REGISTRY), budget=1000).found
+    best = search(
+        load_problem("matmul-32x64x48", "edge-16gbps", objective="plugin-name", registry=REGISTRY), budget=1000
+    ).found
     assert best.cycles <= 5_000
     assert best.score == best.energy_pj
