@@ -1,13 +1,14 @@
 """Encodings: segments of the genome with their decoders (Sections IV-B, IV-C, IV-F, and what those are compared with).
 
 `cantor` and `random-order` provide the loop orders, `prime-factors` and `direct-tiling` the loop bounds, `rank-formats`
-the formats, `gate-skip` the mechanisms; `fixed` provides any of them as constants, `manual-strategy` and
-`expert-mapping` work constants out from the problem.
+the formats, `gate-skip` the mechanisms; `dataflow` provides orders and bounds that keep constraints; `fixed` provides any
+of them as constants, `manual-strategy` and `expert-mapping` work constants out from the problem.
 """
 
 from sparsemap import hookimpl
 
 from .choices import GateSkip, RankFormats
+from .dataflow import Dataflow
 from .expert_mapping import ExpertMapping
 from .fixed import Fixed
 from .manual_strategy import ManualStrategy
@@ -27,4 +28,5 @@ def register_segments():
         Fixed,
         ManualStrategy,
         ExpertMapping,
+        Dataflow,
     ]

@@ -21,7 +21,7 @@ from sparsemap.errors import DesignError, Mistake, SpecError, listed, unknown
 from sparsemap.pieces.contracts import Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs
 
-from .choices import build_candidates
+from .choices import Candidate, build_candidates
 
 Say = Callable[[str, str], None]
 """Takes the path of a wrong value within the segment's table, and what is wrong."""
@@ -69,8 +69,9 @@ class Fixed(Constant):
     """Dimensions from outer to inner, by mapping level. Dimensions left out follow in workload order."""
     bounds: Mapping[str, Mapping[str, int]] | None = None
     """Loop bounds by mapping level and dimension; what is left out is 1. They must multiply up to the sizes."""
-    formats: Mapping[str, tuple[str, ...]] | None = attrs.field(default=None, metadata=naming("format"))
-    """Formats from outer to inner by tensor (names, or roles P, Q, Z): one per rank slot, the same number for each."""
+    formats: Mapping[str, tuple[Candidate, ...]] | None = attrs.field(default=None, metadata=naming("format"))
+    """Formats from outer to inner by tensor (names, or roles P, Q, Z): one per rank slot, the same number for each. Names,
+    or tables of variants such as `{ extends = "ellpack", metadata_bits = "16" }`."""
     beyond: str = attrs.field(default="", metadata=naming("format"))
     """The format of ranks further out than the slots; absent: the first format that `formats` names."""
     mechanisms: Mapping[str, str] | None = attrs.field(default=None, metadata=naming("mechanism"))
@@ -98,9 +99,12 @@ class Fixed(Constant):
     # -- names to indices
 
     @property
-    def _formats(self) -> tuple[str, ...]:
-        """Format names without repetition; their positions are the values of column `formats`."""
-        return tuple(dict.fromkeys(name for slots in (self.formats or {}).values() for name in slots))
+    def _formats(self) -> tuple[Candidate, ...]:
+        """Formats without repetition; their positions are the values of column `formats`."""
+        found: list[Candidate] = []
+        for slots in (self.formats or {}).values():
+            found += [one for i, one in enumerate(slots) if one not in (*found, *slots[:i])]
+        return tuple(found)
 
     @property
     def _mechanisms(self) -> tuple[str, ...]:
@@ -168,7 +172,7 @@ def bound_column(given: Mapping[str, Mapping[str, int]], problem: Problem, say: 
 
 
 def format_column(
-    given: Mapping[str, tuple[str, ...]], candidates: tuple[str, ...], problem: Problem, say: Say
+    given: Mapping[str, tuple[Candidate, ...]], candidates: tuple[Candidate, ...], problem: Problem, say: Say
 ) -> Array:
     """Column `formats`, (T, R) int8, positions in `candidates`. Tensors go by name, else by role (`Problem.tensor`)."""
     slots = max((len(names) for names in given.values()), default=0)

@@ -100,3 +100,16 @@ def test_a_design_that_differs_cannot_be_encoded():
     columns["bounds"][0, 0, 1] = 3
     with pytest.raises(DesignError, match="design 1: 'bounds' differs from what segment 'mapping' fixes"):
         made.space.encode(Designs(columns))
+
+
+def test_a_format_may_be_a_table_and_is_one_candidate_however_often_it_stands_there():
+    wide = {"extends": "coordinate", "metadata_bits": "16"}
+    formats = {"P": ["uncompressed", wide], "Q": ["uncompressed", wide], "Z": ["uncompressed", "uncompressed"]}
+    made = with_fixed(strategy={**STRATEGY, "formats": formats})
+    plain, packed = made.candidates("format")
+    assert (plain.name, packed.unit_bits) == ("uncompressed", "16")
+    assert made.space.decode(made.space.sample(1, np.random.default_rng(0))).formats[0].tolist() == [
+        [0, 1],
+        [0, 1],
+        [0, 0],
+    ]

@@ -1,0 +1,406 @@
+"""Mappings under constraints, as the dataflow of an accelerator allows them (Timeloop: architecture constraints).
+
+```toml
+[mapping]                         # a segment named `mapping` of a space spec
+type = "dataflow"
+
+[mapping.factors]                 # by mapping level and dimension; what is not named is free
+L1_T = { k = [1, 2, 4] }          # one of these
+L2_T = { k = 1 }                  # fixed
+L2_S = { s = 4, "*" = 1 }         # and 1 for every other dimension
+L3_T = { x = { largest = 64 }, s = { most = 8 } }
+
+[mapping.tiles]                   # the tile of k in L2, all loops from L2_T inwards, is a multiple of 64
+L2_T = { k = 64 }
+
+[mapping.orders]                  # allowed loop orders, outer to inner; levels that are not named: any
+L2_T = [["s", "x"], ["x", "s"]]
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import Problem
+from sparsemap.errors import DesignError, Mistake, SpecError, listed, shortened, unknown
+from sparsemap.pieces.contracts import Array, Genes, Segment
+from sparsemap.pieces.contracts.genome import neighbours
+from sparsemap.primes import divisors, prime_factors
+from sparsemap.problem.designs import Designs
+
+MOST_SPLITS = 1 << 20
+"""Ways to split a dimension over the levels, and loop orders of a level, that one gene may choose from."""
+OTHERS = "*"
+"""Stands for the dimensions that a level does not name."""
+
+
+@attrs.frozen
+class Factor:
+    """What the loop bound of a dimension at one level may be."""
+
+    level: int
+    text: str
+    """As it is told."""
+    among: tuple[int, ...] = ()
+    """Empty: any up to `most`."""
+    most: float = math.inf
+    largest: bool = False
+    """The largest that the other constraints leave; outer levels choose first."""
+
+    def allows(self, bound: int) -> bool:
+        return bound <= self.most and (not self.among or bound in self.among)
+
+
+@attrs.frozen
+class Tile:
+    """The tile of a dimension, all loops of a level and further in, is a multiple."""
+
+    level: int
+    text: str
+    multiple: int
+
+
+Constraint = Factor | Tile
+
+
+def splits(size: int, levels: int, rules: Sequence[Constraint]) -> Array:
+    """All bounds by level (n, levels) int64 that multiply up to the size and keep the rules; n may be 0."""
+    if sum(_reachable(size, levels, rules)[-1].values()) > MOST_SPLITS:
+        raise OverflowError
+    known: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+
+    def outer(level: int, inside: int) -> list[tuple[int, ...]]:
+        """The bounds of this level and those further out, around a tile."""
+        if level < 0:
+            return [()] if inside == size else []
+        if (level, inside) not in known:
+            steps = _steps(size, level, inside, rules)
+            known[level, inside] = [(*rest, bound) for bound, tile in steps for rest in outer(level - 1, tile)]
+        return known[level, inside]
+
+    found = outer(levels - 1, 1)
+    table = np.array(found, dtype=np.int64).reshape(-1, levels)
+    for rule in sorted((r for r in rules if isinstance(r, Factor) and r.largest), key=lambda r: r.level):
+        if len(table):
+            table = table[table[:, rule.level] == table[:, rule.level].max()]
+    return table[np.lexsort(table.T[::-1])]
+
+
+def _steps(size: int, level: int, inside: int, rules: Sequence[Constraint]) -> Iterator[tuple[int, int]]:
+    """Bounds that a level may have around a tile, and the tile that it then holds."""
+    for bound in divisors(size // inside):
+        tile = inside * bound
+        here = (rule for rule in rules if rule.level == level)
+        if all(rule.allows(bound) if isinstance(rule, Factor) else tile % rule.multiple == 0 for rule in here):
+            yield bound, tile
+
+
+def _reachable(size: int, levels: int, rules: Sequence[Constraint]) -> list[dict[int, int]]:
+    """Per level, from the innermost, how many splits inside lead to each tile; the last one has the size alone."""
+    reach: list[dict[int, int]] = [{1: 1}]
+    for level in range(levels - 1, -1, -1):
+        after: dict[int, int] = {}
+        for inside, ways in reach[-1].items():
+            for _, tile in _steps(size, level, inside, rules):
+                after[tile] = after.get(tile, 0) + ways
+        reach.append(after)
+    reach[-1] = {tile: ways for tile, ways in reach[-1].items() if tile == size}
+    return reach
+
+
+def colliding(size: int, levels: int, rules: Sequence[Constraint]) -> list[Constraint]:
+    """As few of the rules as cannot hold together."""
+    kept = list(rules)
+    for rule in rules:
+        fewer = [other for other in kept if other is not rule]
+        if not _reachable(size, levels, fewer)[-1]:
+            kept = fewer
+    return kept
+
+
+@attrs.frozen(eq=False)
+class Options:
+    """What the genes of one problem choose from."""
+
+    bounds: tuple[Array, ...]
+    """Per dimension (n, L) int64."""
+    orders: tuple[Array, ...]
+    """Per level (n, D) int8."""
+
+
+@attrs.frozen(kw_only=True)
+class Dataflow(Segment):
+    """A gene per dimension chooses among the splits over the levels that the constraints allow, and one per level among
+    the loop orders. Provides `order` (L, D, B) int8 and `bounds` (L, D, B) float64. Constraints hold dimension by
+    dimension: that the loops of a level together fit its fan-out is left to the cost model, unless they never do."""
+
+    type_name: ClassVar[str] = "dataflow"
+    provides: ClassVar[tuple[str, ...]] = ("order", "bounds")
+    fits_all: ClassVar[bool] = False
+
+    factors: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    """By mapping level and dimension ("*": all others): a number; a list to choose from; { most = 8 };
+    { largest = 64 }, the largest possible up to that, outer levels first; { largest = true }, as large as possible."""
+    tiles: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
+    """By mapping level and dimension: the loops of the level and further in multiply up to a multiple of this."""
+    orders: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    """By mapping level: a list of dimensions from outer to inner, or several lists to choose from. Dimensions left out
+    follow in workload order."""
+    sizes: Mapping[str, int] = attrs.field(factory=dict)
+    """Dimensions to pad, with their padded sizes."""
+
+    def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        return {dim: size for dim, size in self.sizes.items() if dim in sizes}
+
+    # -- genes
+
+    def genes(self, problem: Problem) -> Genes:
+        options = self._options(problem)
+        names = [f"split.{dim}" for dim in problem.dims] + [f"order.{level.name}" for level in problem.mapping_levels]
+        high = np.array([len(table) - 1 for table in (*options.bounds, *options.orders)], dtype=np.int64)
+        return Genes(tuple(names), np.zeros(len(names), dtype=np.int64), high, ordered=False)
+
+    def explain(self, problem: Problem) -> str:
+        options = self._options(problem)
+        counts = ", ".join(f"{len(table):,} of {dim}" for dim, table in zip(problem.dims, options.bounds, strict=True))
+        orders = [
+            f"{len(table):,} in {level.name}"
+            for level, table in zip(problem.mapping_levels, options.orders, strict=True)
+            if len(table) > 1
+        ]
+        return f"splits over the levels ({counts}); loop orders ({', '.join(orders) or 'fixed'})"
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        options, dims = self._options(problem), len(problem.dims)
+        bounds = np.stack([table[gene].T for table, gene in zip(options.bounds, genes[:dims], strict=True)], axis=1)
+        order = np.stack([table[gene].T for table, gene in zip(options.orders, genes[dims:], strict=True)])
+        return {"order": np.ascontiguousarray(order), "bounds": np.ascontiguousarray(bounds, dtype=np.float64)}
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        options, dims = self._options(problem), problem.dims
+        bounds, order = designs.columns["bounds"], designs.columns["order"]
+        genes = [
+            _position(table, bounds[:, d].T, f"the bounds of dimension '{dims[d]}'", self._path())
+            for d, table in enumerate(options.bounds)
+        ]
+        genes += [
+            _position(table, order[i].T, f"the loop order of {problem.mapping_levels[i].name}", self._path())
+            for i, table in enumerate(options.orders)
+        ]
+        return np.array(genes, dtype=np.int64).reshape(len(genes), len(designs))
+
+    def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
+        """A prime factor of one dimension moves to another level, or one gene gets any other value."""
+        changed = neighbours(genes, self.genes(problem), rng)
+        options = self._options(problem)
+        free = [d for d, table in enumerate(options.bounds) if len(table) > 1]
+        if not free:
+            return changed
+        batch, levels = genes.shape[1], len(problem.mapping_levels)
+        chosen, moves = rng.choice(free, size=batch), rng.random(batch) < 0.75
+        source = rng.integers(0, levels, size=batch)
+        target = (source + rng.integers(1, max(levels, 2), size=batch)) % levels
+        pick = rng.random(batch)
+        for d in free:
+            rows = np.flatnonzero(moves & (chosen == d))
+            table, primes = options.bounds[d], np.array(sorted(set(prime_factors(problem.sizes[problem.dims[d]]))))
+            moved = table[genes[d, rows]].copy()
+            prime, at = primes[(pick[rows] * len(primes)).astype(np.int64)], np.arange(len(rows))
+            fits = moved[at, source[rows]] % prime == 0
+            rows, moved, prime = rows[fits], moved[fits], prime[fits]
+            at = np.arange(len(rows))
+            moved[at, source[rows]] //= prime
+            moved[at, target[rows]] *= prime
+            found = _find(table, moved)
+            some = rows[found >= 0]
+            changed[:, some] = genes[:, some]
+            changed[d, some] = found[found >= 0]
+        return changed
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """Of loop orders that differ in loops with bound one only, the first."""
+        options, dims = self._options(problem), len(problem.dims)
+        busy = self.decode(genes, problem)["bounds"] > 1.0
+        changed = genes.copy()
+        for level, table in enumerate(options.orders):
+            if len(table) > 1:
+                codes = np.zeros(
+                    (len(table), genes.shape[1]), dtype=np.int64
+                )  # the loops with bounds above one, in order
+                for dim in table.T.astype(np.intp):
+                    codes = np.where(busy[level][dim], codes * (dims + 1) + dim[:, None] + 1, codes)
+                own = np.take_along_axis(codes, genes[dims + level][None], axis=0)
+                changed[dims + level] = (codes == own).argmax(axis=0)
+        return changed
+
+    # -- constraints
+
+    def _options(self, problem: Problem) -> Options:
+        return problem.remember((self.type_name, id(self)), lambda: self._made(problem))
+
+    def _made(self, problem: Problem) -> Options:
+        mistakes: list[Mistake] = []
+        rules = self._rules(problem, mistakes)
+        orders = self._orders(problem, mistakes)
+        bounds = []
+        for dim, size in problem.sizes.items() if not mistakes else ():
+            try:
+                table = splits(size, len(problem.mapping_levels), rules[dim])
+            except OverflowError:
+                text = f"{size} has more than {MOST_SPLITS:,} splits over the levels; constrain more factors"
+                mistakes.append(self._mistake(problem, f"factors.*.{dim}", text))
+                continue
+            bounds.append(table)
+            if not len(table):
+                found = colliding(size, len(problem.mapping_levels), rules[dim])
+                both = " and ".join(rule.text for rule in found)
+                text = f"dimension '{dim}' of {size} cannot be split: {both} {'collide' if len(found) > 1 else 'is not possible'}"
+                mistakes.append(self._mistake(problem, "", text))
+        if not mistakes:
+            mistakes += self._fanouts(problem, bounds)
+        if mistakes:
+            raise SpecError(mistakes)
+        return Options(tuple(bounds), tuple(orders))
+
+    def _rules(self, problem: Problem, mistakes: list[Mistake]) -> dict[str, list[Constraint]]:
+        """The constraints of each dimension, fan-outs included."""
+        levels, dims = [level.name for level in problem.mapping_levels], problem.dims
+        rules: dict[str, list[Constraint]] = {dim: [] for dim in dims}
+        for key, given in (("factors", self.factors), ("tiles", self.tiles)):
+            for name, table in given.items():
+                if name not in levels:
+                    mistakes.append(self._mistake(problem, f"{key}.{name}", unknown("mapping level", name, levels)))
+                    continue
+                level = levels.index(name)
+                if not isinstance(table, Mapping):
+                    text = f"expected a table by dimension, found {shortened(table)}"
+                    mistakes.append(self._mistake(problem, f"{key}.{name}", text))
+                    continue
+                strange = [dim for dim in table if dim not in dims and not (dim == OTHERS and key == "factors")]
+                for dim in strange:
+                    mistakes.append(self._mistake(problem, f"{key}.{name}.{dim}", unknown("dimension", dim, dims)))
+                for dim in dims:
+                    value = table.get(dim, table.get(OTHERS) if key == "factors" else None)
+                    if value is None:
+                        continue
+                    at = f"{key}.{name}.{dim if dim in table else OTHERS}"
+                    try:
+                        rules[dim].append(
+                            (_factor if key == "factors" else _tile)(level, f"{at} = {_told(value)}", value)
+                        )
+                    except ValueError as error:
+                        mistakes.append(self._mistake(problem, at, str(error)))
+        for level, group in enumerate(problem.mapping_levels):
+            if group.spatial:
+                for dim in dims:
+                    text = f"the fan-out of {group.limit} at {group.name}"
+                    rules[dim].append(Factor(level, text, most=group.limit))
+        return rules
+
+    def _orders(self, problem: Problem, mistakes: list[Mistake]) -> list[Array]:
+        """Allowed orders by level, (n, D) int8."""
+        levels, dims = [level.name for level in problem.mapping_levels], problem.dims
+        for name in self.orders:
+            if name not in levels:
+                mistakes.append(self._mistake(problem, f"orders.{name}", unknown("mapping level", name, levels)))
+        found = []
+        for name in levels:
+            given = self.orders.get(name)
+            if given is None:
+                if math.factorial(len(dims)) > MOST_SPLITS:
+                    text = f"{len(dims)} dimensions have too many orders to choose from; list those that are allowed"
+                    mistakes.append(self._mistake(problem, f"orders.{name}", text))
+                    continue
+                found.append(np.array(list(permutations(range(len(dims)))), dtype=np.int8))
+                continue
+            lists = [given] if all(isinstance(dim, str) for dim in given) else list(given)
+            rows: list[list[int]] = []
+            for i, one in enumerate(lists):
+                at = f"orders.{name}" + (f"[{i}]" if lists[0] is not given else "")
+                if isinstance(one, str) or not isinstance(one, Sequence) or not all(isinstance(x, str) for x in one):
+                    text = f"expected a list of dimensions, found {shortened(one)}"
+                    mistakes.append(self._mistake(problem, at, text))
+                    continue
+                strange = [dim for dim in one if dim not in dims]
+                for dim in strange:
+                    mistakes.append(self._mistake(problem, at, unknown("dimension", dim, dims)))
+                if len(set(one)) < len(one):
+                    mistakes.append(self._mistake(problem, at, f"names a dimension twice: {listed(one)}"))
+                elif not strange:
+                    row = [dims.index(dim) for dim in (*one, *(dim for dim in dims if dim not in one))]
+                    rows += [row] if row not in rows else []
+            found.append(np.array(rows, dtype=np.int8).reshape(-1, len(dims)))
+        return found
+
+    def _fanouts(self, problem: Problem, bounds: Sequence[Array]) -> Iterator[Mistake]:
+        """A level whose loops never fit its fan-out together."""
+        for level, group in enumerate(problem.mapping_levels):
+            least = {dim: int(table[:, level].min()) for dim, table in zip(problem.dims, bounds, strict=True)}
+            needed = math.prod(least.values())
+            if group.spatial and needed > group.limit:
+                both = " and ".join(f"{dim} = {bound}" for dim, bound in least.items() if bound > 1)
+                text = f"{both} collide: together they need {needed} instances, and the fan-out is {group.limit}"
+                yield self._mistake(problem, f"factors.{group.name}", text)
+
+    def _mistake(self, problem: Problem, key: str, text: str) -> Mistake:
+        return Mistake(problem.files.get("space", ""), self._path(key), text)
+
+    def _path(self, key: str = "") -> str:
+        return ".".join(part for part in (self.name or self.type_name, key) if part)
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {str(x).lower()}" for key, x in value.items()) + " }"
+    return str(list(value)) if isinstance(value, tuple | list) else str(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"expected a whole number from 1 on, found {shortened(value)}")
+    return value
+
+
+def _factor(level: int, text: str, value: Any) -> Factor:
+    if isinstance(value, Mapping):
+        if len(value) != 1 or next(iter(value)) not in ("most", "largest"):
+            raise ValueError(f"expected {{ most = .. }} or {{ largest = .. }}, found {_told(value)}")
+        (key, limit), *_ = value.items()
+        most = math.inf if key == "largest" and limit is True else _whole(limit)
+        return Factor(level, text, most=most, largest=key == "largest")
+    if isinstance(value, list | tuple):
+        if not value:
+            raise ValueError("expected a number, or a list with at least one")
+        return Factor(level, text, among=tuple(_whole(item) for item in value))
+    return Factor(level, text, among=(_whole(value),))
+
+
+def _tile(level: int, text: str, value: Any) -> Tile:
+    return Tile(level, text, _whole(value))
+
+
+ODD = np.random.default_rng(20250101).integers(1, 1 << 62, 64, dtype=np.int64) * 2 + 1
+
+
+def _find(table: Array, rows: Array) -> Array:
+    """(n,) place of each row (n, L) in the table, -1 where it is not there."""
+    keys, wanted = table @ ODD[: table.shape[1]], rows @ ODD[: table.shape[1]]
+    order = np.argsort(keys)
+    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)]
+    return np.where((table[at] == rows).all(axis=1), at, -1)
+
+
+def _position(table: Array, rows: Array, what: str, where: str) -> Array:
+    found = _find(table.astype(np.int64), rows.astype(np.int64))
+    wrong = np.flatnonzero(found < 0)
+    if wrong.size:
+        given = listed(map(str, rows[wrong[0]].astype(np.int64).tolist()))
+        raise DesignError(f"design {int(wrong[0])}: {what}, {given}, are not among those that segment '{where}' allows")
+    return found
