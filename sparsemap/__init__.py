@@ -42,6 +42,7 @@ from .searching.result import Best, Result
 if TYPE_CHECKING:
     from .problem.load import evaluate, load_problem
     from .problem.problem import Problem
+    from .study.networks import search_network
 
 __version__ = "0.1.0"
 
@@ -89,12 +90,14 @@ __all__ = [
     "hookimpl",
     "load_problem",
     "search",
+    "search_network",
 ]
 
 _LATER = {
     "Problem": "problem.problem",
     "evaluate": "problem.load",
     "load_problem": "problem.load",
+    "search_network": "study.networks",
 }
 """Names whose modules read TOML and build pieces; they are imported when first asked for."""
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..files import shown
+import click
+
+from ..files import aligned, shown, times
 from ..pieces.data_specs import Network
 from ..pieces.registry import Registry, is_path
 from ..problem.network import Node, distinct, nodes_of
-from .output import table
+from ..spec.units import format_count, format_energy
+from . import output as cli_output
+from .study import one_of_both
+
+if TYPE_CHECKING:
+    from ..study.networks import NetworkResult
 
 
 def network_of(registry: Registry, name: str) -> tuple[Network, Path, str]:
@@ -34,7 +43,7 @@ def described_network(registry: Registry, name: str) -> tuple[str, dict[str, Any
     lines = [f"network {network.name}", *filter(None, [network.description]), "", f"from    {file}"]
     lines += [*([f"source  {network.source}"] if network.source else []), ""]
     head = ["layer", "type", "sizes", "output", "times", "MACs", "weights"]
-    lines += [table([head, *([_shown(row[key]) for key in ROW] for row in rows)]), ""]
+    lines += [cli_output.table([head, *([_shown(row[key]) for key in ROW] for row in rows)]), ""]
     layers = f"{totals['layers']} layers to search, {totals['distinct']} of them distinct"
     lines += [f"{layers}; {totals['macs']:,} MACs, {totals['weights']:,} weights", ""]
     return "\n".join(lines), {"name": network.name, "nodes": rows, **totals}
@@ -62,3 +71,62 @@ def _shown(value: Any) -> str:
     if isinstance(value, list):
         return " x ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) else value
+
+
+def run_network(
+    hardware: str,
+    given: Mapping[str, Any],
+    as_json: bool,
+    quiet: bool,
+    study: str,
+    out: str | None,
+    jobs: int,
+    cluster: str,
+    plugin_dirs: tuple[str, ...],
+) -> None:
+    """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals."""
+    from ..study.networks import NETWORK_FILES, search_network
+
+    one_of_both(cluster, jobs)
+    with cli_output.study_progress(quiet, (), out or "") as progress:
+        result = search_network(
+            study,
+            hardware,
+            **given,
+            out=out or "",
+            jobs=jobs,
+            cluster=cluster,
+            plugin_dirs=plugin_dirs,
+            progress=progress,
+        )
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), indent=2))
+    elif not quiet:
+        click.echo("\n".join(aligned(result.groups(), "<>", gap=2)) + "\n")
+        click.echo(totals_text(result))
+    if out and not quiet:
+        cli_output.say(f"{', '.join(NETWORK_FILES)} and a folder per search are in {out}")
+    failed = {layer.searched: layer.state for layer in result.layers if layer.energy_pj is None}
+    if failed:
+        names = ", ".join(failed)
+        cli_output.say(f"{len(failed)} of {result.searches} searches ended without a design: {names}", "red")
+        raise SystemExit(2)
+
+
+def totals_text(result: NetworkResult) -> str:
+    """The totals of a network."""
+    about = f"{result.network} on {result.hardware}"
+    layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
+    each = f"of {result.budget:,} designs each   {result.searcher}, seed {result.seed}"
+    lines = [f"{about}: {layers} {each}"]
+    edp, energy, cycles, seconds = result.edp, result.energy_pj, result.cycles, result.seconds
+    if edp is None or energy is None or cycles is None or seconds is None:
+        return "\n".join([*lines, "totals   incomplete: not every layer has a design"])
+    lines += [
+        f"EDP      {edp:.4g} pJ * cycles, total energy times total cycles",
+        f"energy   {format_energy(energy)}",
+        f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
+    ]
+    if result.bound:
+        lines.append(f"bound    {result.bound:.4g} pJ * cycles by proof: within {times(result.gap)} of the optimum")
+    return "\n".join(lines)

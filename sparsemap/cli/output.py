@@ -157,7 +157,8 @@ def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callab
 
 @contextmanager
 def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
-    """Finished cells of a study, live; failures are printed at once. Ctrl-C ends the program with a note."""
+    """Finished cells, live; failures are printed at once. Ctrl-C ends the program with a note; without a `folder`
+    nothing is kept."""
     from ..study.cells import running
 
     def more() -> str:
@@ -174,5 +175,6 @@ def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterat
         with _bar(quiet, more=more) as update:
             yield report
     except KeyboardInterrupt:
-        say(f"interrupted; finished cells are in {folder}, run the command again to go on", "yellow")
+        kept = f"; finished cells are in {folder}, run the command again to go on" if folder else ""
+        say(f"interrupted{kept}", "yellow")
         raise SystemExit(INTERRUPTED) from None

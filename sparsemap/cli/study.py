@@ -1,4 +1,4 @@
-"""The verbs about many searches: run the cells of a study, and compare its searchers."""
+"""The verbs about many searches: run the cells of a study or the layers of a network, and compare searchers."""
 
 from __future__ import annotations
 
@@ -32,19 +32,40 @@ def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
+OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed")
+"""Options of `run` that a study says itself."""
+
+
 @click.command()
+@click.option("--hardware", metavar="HARDWARE", help="The hardware of a network: a name or a TOML file.")
+@click.option("--objective", help="Of a network: a name or expression.  [default: edp]")
+@click.option("--searcher", help="Of a network: a name or TOML file.  [default: what the objective asks for]")
+@click.option("--space", help="Of a network: a name or TOML file.  [default: paper]")
+@click.option("--cost-model", help="Of a network: a name or TOML file.")
+@click.option("--budget", type=click.IntRange(min=1), help="Designs per layer of a network.  [default: 20000]")
+@click.option("--seed", type=click.IntRange(min=0), help="Of a network.  [default: 0]")
 @_study_options
-def run(as_json: bool, quiet: bool, **given: Any) -> None:
-    """Run all cells of the study in a TOML file.
+def run(as_json: bool, quiet: bool, hardware: str | None, **given: Any) -> None:
+    """Run all cells of the STUDY in a TOML file, or search the layers of a network with --hardware.
 
-    A cell is a workload on a hardware with a searcher and a seed.
+    A cell is a workload on a hardware with a searcher and a seed. Of a network, STUDY names it (`sparsemap list network`)
+    or its file; equal layers are searched once.
 
-    A study that was interrupted or killed goes on where it stopped: finished cells are not run again unless the study
-    changes them. Results do not depend on --jobs or --cluster.
+    A run that was interrupted or killed goes on where it stopped: finished cells are not run again unless the study
+    changes them; a network needs --out for that. Results do not depend on --jobs or --cluster.
     """
     from ..study.cells import TABLE_FILES
     from ..study.study import markdown_text
 
+    of_network = {key: value for key in OF_NETWORKS if (value := given.pop(key)) is not None}
+    if hardware is not None:
+        from .networks import run_network
+
+        run_network(hardware, of_network, as_json, quiet, **given)
+        return
+    if of_network:
+        option = next(iter(of_network)).replace("_", "-")
+        raise click.UsageError(f"--{option} is for a network, with --hardware; a study says it itself")
     outcomes, folder = _outcomes(quiet=quiet, **given)
     rows = [outcome.row for outcome in outcomes]
     if as_json:
@@ -81,11 +102,19 @@ def compare(
     _tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
 
 
+def one_of_both(cluster: str, jobs: int) -> None:
+    if cluster and jobs > 1:
+        raise click.UsageError("--jobs is for this machine; with --cluster the cluster's workers decide")
+
+
 def _study(study: str, plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
     """A study, and the folder that its paths are relative to."""
     from ..pieces.registry import is_path
 
-    return loaded(plugin_dirs).resolve("study", study), Path(study).parent if is_path(study) else Path(".")
+    registry = loaded(plugin_dirs)
+    if study in registry.names("network") and study not in registry.names("study"):
+        raise click.UsageError(f"'{study}' is a network; say on which hardware: --hardware NAME")
+    return registry.resolve("study", study), Path(study).parent if is_path(study) else Path(".")
 
 
 def _outcomes(
@@ -99,8 +128,7 @@ def _outcomes(
     piece, base = _study(study, plugin_dirs)
     if not (out or piece.out):
         raise click.UsageError(f"study '{piece.name}' does not say where its results go; give --out DIR")
-    if cluster and jobs > 1:
-        raise click.UsageError("--jobs is for this machine; with --cluster the cluster's workers decide")
+    one_of_both(cluster, jobs)
     folder = out or piece.out
     cells = cells_of(piece, folder_of(piece, out or ""), base)
     with cli_output.study_progress(quiet, cells, folder) as progress:

@@ -32,7 +32,7 @@ import numpy as np
 from ..errors import DesignError, Mistake, SpecError, nearest
 from ..files import shown
 from ..pieces import defaults
-from ..pieces.contracts import Piece
+from ..pieces.contracts import Loops, Piece, Workload
 from ..pieces.data_specs import DESIGN_KIND, SpaceSpec
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
@@ -61,7 +61,6 @@ def dump(
     extra = [name for name in columns if name not in COLUMNS]
     if extra:
         raise DesignError(f"a design file cannot hold column '{extra[0]}'")
-    workload = _table(problem.workload)
     hardware = _table(problem.hardware)
     hardware.pop("technology", None)
     hardware["technology"] = _table(problem.technology)
@@ -82,18 +81,11 @@ def dump(
         table["gate_skip"] = {place.name: _used(design.mechanism(place), pieces) for place in problem.places}
     if numbers:
         table["score"] = {key: float(value) for key, value in numbers.items()}
-    inlined = _inlined(workload, problem.registry)
-    densities = inlined.get("density", {})
-    for tensor in problem.tensors:  # the file may be read from another folder than the workload's
-        fields = attrs.asdict(tensor.density, recurse=False).items()
-        files = {key: str(path.absolute()) for key, path in fields if isinstance(path, Path)}
-        if files and isinstance(densities.get(tensor.name), Mapping):
-            densities[tensor.name] |= files
     if scenarios:
         table["scenarios"] = {name: {key: float(x) for key, x in found.items()} for name, found in scenarios.items()}
     return {
         **table,
-        "workload": inlined,
+        "workload": workload_table(problem.workload, problem.loops, problem.registry),
         "hardware": _inlined(hardware, problem.registry),
         "cost_model": _table(problem.cost_model),
         "objective": _table(problem.objective),
@@ -201,6 +193,18 @@ def _in_file(mistake: Mistake, file: str) -> Mistake:
 def _table(piece: Piece) -> dict[str, Any]:
     """The table of a piece, with its type even where that is the default."""
     return {"type": type(piece).type_name, **unstructure(piece)}
+
+
+def workload_table(workload: Workload, loops: Loops, registry: Registry) -> dict[str, Any]:
+    """The table of a workload, which means the same wherever it is read: without names, and files by their whole path."""
+    table = _inlined(_table(workload), registry)
+    densities = table.get("density", {})
+    for tensor in loops.tensors:
+        fields = attrs.asdict(tensor.density, recurse=False).items()
+        files = {key: str(path.absolute()) for key, path in fields if isinstance(path, Path)}
+        if files and isinstance(densities.get(tensor.name), Mapping):
+            densities[tensor.name] |= files
+    return table
 
 
 def _used(piece: Piece, pieces: dict[str, dict[str, Any]]) -> str:

@@ -374,18 +374,19 @@ class Problem:
     @cached_property
     def bound(self) -> float | None:
         """A proven lower bound on the score of every design of this problem; None if none is known."""
-        found = self._best_conceivable() if self.judge.monotone else None
+        found = self.lower_bound if self.judge.monotone else None
         if found is None:
             return None
-        in_scenarios = {name: scenario.problem._best_conceivable() for name, scenario in self.scenarios.items()}
+        in_scenarios = {name: scenario.problem.lower_bound for name, scenario in self.scenarios.items()}
         known = {name: evaluation for name, evaluation in in_scenarios.items() if evaluation is not None}
         if len(known) < len(in_scenarios):
             return None
         bound = float(self.evaluator.score(attrs.evolve(found, scenarios=known))[0])
         return bound if 0.0 < bound < float("inf") else None
 
-    def _best_conceivable(self) -> Evaluation | None:
-        """The evaluation (B = 1) that no design can beat in energy or in cycles; None: not known."""
+    @cached_property
+    def lower_bound(self) -> Evaluation | None:
+        """Energy and cycles that no design of this problem is below, one row; None if the cost model proves none."""
         from .evaluator import checked
 
         with guarded(self.cost_model, "lower_bound"), np.errstate(over="ignore", invalid="ignore"):

@@ -25,6 +25,8 @@ TABLE_FILES = ("table.csv", "table.md")
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
+KEPT = (*NUMBERS, "gap")
+"""What an outcome has of `result.json`."""
 LABEL = 60
 """Characters of a workload, hardware or searcher in the name of a cell's folder."""
 
@@ -55,7 +57,7 @@ class Outcome:
     cell: Cell
     state: str
     numbers: Mapping[str, Any] = attrs.field(factory=dict)
-    """Values of `NUMBERS`; None where no valid design was found."""
+    """Values of `KEPT`; None where no valid design was found."""
     error: str = ""
 
     @property
@@ -66,7 +68,7 @@ class Outcome:
 
 def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
     """The cells of a study, in its order: workload, hardware, searcher, seed. Its paths are relative to `base`."""
-    workloads, hardware, searchers = map(_labels, (study.workloads, study.hardware, study.searchers))
+    workloads, hardware, searchers = map(labels_of, (study.workloads, study.hardware, study.searchers))
     cells = []
     for (work, work_label), (hard, hard_label), (searcher, searcher_label), seed in product(
         workloads.items(), hardware.items(), searchers.items(), dict.fromkeys(study.seeds)
@@ -134,7 +136,7 @@ def _is_of_study(entry: Path) -> bool:
     )
 
 
-def _labels(references: Iterable[str]) -> dict[str, str]:
+def labels_of(references: Iterable[str]) -> dict[str, str]:
     """What to call each of the names and paths: a file without folder and ending, as long as that is clear."""
     references = list(dict.fromkeys(references))
     stems = [Path(text).stem if is_path(text) else text for text in references]

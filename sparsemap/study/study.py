@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ..problem.load import load_problem
 from ..searching.folder import finished, search_into
 from ..searching.journal import JournalMismatch
 from ..searching.result import Result
-from .cells import NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of
+from .cells import KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of
 from .workers import in_processes, on_cluster
 
 Progress = Callable[[int, int, Outcome], None]
@@ -47,9 +47,24 @@ def run_study(
     cells instead. Outcomes are in the order of the study, whatever the order in which they ended. A cell that fails
     does not stop the others. Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt.
     """
-    _loaded.cache_clear()  # plugins and specs may have changed since
     folder = folder_of(study, out)
     cells = cells_of(study, folder, Path(base))
+    return run_cells(cells, lambda found: write_tables(found, folder), registry_args, jobs, progress, cluster)
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    keep: Callable[[list[Outcome]], object],
+    registry_args: Mapping[str, Any] | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    cluster: str = "",
+) -> list[Outcome]:
+    """The outcomes of cells in their order; `keep` writes those that there are, also when the run ends early.
+
+    The other arguments, and how it ends, are those of `run_study`.
+    """
+    _loaded.cache_clear()  # plugins and specs may have changed since
     ended: dict[str, Outcome] = {}
     args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
     outcomes: Iterable[Outcome] = (run_cell(cell, args) for cell in cells)
@@ -71,9 +86,9 @@ def run_study(
     finally:
         found = [ended[cell.folder] for cell in cells if cell.folder in ended]
         try:
-            write_tables(found, folder)
+            keep(found)
         except OSError as error:
-            raise SearchError(f"{error.filename or folder}: {error.strerror or error}") from error
+            raise SearchError(f"{error.filename or 'results'}: {error.strerror or error}") from error
     if interrupted:
         raise KeyboardInterrupt
     return found
@@ -90,7 +105,7 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
         problem = load_problem(**parts, registry=_registry(registry_args))
         kept = finished(cell.folder, problem, searcher, cell.budget, cell.seed)
         if kept:
-            return Outcome(cell, "kept", {key: kept.get(key) for key in NUMBERS})
+            return Outcome(cell, "kept", {key: kept.get(key) for key in KEPT})
 
         def searched(overwrite: bool) -> Result:
             return search_into(cell.folder, problem, cell.budget, cell.seed, searcher, None, overwrite)
@@ -107,7 +122,7 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
         named = raised_in(error, error.__traceback__) or f"{type(error).__name__}: {error}"
         return Outcome(cell, "failed", error=traced(error, str(named)))
     table = result.to_dict()
-    return Outcome(cell, "interrupted" if result.interrupted else "done", {key: table.get(key) for key in NUMBERS})
+    return Outcome(cell, "interrupted" if result.interrupted else "done", {key: table.get(key) for key in KEPT})
 
 
 def _registry(args: Mapping[str, Any]) -> Registry:

@@ -1,0 +1,148 @@
+"""Searches of networks: equal layers once, totals over all, and results that depend on neither jobs nor interruptions."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sparsemap import load_problem, search, search_network
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+from sparsemap.problem.network import nodes_of
+from sparsemap.study.networks import NetworkResult
+
+CONV = {"type": "conv2d", "k": 8, "c": 8, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1}
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "input": [8, 6, 6],
+    "layers": [
+        {"name": "first", **CONV},
+        {"name": "second", **CONV, "repeat": 2},
+        {"name": "mean", "type": "global-average"},
+        {"name": "fc", "type": "linear", "k": 8, "n": 10, "density": {"Q": 0.5}},
+        {"name": "again", "type": "linear", "k": 10, "n": 16},
+    ],
+}
+BUDGET = 200
+
+
+def searched(out: Path | str = "", **given: Any) -> NetworkResult:
+    return search_network(TINY, "edge-16gbps", **{"budget": BUDGET, "seed": 3, "out": out, **given})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("network")
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> NetworkResult:
+    return searched(folder)
+
+
+def test_equal_layers_are_searched_once_and_operations_not_at_all(result: NetworkResult, folder: Path):
+    assert [(layer.layer, layer.searched, layer.repeat) for layer in result.layers] == [
+        ("first", "first", 1), ("second", "first", 2), ("fc", "fc", 1), ("again", "again", 1),
+    ]  # fmt: skip
+    assert result.searches == 3 and result.layers[0].edp == result.layers[1].edp
+    assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == ["again", "fc", "first"]
+    assert (folder / "first" / "design.toml").exists()
+
+
+def test_totals_are_sums_over_the_layers_and_their_product(result: NetworkResult, folder: Path):
+    with (folder / "layers.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    energy, cycles = (
+        math.fsum(int(row["repeat"]) * float(row[key]) for row in rows) for key in ("energy_pj", "cycles")
+    )
+    assert (result.energy_pj, result.cycles, result.edp) == (energy, cycles, energy * cycles)
+    assert result.seconds == pytest.approx(cycles / 1e9)
+    assert math.isclose(sum(float(row["share_of_energy_pj"]) for row in rows), 1.0)
+    table = json.loads((folder / "network.json").read_text())
+    assert table["edp"] == result.edp and table["complete"] and len(table["layers"]) == 4
+    assert "| all layers |     5 |" in (folder / "layers.md").read_text()
+
+
+def test_no_designs_of_the_layers_have_a_lower_product_than_the_bound(result: NetworkResult):
+    assert result.bound is not None and result.edp is not None and 0 < result.bound <= result.edp
+    for layer in result.layers:
+        assert layer.energy_pj and layer.cycles and layer.bound_energy_pj and layer.bound_cycles
+        assert layer.bound_energy_pj <= layer.energy_pj and layer.bound_cycles <= layer.cycles
+
+
+def test_a_layer_ends_as_a_search_of_its_own(result: NetworkResult):
+    registry = load()
+    nodes = {node.name: node for node in nodes_of(registry.build("network", TINY), registry)}
+    for layer in result.layers:
+        problem = load_problem(nodes[layer.searched].piece, "edge-16gbps", registry=registry)
+        assert search(problem, BUDGET, 3).found.edp == layer.edp
+
+
+def test_results_do_not_depend_on_jobs(result: NetworkResult, tmp_path: Path):
+    assert searched(tmp_path, jobs=2).to_dict() == result.to_dict()
+
+
+def test_a_run_that_is_repeated_keeps_what_has_ended(result: NetworkResult, folder: Path):
+    (folder / "fc" / "result.json").unlink()
+    again = searched(folder)
+    assert [layer.state for layer in again.layers] == ["kept", "kept", "done", "kept"]
+    assert again.totals == result.totals
+
+
+def test_a_layer_that_fails_is_named_and_the_others_go_on(tmp_path: Path):
+    (tmp_path / "fc").write_text("in the way of the layer's folder")
+    found = searched(tmp_path)
+    assert [layer.state for layer in found.layers] == ["done", "done", "failed", "done"]
+    assert "fc" in found.layers[2].error and found.layers[2].edp is None
+    assert found.edp is None and not found.complete
+    assert "| incomplete |" in (tmp_path / "layers.md").read_text()
+    assert json.loads((tmp_path / "network.json").read_text())["energy_pj"] is None
+
+
+def test_a_layer_without_a_valid_design_makes_the_totals_incomplete():
+    small = {"extends": "small", "levels": {"DRAM": {"capacity": "1 B"}}}
+    found = search_network(TINY, small, budget=20)
+    assert {layer.error for layer in found.layers} == {"no valid design was found"} and found.edp is None
+
+
+# -------------------------------------------------------------------------------------------------------- the command
+
+
+def run(*args: object, code: int = 0) -> Any:
+    done = CliRunner().invoke(cli, ["run", *map(str, args)])
+    assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+    return done
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    from sparsemap.spec import toml_io
+
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.toml").write_text(toml_io.dumps({"kind": "network", **TINY}))
+    return "tiny.toml"
+
+
+def test_the_command_prints_a_row_per_search_and_the_totals(tiny: str, result: NetworkResult):
+    text = run(tiny, "--hardware", "edge-16gbps", "--budget", BUDGET, "--seed", 3).stdout
+    assert "first and 1 more      3" in text and "tiny on edge-16gbps: 5 layers, 3 searches of 200 designs each" in text
+    assert f"EDP      {result.edp:.4g} pJ * cycles" in text
+    table = run(tiny, "--hardware", "edge-16gbps", "--budget", BUDGET, "--seed", 3, "--json").stdout
+    assert json.loads(table) == result.to_dict()
+    assert sorted(path.name for path in Path().iterdir()) == ["tiny.toml"]  # nothing is written without --out
+
+
+def test_what_is_wrong_is_said_before_anything_is_searched(tiny: str):
+    assert "'resnet50' is a network; say on which hardware: --hardware NAME" in run("resnet50", code=2).stderr
+    assert "--budget is for a network" in run("fig-2", "--budget", 100, code=2).stderr
+    assert "no network 'resnet5'; did you mean 'resnet50'?" in run("resnet5", "--hardware", "edge", code=2).stderr
+    assert "no hardware 'egde'; did you mean 'edge'?" in run(tiny, "--hardware", "egde", code=2).stderr
+    wrong = Path(tiny).read_text().replace("k = 10", "k = 11")
+    Path("wrong.toml").write_text(wrong)
+    assert "wrong.toml: layers[4]: 'again' is given 10" in run("wrong.toml", "--hardware", "edge", code=2).stderr
