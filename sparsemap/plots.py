@@ -1,15 +1,17 @@
-"""How figures look: one size of type, colours that colour-blind readers can tell apart, thin axes.
+"""How figures look: one size of type, colours that colour-blind readers can tell apart, thin axes; and reports with one.
 
 matplotlib is imported where it is used, and never through pyplot, whose state belongs to whoever calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .files import replacing
+import attrs
+
+from .files import csv_text, replacing, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,3 +79,33 @@ def plain_log(axis: Axis, steps: tuple[float, ...] = (1, 2, 5)) -> None:
     axis.set_major_locator(LogLocator(10, steps, numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+MISSING = "no figure was drawn: matplotlib, of the extra `plots`, is not installed"
+
+
+@attrs.frozen
+class Report:
+    """A table and a figure on their way to files."""
+
+    name: str
+    headline: str
+    """The outcome in a line or a few."""
+    text: str
+    """Markdown; the figure goes below its first heading."""
+    rows: Sequence[Mapping[str, Any]]
+    """The CSV."""
+    draw: Callable[[], Figure]
+
+    def write(self, folder: Path) -> list[Path]:
+        """Writes NAME.md, NAME.csv, NAME.png and NAME.svg; each file whole or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            pictures = save(self.draw, folder, self.name)
+        except ImportError:
+            pictures = []
+        picture = f"![{self.name}]({self.name}.png)\n\n" if pictures else f"({MISSING})\n\n"
+        title, _, rest = self.text.partition("\n\n")
+        write_text(folder / f"{self.name}.md", f"{title}\n\n{picture}{rest}")
+        write_text(folder / f"{self.name}.csv", csv_text(self.rows))
+        return [folder / f"{self.name}.md", folder / f"{self.name}.csv", *pictures]

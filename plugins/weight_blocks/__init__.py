@@ -1,0 +1,29 @@
+"""Weight block sparsity (D'Alberto et al.): a compiler for a mesh of AIE2-like cores, its times, and their simulation.
+
+`layers`, `networks`: what is compiled. `record`: how weights are stored. `splits`: what a core works on at a time.
+`memory`: what memory tiles hold, and where. `durations`, `schedule`: time. `quirks`: what the paper counts differently.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparsemap import hookimpl
+
+if TYPE_CHECKING:
+    import click
+
+
+@hookimpl
+def register_memory_levels():
+    from .machine import Aie2Core, MemTile
+
+    return [MemTile, Aie2Core]
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    from .commands import COMMANDS
+
+    for command in COMMANDS:
+        cli.add_command(command)

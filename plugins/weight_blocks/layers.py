@@ -1,0 +1,116 @@
+"""The layers of a network as the compiler sees them: one operation, its shapes, and which tensors it reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+
+BLOCK = 8
+"""Rows and columns of a block of weights: output and input channels that are kept or pruned together."""
+OPS = ("conv", "maxpool", "avgpool", "add", "concat")
+
+
+def round_up(value: int, step: int = BLOCK) -> int:
+    """The next multiple of `step`."""
+    return -(-value // step) * step
+
+
+def channel_divisors(channels: int) -> list[int]:
+    """Divisors of a number of channels that are multiples of a block, descending."""
+    return [d for d in range(channels, 0, -BLOCK) if channels % d == 0] if channels % BLOCK == 0 else []
+
+
+@attrs.frozen(eq=False, slots=False)
+class Layer:
+    """One operation. Tensors are int8 in the order rows, columns, channels; the name of a layer is that of its output."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    height: int
+    width: int
+    channels: int
+    """Of the input; of a concatenation, those of all inputs."""
+    out_height: int
+    out_width: int
+    out_channels: int
+    kernel: tuple[int, int] = (1, 1)
+    stride: int = 1
+    padding: tuple[int, int] = (0, 0)
+    """Rows above and columns to the left; what lies below and to the right follows from the output's size."""
+    density: float = 1.0
+    """Share of the 8x8 blocks of every block row that are kept, where there is no mask."""
+    mask: Array | None = None
+    """(blocks of output channels, blocks of input channels) bool, True = kept."""
+
+    @property
+    def padded_channels(self) -> int:
+        """Input channels, rounded up to whole blocks."""
+        return round_up(self.channels)
+
+    @property
+    def padded_out_channels(self) -> int:
+        return round_up(self.out_channels)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds of the dense convolution; 0 for other operations."""
+        if self.op != "conv":
+            return 0
+        return self.out_height * self.out_width * self.out_channels * self.channels * math.prod(self.kernel)
+
+    @property
+    def weights(self) -> int:
+        return self.out_channels * self.channels * math.prod(self.kernel) if self.op == "conv" else 0
+
+    @property
+    def kept_share(self) -> float:
+        """Share of the blocks that are kept."""
+        return self.density if self.mask is None else float(np.mean(self.mask))
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the operation reduces the whole image to one pixel."""
+        return self.op == "avgpool" and self.out_height == self.out_width == 1 and self.kernel[0] > 1
+
+    @property
+    def top_rows(self) -> int:
+        """Rows of the output whose window reaches above the input."""
+        return min(self.out_height, -(-self.padding[0] // self.stride))
+
+    @property
+    def bottom_rows(self) -> int:
+        """Rows of the output whose window reaches below the input."""
+        inside = (self.height + self.padding[0] - self.kernel[0]) // self.stride + 1
+        return max(0, self.out_height - max(0, inside))
+
+    @cached_property
+    def kept(self) -> Array:
+        """(rows, columns) bool of whole blocks, padding of the channels included: the mask, or all where there is none."""
+        shape = self.padded_out_channels // BLOCK, self.padded_channels // BLOCK
+        if self.mask is None:
+            return np.ones(shape, bool)
+        return np.asarray(self.mask, bool)
+
+    def kept_in_row(self, channels: int) -> int:
+        """Blocks that a block row keeps of a part of the input channels, where masks are balanced (no mask is given)."""
+        blocks = channels // BLOCK
+        return blocks - math.floor((1.0 - self.density) * blocks + 1e-9)
+
+    def input_rows(self, start: int, stop: int) -> tuple[int, int]:
+        """The rows of the input, clipped at its borders, that output rows [start, stop) read."""
+        low = start * self.stride - self.padding[0]
+        high = (stop - 1) * self.stride - self.padding[0] + self.kernel[0]
+        return max(0, low), max(0, min(self.height, high))
+
+
+def total(layers: Sequence[Layer]) -> tuple[int, int, int]:
+    """Convolutions, their multiply-adds and their weights."""
+    convs = [layer for layer in layers if layer.op == "conv"]
+    return len(convs), sum(layer.macs for layer in convs), sum(layer.weights for layer in convs)

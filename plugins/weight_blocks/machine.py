@@ -1,0 +1,143 @@
+"""A mesh of cores with memory tiles, read off a hardware spec; and the types of memory with the keys that say so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+
+from sparsemap.errors import Mistake, SpecError
+from sparsemap.pieces.contracts import MemoryLevel
+from sparsemap.pieces.data_specs import Hardware
+from sparsemap.spec import units
+from sparsemap.spec.structuring import collecting
+
+
+@attrs.frozen(kw_only=True)
+class MemTile(MemoryLevel):
+    """A memory tile at the head of a column of cores; keeps activations and weights. One per column."""
+
+    type_name: ClassVar[str] = "memtile"
+
+    load: str = "4 GB/s"
+    """Channel of activations from DDR."""
+    load_weights: str = "4 GB/s"
+    """Channel of weights from DDR, in parallel with that of activations."""
+    write: str = "8 GB/s"
+    """Channel to DDR."""
+    alignment: int = attrs.field(default=32, validator=attrs.validators.ge(1))
+    """Bytes at whose multiples tensors start."""
+
+
+@attrs.frozen(kw_only=True)
+class Aie2Core(MemoryLevel):
+    """The memory of a core: buffers for inputs, outputs and weights, and temporaries."""
+
+    type_name: ClassVar[str] = "aie-core"
+
+    load: str = "4 GB/s"
+    """Activations from the memory tile, broadcast to the cores of a column."""
+    load_weights: str = "4 GB/s"
+    """Weights from a memory tile, broadcast to the cores of a row."""
+    write: str = "4 GB/s"
+    """Outputs to the memory tile, of all cores of a column together."""
+    input_buffer: str = "8 KiB"
+    """Each of two: one is filled while the other one is read."""
+    output_buffer: str = "8 KiB"
+    """Each of two."""
+    weight_buffer: str = "16 KiB"
+    """One."""
+
+
+@attrs.frozen
+class Machine:
+    """What the compiler knows of the hardware; bytes, and bytes per second."""
+
+    columns: int
+    """Columns of cores, and memory tiles."""
+    rows: int
+    memtile: int
+    core: int
+    inputs: int
+    outputs: int
+    weights: int
+    macs: int
+    """Multiply-adds of a core per cycle."""
+    clock_hz: float
+    load: float
+    load_weights: float
+    write: float
+    load_core: float
+    load_core_weights: float
+    write_core: float
+    alignment: int = 32
+
+    @classmethod
+    def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> Machine:
+        """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError if it is another one.
+
+        Two quirks change its rates: `gib` reads gigabytes as binary ones, `write-4` writes no faster than it reads.
+        """
+        mistakes: list[Mistake] = []
+        levels: list[Any] = [None] * len(hardware.levels)
+        for index, table in enumerate(hardware.levels):
+            with collecting(mistakes, f"levels[{index}]"):
+                levels[index] = _level(registry, table)
+        if mistakes:
+            raise SpecError(mistakes).within("", file)
+        found = [level.type_name for level in levels]
+        if found[1:] != [MemTile.type_name, Aie2Core.type_name]:
+            text = (
+                f"expected an outer level, then {MemTile.type_name} and {Aie2Core.type_name}; found {', '.join(found)}"
+            )
+            raise SpecError.at(file, f"hardware {hardware.name}: levels", text)
+        ddr, tile, core = levels
+        binary = "gib" in quirks
+        clock = units.frequency_hz(hardware.clock)
+        load, write = (_rate(text, clock, binary) for text in (tile.load, tile.write))
+        machine = None
+        with collecting(mistakes, "levels"):
+            machine = cls(
+                columns=ddr.fanout or 1,
+                rows=tile.fanout or 1,
+                memtile=_bytes(tile.capacity),
+                core=_bytes(core.capacity),
+                inputs=_bytes(core.input_buffer),
+                outputs=_bytes(core.output_buffer),
+                weights=_bytes(core.weight_buffer),
+                macs=core.fanout or 1,
+                clock_hz=clock,
+                load=load,
+                load_weights=_rate(tile.load_weights, clock, binary),
+                write=min(write, load) if "write-4" in quirks else write,
+                load_core=_rate(core.load, clock, binary),
+                load_core_weights=_rate(core.load_weights, clock, binary),
+                write_core=_rate(core.write, clock, binary),
+                alignment=tile.alignment,
+            )
+        if machine is None:
+            raise SpecError(mistakes).within("", file)
+        return machine
+
+
+def _level(registry: Any, table: Mapping[str, Any]) -> Any:
+    return registry.build("memory-level", {("type" if key == "class" else key): table[key] for key in table})
+
+
+def _rate(text: str, clock_hz: float, binary: bool) -> float:
+    """Bytes per second; `binary`: whether KB, MB and GB count as KiB, MiB and GiB."""
+    if binary and isinstance(text, str):
+        text = re.sub(r"([KMGT])B\b", r"\1iB", text)
+    rate = units.bandwidth_words_per_cycle(text, clock_hz, 8)
+    if rate is None:
+        raise ValueError("a channel cannot be unlimited")
+    return rate * clock_hz
+
+
+def _bytes(text: Any) -> int:
+    bits = units.capacity_bits(text, 8)
+    if bits is None:
+        raise ValueError("a buffer cannot be unlimited")
+    return int(bits // 8)

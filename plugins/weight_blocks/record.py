@@ -1,0 +1,120 @@
+"""How weights are stored: one contiguous record per chunk, as dense 8x8 blocks and an index of the kept ones.
+
+A chunk of `co` output and `ci` input channels, both multiples of 8, is in this order: the int32 bias of its output
+channels (unless another part of the input channels carries it), an index with one entry per block position, and the
+kept blocks in the order of the index, row by row. Within a block the kernel's rows come first, then its columns, then
+8 output channels of 8 input channels. The index is 16 bits per position, the column of a kept block or 0xFFFF, or one
+bit per position, the highest bit of a byte first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+
+from .layers import BLOCK, Layer
+
+EMPTY = 0xFFFF
+INDEXES = ("u16", "bitmap")
+
+
+def record_bytes(co: Any, ci: Any, kept: Any, taps: int, index: str = "u16", bias: Any = True) -> Any:
+    """Bytes of a record; `kept` counts its blocks, `taps` the kernel's positions. Numbers or arrays of one shape."""
+    positions = (co // BLOCK) * (ci // BLOCK)
+    entries = 2 * positions if index == "u16" else -(-positions // 8)
+    return kept * (BLOCK * BLOCK * taps) + 4 * co * bias + entries
+
+
+@attrs.frozen(eq=False)
+class Chunk:
+    """A chunk of weights in the clear."""
+
+    weights: Array
+    """(co, kh, kw, ci) int8; blocks that are not kept count as zero, whatever they hold."""
+    kept: Array
+    """(co / 8, ci / 8) bool."""
+    bias: Array | None = None
+    """(co,) int32; absent where another part of the input channels carries it."""
+
+
+def pack(chunk: Chunk, index: str = "u16") -> bytes:
+    """The record of a chunk."""
+    co, kh, kw, ci = chunk.weights.shape
+    rows, columns = np.nonzero(chunk.kept)
+    blocks = chunk.weights.reshape(co // BLOCK, BLOCK, kh, kw, ci // BLOCK, BLOCK)[rows, :, :, :, columns]
+    if index == "u16":
+        entries = np.where(chunk.kept, np.arange(ci // BLOCK), EMPTY).astype("<u2").tobytes()
+    else:
+        entries = np.packbits(chunk.kept).tobytes()
+    bias = b"" if chunk.bias is None else chunk.bias.astype("<i4").tobytes()
+    return bias + entries + np.ascontiguousarray(blocks.transpose(0, 2, 3, 1, 4)).astype(np.int8).tobytes()
+
+
+def unpack(record: Any, co: int, ci: int, taps: tuple[int, int], index: str = "u16", bias: bool = True) -> Chunk:
+    """The chunk of a record, with zeros in the blocks that it leaves out. Trailing bytes are padding."""
+    kept, values, blocks = unpack_blocks(record, co, ci, taps, index, bias)
+    rows, columns = np.nonzero(kept)
+    weights = np.zeros((co // BLOCK, BLOCK, *taps, ci // BLOCK, BLOCK), np.int8)
+    weights[rows, :, :, :, columns] = blocks.transpose(0, 3, 1, 2, 4)
+    return Chunk(weights.reshape(co, *taps, ci), kept, values)
+
+
+def unpack_blocks(
+    record: Any, co: int, ci: int, taps: tuple[int, int], index: str = "u16", bias: bool = True
+) -> tuple[Array, Array | None, Array]:
+    """Which blocks are kept, the bias, and the kept blocks (K, kh, kw, 8, 8) in the order of the index."""
+    data = np.frombuffer(bytes(record), np.uint8)
+    shape = co // BLOCK, ci // BLOCK
+    at = 4 * co if bias else 0
+    values = data[:at].view("<i4") if bias else None
+    if index == "u16":
+        entries = data[at : at + 2 * shape[0] * shape[1]].view("<u2").reshape(shape)
+        at += entries.nbytes
+        kept = entries != EMPTY
+        if not np.array_equal(entries[kept], np.nonzero(kept)[1]):
+            raise ValueError("the index of a record names other columns than those where its entries stand")
+    else:
+        size = -(-shape[0] * shape[1] // 8)
+        kept = np.unpackbits(data[at : at + size], count=shape[0] * shape[1]).astype(bool).reshape(shape)
+        at += size
+    count = int(kept.sum())
+    size = count * BLOCK * BLOCK * taps[0] * taps[1]
+    return kept, values, data[at : at + size].view(np.int8).reshape(count, *taps, BLOCK, BLOCK)
+
+
+@attrs.frozen(eq=False)
+class ChunkProfile:
+    """How many blocks the chunks of a layer keep, for one split of its channels, all rows of cores alike.
+
+    Rows of cores run in lockstep and records have one size: what a row keeps less than the fullest one is padding.
+    """
+
+    co: Array
+    """(Q,) output channels of the chunks of a core; the last may have fewer."""
+    kept: Array
+    """(Q, N) blocks of a chunk, the most over the rows of cores; N parts of the input channels."""
+    padding: int
+    """Blocks that rows of cores store and compute only because another row has more."""
+
+    @classmethod
+    def of(cls, layer: Layer, rows: int, per_row: int, co: int, ci: int) -> ChunkProfile:
+        """For so many rows of cores with so many output channels each."""
+        count = -(-per_row // co)
+        parts = max(1, layer.padded_channels // ci)
+        sizes = np.full(count, co)
+        sizes[-1] = per_row - (count - 1) * co
+        if layer.mask is None:
+            kept = np.repeat((sizes // BLOCK * layer.kept_in_row(ci))[:, None], parts, axis=1)
+            return cls(sizes, kept, 0)
+        mask = layer.kept
+        whole = np.zeros((rows * per_row // BLOCK, parts * ci // BLOCK), np.int64)
+        whole[: min(len(whole), len(mask)), : mask.shape[1]] = mask[: len(whole)]
+        by_part = whole.reshape(rows, per_row // BLOCK, parts, ci // BLOCK).sum(axis=3)
+        starts = np.arange(count) * (co // BLOCK)
+        by_chunk = np.add.reduceat(by_part, starts, axis=1)
+        kept = by_chunk.max(axis=0)
+        return cls(sizes, kept, int(rows * kept.sum() - by_chunk.sum()))

@@ -1,0 +1,48 @@
+"""The storage of weights: sizes of the paper's chunks, and what is packed comes back."""
+
+import numpy as np
+import pytest
+from sparsemap_plugins.weight_blocks.record import Chunk, ChunkProfile, pack, record_bytes, unpack
+from wbs_layers import conv
+
+
+@pytest.mark.parametrize(
+    ("co", "ci", "kernel", "kept", "size"),
+    [(16, 8, 7, 1, 6340), (64, 64, 1, 1, 4480), (16, 64, 3, 1, 9312), (16, 64, 3, 0.5, 4704), (64, 256, 1, 0.5, 8960)],
+)
+def test_records_have_the_sizes_of_the_listings(co, ci, kernel, kept, size) -> None:
+    blocks = kept * (co // 8) * (ci // 8)
+    assert record_bytes(co, ci, blocks, kernel * kernel) == size
+
+
+@pytest.mark.parametrize("index", ["u16", "bitmap"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_unpacking_a_record_gives_what_was_packed(index: str, bias: bool) -> None:
+    rng = np.random.default_rng(0)
+    for co, ci, kernel in ((8, 8, (1, 1)), (16, 40, (3, 3)), (24, 64, (1, 7)), (40, 8, (5, 1))):
+        for share in (0.0, 0.4, 1.0):
+            kept = rng.random((co // 8, ci // 8)) < share
+            weights = rng.integers(-128, 128, (co, *kernel, ci), np.int8)
+            masked = weights * np.repeat(np.repeat(kept, 8, 0), 8, 1)[:, None, None, :]
+            values = rng.integers(-(2**31), 2**31, co, np.int32) if bias else None
+            record = pack(Chunk(weights, kept, values), index)
+            assert len(record) == record_bytes(co, ci, int(kept.sum()), kernel[0] * kernel[1], index, bias)
+            found = unpack(record, co, ci, kernel, index, bias)
+            assert np.array_equal(found.weights, masked) and np.array_equal(found.kept, kept)
+            assert found.bias is None if values is None else np.array_equal(found.bias, values)
+
+
+def test_rows_of_cores_store_as_many_blocks_as_the_fullest() -> None:
+    mask = np.zeros((8, 4), bool)
+    mask[0, :3] = True  # the first of four rows of cores has two block rows, with 3 + 1 blocks
+    mask[1, 0] = True
+    mask[2, 0] = True
+    profile = ChunkProfile.of(conv(8, 32, 64, mask=mask), rows=4, per_row=16, co=16, ci=32)
+    assert profile.kept.tolist() == [[4]] and profile.padding == 4 * 4 - mask.sum()
+    parts = ChunkProfile.of(conv(8, 32, 64, mask=mask), rows=4, per_row=16, co=8, ci=16)
+    assert parts.kept.tolist() == [[2, 1], [1, 0]]
+
+
+def test_evenly_pruned_rows_need_no_padding() -> None:
+    profile = ChunkProfile.of(conv(8, 64, 64, density=0.5), rows=4, per_row=16, co=16, ci=64)
+    assert profile.kept.tolist() == [[8]] and profile.padding == 0
