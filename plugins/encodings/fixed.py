@@ -10,7 +10,8 @@ bounds = { L1_T = { m = 4, k = 8 }, L2_T = { n = 4 }, L2_S = { m = 8 } }
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 import attrs
@@ -89,12 +90,28 @@ class Fixed(Constant):
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         found = {}
         if self.formats is not None:
-            found["format"] = build_candidates(problem, "format", self._formats, self._path("formats"))
+            slots = {f"{name}[{i}]": one for name, slots in self.formats.items() for i, one in enumerate(slots)}
+            with self._at(slots, self._formats, "formats"):
+                found["format"] = build_candidates(problem, "format", self._formats, self._path("formats"))
             if self.beyond:
                 found["beyond-format"] = build_candidates(problem, "format", (self.beyond,), self._path("beyond"))
         if self.mechanisms is not None:
-            found["mechanism"] = build_candidates(problem, "mechanism", self._mechanisms, self._path("mechanisms"))
+            with self._at(self.mechanisms, self._mechanisms, "mechanisms"):
+                found["mechanism"] = build_candidates(problem, "mechanism", self._mechanisms, self._path("mechanisms"))
         return found
+
+    @contextmanager
+    def _at(self, places: Mapping[str, Candidate], candidates: Sequence[Candidate], key: str) -> Iterator[None]:
+        """Tells a mistake of a candidate at the first place that has it."""
+        try:
+            yield
+        except SpecError as error:
+            of = {f"{self._path(key)}[{i}]": one for i, one in enumerate(candidates)}
+            where = {path: next(place for place in places if places[place] == one) for path, one in of.items()}
+            raise SpecError(
+                attrs.evolve(item, path=f"{self._path(key)}.{where[item.path]}") if item.path in where else item
+                for item in error.mistakes
+            ) from error
 
     # -- names to indices
 

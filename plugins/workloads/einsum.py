@@ -104,11 +104,12 @@ class EinsumWorkload(Workload):
             with collecting(mistakes, join("density", name)):
                 models[name] = registry.build("density", spread(value) if _is_number(value) else value)
         for access in einsum.accesses:  # without nonzeros there would be designs without energy and cycles
-            model = models.get(access.name)
-            if model is not None and not model.occupancy(box(access.ranks, self.dims)).density > 0:
-                mistakes.append(
-                    Mistake("", join("density", access.name), "has no nonzeros; there is nothing to compute")
-                )
+            model, path = models.get(access.name), join("density", access.name)
+            try:
+                if model is not None and not model.occupancy(box(access.ranks, self.dims)).density > 0:
+                    mistakes.append(Mistake("", path, "has no nonzeros; there is nothing to compute"))
+            except SpecError as error:  # such as a file of data, which this one names
+                mistakes += [attrs.evolve(item, file="", path=path, message=_told(item)) for item in error.mistakes]
         if mistakes:
             raise SpecError(mistakes)
         if einsum.output.name not in models:
@@ -141,6 +142,11 @@ class EinsumWorkload(Workload):
         for access in Einsum.parse(self.einsum).accesses:
             if math.prod(box(access.ranks, self.dims)) >= WORDS:
                 yield f"make tensor '{access.name}' 2^53 words or larger, which is too large to be counted"
+
+
+def _told(mistake: Mistake) -> str:
+    """A mistake of another file within a message."""
+    return ": ".join(part for part in (mistake.file, mistake.path, mistake.message) if part)
 
 
 def spread(density: float) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from . import defaults
 from .contracts import Piece, naming, unit
 
 Table = Mapping[str, Any]
+SOME = attrs.validators.min_len(1)
 
 DESIGN_KIND = "design"
 """What a file of a design says in place of a kind of pieces; searches write such files, none is a spec."""
@@ -93,11 +94,13 @@ class Study(Piece):
     type_name: ClassVar[str] = "study"
     default_type: ClassVar[str] = "study"
 
-    workloads: tuple[str, ...] = attrs.field(metadata=naming("workload", paths=True))
+    workloads: tuple[str, ...] = attrs.field(validator=SOME, metadata=naming("workload", paths=True))
     """Names or TOML files, relative to the study."""
-    hardware: tuple[str, ...] = attrs.field(metadata=naming("hardware", paths=True))
+    hardware: tuple[str, ...] = attrs.field(validator=SOME, metadata=naming("hardware", paths=True))
     """Names or TOML files, relative to the study."""
-    searchers: tuple[str, ...] = attrs.field(default=(defaults.SEARCHER,), metadata=naming("searcher", paths=True))
+    searchers: tuple[str, ...] = attrs.field(
+        default=(defaults.SEARCHER,), validator=SOME, metadata=naming("searcher", paths=True)
+    )
     """Names or TOML files, relative to the study."""
     space: str | Table = attrs.field(default=defaults.SPACE, metadata=naming("space", paths=True))
     """The design space of searchers that `spaces` does not name."""
@@ -109,7 +112,7 @@ class Study(Piece):
     """What evaluates the designs."""
     budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1), metadata=unit("designs"))
     """Designs that each search evaluates."""
-    seeds: tuple[int, ...] = (0,)
+    seeds: tuple[int, ...] = attrs.field(default=(0,), validator=SOME)
     """Seeds of the random numbers, a search for each."""
     out: str = ""
     """Folder for the results, relative to the working directory; `--out` overrides it."""

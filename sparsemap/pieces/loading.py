@@ -23,7 +23,7 @@ from typing import Any
 import attrs
 import pluggy
 
-from ..errors import Mistake, PluginError, SpecError, listed, nearest
+from ..errors import Mistake, PluginError, SpecError, listed, nearest, shortened
 from ..files import class_line, shown
 from ..spec import toml_io
 from . import hookspecs
@@ -239,7 +239,7 @@ class _Loader:
             self.wrong(package, f"{hook} raised {type(error).__name__}: {error} ({line})")
             return []
         if not isinstance(items, list | tuple):
-            self.wrong(package, f"{hook} returned {items!r}, expected a list of {words}")
+            self.wrong(package, f"{hook} returned {_short(items)}, expected a list of {words}")
             return []
         return list(items)
 
@@ -317,6 +317,10 @@ def _contents(module: Any, tomls: Iterable[Path]) -> str:
         with suppress(OSError):
             digest.update(path.name.encode(errors="surrogatepass") + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def _short(value: Any) -> str:
+    return f"class {value.__name__}" if isinstance(value, type) else shortened(value)
 
 
 def _file_of(module: Any) -> str:

@@ -18,7 +18,7 @@ import cattrs
 from ..errors import Mistake, PluginError, SpecError, a, listed, nearest, unknown
 from ..files import shown
 from ..spec import toml_io
-from ..spec.structuring import Reader, SpecTable, expected_found
+from ..spec.structuring import Reader, SpecTable, expected_found, keys
 from .boundary import plugin_line
 from .contracts import Piece
 
@@ -204,7 +204,12 @@ class Registry:
         table = types[type_name].from_text(text) if type_name in types else None
         if table is None:
             return self.get(kind, value)  # which says that there is no such name
-        return self._build(kind, {"name": value, "type": type_name, **table}, file)
+        try:
+            return self._build(kind, {"name": value, "type": type_name, **table}, file)
+        except SpecError as error:  # the user wrote no keys, but a text
+            raise SpecError(
+                item if item.file else Mistake("", "", f"{value!r}: {item.message}") for item in error.mistakes
+            ) from error
 
     def _build(self, kind: str, table: Mapping[str, Any], file: str) -> Any:
         """The piece of a table that extends nothing. Mistakes have paths within the table, and no file."""
@@ -292,10 +297,19 @@ class Registry:
             raise SpecError.at("", "", self._no_name(kind, name, names))
 
     def _no_name(self, kind: str, name: str, names: Iterable[str]) -> str:
+        if name in self._types[kind]:
+            lacking = [key for key, field in keys(self._types[kind][name][0]).items() if field.default is attrs.NOTHING]
+            return (
+                f"{kind} {name!r} is a type that needs {listed(lacking)}; give a table with type = {name!r} and these"
+            )
         elsewhere = [other for other in self.kinds() if other != kind and name in self.names(other)]
-        if nearest(name, names) is None and elsewhere:
-            return f"no {kind} {name!r}; there is {a(elsewhere[0])} of that name"
-        return unknown(kind, name, names)
+        guess = nearest(name, names)
+        if not elsewhere:
+            others = [each for each in self._types[kind] if each not in {*self.names(kind)}]
+            more = f"; as tables with type also {listed(others)}" if others and guess is None else ""
+            return unknown(kind, name, names) + more
+        hint = f"; did you mean {guess!r}?" if guess else ""
+        return f"no {kind} {name!r}; there is {a(elsewhere[0])} of that name{hint}"
 
 
 def is_path(text: str) -> bool:

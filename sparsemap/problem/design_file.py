@@ -133,9 +133,9 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
 
 
 def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:
-    mistakes = []
     if table.get("kind", DESIGN_KIND) != DESIGN_KIND:
-        mistakes.append(Mistake(file, "kind", f"expected '{DESIGN_KIND}', found {table['kind']!r}"))
+        return [Mistake(file, "kind", f"expected '{DESIGN_KIND}', found {table['kind']!r}")]
+    mistakes = []
     for key in table:
         if key not in KNOWN:
             guess = nearest(key, KNOWN)

@@ -56,8 +56,28 @@ def collecting(mistakes: list[Mistake], path: str) -> Iterator[None]:
     except SpecError as error:
         mistakes.extend(error.within(path).mistakes)
     except (ValueError, TypeError) as error:
-        plain = error.args and isinstance(error.args[0], str)  # attrs validators put more than the text into `args`
-        mistakes.append(Mistake("", path, error.args[0] if plain else str(error) or type(error).__name__))
+        mistakes.append(Mistake("", path, _reworded(error)))
+
+
+_COMPARED = re.compile(r"'\w+' must be (>=|>|<=|<) (\S+): (.*)", re.S)
+_COUNTED = re.compile(r"Length of '\w+' must be (>=|<=) (\d+): (\d+)")
+_SIGNS = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
+
+
+def _reworded(error: Exception) -> str:
+    """The text of an error; that of attrs validators in the words of all other messages."""
+    plain = error.args and isinstance(error.args[0], str)  # attrs validators put more than the text into `args`
+    text = error.args[0] if plain else str(error) or type(error).__name__
+    if found := _COMPARED.fullmatch(text):
+        return f"is {found[3]}, expected {_SIGNS[found[1]]} {found[2]}"
+    if found := _COUNTED.fullmatch(text):
+        return f"has {found[3]} entries, expected {_SIGNS[found[1]]} {found[2]}"
+    if len(error.args) == 4 and " must be in " in text:
+        _, _, options, value = error.args
+        guess = nearest(value if isinstance(value, str) else "", [name for name in options if isinstance(name, str)])
+        words = f"expected {' or '.join(map(repr, options))}, found {shortened(value)}"
+        return words + (f"; did you mean {guess!r}?" if guess else "")
+    return text
 
 
 def join(path: str, key: str | int) -> str:

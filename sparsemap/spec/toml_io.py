@@ -18,10 +18,16 @@ from typing import Any
 
 import toml
 
-from ..errors import SpecError, nearest, unknown
+from ..errors import SpecError, nearest, shortened, unknown
 from ..files import read_bytes, shown, write_text
 from .structuring import expected_found, join
 from .unstructuring import plain
+
+PLAINER = {
+    "Cannot overwrite a value": "the key is there already",
+    "Invalid value": "expected a value; texts stand in quotes",
+}
+"""What some messages of `tomllib` mean."""
 
 
 def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
@@ -40,7 +46,7 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message, where = _split_place(str(error))
-        raise SpecError.at(file, where, f"is not TOML: {message}") from None
+        raise SpecError.at(file, where, f"is not TOML: {message}{_line_at(text, where)}") from None
     except RecursionError:
         raise SpecError.at(file, "", "is nested too deeply") from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
@@ -63,7 +69,15 @@ def _meant(path: Path, kind: str) -> str | None:
 def _split_place(message: str) -> tuple[str, str]:
     """The text of a TOML error, and the line and column that stand in parentheses at its end."""
     match = re.fullmatch(r"(.*) \(at (line \d+, column \d+|end of document)\)", message, re.S)
-    return (match[1], match[2]) if match else (message, "")
+    text, where = (match[1], match[2]) if match else (message, "")
+    return PLAINER.get(text, text), where
+
+
+def _line_at(text: str, where: str) -> str:
+    """The line of a mistake, for its message."""
+    place = re.match(r"line (\d+)", where)
+    line = text.splitlines()[int(place[1]) - 1 :][:1] if place else []
+    return f", in {shortened(line[0].strip())}" if line and line[0].strip() else ""
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

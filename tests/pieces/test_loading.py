@@ -279,7 +279,7 @@ def test_a_plugin_that_fails_to_import_says_where_and_how_to_go_on(write, body, 
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        ({"returns": "Mine"}, "register_formats returned <class"),
+        ({"returns": "Mine"}, "register_formats returned class Mine"),
         ({"returns": "None"}, "register_formats returned None, expected a list of classes derived from Format"),
         ({"returns": "1 / 0"}, "register_formats raised ZeroDivisionError: division by zero (mine/"),
         ({"returns": "[Mine()]"}, "register_formats: is not a class; expected classes, not instances"),

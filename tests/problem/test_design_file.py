@@ -143,7 +143,7 @@ def test_an_unknown_format_is_told_with_the_nearest_one(registry):
     formats = {**BY_HAND["formats"], "P": ["bitmaks"] * 5}
     with pytest.raises(SpecError, match="did you mean 'bitmask'") as caught:
         structure(changed(formats=formats), registry, "mine.toml")
-    assert caught.value.mistakes[0].path == "formats"
+    assert caught.value.mistakes[0].path == "formats.P[0]"
 
 
 def test_columns_that_the_file_cannot_hold_are_refused(registry):

@@ -70,7 +70,7 @@ def test_every_mistake_is_told_at_its_key():
         {"name": "g", "type": "max-pool", "r": 2, "s": 2, "size": 1},
         {"name": "h"},
     ) == [
-        "layers[0].k: 'k' must be >= 1: 0",
+        "layers[0].k: is 0, expected at least 1",
         "layers[1].name: 'a' is also the name of layers[0]",
         "layers[2].type: no type of workload or operation 'conv3d'; did you mean 'conv2d'?",
         "layers[3].inputs[0]: no layer before this one 'nobody'; known: a, c, input",

@@ -103,7 +103,7 @@ def test_a_path_is_relative_to_the_file_that_names_it():
         ('levels = [{ name = "a", fanout = true }]', "levels[0].fanout: expected a whole number, found true"),
         ('levels = [{ name = "a", fanout = 2.0 }]', "levels[0].fanout: expected a whole number, found 2.0"),
         ('levels = [{ name = "a", fanout = "2" }]', "levels[0].fanout: expected a whole number, found text '2'"),
-        ('levels = [{ name = "a", fanout = 0 }]', "levels[0].fanout: 'fanout' must be >= 1: 0"),
+        ('levels = [{ name = "a", fanout = 0 }]', "levels[0].fanout: is 0, expected at least 1"),
         ("levels = [{ name = 3 }]", "levels[0].name: expected text, found 3"),
         ('levels = ["GLB"]', "levels[0]: expected a table, found text 'GLB'"),
         ('levels = "GLB"', "levels: expected a list, found text 'GLB'"),
@@ -143,17 +143,17 @@ def test_all_problems_are_reported_at_once_validators_included():
         "clok: unknown key; did you mean 'clock'?",
         "gated: expected true or false, found 1",
         "levels[0].name: missing; expected text",
-        "levels[0].fanout: 'fanout' must be >= 1: 0",
+        "levels[0].fanout: is 0, expected at least 1",
         "levels[1].fanout: expected a whole number, found text 'x'",
-        "levels[1].share: 'share' must be <= 1: 2.0",
+        "levels[1].share: is 2.0, expected at most 1",
         "clock: '0 Hz': a frequency must be positive and finite",
     ]
 
 
 def test_every_failing_validator_of_a_complete_table_speaks():
     assert said('name = "a"\nfanout = 0\nshare = 3', Level) == [
-        "fanout: 'fanout' must be >= 1: 0",
-        "share: 'share' must be <= 1: 3.0",
+        "fanout: is 0, expected at least 1",
+        "share: is 3.0, expected at most 1",
     ]
 
 
@@ -205,7 +205,7 @@ def test_a_class_may_say_how_its_table_is_written_and_its_mistakes_keep_their_pl
         Reader().read(Sparsity, {"ratios": ["2", "1:0", {"kept": 1}]})
     assert str(caught.value).splitlines() == [
         "ratios[0]: expected kept:of, found '2'",
-        "ratios[1].of: 'of' must be >= 1: 0",
+        "ratios[1].of: is 0, expected at least 1",
         "ratios[2].of: missing; expected a whole number",
     ]
 

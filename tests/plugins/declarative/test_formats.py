@@ -81,7 +81,7 @@ def test_a_format_that_gives_its_bits_at_once():
         ({"metadata": "fibers", "metadata_bits": "occupied"}, r"f\.toml: metadata_bits: no quantity 'occupied'"),
         ({"bits": "fibers.real"}, "attributes are not part of expressions"),
         ({"bits": "fibers", "compresed": True}, "did you mean 'compressed'"),
-        ({"bits": "fibers", "block": 0}, "block: .*>= 1"),
+        ({"bits": "fibers", "block": 0}, "block: is 0, expected at least 1"),
         ({"bits": "fibers", "block": 4, "compressed": False}, "expected 'compressed = true' with 'block = 4'"),
         ({"bits": "fibers", "padded": True, "compressed": False}, "expected 'compressed = true' with 'padded = true'"),
         ({"bits": "fibers", "below_compressed": True}, "'below_compressed' is for uncompressed formats"),

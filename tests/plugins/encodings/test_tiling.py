@@ -51,7 +51,7 @@ def test_padding(sizes, table, padded):
 
 def test_wrong_padding_is_told_with_the_segment():
     made = with_tiling((4, 4, 4), padding="primes")
-    with pytest.raises(SpecError, match=r"space\.toml: tiling\.padding: .*'prime', 'smooth', 'none'"):
+    with pytest.raises(SpecError, match=r"space\.toml: tiling\.padding: .*'prime' or 'smooth' or 'none'"):
         made.space.segments  # noqa: B018
 
 

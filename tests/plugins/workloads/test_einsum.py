@@ -130,7 +130,7 @@ def test_wrong_density_models_are_reported_together_with_the_file_of_the_workloa
         made.loops  # noqa: B018
     assert str(caught.value).splitlines() == [
         "workload.toml: density.P.type: no density 'unifrom'; did you mean 'uniform'?",
-        "workload.toml: density.Q.density: 'density' must be <= 1: 2.0",
+        "workload.toml: density.Q.density: is 2.0, expected at most 1",
     ]
 
 
