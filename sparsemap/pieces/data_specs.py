@@ -12,7 +12,7 @@ from . import defaults
 from .contracts import Piece, naming, unit
 
 Table = Mapping[str, Any]
-SOME = attrs.validators.min_len(1)
+SOME: Any = attrs.validators.min_len(1)
 
 DESIGN_KIND = "design"
 """What a file of a design says in place of a kind of pieces; searches write such files, none is a spec."""
