@@ -9,12 +9,22 @@ import click
 
 from sparsemap.errors import readable
 
+from . import map_space, sparsemap
 from .report import Report
 from .runs import Runner
-from .sparsemap import ALIKE, NAMES
+
+ROOMS = (sparsemap, map_space)
+"""Each has the title of a paper and, by name, what can be reproduced of it."""
+NAMES = {name: room for room in ROOMS for name in room.NAMES}
 
 
-@click.command("paper", epilog="\b\n" + "\n".join(f"{name:16} {text}" for name, text in NAMES.items()))
+def epilog() -> str:
+    """What can be reproduced, paper by paper."""
+    rows = [(room.TITLE, [f"  {name:16} {text}" for name, text in room.NAMES.items()]) for room in ROOMS]
+    return "\n\n".join("\n".join(["\b", title, *lines]) for title, lines in rows)
+
+
+@click.command("paper", epilog=epilog())
 @click.argument("name", type=click.Choice(list(NAMES)), metavar="NAME")
 @click.option(
     "--out",
@@ -41,14 +51,14 @@ def paper(
     seeds: int,
     workloads: tuple[str, ...],
 ) -> None:
-    """Reproduce a table or figure of the SparseMap paper.
+    """Reproduce a table or figure of a paper.
 
     Runs its study, or goes on with it, and writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg.
     For a quick look, --scale, --seeds and --workload make a study smaller.
     """
     runner = Runner(jobs, work, scale, seeds, workloads, out)
-    module = import_module(f".sparsemap.{ALIKE.get(name, name).replace('-', '_')}", __package__)
-    report: Report = module.report(runner, name)
+    room = NAMES[name]
+    report: Report = import_module(f".{room.module_of(name)}", room.__name__).report(runner, name)
     paths = report.write(out)
     click.echo(report.headline)
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")

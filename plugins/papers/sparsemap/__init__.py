@@ -3,6 +3,7 @@
 `table-iv.csv` holds the numbers printed in Table IV.
 """
 
+TITLE = "SparseMap (Zhao et al.)"
 NAMES = {
     "table-iv": "28 workloads on 3 platforms against SAGE-like and a Sparseloop mapper (Table IV)",
     "table-iv-16gbps": "the edge columns of Table IV with 16 GB/s of DRAM bandwidth",
@@ -15,6 +16,9 @@ NAMES = {
     "fig-17": "six search methods on 13 convolutions (Fig. 17)",
     "fig-18": "what encodings and operators contribute (Fig. 18)",
 }
-"""What can be reproduced; the module is named alike, with underscores."""
-ALIKE = {"table-iv-16gbps": "table-iv"}
-"""Names that share a module."""
+"""What can be reproduced."""
+
+
+def module_of(name: str) -> str:
+    """The module is named alike, with underscores; both tables IV share one."""
+    return name.removesuffix("-16gbps").replace("-", "_")
