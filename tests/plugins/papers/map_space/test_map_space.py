@@ -1,0 +1,58 @@
+"""The map-space study: its commands with tiny budgets, the paper's numbers, and how ratios are counted."""
+
+import csv
+import math
+
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.papers.map_space import NAMES, densities, robust, table_4
+
+from sparsemap.cli.main import cli
+
+SMALL = {
+    "mse-robust": ("--workload", "mm3", "--seeds", "1", "--scale", "0.03"),
+    "mse-table-4": ("--workload", "resnet-conv3", "--seeds", "1", "--scale", "0.02"),
+}
+
+
+def test_every_command_is_tried():
+    assert SMALL.keys() == NAMES.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_command_writes_a_table(name, tmp_path):
+    args = ["paper", name, "--out", str(tmp_path / "out"), "--work", str(tmp_path / "work"), *SMALL[name]]
+    assert (done := CliRunner().invoke(cli, args)).exit_code == 0, done.output
+    text = (tmp_path / "out" / f"{name}.md").read_text("utf-8")
+    assert text.startswith("# ") and f"sparsemap paper {name}" in text and "aware" in text
+    with (tmp_path / "out" / f"{name}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {float(row["density"]) for row in rows} == set(densities.TESTED)
+    assert all(bool(row["edp"]) != bool(row["reasons"]) for row in rows)  # a number, or why there is none
+
+
+def test_the_paper_keeps_99_7_percent():
+    columns = list(table_4.printed().values())
+    assert table_4.matched(columns) == pytest.approx(0.9971, abs=5e-5)  # what its text says, from its table
+    means = table_4.over_aware(columns)
+    assert [round(ratio, 2) for ratio in means.values()] == [2.28, 1.17, 1.04]
+
+
+def designs_of(*edps):
+    made = []
+    for strategy, edp in zip(("aware", "static 1.0"), edps, strict=True):
+        whole = (*edp, *[1.0] * (len(densities.TESTED) - len(edp)))
+        reasons = tuple(("capacity:GLB",) if math.isinf(x) else () for x in whole)
+        made.append(densities.Tested("w", "h", 0, strategy, whole, reasons))
+    return made
+
+
+def test_ratios_are_over_the_best_and_what_does_not_fit_is_said():
+    aware, static = designs_of((2.0, 3.0), (math.inf, 1.5))
+    ratios = densities.over_best([aware, static])
+    assert ratios["aware"][:3] == (1.0, 2.0, 1.0)
+    assert ratios["static 1.0"][:2] == (math.inf, 1.0)
+    assert densities.mean(ratios["static 1.0"]) == 1.0  # of those that are finite
+    assert robust._shown([aware], 1.1) == "1.10x"
+    assert robust._shown([static], 1.0) == "invalid at 1 (1.00x)"
+    assert robust._why([static]) == "seed 0 at 1 (capacity:GLB)"
