@@ -1,0 +1,139 @@
+"""Masks of blocks, a layer at a time: at once, step by step, or evenly over rows and columns of blocks.
+
+Masks are (R, C) bool, True where a block is kept (*Weight Block Sparsity*, III-B, III-C, IV-B2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from sparsemap.errors import SparseMapError
+from sparsemap.pieces.contracts.base import Array
+
+BALANCES = ("none", "rows", "columns", "both")
+
+
+def zeros_of(sparsity: float, blocks: int) -> int:
+    """floor(sparsity * blocks), unharmed by rounding errors."""
+    return math.floor(sparsity * blocks + 1e-9)
+
+
+def one_shot(scores: Array, sparsity: float) -> Array:
+    """Without the floor(sparsity * blocks) blocks of the smallest scores; of equal ones the first goes first."""
+    kept = np.ones(scores.size, bool)
+    kept[np.argsort(scores, axis=None, kind="stable")[: zeros_of(sparsity, scores.size)]] = False
+    return kept.reshape(scores.shape)
+
+
+def balanced(scores: Array, sparsity: float, balance: str, column_parts: int = 1) -> Array:
+    """A mask with evenly spread zeros.
+
+    `rows`: every row of blocks has floor(sparsity * n) zeros in each of `column_parts` equal ranges of n columns, so
+    that every split of the outputs is even, and every split of the input channels into these ranges too. `columns`: the
+    same per column. `both`: rows as in `rows` over all columns, and zeros per column that differ by at most one.
+    """
+    match balance:
+        case "none":
+            return one_shot(scores, sparsity)
+        case "columns":
+            return _even_rows(scores.T, sparsity).T
+        case "rows":
+            parts = np.array_split(scores, min(column_parts, scores.shape[1]), axis=1)
+            return np.hstack([_even_rows(part, sparsity) for part in parts])
+        case "both":
+            return _even_both(scores, sparsity)
+    raise SparseMapError(f"balance {balance!r}: expected {', '.join(BALANCES)}")
+
+
+def _even_rows(scores: Array, sparsity: float) -> Array:
+    kept = np.ones(scores.shape, bool)
+    worst = np.argsort(scores, axis=1, kind="stable")[:, : zeros_of(sparsity, scores.shape[1])]
+    np.put_along_axis(kept, worst, False, axis=1)
+    return kept
+
+
+def _even_both(scores: Array, sparsity: float) -> Array:
+    """Takes the smallest scores as long as row and column have room, then fills rows up along augmenting paths.
+
+    The counts are exact; the sum of the pruned scores is small, not always the smallest possible.
+    """
+    rows, columns = scores.shape
+    each = zeros_of(sparsity, columns)
+    pruned = np.zeros(scores.shape, bool)
+    row_room = np.full(rows, each)
+    column_room = np.full(columns, rows * each // columns)
+    over = rows * each % columns  # so many columns have one zero more: those with the smallest scores
+    column_room[np.argsort(scores.sum(axis=0), kind="stable")[:over]] += 1
+    for place in np.argsort(scores, axis=None, kind="stable"):
+        row, column = divmod(int(place), columns)
+        if row_room[row] and column_room[column]:
+            pruned[row, column] = True
+            row_room[row] -= 1
+            column_room[column] -= 1
+    for row in np.repeat(np.arange(rows), row_room):
+        _augment(pruned, int(row), column_room)
+    return ~pruned
+
+
+def _augment(pruned: Array, start: int, column_room: Array) -> None:
+    """One more zero in row `start`: rows on the way exchange a zero, and a column with room gets one."""
+    came_from: dict[int, int] = {}  # column -> row that would prune it
+    gives: dict[int, int] = {}  # row -> column whose zero it would give away
+    rows, seen = [start], {start}
+    for row in rows:
+        for column in np.flatnonzero(~pruned[row]).tolist():
+            if column in came_from:
+                continue
+            came_from[column] = row
+            if column_room[column]:
+                column_room[column] -= 1
+                while True:
+                    owner = came_from[column]
+                    pruned[owner, column] = True
+                    if owner == start:
+                        return
+                    column = gives[owner]
+                    pruned[owner, column] = False
+            for other in np.flatnonzero(pruned[:, column]).tolist():
+                if other not in seen:
+                    seen.add(other)
+                    gives[other] = column
+                    rows.append(other)
+    raise AssertionError("rows and columns have the same number of zeros, so that a path exists")
+
+
+def gradual_step(kept: Array, scores: Array, sparsity: float, percent: float = 5) -> Array:
+    """The next mask of gradual pruning: max(1, floor(percent * Z / 100)) more zeros, Z = floor(sparsity * blocks) at most.
+
+    What is zero stays zero. The last block of a row or a column is kept, even if fewer than Z can then be pruned.
+    """
+    target = zeros_of(sparsity, kept.size)
+    step = max(1, math.floor(percent * target / 100 + 1e-9))
+    left = min(step, target - int((~kept).sum()))
+    kept = kept.copy()
+    rows, columns = kept.sum(axis=1), kept.sum(axis=0)
+    for place in np.argsort(scores, axis=None, kind="stable"):
+        if left <= 0:
+            break
+        row, column = divmod(int(place), kept.shape[1])
+        if kept[row, column] and rows[row] > 1 and columns[column] > 1:
+            kept[row, column] = False
+            rows[row] -= 1
+            columns[column] -= 1
+            left -= 1
+    return kept
+
+
+def gradual_rounds(blocks: int, sparsity: float, percent: float = 5) -> int:
+    """Steps until floor(sparsity * blocks) zeros."""
+    target = zeros_of(sparsity, blocks)
+    return math.ceil(target / max(1, math.floor(percent * target / 100 + 1e-9))) if target else 0
+
+
+def spread(counts: int, parts: int) -> Iterator[range]:
+    """Blocks 0 to `counts` in `parts` ranges that differ by at most one, the longer ones first; none is empty."""
+    for part in np.array_split(np.arange(counts), min(parts, counts)):
+        yield range(int(part[0]), int(part[-1]) + 1)

@@ -1,0 +1,76 @@
+"""The verb `sparsemap prune`."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+DIGITS = "digits"
+
+
+@click.command("prune")
+@click.argument("source", metavar="SOURCE")
+@click.option("--method", default="crisp", show_default=True, metavar="NAME", help="What is pruned, see below.")
+@click.option(
+    "--pattern", default="2:4", show_default=True, metavar="N:M", help="Words kept of a group (crisp, nm-only)."
+)
+@click.option("--block", metavar="ROWSxCOLUMNS", help="Size of a block.  [default: 16x16 words, or 8x8 channels]")
+@click.option(
+    "--unit", metavar="UNIT", help="Columns of a block count `words`, or `channels` with their whole kernels."
+)
+@click.option(
+    "--order", default="hwc", show_default=True, help="Columns of words: `hwc`, or `chw` as PyTorch has them."
+)
+@click.option("--sparsity", type=click.FloatRange(0, 1), help="Share of zeros to reach; not for nm-only.")
+@click.option("--criterion", metavar="NAME", help="What scores words or blocks.  [default: saliency, or l2]")
+@click.option(
+    "--balance", default="none", show_default=True, help="Even zeros: `rows`, `columns` or `both` (one-shot)."
+)
+@click.option(
+    "--splits", type=click.Path(path_type=Path), metavar="FILE.json", help="How a compiler splits each layer."
+)
+@click.option("--normalise", default="none", show_default=True, help="`per-weight`: scores of rank columns per word.")
+@click.option("--budget", default="weights", show_default=True, help="What sparsity counts: `weights` or `columns`.")
+@click.option("--gradient", default="mean", show_default=True, help="`mean-abs`: sizes of the gradients of batches.")
+@click.option("--classes", default="all", show_default=True, help="The user's classes, such as 0,1,7 (digits).")
+@click.option("--seeds", default=1, show_default=True, type=click.IntRange(1, 1000), help="Runs, from seed 0 (digits).")
+@click.option("--network", metavar="NAME", help="conv3-fc2 or conv3-fc1 (digits).  [default: by method]")
+@click.option("--prune-classifier", is_flag=True, help="Prune the last layer too.")
+@click.option("--layer", "layers", multiple=True, help="Prune these layers only (weights).")
+@click.option("--layout", default="oihw", show_default=True, help="Ranks of convolutions: oihw, ohwi, hwio (weights).")
+@click.option("--gradients", type=click.Path(path_type=Path), help="Mean gradients by layer, for saliency (weights).")
+@click.option(
+    "--squared-gradients", type=click.Path(path_type=Path), help="Mean squares of gradients, for fisher (weights)."
+)
+@click.option("--positions", default=1, show_default=True, type=click.IntRange(1), help="Output pixels (weights).")
+@click.option("--out", default="runs/prune", show_default=True, type=click.Path(file_okay=False, path_type=Path))
+def prune(source: str, **options: Any) -> None:
+    """Prune SOURCE and write it as workloads that can be searched.
+
+    SOURCE is `digits`, which trains a small network on the data set of that name, prunes and retrains it, or a file
+    .npy or .npz with weights of yours, which are masked without training.
+
+    \b
+    crisp       N:M inside of blocks of which every row keeps as many, over all layers
+    block-only  such blocks alone
+    nm-only     N:M alone
+    one-shot    the same share of the blocks of every layer, at once
+    gradual     the same in small steps, with training between them
+
+    Criteria: saliency (class-aware, Eq. 1 of CRISP), l1, l2, fisher, random; for one-shot and gradual also variance and
+    tensor-variance. The folder gets weights, masks, workloads of each layer, summary.csv and, of digits, runs.csv.
+    """
+    from .prune import prune_digits, prune_weights, settings
+
+    chosen = settings(source == DIGITS, **options)
+    if source != DIGITS:
+        click.echo(prune_weights(Path(source), chosen))
+        return
+    terminal = sys.stderr if sys.stderr.isatty() else io.StringIO()
+    with click.progressbar(length=chosen.stages, file=terminal, label="training and pruning") as bar:
+        text = prune_digits(chosen, lambda: bar.update(1))
+    click.echo(text)

@@ -1,0 +1,208 @@
+"""N:M sparsity inside of blocks that every row of blocks keeps equally many of (CRISP, Algorithm 1).
+
+Every row of blocks sorts its blocks by score. The r-th smallest blocks of all rows are a *rank column*: one block of
+each row, wherever it lies. Rank columns of all layers compete; to prune one takes a block of every row, so that rows
+keep equally many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import SparseMapError
+from sparsemap.pieces.contracts.base import Array
+
+from .blocks import Grid
+
+BUDGETS = ("weights", "columns")
+NORMALISE = ("none", "per-weight")
+
+
+@attrs.frozen
+class Pattern:
+    """At most `n` of `m` consecutive words of a row are kept; 1:1 keeps all."""
+
+    n: int = attrs.field(validator=attrs.validators.ge(1))
+    m: int = attrs.field(validator=attrs.validators.ge(1))
+
+    def __attrs_post_init__(self) -> None:
+        if self.n > self.m:
+            raise SparseMapError(f"pattern {self}: expected N of at most M")
+
+    @classmethod
+    def parse(cls, text: str) -> Pattern:
+        """`2:4`; SparseMapError for anything else."""
+        n, colon, m = text.partition(":")
+        if not (colon and n.isascii() and n.isdigit() and m.isascii() and m.isdigit() and 0 < int(n) <= int(m) < 1000):
+            raise SparseMapError(f"pattern {text!r}: expected N:M with N of at most M, such as 2:4")
+        return cls(int(n), int(m))
+
+    @property
+    def density(self) -> float:
+        return self.n / self.m
+
+    def __str__(self) -> str:
+        return f"{self.n}:{self.m}"
+
+
+DENSE = Pattern(1, 1)
+
+
+def nm_mask(scores: Array, pattern: Pattern) -> Array:
+    """The N words with the largest scores of every group of M in a row, (S, K) bool; the lower column wins a tie.
+
+    A last group of g < M words keeps min(N, g).
+    """
+    rows, columns = scores.shape
+    padded = np.full((rows, -(-columns // pattern.m) * pattern.m), -np.inf)
+    padded[:, :columns] = scores
+    groups = padded.reshape(rows, -1, pattern.m)
+    best = np.argsort(-groups, axis=2, kind="stable")[:, :, : pattern.n]
+    mask = np.zeros(groups.shape, bool)
+    np.put_along_axis(mask, best, True, axis=2)
+    return mask.reshape(rows, -1)[:, :columns]
+
+
+def rank_columns(scores: Array, kept: Array) -> tuple[Array, Array]:
+    """Columns of blocks in ascending order of score, a permutation per row (R, C), and the score of every rank (C,).
+
+    Blocks that are pruned already come first, with a score of 0; the left one wins a tie.
+    """
+    masked = np.where(kept, scores, 0.0)
+    order = np.lexsort((masked, kept), axis=1)
+    return order, np.take_along_axis(masked, order, axis=1).sum(axis=0)
+
+
+def pruned_ranks(
+    ranked: Mapping[str, Array], pruned: Mapping[str, int], sizes: Mapping[str, float], needed: float
+) -> dict[str, int]:
+    """How many rank columns of every layer to prune: the cheapest ones of all layers until `needed` is reached.
+
+    `ranked`: scores of the rank columns, ascending per layer; `pruned`: how many are gone already; `sizes`: what one
+    counts. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank. SparseMapError if all
+    that may be pruned is too little.
+    """
+    result = dict(pruned)
+    total = math.fsum(result[name] * sizes[name] for name in ranked)
+    candidates = sorted(
+        (float(score), name, rank)
+        for name, scores in ranked.items()
+        for rank, score in enumerate(scores[:-1])
+        if rank >= pruned[name]
+    )
+    for _, name, rank in candidates:
+        if total >= needed:
+            break
+        if rank != result[name]:  # scores ascend, so that ranks of a layer come in their order
+            raise ValueError(f"rank columns of {name!r} are not sorted by score")
+        result[name] += 1
+        total += sizes[name]
+    if total < needed:
+        raise SparseMapError(f"the blocks that may be pruned count {total:g}, and {needed:g} are needed")
+    return result
+
+
+@attrs.frozen
+class Masks:
+    """What is left of one layer."""
+
+    words: Array
+    """(S, K) bool: the words that the forward pass sees."""
+    live: Array
+    """(S, K) bool: the words that gradients reach, all of the kept blocks (straight-through estimator)."""
+    blocks: Array
+    """(R, C) bool: the kept blocks."""
+
+
+@attrs.define
+class HybridPruner:
+    """Prunes several layers together, step by step; blocks that are gone stay gone.
+
+    Layers whose size is no multiple of the block have the N:M pattern only. `budget` says what counts towards the
+    sparsity: weights, or rank columns. `normalise` divides a rank column's score by its words, so that layers with more
+    rows are not preferred.
+    """
+
+    grids: Mapping[str, Grid]
+    pattern: Pattern
+    normalise: str = attrs.field(default="none", validator=attrs.validators.in_(NORMALISE))
+    budget: str = attrs.field(default="weights", validator=attrs.validators.in_(BUDGETS))
+    kept: dict[str, Array] = attrs.field(init=False)
+    """(R, C) bool per layer."""
+
+    def __attrs_post_init__(self) -> None:
+        self.kept = {name: np.ones(grid.counts, bool) for name, grid in self.grids.items()}
+
+    @property
+    def prunable(self) -> list[str]:
+        """Layers that lose blocks, by name."""
+        return sorted(name for name, grid in self.grids.items() if grid.whole)
+
+    def _size(self, name: str) -> float:
+        """What one rank column of a layer counts."""
+        grid = self.grids[name]
+        return 1.0 if self.budget == "columns" else float(grid.size[0] * grid.columns)
+
+    def _total(self) -> float:
+        if self.budget == "columns":
+            return float(sum(self.grids[name].counts[1] for name in self.prunable))
+        return float(sum(math.prod(grid.size) for grid in self.grids.values()))
+
+    @property
+    def highest(self) -> float:
+        """The largest sparsity that leaves every row of blocks one."""
+        most = math.fsum((self.grids[name].counts[1] - 1) * self._size(name) for name in self.prunable)
+        return 1 - (1 - most / self._total()) * self.pattern.density
+
+    @property
+    def lowest(self) -> float:
+        """The sparsity of the N:M pattern alone."""
+        return 1 - self.pattern.density
+
+    def check(self, sparsity: float) -> None:
+        """SparseMapError if no step can reach this sparsity."""
+        if sparsity < self.lowest - 1e-12:
+            raise SparseMapError(
+                f"sparsity {sparsity:g} is below the {self.lowest:g} that the pattern {self.pattern} alone prunes"
+            )
+        if sparsity > self.highest + 1e-12:
+            raise SparseMapError(
+                f"sparsity {sparsity:g} cannot be reached: at most {self.highest:.4g}, where every row of blocks keeps"
+                " one; use smaller blocks or a sparser pattern"
+            )
+
+    def step(self, scores: Mapping[str, Array], sparsity: float) -> dict[str, Masks]:
+        """Masks of every layer with at least this share of zeros over all layers together.
+
+        `scores`: T_w of the dense weights, (S, K) >= 0. The N:M choice is made anew from them; block scores are their
+        sums over the chosen words of kept blocks.
+        """
+        self.check(sparsity)
+        words = {name: nm_mask(scores[name], self.pattern) for name in self.grids}
+        ranked, orders, pruned = {}, {}, {}
+        for name in self.prunable:
+            grid = self.grids[name]
+            blocks = grid.sums(np.where(words[name], scores[name], 0.0))
+            orders[name], columns = rank_columns(blocks, self.kept[name])
+            ranked[name] = columns / (grid.size[0] * grid.columns) if self.normalise == "per-weight" else columns
+            pruned[name] = int((~self.kept[name][0]).sum())
+        share = min(1 - (1 - sparsity) / self.pattern.density, 1.0)
+        needed = share * self._total() * (1 - 1e-12)  # a rounding error prunes no column
+        found = pruned_ranks(ranked, pruned, {name: self._size(name) for name in ranked}, needed)
+        for name, count in found.items():
+            np.put_along_axis(self.kept[name], orders[name][:, :count], False, axis=1)
+        return {name: self._masks(name, words[name]) for name in self.grids}
+
+    def _masks(self, name: str, words: Array) -> Masks:
+        live = self.grids[name].expand(self.kept[name])
+        return Masks(words & live, live, self.kept[name].copy())
+
+
+def sparsity_of(masks: Mapping[str, Masks]) -> float:
+    """The share of pruned words of all layers together."""
+    words = sum(mask.words.size for mask in masks.values())
+    return 1 - sum(int(mask.words.sum()) for mask in masks.values()) / words

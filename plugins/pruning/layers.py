@@ -1,0 +1,191 @@
+"""A convolutional network in NumPy, forward and backward, small enough to train on one core.
+
+Activations are (N, height, width, C), weights (S, height, width, C). A layer is a convolution with `same` padding and
+stride 1, or fully connected; then ReLU except in the last, then 2 x 2 max pooling if it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+
+from .blocks import Shape
+
+
+@attrs.frozen
+class LayerShape:
+    """A layer before it has weights."""
+
+    name: str
+    outputs: int
+    kernel: int = 1
+    """Width and height; 0 for fully connected."""
+    pool: bool = False
+
+
+@attrs.define
+class Layer:
+    """Weights, bias and masks of one layer."""
+
+    name: str
+    weights: Array
+    """(S, height, width, C)."""
+    bias: Array
+    dense: bool
+    pool: bool
+    last: bool
+    side: int
+    """Height and width of the output before pooling."""
+    words: Array | None = None
+    """Bool like the weights: what the forward pass sees; None: all."""
+    live: Array | None = None
+    """Bool like the weights: what gradients reach; None: all."""
+    factors: Array | None = None
+    """Real numbers that multiply the weights, for masks that are trained."""
+
+    @property
+    def shape(self) -> Shape:
+        return self.weights.shape
+
+    @property
+    def macs(self) -> int:
+        """Multiplications for one image."""
+        return self.weights.size * self.side**2
+
+    @property
+    def effective(self) -> Array:
+        """The weights of the forward pass."""
+        weights = (
+            self.weights if self.words is None else np.where(self.words, self.weights, 0).astype(self.weights.dtype)
+        )
+        return weights if self.factors is None else weights * self.factors
+
+
+@attrs.define
+class Network:
+    """Layers in a row."""
+
+    layers: list[Layer]
+
+    @classmethod
+    def create(
+        cls, shapes: Sequence[LayerShape], side: int, channels: int, rng: np.random.Generator, dtype: Any = np.float32
+    ) -> Network:
+        """Random weights (He et al.) for images (side, side, channels)."""
+        layers = []
+        for place, shape in enumerate(shapes):
+            dense = shape.kernel == 0
+            if dense:
+                side, channels = 1, side * side * channels
+            kernel = max(shape.kernel, 1)
+            scale = np.sqrt(2 / (kernel * kernel * channels))
+            weights = (rng.standard_normal((shape.outputs, kernel, kernel, channels)) * scale).astype(dtype)
+            last = place == len(shapes) - 1
+            layers.append(Layer(shape.name, weights, np.zeros(shape.outputs, dtype), dense, shape.pool, last, side))
+            side, channels = side // 2 if shape.pool else side, shape.outputs
+        return cls(layers)
+
+    def copy(self) -> Network:
+        return Network([attrs.evolve(x, weights=x.weights.copy(), bias=x.bias.copy()) for x in self.layers])
+
+    def __getitem__(self, name: str) -> Layer:
+        return next(layer for layer in self.layers if layer.name == name)
+
+    @property
+    def macs(self) -> dict[str, int]:
+        return {layer.name: layer.macs for layer in self.layers}
+
+    def logits(self, images: Array) -> Array:
+        """(N, side, side, C) -> (N, classes)."""
+        for layer in self.layers:
+            images, _ = _forward(layer, images)
+        return images
+
+    def gradients(self, images: Array, labels: Array) -> tuple[float, dict[str, tuple[Array, Array]]]:
+        """The cross entropy summed over the images, and its gradient by effective weights and bias of every layer."""
+        caches = []
+        x = images
+        for layer in self.layers:
+            x, cache = _forward(layer, x)
+            caches.append(cache)
+        shifted = x - x.max(axis=1, keepdims=True)
+        log_sum = np.log(np.exp(shifted).sum(axis=1))
+        index = np.arange(len(labels))
+        loss = float((log_sum - shifted[index, labels]).sum())
+        upstream = np.exp(shifted - log_sum[:, None])
+        upstream[index, labels] -= 1
+        found: dict[str, tuple[Array, Array]] = {}
+        for place in range(len(self.layers) - 1, -1, -1):
+            layer = self.layers[place]
+            weights, bias, upstream = _backward(layer, caches[place], upstream, place > 0)
+            found[layer.name] = weights, bias
+        return loss, found
+
+
+def accuracy(network: Network, images: Array, labels: Array, among: Sequence[int] | None = None) -> float:
+    """The share of images whose largest logit, of all or `among` some classes, is that of their label."""
+    logits = network.logits(images)
+    if among is not None:
+        others = np.setdiff1d(np.arange(logits.shape[1]), among)
+        logits[:, others] = -np.inf
+    return float((logits.argmax(axis=1) == labels).mean())
+
+
+# ------------------------------------------------------------------------------------------------------ forward, backward
+
+
+def _forward(layer: Layer, x: Array) -> tuple[Array, dict[str, Any]]:
+    cache: dict[str, Any] = {"shape": x.shape}
+    if layer.dense:
+        columns = x.reshape(len(x), -1)
+        y = columns @ layer.effective.reshape(len(layer.bias), -1).T + layer.bias
+    else:
+        kernel = layer.shape[1]
+        edge = kernel // 2
+        padded = np.pad(x, ((0, 0), (edge, edge), (edge, edge), (0, 0))) if edge else x
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), axis=(1, 2))
+        columns = windows.transpose(0, 1, 2, 4, 5, 3).reshape(len(x) * x.shape[1] * x.shape[2], -1)
+        y = (columns @ layer.effective.reshape(len(layer.bias), -1).T + layer.bias).reshape(*x.shape[:3], -1)
+    cache["columns"] = columns
+    if not layer.last:
+        cache["positive"] = y > 0
+        y = np.where(cache["positive"], y, 0).astype(x.dtype)
+    if layer.pool:
+        n, h, w, c = y.shape
+        windows = y.reshape(n, h // 2, 2, w // 2, 2, c).transpose(0, 1, 3, 5, 2, 4).reshape(n, h // 2, w // 2, c, 4)
+        cache["largest"] = windows.argmax(axis=4)
+        y = windows.max(axis=4)
+    return y, cache
+
+
+def _backward(layer: Layer, cache: dict[str, Any], upstream: Array, below: bool) -> tuple[Array, Array, Array]:
+    """Gradients by effective weights, by bias, and by the input (meaningless unless wanted `below`)."""
+    shape = cache["shape"]
+    if layer.pool:
+        n, h, w, c = upstream.shape
+        windows = np.zeros((n, h, w, c, 4), upstream.dtype)
+        np.put_along_axis(windows, cache["largest"][..., None], upstream[..., None], axis=4)
+        upstream = windows.reshape(n, h, w, c, 2, 2).transpose(0, 1, 4, 2, 5, 3).reshape(n, 2 * h, 2 * w, c)
+    if not layer.last:
+        upstream = upstream * cache["positive"]
+    flat = upstream.reshape(-1, len(layer.bias))
+    weights = (flat.T @ cache["columns"]).reshape(layer.shape)
+    bias = flat.sum(axis=0)
+    if not below:
+        return weights, bias, upstream
+    columns = flat @ layer.effective.reshape(len(layer.bias), -1)
+    if layer.dense:
+        return weights, bias, columns.reshape(shape)
+    kernel = layer.shape[1]
+    edge = kernel // 2
+    columns = columns.reshape(*shape[:3], kernel, kernel, shape[3])
+    padded = np.zeros((shape[0], shape[1] + 2 * edge, shape[2] + 2 * edge, shape[3]), columns.dtype)
+    for row in range(kernel):
+        for column in range(kernel):
+            padded[:, row : row + shape[1], column : column + shape[2]] += columns[:, :, :, row, column]
+    return weights, bias, padded[:, edge : edge + shape[1], edge : edge + shape[2]]

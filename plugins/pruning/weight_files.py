@@ -1,0 +1,69 @@
+"""Weights and gradients of a user's network: a NumPy array (.npy), or an archive of them by layer (.npz)."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from sparsemap.errors import SparseMapError, SpecError, unknown
+from sparsemap.files import check_file, shown
+from sparsemap.pieces.contracts.base import Array
+
+LAYOUTS = {"oihw": (0, 2, 3, 1), "ohwi": (0, 1, 2, 3), "hwio": (3, 0, 1, 2)}
+"""Orders of the ranks of four-dimensional weights, as PyTorch, TFLite and TensorFlow have them, and the way to ours."""
+FILE_BYTES = 8 << 30
+
+
+def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
+    """Weights (S, height, width, C) by layer, in the order of the file; biases and other vectors are left out.
+
+    Matrices are (outputs, inputs). SpecError for what is no weights: other ranks, other types, NaN, no layer at all.
+    """
+    check_file(path, FILE_BYTES)
+    if path.suffix not in (".npy", ".npz"):
+        raise SpecError.at(shown(path), "", f"found the ending {path.suffix!r}, expected .npy or .npz")
+    found = {}
+    try:
+        if path.suffix == ".npy":
+            arrays = {path.stem: np.load(path, allow_pickle=False)}
+        else:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, KeyError, MemoryError, AttributeError, zipfile.BadZipFile) as error:
+        raise SpecError.at(shown(path), "", f"cannot be read: {error}") from None
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.ndim < 2:
+            continue
+        if array.ndim not in (2, 4):
+            raise SpecError.at(shown(path), name, f"has {array.ndim} ranks, expected 2 (a matrix) or 4 (a convolution)")
+        if array.dtype.kind not in "fiu" or array.size == 0:
+            raise SpecError.at(shown(path), name, f"holds {array.size} values of type {array.dtype}, expected numbers")
+        if not np.isfinite(array).all():
+            raise SpecError.at(shown(path), name, "holds NaN or infinite values")
+        array = array[:, None, None, :] if array.ndim == 2 else array.transpose(LAYOUTS[layout])
+        found[name] = np.ascontiguousarray(array)
+    if not found:
+        raise SpecError.at(shown(path), "", "holds no matrix and no convolution")
+    return found
+
+
+def read_gradients(path: Path, weights: dict[str, Array], layout: str) -> dict[str, Array]:
+    """Mean gradients (or squared ones) by layer, each of the shape of its weights."""
+    found = read_weights(path, layout)
+    for name, array in weights.items():
+        if name not in found:
+            raise SpecError.at(shown(path), "", unknown("gradient for the layer", name, found))
+        if found[name].shape != array.shape:
+            raise SpecError.at(shown(path), name, f"has the shape {found[name].shape}, expected {array.shape}")
+    return found
+
+
+def chosen_layers(weights: dict[str, Array], wanted: tuple[str, ...]) -> dict[str, Array]:
+    """The layers to prune: those that are named, or else all but the first and the last (the classifier)."""
+    for name in wanted:
+        if name not in weights:
+            raise SparseMapError(f"--layer: {unknown('layer', name, weights)}")
+    names = wanted or (tuple(weights)[1:-1] if len(weights) > 2 else tuple(weights))
+    return {name: weights[name] for name in names}
