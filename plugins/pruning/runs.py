@@ -44,7 +44,8 @@ class Job:
     splits: Mapping[str, Split] = attrs.field(factory=dict)
     """How a compiler splits the layers, for masks that are even in every part."""
     classes: tuple[int, ...] = tuple(range(digits.CLASSES))
-    network: str = attrs.field(default="conv3-fc2", validator=attrs.validators.in_(digits.RECIPES))
+    network: str = "conv3-fc2"
+    """A name in `digits.RECIPES`."""
     prune_classifier: bool = False
     iterations: int = 5
     epochs: int = 2

@@ -41,6 +41,8 @@ class Optimiser:
     momentum: float = 0.9
     decay: float = 4e-5
     """Of the weights, not of biases."""
+    clip: float = math.inf
+    """The largest norm of all gradients of a step together."""
 
     def start(self) -> Callable[[dict[str, Array], dict[str, Array], float], None]:
         """A function that changes arrays in place by their gradients and a learning rate; it remembers moments."""
@@ -51,6 +53,9 @@ class Optimiser:
         def change(values: dict[str, Array], gradients: dict[str, Array], rate: float) -> None:
             nonlocal steps
             steps += 1
+            norm = math.sqrt(sum(float(np.vdot(gradient, gradient)) for gradient in gradients.values()))
+            if norm > self.clip:
+                gradients = {key: gradient * np.float32(self.clip / norm) for key, gradient in gradients.items()}
             for key, value in values.items():
                 gradient = gradients[key]
                 if self.name == "sgd":

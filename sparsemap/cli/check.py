@@ -20,7 +20,7 @@ from ..problem.load import located, make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
 from ..problem.problem import Problem
 from ..spec import toml_io
-from ..spec.structuring import join
+from ..spec.structuring import SpecTable, join
 
 
 def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str, list[Mistake]]]:
@@ -75,7 +75,8 @@ class Check:
             found = f"expected text, found {table['name']!r}" if "name" in table else "missing; expected text"
             self.mistakes[Mistake(file, "name", found)] = None
         own = {key: value for key, value in table.items() if key != "override"}
-        named = {**own, "name": own["name"] if isinstance(own.get("name"), str) else self.path.stem}
+        name = own["name"] if isinstance(own.get("name"), str) else self.path.stem
+        named = SpecTable.of({**own, "name": name}, file)  # paths in it are relative to the file
         piece = self.attempt(lambda: registry.build(kind, named, file))
         if piece is None:
             self.parts(own)

@@ -1,0 +1,150 @@
+"""Masks of blocks: how many zeros, how evenly, what a compiler's parts then hold, and masks that are trained."""
+
+import json
+
+import numpy as np
+import pytest
+from sparsemap_plugins.pruning.block_masks import balanced, gradual_rounds, gradual_step, one_shot
+from sparsemap_plugins.pruning.blocks import BlockShape
+from sparsemap_plugins.pruning.profile import Split, kept_blocks, padding, read_splits, utilisation
+from sparsemap_plugins.pruning.scores import CRITERIA, Evidence, block_scores
+from sparsemap_plugins.pruning.trainable import PENALTIES, Penalty, smooth_max, smooth_min
+
+from sparsemap.errors import SpecError
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("sparsity", [0, 0.25, 0.3, 0.75, 1])
+def test_one_shot_prunes_exactly_the_share_that_was_asked_for(sparsity):
+    scores = RNG.random((5, 7))
+    kept = one_shot(scores, sparsity)
+    assert (~kept).sum() == int(sparsity * 35 + 1e-9)
+    assert not (~kept).any() or not kept.any() or scores[~kept].max() < scores[kept].min()
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (16, 6), (5, 9), (3, 20)])
+@pytest.mark.parametrize("sparsity", [0.25, 0.5, 0.9])
+def test_balanced_masks_have_even_zeros(shape, sparsity):
+    scores = RNG.random(shape)
+    each = int(sparsity * shape[1] + 1e-9)
+    assert ((~balanced(scores, sparsity, "rows")).sum(axis=1) == each).all()
+    assert ((~balanced(scores, sparsity, "columns")).sum(axis=0) == int(sparsity * shape[0] + 1e-9)).all()
+    both = ~balanced(scores, sparsity, "both")
+    assert (both.sum(axis=1) == each).all() and np.ptp(both.sum(axis=0)) <= 1
+
+
+def test_balance_holds_for_scores_that_all_prefer_the_same_column():
+    scores = np.tile(np.arange(6.0), (6, 1))
+    both = ~balanced(scores, 0.5, "both")
+    assert (both.sum(axis=0) == 3).all() and (both.sum(axis=1) == 3).all()
+
+
+def test_masks_for_a_compiler_have_no_padding_in_any_split():
+    scores = RNG.random((16, 16)) * np.linspace(0.2, 1, 16)
+    split = Split(rows=4, cout=2, cin=4)
+    assert padding(kept_blocks(balanced(scores, 0.5, "none"), split)) > 0.2
+    assert padding(kept_blocks(balanced(scores, 0.5, "rows", column_parts=4), split)) == 0
+
+
+def test_gradual_pruning_never_brings_a_block_back_and_ends_at_its_share():
+    kept, rounds = np.ones((8, 8), bool), 0
+    while (~kept).sum() < 48:
+        later = gradual_step(kept, RNG.random((8, 8)), 0.75)
+        assert not (later & ~kept).any() and (kept & ~later).sum() == min(2, 48 - (~kept).sum())
+        kept, rounds = later, rounds + 1
+    assert rounds == gradual_rounds(64, 0.75) == 24
+    assert (gradual_step(kept, RNG.random((8, 8)), 0.75) == kept).all()
+
+
+def test_gradual_pruning_leaves_every_row_and_column_a_block():
+    kept = np.ones((4, 4), bool)
+    for _ in range(20):
+        kept = gradual_step(kept, np.arange(16.0).reshape(4, 4), 1.0)
+    assert kept.any(axis=0).all() and kept.any(axis=1).all()
+
+
+def test_kept_blocks_of_every_part_and_what_padding_costs():
+    mask = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 1]], bool)
+    assert kept_blocks(mask, Split(rows=2, cin=2)).tolist() == [[[3, 0]], [[2, 3]]]
+    assert padding(kept_blocks(mask, Split(rows=2, cin=2))) == pytest.approx(2 * (3 + 3) / 8 - 1)
+
+
+def test_random_masks_are_padded_by_a_standard_deviation_of_their_parts():
+    found = np.mean(
+        [padding(kept_blocks(one_shot(RNG.random((64, 32)), 0.5), Split(rows=4, cout=8))) for _ in range(50)]
+    )
+    assert found == pytest.approx(
+        1.03 * 4 / 32, abs=0.02
+    )  # a part keeps 32 +- 4; the largest of four is 1.03 of it above
+
+
+def test_equal_rows_keep_all_cores_busy_and_others_do_not():
+    mask = np.zeros((64, 8), bool)
+    mask[:, :2] = True
+    assert utilisation([mask]) == 1
+    mask[:16, :4] = True  # the first of four cores has twice the work
+    assert utilisation([mask]) == (4 + 2 + 2 + 2) / 4 / 4
+
+
+def test_blocks_of_channels_hold_whole_kernels_and_blocks_at_edges_are_cut():
+    weights = RNG.standard_normal((10, 3, 3, 12))
+    grid = BlockShape(8, 8, "channels").grid(weights.shape)
+    assert grid.counts == (2, 2)
+    norms = block_scores("l2", grid, Evidence(weights))
+    assert norms[1, 1] == pytest.approx(np.sqrt((weights[8:, :, :, 8:] ** 2).sum()))
+    masked = grid.tensor(np.where(grid.expand(norms == norms[0, 1]), grid.matrix(weights), 0))
+    assert np.array_equal(np.flatnonzero(masked.any(axis=(0, 1, 2))), np.arange(8, 12))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_criteria_as_their_formulas_say(criterion):
+    weights, gradient = RNG.standard_normal((2, 4, 1, 1, 6))
+    grid = BlockShape(2, 3).grid(weights.shape)
+    found = block_scores(criterion, grid, Evidence(weights, gradient, gradient**2), np.random.default_rng(3))
+    block, its = weights[2:, 0, 0, 3:], gradient[2:, 0, 0, 3:]
+    expected = {
+        "l1": np.abs(block).sum(),
+        "l2": np.linalg.norm(block),
+        "variance": block.var(),
+        "tensor-variance": ((block - weights.mean()) ** 2).mean(),
+        "saliency": np.abs(block * its).sum(),
+        "fisher": (block**2 * its**2).sum(),
+        "random": np.random.default_rng(3).random((2, 2))[1, 1],
+    }
+    assert found[1, 1] == pytest.approx(expected[criterion])
+
+
+def test_smooth_maxima_are_near_the_maximum():
+    x = RNG.random(50)
+    assert 0 <= smooth_max(x, 100) - x.max() <= np.log(50) / 100
+    assert 0 <= x.min() - smooth_min(x, 100) <= np.log(50) / 100
+
+
+@pytest.mark.parametrize("form", PENALTIES)
+def test_gradients_of_penalties_on_trained_masks(form):
+    gamma, penalty = RNG.uniform(-0.2, 1.2, (4, 3)), Penalty(6, form, alpha=5)
+    found = penalty.gradient(gamma)
+    for place in [(0, 0), (2, 1), (3, 2)]:
+        step = np.zeros_like(gamma)
+        step[place] = 1e-6
+        slope = (penalty.value(gamma + step) - penalty.value(gamma - step)) / 2e-6
+        assert found[place] == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('{"a": {"rows": 0}}', "a.rows: found 0, expected 1 or more"),
+        ('{"a": {"lines": 2}}', "expected numbers for rows, cout, cin"),
+        ("[1]", "expected a table of layers"),
+        ("{", "is not JSON"),
+    ],
+)
+def test_wrong_splits_say_where(tmp_path, table, message):
+    file = tmp_path / "splits.json"
+    file.write_text(table)
+    with pytest.raises(SpecError, match=message):
+        read_splits(file)
+    file.write_text(json.dumps({"a": {"rows": 4, "cin": 2}}))
+    assert read_splits(file) == {"a": Split(4, 1, 2)}
