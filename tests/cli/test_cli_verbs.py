@@ -252,6 +252,17 @@ def test_check_knows_the_pieces_of_the_files_that_are_checked_with_a_spec():
     assert done.stdout == ""
 
 
+def test_check_finds_data_files_beside_the_spec_that_names_them(tmp_path):
+    layers = tmp_path / "layers"
+    layers.mkdir()
+    (layers / "mask.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 1\n")
+    (layers / "layer.toml").write_text(
+        'kind = "workload"\nname = "layer"\neinsum = "Z[m,n] = P[m,k] * Q[k,n]"\ndims = { m = 2, k = 2, n = 2 }\n'
+        'density = { P = { type = "data", file = "mask.mtx" }, Q = 0.5 }\n'
+    )
+    assert run("check", str(layers / "layer.toml")).stdout.endswith("layer.toml: fine\n")
+
+
 def test_check_spells_control_characters_of_file_names():
     Path("\x1b]0;x\a.toml").write_text('kind = "objective"\nname = "fine"\nscore = "energy_pj"\n')
     assert run("check", "\x1b]0;x\a.toml").stdout == "\\x1b]0;x\\x07.toml: fine\n"
