@@ -109,11 +109,11 @@ class Products:
             if allowed[t] is not None:
                 alive &= allowed[t]
             self._reads(done, t, rows, words[t], stored[t], wanted[t], allowed[t])
-        p, q = (values[t][words[t]] for t in nest.operands)
+        result = math.prod((values[t][words[t]] for t in nest.operands), start=np.ones(shape))
         there = [stored[t][words[t]] if self.packed[t] else np.ones_like(alive) for t in nest.operands]
-        computed = self._compute(done, alive, p != 0, q != 0, there, rng)
-        done.output += np.bincount(words[out][computed], (p * q)[computed], len(done.output))
-        product = computed & (p != 0) & (q != 0)
+        computed = self._compute(done, alive, result != 0, there, rng)
+        done.output += np.bincount(words[out][computed], result[computed], len(done.output))
+        product = computed & (result != 0)
         happens = product if self.packed[out] else computed
         self._updates(done, happens, words[out], stored[out], wanted[out], allowed[out], touched)
         if self.first_levels:
@@ -164,12 +164,12 @@ class Products:
             done.accesses_held_back[t][of[begins]] += np.add.reduceat(asked_per - per, begins, axis=0)
 
     def _compute(
-        self, done: Done, alive: Array, p: Array, q: Array, there: Sequence[Array], rng: np.random.Generator
+        self, done: Done, alive: Array, effectual: Array, there: Sequence[Array], rng: np.random.Generator
     ) -> Array:
-        """Computes that are carried out (7.3), by which operands are nonzero; those that are not `there` are absent."""
-        no_p, no_q = (~stored for stored in there)
-        exists = alive & ~(no_p & no_q)
-        absent, zero = exists & (no_p ^ no_q), exists & ~no_p & ~no_q & ~(p & q)
+        """Computes that are carried out (7.3); operands that are not `there` are absent."""
+        complete = np.logical_and.reduce(there)
+        exists = alive & np.logical_or.reduce(there)
+        absent, zero = exists & ~complete, exists & complete & ~effectual
         idle = absent if self.unit.kind == SKIP else absent | zero
         left_out = self.unit.left_out(idle, int(alive.sum()), rng)
         computed = exists & ~left_out
@@ -212,6 +212,6 @@ def reference_output(nest: Nest, values: Sequence[Array]) -> Array:
         first = np.repeat(outer, len(inner))[:, None]
         points = np.concatenate([first, np.tile(inner, (len(outer), 1))], axis=1)
         word = [flat(points @ nest.access[t].T, nest.shape(t)) for t in range(len(nest.access))]
-        p, q = (values[t][word[t]] for t in nest.operands)
-        total += np.bincount(word[nest.output], p * q, len(total))
+        result = math.prod((values[t][word[t]] for t in nest.operands), start=np.ones(len(points)))
+        total += np.bincount(word[nest.output], result, len(total))
     return total

@@ -48,8 +48,6 @@ class Simulation:
 
     def __attrs_post_init__(self) -> None:
         nest = self.nest = Nest(self.problem, self.designs)
-        if len(nest.operands) != 2:
-            raise DesignError(f"verify takes workloads with two operands, this one has {len(nest.operands)}")
         self.packed = tuple(is_packed(nest, t) for t in range(len(nest.access)))
         self.guards = guards(nest)
         self.chains = [(*nest.stored(t), nest.levels) for t in range(len(nest.access))]

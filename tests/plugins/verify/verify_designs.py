@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from functools import cache
 
 from sparsemap.pieces.loading import load
@@ -29,6 +30,16 @@ PIECES = {
             "type": "filters",
             "action": "skip",
             "filters": [{"target": "P", "leader": "Q"}, {"target": "Q", "leader": "P"}],
+        },
+        "skip-all": {
+            "type": "filters",
+            "action": "skip",
+            "filters": [{"target": "operands", "leader": "operands"}],
+        },
+        "skip-by-pr": {
+            "type": "filters",
+            "action": "skip",
+            "filters": [{"target": "operands", "leader": ["P", "R"]}],
         },
         "skip-z": {"type": "filters", "action": "skip", "filters": [{"target": "Z", "leader": "P"}]},
         "half-gate-q": {
@@ -106,6 +117,10 @@ EINSUMS = {
     "batched": ("Z[b, m, n] = P[b, m, k] * Q[b, k, n]", ("b", "m", "k", "n")),
     "conv": ("Z[k, p] = P[c, p + r] * Q[k, c, r]", ("k", "c", "p", "r")),
     "strided": ("Z[k, p] = P[2*p + r] * Q[k, r]", ("k", "p", "r")),
+    "row-sum": ("Z[m] = P[m, k]", ("m", "k")),
+    "mttkrp": ("Z[i, j] = P[i, k, l] * Q[k, j] * R[l, j]", ("i", "j", "k", "l")),
+    "sampled": ("Z[i, j] = P[i, j] * Q[i, k] * R[k, j]", ("i", "j", "k")),
+    "hadamard": ("Z[i, j] = P[i, j] * Q[i, j] * R[j] * S[i]", ("i", "j")),
 }
 
 
@@ -123,6 +138,7 @@ def random_design(kind, seed, sizes=(1, 2, 3, 4, 6, 8), levels=3, sparse=False, 
     """A random mapping of a small problem on a hardware that just fits it."""
     rng = random.Random(seed)
     einsum, dims = EINSUMS[kind]
+    tensors = [*re.findall(r"([PQRS])\[", einsum), "Z"]
     size = {dim: rng.choice(sizes) for dim in dims}
     groups = [f"L{i + 1}_{part}" for i in range(levels) for part in "TS"]
     bounds = {group: dict.fromkeys(dims, 1) for group in groups}
@@ -141,15 +157,17 @@ def random_design(kind, seed, sizes=(1, 2, 3, 4, 6, 8), levels=3, sparse=False, 
         if bypass and i:
             level["bypass"] = [t for t in "PQZ" if rng.random() < 0.3]
         hardware.append(level)
-    density = {"P": 1.0, "Q": 1.0, "Z": 1.0}
+    density = dict.fromkeys(tensors, 1.0)
     places = [*(level["name"] for level in hardware), "MAC"]
     gate_skip = dict.fromkeys(places, "none")
-    formats = dict.fromkeys("PQZ", PLAIN)
+    formats = dict.fromkeys(tensors, PLAIN)
     if sparse:
-        density = {"P": rng.choice([0.1, 0.3, 0.6]), "Q": rng.choice([0.1, 0.3, 0.6])}
+        density = {t: rng.choice([0.1, 0.3, 0.6]) for t in tensors[:-1]}
         kinds = (PLAIN, BITMASK, ["offset-pair"] * 4 + ["coordinate"], ["run-length"] * 5)
-        formats = {t: rng.choice(kinds) for t in "PQZ"}
+        formats = {t: rng.choice(kinds) for t in tensors}
         mechanisms = ("none", "none", "skip-q", "gate-q", "skip-pq", "skip-z", "half-skip-q")
+        if len(tensors) != 3:
+            mechanisms = ("none", "skip-all", "skip-by-pr", "skip-z", "half-skip-q")
         gate_skip = {place: rng.choice(mechanisms) for place in places}
     return {
         "workload": {"name": kind, "einsum": einsum, "dims": size, "density": density},
