@@ -16,6 +16,7 @@ from sparsemap.spec.toml_io import merge
 
 from . import yaml_text
 
+MAX_OPERANDS = 4
 BYTES = 1 << 18
 """The most that a problem file may hold; public ones have 2 KB."""
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -90,16 +91,17 @@ class Shape(Part):
 
     def __attrs_post_init__(self) -> None:
         outputs = sum(space.read_write for space in self.data_spaces)
-        if (len(self.data_spaces), outputs) != (3, 1):
-            found = f"{len(self.data_spaces) - outputs} read-only and {outputs} read-write tensors"
-            text = f"{found}; SparseMap takes two operands and one output"
+        operands = len(self.data_spaces) - outputs
+        if outputs != 1 or not 1 <= operands <= MAX_OPERANDS:
+            found = f"{operands} read-only and {outputs} read-write tensors"
+            text = f"{found}; SparseMap takes one to four operands and one output"
             raise SpecError.at("", "data-spaces", text)
         if self.flatten is not None:
             raise SpecError.at("", "flatten", "flattened dimensions are not supported")
 
     @property
     def spaces(self) -> list[DataSpace]:
-        """The two operands, then the output."""
+        """The operands in their order, then the output."""
         return sorted(self.data_spaces, key=lambda space: space.read_write)
 
 
@@ -159,7 +161,7 @@ def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
         numbers = _checked(shape, reader.read(dict[str, int], {**factors, **sizes}))
     except SpecError as error:
         raise error.within("problem.instance", file) from None
-    operands = shape.spaces[:2]
+    operands = shape.spaces[:-1]
     lone = [dim for dim in shape.dimensions if numbers[dim] == 1 and not any(dim in space.dims for space in operands)]
     try:
         einsum = _einsum(shape, numbers, lone)
@@ -202,7 +204,7 @@ def _einsum(shape: Shape, numbers: Mapping[str, int], lone: list[str]) -> str:
                 factors = [(dim, numbers[factor[0]] if factor else 1) for dim, *factor in rank]
                 sums.append(" + ".join(dim if times == 1 else f"{times}*{dim}" for dim, times in factors))
         texts.append(f"{space.name}[{', '.join(sums)}]")
-    return f"{texts[2]} = {texts[0]} * {texts[1]}"
+    return f"{texts[-1]} = {' * '.join(texts[:-1])}"
 
 
 def _slug(name: str) -> str:
