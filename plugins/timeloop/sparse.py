@@ -73,8 +73,8 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
         strongest = "skip" if "skip" in kinds else "gate"
         targets.append({"name": names.compute, "compute-optimization": [{"type": ACTIONS[strongest]}]})
     if targets and len(problem.operands) != 2:
-        what = f"this design compresses, gates or skips with {len(problem.operands)}"
-        raise DesignError(f"Timeloop v3.0.3 takes sparse designs with two operands only, {what}")
+        what = f"this one compresses, gates or skips, and has {len(problem.operands)}"
+        raise DesignError(f"Timeloop v3.0.3 takes sparse designs with two operands only; {what}")
     return {"sparse_optimizations": {"targets": targets}} if targets else None
 
 

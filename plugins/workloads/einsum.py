@@ -127,12 +127,21 @@ class EinsumWorkload(Workload):
     # -- density
 
     def _output_model(self, registry: Any, einsum: Einsum, models: Mapping[str, DensityModel]) -> DensityModel:
-        """1 - (1 - dP dQ ..) ** (products summed into one output word), as uniform; dense if that reaches 1."""
-        nonzero = math.prod(
-            models[access.name].occupancy(box(access.ranks, self.dims)).density for access in einsum.operands
-        )
-        products = math.prod(size for dim, size in self.dims.items() if dim not in einsum.output.dims)
-        density = 1.0 if nonzero >= 1 else -math.expm1(products * math.log1p(-nonzero))
+        """1 - (1 - dP dQ ..) ** (products summed into one output word), as uniform; dense if that reaches 1.
+
+        An operand that is the same in all of these products, such as the mask of a sampled product, is a factor before
+        the sum.
+        """
+        summed = {dim: size for dim, size in self.dims.items() if dim not in einsum.output.dims}
+        products = math.prod(summed.values())
+        mask = nonzero = 1.0
+        for access in einsum.operands:
+            density = models[access.name].occupancy(box(access.ranks, self.dims)).density
+            if products > 1 and not any(summed.get(dim, 1) > 1 for dim in access.dims):
+                mask *= density
+            else:
+                nonzero *= density
+        density = mask if nonzero >= 1 else mask * -math.expm1(products * math.log1p(-nonzero))
         table = spread(1.0 if density > DENSE else density)
         return registry.build("density", table, "", f"density.{einsum.output.name}")
 

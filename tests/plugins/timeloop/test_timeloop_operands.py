@@ -85,7 +85,7 @@ def test_timeloop_takes_nothing_sparse_but_with_two_operands(name, changes, coun
     done = sparsemap("export", path, "--to", "timeloop", "--out", tmp_path / "timeloop")
     assert done.exit_code != 0
     assert "Timeloop v3.0.3 takes sparse designs with two operands only" in done.output
-    assert f"skips with {count}" in done.output
+    assert f"skips, and has {count}" in done.output
 
 
 def test_a_problem_with_more_operands_than_there_are_roles_is_refused(tmp_path):
