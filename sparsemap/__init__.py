@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import DesignError, EvaluationError, PluginError, SearchError, SparseMapError, SpecError
 from .pieces.contracts import (
+    Charge,
     Context,
     CostModel,
     Crossover,
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Best",
     "Budget",
+    "Charge",
     "Context",
     "CostModel",
     "Crossover",

@@ -2,9 +2,15 @@
 
 from sparsemap import hookimpl
 
+from .charges import CHARGES
 from .model import AnalyticModel
 
 
 @hookimpl
 def register_cost_models():
     return [AnalyticModel]
+
+
+@hookimpl
+def register_charges():
+    return CHARGES

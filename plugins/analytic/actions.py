@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 import numpy as np
 
 from sparsemap import Filter, Mechanism
-from sparsemap.backend import Backend
+from sparsemap.backend import NUMPY, Backend
 from sparsemap.pieces.boundary import eliminated_of
-from sparsemap.pieces.contracts.base import Array, PerTile
+from sparsemap.pieces.contracts.base import Array, PerTile, Rows
 from sparsemap.problem.problem import Place
 
+from .layout import Layout
 from .leaders import leaders_empty
 from .nest import Nest
 from .occupancy import TensorTables
@@ -36,11 +37,13 @@ class Action:
     filters: dict[int, Filter]
     blind: Array
     """(M,) bool: needs metadata of its leaders, and looks at nothing else."""
+    passes: Array
+    """(M,) bool: the time of what is filtered passes."""
 
 
-def _nothing(count: int) -> tuple[Array, dict[int, Filter], Array]:
-    """`kind`, `filters` and `blind` of an action that no candidate applies."""
-    return np.zeros(count, dtype=np.int8), {}, np.zeros(count, dtype=bool)
+def _nothing(count: int) -> tuple[Array, dict[int, Filter], Array, Array]:
+    """`kind`, `filters`, `blind` and `passes` of an action that no candidate applies."""
+    return np.zeros(count, dtype=np.int8), {}, np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
 
 
 @attrs.frozen(eq=False)
@@ -77,18 +80,11 @@ class PlaceTables:
                         continue
                     key = (gene, target, leaders)
                     if key not in actions:
-                        actions[key] = Action(
-                            place,
-                            gene,
-                            target,
-                            leaders,
-                            np.zeros(count, dtype=np.int8),
-                            {},
-                            np.zeros(count, dtype=bool),
-                        )
+                        actions[key] = Action(place, gene, target, leaders, *_nothing(count))
                     actions[key].kind[m] = KINDS[rule.action]
                     actions[key].filters[m] = rule
                     actions[key].blind[m] = mechanism.needs_metadata(place)
+                    actions[key].passes[m] = rule.passes
         return cls(
             tuple(actions.values()), mechanisms, tuple((g, t, flags) for (g, t), flags in needs.items()), compute
         )
@@ -114,9 +110,39 @@ class Removal:
     """int8: none, gate or skip."""
     share: PerTile
     """Probability that an access is removed."""
-    empty: Mapping[int, Array]
+    empty: dict[int, Array]
     """Per operand, (T, S, B): the part that each leader has in it, the probability that its tile is empty. Only with other
     than two operands: where there are two, the other operand has all of it."""
+    wanted: list[Wanted] = attrs.field(factory=list)
+    """The actions of which these are the strongest."""
+
+    @classmethod
+    def nothing(cls, layout: Layout, batch: int, xp: Backend) -> Removal:
+        shape = (layout.T, layout.S, batch)
+        parts = {t: xp.zeros(shape) for t in layout.operands} if len(layout.operands) != 2 else {}
+        return cls(xp.zeros(shape, dtype=xp.int8), xp.zeros(shape), parts)
+
+    def add(self, some: Wanted, xp: Backend) -> None:
+        """Puts an action in the place of the one before, where it removes more."""
+        t, s, rows = some.action.target, some.level, some.rows
+        better = (self.kind[t, s][rows] == NONE) | (some.share > self.share[t, s][rows])
+        self.kind = xp.put(self.kind, (t, s, rows[better]), some.kind)
+        self.share = xp.put(self.share, (t, s, rows[better]), some.share[better])
+        if t in self.empty:
+            parts = dict(zip(some.action.leaders, some.empty, strict=True))
+            for c in range(self.share.shape[0]):
+                part = parts[c][better] if c in parts else 0.0
+                self.empty[t] = xp.put(self.empty[t], (c, s, rows[better]), part)
+        self.wanted.append(some)
+
+    def where(self, layout: Layout, keep: Callable[[Wanted], Array]) -> Removal:
+        """What some of the actions remove: those for which `keep` says so, (n,) bool. NumPy only."""
+        found = Removal.nothing(layout, self.share.shape[-1], NUMPY)
+        for some in self.wanted:
+            mine = keep(some)
+            if mine.any():
+                found.add(some.take(mine), NUMPY)
+        return found
 
     def innermost(self, t: int, values: Array, xp: Backend) -> Array:
         """Of `values` (.., S, B), those at the innermost level that acts on tensor t, (.., B); 0 where none does."""
@@ -126,16 +152,36 @@ class Removal:
         return found
 
 
+@attrs.frozen(eq=False)
+class Wanted:
+    """What an action removes in n designs."""
+
+    action: Action
+    level: int
+    """The storage level that holds the target there."""
+    kind: int
+    rows: Rows
+    share: Array
+    """(n,) of the accesses."""
+    empty: tuple[Array, ...]
+    """Per leader, (n,): its part in it."""
+    words: tuple[Array, ...]
+    """Per leader, (n,) words of the tile that has to be empty; infinity: the leader does nothing."""
+
+    def take(self, mine: Array) -> Wanted:
+        """Some of the designs, (n,) bool."""
+        empty, words = (tuple(part[mine] for part in parts) for parts in (self.empty, self.words))
+        return attrs.evolve(self, rows=self.rows[mine], share=self.share[mine], empty=empty, words=words)
+
+
 def removals(
     nest: Nest, genes: Array, places: PlaceTables, tables: list[TensorTables], granules: Mapping[int, Stored]
 ) -> Removal:
     """All actions of a batch; `genes` is (A, B). Gating is processed before skipping; the larger share wins."""
     lay, xp = nest.layout, nest.xp
-    shape = (lay.T, lay.S, nest.batch)
-    kinds, shares = xp.zeros(shape, dtype=xp.int8), xp.zeros(shape)
+    found = Removal.nothing(lay, nest.batch, xp)
     many = len(lay.operands) != 2
-    empty = {t: xp.zeros(shape) for t in lay.operands} if many else {}
-    wanted: list[tuple[int, int, tuple[int, int], Array, Array, dict[int, Array]]] = []
+    wanted: list[tuple[int, int, Wanted]] = []
     for position, action in enumerate(sorted(places.actions, key=lambda a: -(a.place.storage or 0))):
         kind = xp.take(xp.constant(action.kind), genes[action.gene])
         rows = xp.flatnonzero(kind)
@@ -144,7 +190,8 @@ def removals(
             continue
         level = lay.holder(action.target, level)
         blind = xp.take(xp.constant(action.blind), genes[action.gene][rows])
-        tiles = leaders_empty(nest, rows, level, action.target, action.leaders, tables, granules, blind)
+        leaders = leaders_empty(nest, rows, level, action.target, action.leaders, tables, granules, blind)
+        tiles = [empty for empty, _ in leaders]
         full = xp.ones(len(rows))
         for tile in tiles:
             full = full * (1.0 - tile)
@@ -155,16 +202,11 @@ def removals(
         for which in (GATE, SKIP):
             mine = kind[rows] == which
             if mine.any():
-                parts = {c: tile[mine] for c, tile in zip(action.leaders, tiles, strict=True)}
-                wanted.append((which, position, (action.target, level), rows[mine], share[mine], parts))
-    for which, _, (t, s), rows, share, parts in sorted(wanted, key=lambda entry: entry[:2]):
-        better = (kinds[t, s][rows] == NONE) | (share > shares[t, s][rows])
-        kinds = xp.put(kinds, (t, s, rows[better]), which)
-        shares = xp.put(shares, (t, s, rows[better]), share[better])
-        for c in range(lay.T) if t in empty else ():
-            part = parts[c][better] if c in parts else 0.0
-            empty[t] = xp.put(empty[t], (c, s, rows[better]), part)
-    return Removal(kinds, shares, empty)
+                own = Wanted(action, level, which, rows, share, tuple(tiles), tuple(words for _, words in leaders))
+                wanted.append((which, position, own.take(mine)))
+    for _, _, own in sorted(wanted, key=lambda entry: entry[:2]):
+        found.add(own, xp)
+    return found
 
 
 def _caught(empty: Array, possible: Array, share: Array, xp: Backend) -> Array:

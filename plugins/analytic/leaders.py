@@ -118,9 +118,9 @@ class Region:
 def leaders_empty(
     nest: Nest, rows: Rows, level: int, t: int, leaders: Sequence[int], tables: list[TensorTables],
     granules: Mapping[int, Stored], blind: Array,
-) -> list[Array]:  # fmt: skip
+) -> list[tuple[Array, Array]]:  # fmt: skip
     """P0 of 7.1: per leader, (n,) probability that its tile of an access to tensor t at `level` is empty, 0 where the action
-    does nothing with this leader.
+    does nothing with this leader, and (n,) words of that tile, infinity there.
 
     Designs that are `blind`, (n,) bool, look at metadata, which tells of whole granules (6.5), not at the words.
     """
@@ -130,6 +130,7 @@ def leaders_empty(
         f, ineffective = region.leader_tile(nest, c)
         if c in granules:
             f = [np.where(blind, joined, e) for joined, e in zip(granules[c].joined(f, rows), f, strict=True)]
-        empty = tables[c].empty(nest.box(c, f) if tables[c].by_shape else [nest.volume(c, f)])
-        found.append(xp.where(ineffective, 0.0, empty))
+        words = nest.volume(c, f)
+        empty = tables[c].empty(nest.box(c, f) if tables[c].by_shape else [words])
+        found.append((xp.where(ineffective, 0.0, empty), xp.where(ineffective, np.inf, words)))
     return found

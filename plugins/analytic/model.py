@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsemap.backend import NUMPY, Backend, backend_of
 from sparsemap.errors import EvaluationError
-from sparsemap.pieces.contracts import CostModel
+from sparsemap.pieces.contracts import Charge, CostModel
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
@@ -29,6 +29,7 @@ from .layout import Layout
 from .nest import Nest
 from .occupancy import DeviceTables, TensorTables
 from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
+from .run import Run, View
 from .sparse import storage_counts
 from .stored import stored
 from .traffic import dense_traffic
@@ -68,10 +69,19 @@ class AnalyticModel(CostModel):
 
     quirks: str | tuple[str, ...] = attrs.field(default="none")
     """"none", "timeloop-v3", or a list of quirk names."""
+    charges: tuple[Charge, ...] = attrs.field(default=())
+    """What hardware pays for beyond Timeloop's formulas, by name or as tables; each kind of charge once."""
 
     @quirks.validator
     def _known(self, _: Any, value: Any) -> None:
         _quirk_set(value)
+
+    @charges.validator
+    def _each_once(self, _: Any, value: tuple[Charge, ...]) -> None:
+        names = [charge.type_name for charge in value]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"'{twice[0]}' is charged twice")
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
         return self._prepared(problem).reasons.meanings
@@ -91,16 +101,17 @@ class AnalyticModel(CostModel):
 
     def _prepared(self, problem: Problem) -> _Prepared:
         return problem.remember(
-            (AnalyticModel, self.quirks), lambda: _Prepared(problem, frozenset(_quirk_set(self.quirks)))
+            (AnalyticModel, self.quirks, self.charges),
+            lambda: _Prepared(problem, frozenset(_quirk_set(self.quirks)), self.charges),
         )
 
 
 class _Prepared:
     """The model with the tables of one problem."""
 
-    def __init__(self, problem: Problem, quirks: frozenset[str]) -> None:
+    def __init__(self, problem: Problem, quirks: frozenset[str], charges: tuple[Charge, ...] = ()) -> None:
         self.layout = Layout(problem)
-        self.quirks = quirks
+        self.quirks, self.charges = quirks, charges
         self.formats = FormatTables.of(problem)
         self.places = PlaceTables.of(problem)
         self.reasons = Reasons.of(self.layout, quirks)
@@ -119,6 +130,8 @@ class _Prepared:
     def evaluate(self, designs: Designs, detail: bool) -> Evaluation:
         bounds, order, slots, genes = (designs.columns[name] for name in AnalyticModel.needs)
         xp = backend_of(bounds)
+        if self.charges and xp is not NUMPY:
+            raise EvaluationError("charges are evaluated with NumPy only; the cost model 'timeloop' has none")
         if self.formats.pads and xp is not NUMPY:
             raise EvaluationError("formats that store more than nonzeros are evaluated with NumPy only")
         batch = bounds.shape[-1]
@@ -196,6 +209,12 @@ class _Prepared:
         held = {t: stored(nest, t, xp.flatnonzero(packed[t]), slots[t], self.formats, tables[t]) for t in range(lay.T)}
         granules = {t: more for t, more in held.items() if more is not None}
         removal = removals(nest, genes, self.places, tables, granules)
+        run = Run(
+            lay.problem, lay, nest, genes, self.places, tables, packed, granules, traffic, occupied, removal, removal
+        )
+        for charge in self.charges:
+            charge.stored(run)
+        traffic = run.traffic
         kept = xp.constant(lay.stored)
         active = xp.where(kept[:, :, None], used[None, : lay.S], 0.0) * occupied
         # a compressed tile of one word has one rank without width
@@ -211,17 +230,32 @@ class _Prepared:
         largest = xp.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
         metadata_bits = largest.sum(axis=0)
         found = self.reasons.metadata(words.sum(axis=0), metadata_bits, found, xp)
-        counts = storage_counts(lay, traffic, 1.0 - density, metadata, rank_count, removal, self.quirks, xp)
-        computes = used[lay.S] * nest.steps[-1]
+        computes = run.total = used[lay.S] * nest.steps[-1]
         densities = [occupancy.density for occupancy in lay.occupancies]
-        compute = compute_counts(
-            lay, computes, densities, packed, granules, removal, self.places, genes, self.quirks, xp
-        )
+        views = []
+        for removal in [run.removal] if run.time_removal is run.removal else [run.removal, run.time_removal]:
+            own = attrs.evolve(metadata)
+            counts = storage_counts(lay, traffic, 1.0 - density, own, rank_count, removal, self.quirks, xp)
+            compute = compute_counts(
+                lay, computes, densities, packed, granules, removal, self.places, genes, self.quirks, xp
+            )
+            views.append(View(removal, counts, own, compute))
+        run.views = tuple(views)
+        for charge in self.charges:
+            charge.moved(run)
+        counts, metadata, compute = run.energy_view.counts, run.energy_view.metadata, run.energy_view.compute
         if "Q9" in self.quirks:
             for t, impossible in zip(lay.operands, compute.impossible, strict=True):
                 found = self.reasons.mark(found, f"operand-probability:{lay.tensors[t].name}", impossible, xp)
-        compute_cycles = xp.ceil((compute.actual + compute.gated) / used[lay.S])
-        costs = level_costs(lay, counts, metadata)
+        timed = run.time_view
+        run.compute_cycles = xp.ceil((timed.compute.actual + timed.compute.gated) / used[lay.S])
+        for charge in self.charges:
+            charge.worked(run)
+        compute_cycles = run.compute_cycles
+        costs = run.costs = level_costs(lay, counts, metadata)
+        if timed.counts is not counts:
+            of_time = level_costs(lay, timed.counts, timed.metadata)
+            costs.read, costs.written = of_time.read, of_time.written
         here, slowdown = level_cycles(lay, costs, used[: lay.S], active, compute_cycles, xp)
         energy, cycles = compute_energy(lay, compute), compute_cycles
         spent = costs.energy_pj * active
@@ -229,12 +263,19 @@ class _Prepared:
             cycles = xp.maximum(cycles, here[s])
             for t in range(lay.T):
                 energy = energy + spent[t, s]
+        run.level_cycles, run.cycles = here, cycles
+        for charge in self.charges:
+            charge.timed(run)
+        run.energy_pj = energy
+        for charge in self.charges:
+            charge.spent(run)
+        energy, cycles = run.energy_pj, run.cycles
         if extra is not None:
             extra.update(
                 needed=self.reasons.needed(words.sum(axis=0), metadata_bits, products, found),
                 data_words_max=words, tile_words=nest.tile_words[:, : lay.S], instances_used=used, instances_active=active,
                 metadata_bits_max=metadata_bits, traffic=traffic, compute=compute, compute_cycles=compute_cycles,
                 compute_energy_pj=compute_energy(lay, compute), level_cycles=here, slowdown=slowdown, energy_pj=spent,
-                cells=cell_details(lay, traffic, counts, metadata, costs), packed=packed,
+                cells=cell_details(lay, traffic, counts, metadata, costs), packed=packed, charges=run.parts,
             )  # fmt: skip
         return energy, cycles, found

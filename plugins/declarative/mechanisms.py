@@ -58,6 +58,9 @@ class FilterMechanism(Mechanism):
     """`gate`: the cycle is spent, the energy is not. `skip`: neither is. `none`: every access takes place."""
     rows: tuple[FilterRow, ...] = attrs.field(default=(), alias="filters")
     """Key `filters`: tables with `target` and `leader`."""
+    cycle: str = attrs.field(default="", validator=attrs.validators.in_(("", "passes", "saved")))
+    """Whether the time of what is filtered `passes` or is `saved`; by default a gate lets it pass and a skip saves it.
+    Cost models obey it at storage with the charge `gate-time`."""
     needs_leader_metadata: bool = False
     """Whether each leader must have metadata at the place: a skipping unit has to find the next nonzero."""
     effectiveness: float = attrs.field(default=1.0, validator=in_unit_interval)
@@ -70,7 +73,7 @@ class FilterMechanism(Mechanism):
             raise ValueError(f"expected {expected} with action '{self.action}', found {len(self.rows)}")
 
     def filters(self, place: Place) -> Sequence[Filter]:
-        return tuple(Filter(row.target, row.leader, self.action) for row in self.rows)
+        return tuple(Filter(row.target, row.leader, self.action, self.cycle) for row in self.rows)
 
     def needs_metadata(self, place: Place) -> bool:
         return self.needs_leader_metadata

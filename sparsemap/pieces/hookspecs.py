@@ -88,6 +88,11 @@ def register_cost_models():
     """Models of energy, cycles and the reasons why a design is invalid."""
 
 
+@returns(of.Charge)
+def register_charges():
+    """Effects that a cost model charges for or leaves out, as its `charges` say."""
+
+
 @returns(of.Objective)
 def register_objectives():
     """Scores of an evaluation, lower is better."""

@@ -9,7 +9,7 @@ that every quantity is one contiguous array; public arrays (`genomes`, `Designs.
 """
 
 from .base import Array, Genomes, PerDesign, PerGene, Piece, Rows, Scores, Values, naming, unit
-from .cost import CostModel, Objective
+from .cost import Charge, CostModel, Objective
 from .genome import Genes, Segment, neighbours, shifted
 from .hardware import MemoryLevel, Technology
 from .report import Exporter, parts, plain, styled
@@ -20,6 +20,7 @@ from .workload import DensityModel, Loops, Occupancy, Operation, Shape, Tensor, 
 __all__ = [
     "ALL_OPERANDS",
     "Array",
+    "Charge",
     "Context",
     "CostModel",
     "Crossover",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ...problem.evaluation import Evaluation
     from ...problem.problem import Problem
     from ...problem.scenarios import Scenario
+    from .sparsity import Format
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +44,43 @@ class CostModel(Piece):
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """An evaluation (B = 1) that no design of the problem can beat in energy or in cycles; None: not known."""
         return None
+
+
+@attrs.frozen(kw_only=True)
+class Charge(Piece):
+    """An effect that hardware pays for and a plain cost model leaves out, such as draining or load imbalance.
+
+    A cost model with a field `charges` calls these methods of each, in their order in a design's evaluation; `run` is
+    that model's own record of the batch (for `analytic`, `plugins/analytic/run.py` says what it holds), which a method
+    reads and changes in place. A charge overrides what it needs.
+    """
+
+    kind: ClassVar[str] = "charge"
+    every_fiber: ClassVar[bool] = False
+    """Whether formats are asked for all fibers that are there, also those that hold nothing."""
+
+    def format(self, form: Format) -> Format:
+        """The format whose metadata are counted in place of this one."""
+        return form
+
+    def copies(self, problem: Problem) -> Array | None:
+        """(T, S) tiles of a tensor that a level must have room for; None: one."""
+        return None
+
+    def stored(self, run: Any) -> None:
+        """Before metadata are counted: `run.offsets`, `run.traffic`, the filters that time obeys."""
+
+    def moved(self, run: Any) -> None:
+        """After the accesses of every tensor at every level are counted: changes these counts."""
+
+    def worked(self, run: Any) -> None:
+        """After the compute cycles are known: `run.compute_cycles` may grow."""
+
+    def timed(self, run: Any) -> None:
+        """After the cycles of all levels are known: `run.cycles` may grow."""
+
+    def spent(self, run: Any) -> None:
+        """Last: adds to `run.energy_pj`."""
 
 
 @attrs.frozen(kw_only=True)

@@ -105,6 +105,13 @@ class Filter:
     leaders: tuple[str, ...]
     action: str
     """"gate": the cycle is spent, the energy is not. "skip": neither is."""
+    cycle: str = ""
+    """Whether what is filtered takes its time: "passes" or "saved"; empty: as the action says."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether the time of what is filtered passes."""
+        return self.cycle == "passes" if self.cycle else self.action == "gate"
 
 
 @attrs.frozen(kw_only=True)
