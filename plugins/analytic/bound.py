@@ -20,6 +20,10 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
 * *Cycles.* Computes over the largest number of units that the factors of the sizes can fill, and the words of the outermost
   level over its bandwidth, and the words of the innermost level over its own.
 
+Charges add to this, but for one that leaves out updates of the output which do not happen. Then a level next to the
+compute units has the fewest that keep every compute: C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a
+word that is visited V times the sums that are not zero yet are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f.
+
 Energies add; cycles are the largest of their bounds; so any objective that grows with both is bounded by its value here.
 """
 
@@ -63,8 +67,9 @@ def _largest(limits: Iterable[int], sizes: Iterable[int]) -> float:
 class LowerBound:
     """Energy in pJ and cycles that no design of the problem can beat."""
 
-    def __init__(self, layout: Layout, places: PlaceTables) -> None:
+    def __init__(self, layout: Layout, places: PlaceTables, fewer_updates: bool = False) -> None:
         self.layout = layout
+        self.fewer_updates = fewer_updates
         problem = layout.problem
         self.densities = [occupancy.density for occupancy in layout.occupancies]
         sizes = {dim: problem.sizes[dim] for dim in layout.dims}
@@ -171,6 +176,10 @@ class LowerBound:
             words = left(t, np.maximum(moved[t], self.touched[t]))
             if t == lay.output:
                 again = left(t, np.maximum(moved[t] - self.volumes[t], 0.0))
+                if self.fewer_updates:
+                    once = left(t, np.full(1, self.touched[t]))
+                    words = np.maximum(once, words / 2) if child is not None else np.zeros(1)
+                    again = again / 2 if child is not None else np.zeros(1)
                 energy = energy + words * lay.energies[0]["update"] + again * (lay.energies[0]["read"] + fill)
                 read, written = read + again, written + words
             else:
@@ -260,7 +269,14 @@ class LowerBound:
             if not lay.stored[t, level]:
                 continue
             accesses = left(t, self.computes / shares[t])
-            if t == lay.output:
+            if t == lay.output and self.fewer_updates:
+                happens = 1.0 - (1.0 - self.actual / self.computes) ** shares[t]
+                updates = self.computes / shares[t] * np.minimum(happens, self.kept[t])
+                accesses = np.maximum(0.0, updates * (1.0 - 1e-6) - 4.0 * instances)
+                again = np.maximum(0.0, accesses - self.volumes[t] * instances)
+                energy = energy + accesses * lay.energies[level]["update"] + again * lay.energies[level]["read"]
+                read, written = read + again / instances, written + accesses / instances
+            elif t == lay.output:
                 # an instance reads all partial sums back but the first of each word it sees (4.3)
                 again = left(t, np.maximum(self.computes / shares[t] - self.volumes[t] * instances, 0.0))
                 energy = energy + accesses * lay.energies[level]["update"] + again * lay.energies[level]["read"]

@@ -30,6 +30,8 @@ class Compute:
     actual: PerDesign
     gated: PerDesign
     skipped: PerDesign
+    nonzero: PerDesign
+    """Those in which no operand is zero, carried out or not."""
     impossible: list[PerDesign]
     """Per operand, whether rounding makes the probability that it is nonzero exceed one: there Timeloop stops (Q9)."""
 
@@ -86,7 +88,8 @@ def compute_counts(
         saved = xp.where(caught < share, left * caught, saved)
     skipped, gated = (xp.where(kind == which, xp.floor(saved), 0.0) for which in (SKIP, GATE))
     actual = xp.trunc(left - skipped - gated - vanish)
-    return Compute(actual, gated, skipped, impossible)
+    nonzero = left * math.prod((state[NONZERO] for state in states), start=1.0)
+    return Compute(actual, gated, skipped, nonzero, impossible)
 
 
 def _filtered(

@@ -94,7 +94,10 @@ class AnalyticModel(CostModel):
         prepared = self._prepared(problem)
         if prepared.quirks:
             return None
-        found = problem.remember((AnalyticModel, "lower-bound"), lambda: LowerBound(prepared.layout, prepared.places))
+        fewer = any(charge.fewer_updates for charge in self.charges)
+        found = problem.remember(
+            (AnalyticModel, "lower-bound", fewer), lambda: LowerBound(prepared.layout, prepared.places, fewer)
+        )
         return Evaluation(
             np.array([found.energy_pj]), np.array([found.cycles]), np.zeros(1, dtype=np.uint64), prepared.reasons.names
         )

@@ -56,8 +56,8 @@ class Run:
     """What filters remove of the time."""
     offsets: PerTile | None = None
     """bool: the innermost rank outside the child's tile has an offset for each position; None: none has."""
-    drained: PerTile | None = None
-    """Words of the output that a level reads for its parent; None: not counted."""
+    leaving: PerLevel | None = None
+    """Words of the output that a level reads for its parent, of time; None: not counted."""
     views: tuple[View, ...] = ()
     """What costs energy, and what takes time: one view twice, where they do not differ."""
     total: PerDesign | float = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from sparsemap.pieces.contracts.base import PerDesign, PerTile
+from sparsemap.pieces.contracts.base import PerDesign, PerLevel, PerTile
 
 from .layout import Layout
 from .nest import Nest
@@ -17,12 +17,14 @@ class Traffic:
     reads: PerTile
     fills: PerTile
     updates: PerTile
+    leaving: PerLevel
+    """(S, B) words of the output that the parent takes from an instance."""
 
 
 def dense_traffic(nest: Nest) -> Traffic:
     lay, xp = nest.layout, nest.xp
     shape = (lay.T, lay.S, nest.batch)
-    reads, fills, updates = xp.zeros(shape), xp.zeros(shape), xp.zeros(shape)
+    reads, fills, updates, leaving = xp.zeros(shape), xp.zeros(shape), xp.zeros(shape), xp.zeros(shape[1:])
     for t in range(lay.T):
         delivered = delivered_words(nest, t)
         accesses = [delivered[s] * distinct_children(nest, t, s) for s in range(lay.S)]
@@ -43,7 +45,8 @@ def dense_traffic(nest: Nest) -> Traffic:
                 if not outermost:
                     left = xp.clip(xp.floor(delivered[s - 1] - part[s] + 0.5), 0.0, None)
                     fills = xp.put(fills, (t, s), left)
-    return Traffic(reads, fills, updates)
+                    leaving = xp.put(leaving, s, xp.floor(delivered[s - 1] + 0.5))
+    return Traffic(reads, fills, updates, leaving)
 
 
 def delivered_words(nest: Nest, t: int) -> list[PerDesign]:

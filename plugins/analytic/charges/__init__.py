@@ -1,7 +1,8 @@
 """Charges of the analytic model: what hardware pays for and Timeloop's formulas leave out (docs/model.md, Charges)."""
 
+from .drains import Drains
 from .gate_time import GateTime
 
-CHARGES = [GateTime]
+CHARGES = [GateTime, Drains]
 
-__all__ = ["CHARGES", "GateTime"]
+__all__ = ["CHARGES", "Drains", "GateTime"]

@@ -58,6 +58,8 @@ class Charge(Piece):
     kind: ClassVar[str] = "charge"
     every_fiber: ClassVar[bool] = False
     """Whether formats are asked for all fibers that are there, also those that hold nothing."""
+    fewer_updates: ClassVar[bool] = False
+    """Whether it takes away updates of the output that do not happen, which a lower bound has to know."""
 
     def format(self, form: Format) -> Format:
         """The format whose metadata are counted in place of this one."""

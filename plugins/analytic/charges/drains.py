@@ -1,0 +1,127 @@
+"""`drains`: results are read where they leave, and what no product reaches is not updated."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import Charge
+from sparsemap.pieces.contracts.base import Array, PerDesign
+
+from ..actions import NONE
+from ..run import Run, View
+
+
+@attrs.frozen(kw_only=True)
+class Drains(Charge):
+    """The output leaves every level for its parent; an update happens where a compute does."""
+
+    type_name: ClassVar[str] = "drains"
+    fewer_updates: ClassVar[bool] = True
+
+    def stored(self, run: Run) -> None:
+        t = run.layout.output
+        reads = run.traffic.reads.copy()
+        reads[t] += run.traffic.leaving
+        run.traffic = attrs.evolve(run.traffic, reads=reads)
+
+    def moved(self, run: Run) -> None:
+        for view in run.views:
+            _Output(run, view).count()
+
+
+class _Output:
+    """The output's counts in one view; all (B,)."""
+
+    def __init__(self, run: Run, view: View) -> None:
+        self.run, self.view, self.t = run, view, run.layout.output
+        self.packed = run.packed[self.t]
+        self.density = run.layout.occupancies[self.t].density
+        dense = run.traffic
+        self.updates = dense.updates[self.t]
+        self.reads = dense.reads[self.t] - dense.leaving
+        self.fills, self.drained = dense.fills[self.t], dense.leaving
+
+    def count(self) -> None:
+        lay, t, counts = self.run.layout, self.t, self.view.counts
+        kept = self._kept()
+        levels = [s for s in range(lay.S) if lay.stored[t, s]]
+        read, fill, update = (part[t].copy() for part in (counts.read, counts.fill, counts.update))
+        leaving = self.drained.copy()
+        for s, (above, here) in zip(levels, kept, strict=True):
+            occupied = self.run.occupied[t, s]
+            used = np.where(occupied > 0.0, occupied, 1.0)
+            leaves, comes = self._partial(self.drained[s], self.fills[s], used)
+            leaving[s], fill[s] = self.drained[s] * above * leaves, self.fills[s] * above * comes
+            child = lay.child(t, s)
+            if child is None:
+                happens = np.minimum(self._happens(s), here)
+                words = self.updates[s] - self.reads[s]
+                visits = np.where(words > 0.0, self.updates[s] / np.where(words > 0.0, words, 1.0), 0.0)
+                touched = words * (1.0 - (1.0 - happens) ** visits)
+                update[s], read[s] = self.updates[s] * happens / used, (self.updates[s] * happens - touched) / used
+            else:
+                leaves, comes = self._partial(self.drained[child], self.fills[child], used)
+                update[s], read[s] = self.updates[s] * here * leaves, self.reads[s] * here * comes
+            read[s] += leaving[s]
+        self._enter(np.maximum(read, 0.0), fill, update)
+        if self.view is self.run.time_view:
+            self.run.leaving = leaving
+
+    def _kept(self) -> list[tuple[PerDesign, PerDesign]]:
+        """Per level, the share of the accesses that filters further out leave, and that those up to here do."""
+        removal, t, lay = self.view.removal, self.t, self.run.layout
+        above, found = np.ones(self.run.nest.batch), []
+        for s in range(lay.S):
+            here = np.where(removal.kind[t, s] != NONE, 1.0 - removal.share[t, s], above)
+            if lay.stored[t, s]:
+                found.append((above, here))
+            above = here
+        return found
+
+    def _partial(self, words: PerDesign, back: PerDesign, used: PerDesign) -> tuple[Array, Array]:
+        """Shares of the words of a tile that leave, and that come back, because their sum is not zero yet."""
+        once = words - back
+        visits = np.maximum(1.0, words / np.where(once > 0.0, once, np.inf))
+        visits = np.where(once > 0.0, visits, 1.0)
+        d = min(1.0, self.density)
+        stays = np.where(d < 1.0, (1.0 - d) ** (1.0 / visits), 0.0)
+        gap = np.where(stays < 1.0, 1.0 - stays, 1.0)
+        leaves = np.where(stays < 1.0, 1.0 - stays * d / (visits * gap), 0.0)
+        more = np.where(visits > 1.0, visits - 1.0, 1.0)
+        comes = np.where(visits > 1.0, (visits * leaves - d) / more, 0.0)
+        return tuple(np.where(self.packed, np.clip(part, 0.0, 1.0) / used, 1.0) for part in (leaves, comes))  # type: ignore[return-value]
+
+    def _happens(self, s: int) -> PerDesign:
+        """The share of the updates of level s, next to the compute units, that any of the computes they add leaves."""
+        run, compute = self.run, self.view.compute
+        lanes = run.nest.instances_used[run.layout.S] / run.nest.instances_used[s]
+        updates = np.where(self.updates[s] > 0.0, self.updates[s], 1.0)
+        together = np.maximum(1.0, lanes * run.nest.steps[-1] / updates)
+        carried = np.where(self.packed, compute.nonzero, compute.actual) / run.total
+        return 1.0 - (1.0 - np.clip(carried, 0.0, 1.0)) ** together
+
+    def _enter(self, read: Array, fill: Array, update: Array) -> None:
+        """Sets the counts; metadata go with their words."""
+        t, counts, metadata = self.t, self.view.counts, self.view.metadata
+        dense_reads, dense_updates = self.reads + self.drained, self.updates
+        gone_read = np.minimum(counts.gone_read[t], np.maximum(dense_reads - read, 0.0))
+        gone_update = np.minimum(counts.gone_update[t], np.maximum(dense_updates - update, 0.0))
+        scales = []
+        for name, new in (("read", read), ("fill", fill), ("update", update)):
+            old = getattr(counts, name)
+            scales.append((name, np.ones(old.shape)))
+            scales[-1][1][t] = new / np.where(old[t] > 0.0, old[t], 1.0)
+            changed = old.copy()
+            changed[t] = new
+            setattr(counts, name, changed)
+        for name, new in (("gone_read", gone_read), ("gone_update", gone_update)):
+            changed = getattr(counts, name).copy()
+            changed[t] = new
+            setattr(counts, name, changed)
+        if self.packed.any():
+            for name, scale in scales:
+                factor = scale.reshape(-1)[metadata.cell]
+                setattr(metadata, name, [part * factor for part in getattr(metadata, name)])
