@@ -115,11 +115,12 @@ class _Prepared:
     def __init__(self, problem: Problem, quirks: frozenset[str], charges: tuple[Charge, ...] = ()) -> None:
         self.layout = Layout(problem)
         self.quirks, self.charges = quirks, charges
-        self.formats = FormatTables.of(problem)
+        self.formats = FormatTables.of(problem, charges)
         self.places = PlaceTables.of(problem)
         self.reasons = Reasons.of(self.layout, quirks)
         lay = self.layout
-        self.tables = [TensorTables(occupancy, quirks, self.formats.formats) for occupancy in lay.occupancies]
+        formats, every = self.formats.all_formats, self.formats.every_fiber
+        self.tables = [TensorTables(occupancy, quirks, formats, every) for occupancy in lay.occupancies]
         self._device_tables: dict[Backend, list[DeviceTables]] = {}
 
     def tables_on(self, xp: Backend) -> list[Any]:
@@ -227,7 +228,7 @@ class _Prepared:
             rows = xp.flatnonzero(packed[t])
             if not len(rows):
                 continue
-            lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, tables[t])
+            lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, tables[t], run.offsets)
             rank_count = xp.put(rank_count, t, xp.maximum(rank_count[t], lists[t].counts))
         metadata = metadata_of(nest, lists, slots, tables, traffic, extra is not None)
         largest = xp.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)

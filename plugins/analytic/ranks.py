@@ -7,19 +7,33 @@ tensors and levels is one flat list again, so that a batch costs a fixed number 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import attrs
 import numpy as np
 
+from sparsemap import Charge, Fiber, Format, Units
 from sparsemap.backend import NUMPY, Backend
-from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerTensor, Rows
+from sparsemap.pieces.boundary import units_of
+from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor, PerTile, Rows
 
 from .layout import Layout
 from .nest import Nest
 from .occupancy import Ranks, RankUnits, TensorTables
 from .traffic import Traffic
+
+
+@attrs.frozen(kw_only=True)
+class Offsets(Format):
+    """A format with an offset for every position that is there, and for the end of every fiber, as payload."""
+
+    of: Format
+
+    def units(self, fiber: Fiber) -> Units:
+        there = fiber.slots * fiber.occupied if self.compressed else fiber.fibers * fiber.length
+        return attrs.evolve(self.of.units(fiber), payload=fiber.fibers + there, payload_bits=fiber.offset_bits)
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -36,16 +50,31 @@ class FormatTables:
     """.. and whether the order of ranks allows the format below any other."""
     block: Array
     """(F,) positions stored together."""
+    linked: Array
+    """(F,) bool: positions lead to the rank below by payload that has bits."""
+    every_fiber: bool = False
+    """Whether fibers that hold nothing are counted where they are there."""
+
+    @property
+    def all_formats(self) -> tuple[Any, ...]:
+        """The formats, then each again with an offset for every position."""
+        names = ("name", "symbol", "compressed", "block", "padded", "below_compressed")
+        return *self.formats, *(Offsets(of=f, **{name: getattr(f, name) for name in names}) for f in self.formats)
 
     @classmethod
-    def of(cls, problem: Any) -> FormatTables:
+    def of(cls, problem: Any, charges: Sequence[Charge] = ()) -> FormatTables:
         candidates = problem.candidates("format")
         beyond = problem.candidates("beyond-format")
         formats = (*candidates, *beyond)
+        for charge in charges:
+            formats = tuple(charge.format(f) for f in formats)
+        units = [units_of(f, Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0)) for f in formats]
+        linked = np.array([bool(np.max(np.asarray(u.payload) * np.asarray(u.payload_bits)) > 0) for u in units])
         flags = [(f.compressed, f.compressed and f.padded, f.compressed or f.below_compressed) for f in formats]
         compressed, padded, anywhere = np.array(flags, dtype=bool).reshape(-1, 3).T
         block = np.array([float(f.block) if f.compressed else 1.0 for f in formats])
-        return cls(formats, len(candidates) if beyond else 0, compressed, padded, anywhere, block)
+        every = any(charge.every_fiber for charge in charges)
+        return cls(formats, len(candidates) if beyond else 0, compressed, padded, anywhere, block, linked, every)
 
     @cached_property
     def pads(self) -> bool:
@@ -109,8 +138,11 @@ class RankList:
     """(S, B) ranks in the tile of each level."""
 
 
-def list_ranks(nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTables, table: TensorTables) -> RankList:
-    """6.1 for tensor t in the designs `rows`; `slots` is (R, B).
+def list_ranks(
+    nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTables, table: TensorTables,
+    offsets: PerTile | None = None,
+) -> RankList:  # fmt: skip
+    """6.1 for tensor t in the designs `rows`; `slots` is (R, B), `offsets` as in `Run`.
 
     The candidates are the loops with a bound above one that move the tensor; each is a rank. Loops are (P, n) by
     position, the innermost first.
@@ -135,20 +167,38 @@ def list_ranks(nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTable
         fibers = nest.volume(t, lay.sizes[:, None]) / np.prod(box, axis=0)
         most = table.longest([part[mine] for part in box], [part[mine] for part in below], fibers[mine])
         longest = xp.put(xp.copy(longest), mine, np.minimum(most, length[mine]))
-    if tables.pads:
-        box = _kept_together(tables.compressed[chosen], place, entries[1], box, below)
+    if tables.pads or tables.every_fiber:
+        alone = [np.full(part.shape, np.inf) for part in box] if tables.every_fiber else box
+        box = _kept_together(tables.compressed[chosen], place, entries[1], alone, below)
     counts = xp.zeros((lay.S, nest.batch), dtype=xp.int64)
     ends, loops = [0] * lay.S, 0
     for s in range(lay.S - 1, -1, -1):
         loops += lay.D * (1 if lay.spatial[s] is None else 2)
         counts = xp.put(counts, (s, rows), xp.astype(rank[loops - 1], xp.int64))
         ends[s] = int(rank[loops - 1].sum())
+    if offsets is not None:
+        pointed = _pointed(lay, t, offsets[t], counts, place, design)
+        inner = np.full(nest.batch, np.iinfo(np.int64).max)
+        np.minimum.at(inner, design, np.where(tables.compressed[chosen], place, inner[design]))
+        pointed &= (inner[design] < place) & ~tables.linked[chosen]
+        chosen = chosen + len(tables.formats) * pointed
     return RankList(rows, design, place, chosen, length, longest, box, below, positions, ends, counts)
+
+
+def _pointed(lay: Layout, t: int, offsets: PerLevel, counts: Array, place: Array, design: Rows) -> Array:
+    """(N,) bool: the rank is the innermost of some level's tile that its child's tile does not have."""
+    found = np.zeros(len(place), dtype=bool)
+    for s in range(lay.S):
+        child = lay.child(t, s)
+        if child is not None and lay.stored[t, s]:
+            inside = counts[child, design]
+            found |= offsets[s, design] & (place == inside) & (inside < counts[s, design])
+    return found
 
 
 def _kept_together(compressed: Array, place: Array, column: Array, box: list[Array], below: list[Array]) -> list[Array]:
     """The part (N,) that must hold something for a fiber to be there: what the next compressed rank outside keeps
-    together (6.5), or the fiber itself if there is none. Entries are ordered by position, the innermost first."""
+    together (6.5), or `box` if there is none. Entries are ordered by position, the innermost first."""
     found = [part.copy() for part in box]
     outside = [np.full(int(column.max(initial=0)) + 1, np.inf) for _ in box]  # of each design; infinity: none yet
     for rank in range(int(place.max(initial=-1)), -1, -1):

@@ -23,6 +23,8 @@ COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_b
 """What a number of bits or units may depend on: the arrays of `Fiber`."""
 WIDTH_NAMES = COUNT_NAMES - {"fibers", "occupied", "longest"}
 """What the width of a unit may depend on: the shape of the fiber, not its occupancy."""
+ENCODED_NAMES = COUNT_NAMES | {"runs", "run_bits"}
+"""What an encoder's units may depend on besides: run lengths and their width."""
 
 
 def _expression(names: frozenset[str]) -> Callable[[Any, attrs.Attribute, str], None]:
@@ -62,6 +64,11 @@ class ExpressionFormat(Format):
     """Units of payload."""
     payload_bits: str = attrs.field(default="0", validator=_expression(WIDTH_NAMES))
     """Bits of one unit of payload."""
+    encoded_units: str = attrs.field(default="", alias="encoded", validator=_expression(ENCODED_NAMES))
+    """Key `encoded`: units of metadata that an encoder writes for all fibers that are there; absent: `metadata`. Run
+    lengths are `runs`, of `run_bits` each. For the charge `run-lengths`."""
+    encoded_bits: str = attrs.field(default="", validator=_expression(WIDTH_NAMES | {"run_bits"}))
+    """Bits of one such unit; absent: `metadata_bits`."""
 
     def __attrs_post_init__(self) -> None:
         if bool(self.bits) == bool(self.metadata):
@@ -94,8 +101,16 @@ class ExpressionFormat(Format):
             payload_bits=self._value(self.payload_bits, WIDTH_NAMES, fiber),
         )
 
+    def encoded(self, fiber: Fiber) -> Units:
+        plain = self.units(fiber)
+        if not self.encoded_units:
+            return plain
+        bits = self._value(self.encoded_bits, ENCODED_NAMES, fiber) if self.encoded_bits else plain.metadata_bits
+        return attrs.evolve(plain, metadata=self._value(self.encoded_units, ENCODED_NAMES, fiber), metadata_bits=bits)
+
     def _parse(self, text: str, names: frozenset[str]) -> Expression:
         return Expression.parse(text, names, self.params)
 
     def _value(self, text: str, names: frozenset[str], fiber: Fiber) -> Array:
-        return self._parse(text, names)({name: getattr(fiber, name) for name in names})
+        expression = self._parse(text, names)
+        return expression({name: getattr(fiber, name) for name in names if name in expression.names})

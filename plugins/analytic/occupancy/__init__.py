@@ -46,12 +46,15 @@ class TensorTables:
     Shapes of tiles are words, or words per tensor rank if `by_shape`: arrays (N,) of one row or a row per tensor rank.
     """
 
-    def __init__(self, occupancy: Occupancy, quirks: frozenset[str], formats: tuple[Format, ...]) -> None:
+    def __init__(
+        self, occupancy: Occupancy, quirks: frozenset[str], formats: tuple[Format, ...], usual: bool = False
+    ) -> None:
+        """`usual`: formats ask how full a rank is anywhere in the tensor."""
         self.by_shape = occupancy.by_shape
         self.asked = Asked(occupancy, quirks)
         self.tiles = Tiles(self.asked)
         self.pairs = Pairs(self.tiles)
-        self.ranks = Units(self.tiles, self.pairs, formats)
+        self.ranks = Units(self.tiles, self.pairs, formats, self.empty if usual else None)
         self.lock = RLock()
         self._units = Table(RankUnits)
         self._empty, self._largest_stored, self._longest = (Table(Number) for _ in range(3))

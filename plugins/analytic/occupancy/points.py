@@ -44,6 +44,7 @@ class Points(NamedTuple):
     offset_bits: Array
     slots: Array
     longest: Array
+    usual: Array
     rank: Rows
     p: Array  # probability of the occupancy
 
@@ -59,6 +60,8 @@ class Listing:
     """.. and the columns there."""
     box: Pair
     below: Pair
+    usual: Array
+    """(n,) probability that a position holds something, anywhere in the tensor; 0 where nobody asks."""
 
     @property
     def merged(self) -> Array:
@@ -97,6 +100,7 @@ class Listing:
             offset_bits=np.repeat(name_bits(ranks.positions + 1.0), sizes),
             slots=slots,
             longest=np.repeat(ranks.longest, sizes),
+            usual=np.repeat(self.usual, sizes),
             rank=np.repeat(np.arange(len(sizes)), sizes),
             p=gather(tiles.lists, p_at, 0.0),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +36,11 @@ class RankUnits(NamedTuple):
 class Units:
     """Asks the formats for the units of the ranks of one tensor."""
 
-    def __init__(self, tiles: Tiles, pairs: Pairs, formats: tuple[Format, ...]) -> None:
-        self.tiles, self.pairs, self.formats = tiles, pairs, formats
+    def __init__(
+        self, tiles: Tiles, pairs: Pairs, formats: tuple[Format, ...], empty: Callable[[Sequence[Array]], Array] | None
+    ) -> None:
+        """`empty`: the chance that parts (N,) of the tensor are; None: no format asks."""
+        self.tiles, self.pairs, self.formats, self.empty = tiles, pairs, formats, empty
         self.totals = Table(Number)
 
     def of(self, ranks: Ranks) -> RankUnits:
@@ -47,10 +51,11 @@ class Units:
         pairs = self.pairs.find(np.tile(tiles, 2), np.concatenate([tile, tile]), np.concatenate([box, below]))
         columns, (box_rows, below_rows) = take(self.tiles.columns, tiles), np.split(np.arange(2 * len(tiles)), 2)
         found = RankUnits.zeros(len(tiles))
+        usual = np.zeros(len(tiles)) if self.empty is None else 1.0 - self.empty(list(ranks.below))
         for some in chunks(columns.points, POINTS_AT_ONCE):
             listing = Listing(
                 take(ranks, some), tiles[some], take(columns, some), take(pairs, box_rows[some]),
-                take(pairs, below_rows[some]),
+                take(pairs, below_rows[some]), usual[some],
             )  # fmt: skip
             for column, part in zip(found, self._expected(listing), strict=True):
                 column[order[some]] = part
@@ -69,7 +74,7 @@ class Units:
             mine = slice(*np.searchsorted(pieces.rank, [a, b]).tolist())
             if mine.start < mine.stop:
                 some = type(some)(*map(np.concatenate, zip(some, take(pieces, mine), strict=True)))
-            units = units_of(self.formats[formats[a]], Fiber(*some[:7]))
+            units = units_of(self.formats[formats[a]], Fiber(*some[:8]))
             last = ends[a:b] - begin
             first_merged = a + int(np.argmax(merged[a:b])) if merged[b - 1] else b
             for name, part in (("metadata", units.metadata), ("payload", units.payload)):

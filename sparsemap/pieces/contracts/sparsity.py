@@ -23,6 +23,48 @@ def name_bits(positions: Array | float) -> Array:
     return _BITS[np.ceil(np.log2(np.maximum(positions, 2.0))).astype(np.int64)]
 
 
+_WIDTHS = (1, 2, 4, 8, 16, 32)
+
+
+def tokens(length: Array, filled: Array, bits: int) -> Array:
+    """Expected run lengths of a fiber, each of whose positions holds something with probability `filled` (N,).
+
+    A token r < M = 2^bits - 1 is r empty positions and one that is not; M is M empty positions alone. The last token may
+    end with the fiber.
+    """
+    most = 2.0**bits - 1.0
+    with np.errstate(divide="ignore"):
+        log_run = most * np.log1p(-filled)  # of the chance that M positions are empty
+    whole = np.floor(length / most)
+    exact = whole * most == length
+    before_end = whole - exact
+    escapes, weighted = _powers(log_run, whole)
+    ends, _ = _powers(log_run, before_end)
+    empty = np.where(filled < 1.0, np.exp(np.where(filled < 1.0, log_run / most * length, 0.0)), 0.0)
+    return (
+        length * filled
+        + escapes * (1.0 + filled * length)
+        - filled * most * weighted
+        + (1.0 - filled)
+        - filled * ends
+        - exact * empty
+    )
+
+
+def _powers(log_x: Array, count: Array) -> tuple[Array, Array]:
+    """Sums over j = 1 .. count of x^j and of j x^j, x = exp(log_x) <= 1."""
+    gap = -np.expm1(log_x)  # 1 - x
+    flat = count * gap < 1e-5
+    x, safe = np.exp(log_x), np.where(flat, 1.0, gap)
+    with np.errstate(invalid="ignore"):
+        last = np.where(count > 0.0, np.exp(np.where(count > 0.0, log_x * count, 0.0)), 1.0)  # x^count
+    plain = np.where(flat, count, x * (1.0 - last) / safe)
+    weighted = np.where(
+        flat, count * (count + 1.0) / 2.0, x * (1.0 - (count + 1.0) * last + count * last * x) / safe**2
+    )
+    return plain, weighted
+
+
 @attrs.frozen
 class Fiber:
     """Ranks of tiles as formats see them: 1-D arrays of equal length N, one entry per (rank, occupancy) to be encoded.
@@ -44,6 +86,28 @@ class Fiber:
     """Fibers of the rank, empty ones included."""
     longest: Array = attrs.field(default=attrs.Factory(lambda self: self.length, takes_self=True))
     """Expected non-empty positions of the fullest fiber of the whole tensor; only `padded` formats get it."""
+    usual: Array = attrs.field(default=attrs.Factory(lambda self: self.occupied / self.length, takes_self=True))
+    """Probability that a position of the rank holds something, anywhere in the tensor; for `encoded`."""
+
+    @property
+    def run_bits(self) -> Array:
+        """Bits of a run length: 1, 2, 4 .. up to `coord_bits`, those with the fewest bits for the usual fiber."""
+        usual = np.clip(self.usual, 0.0, 1.0)
+        bits, least = np.ones(len(usual)), tokens(self.length, usual, 1)
+        for width in (2, 4, 8, 16, 32):
+            found = np.where(self.coord_bits >= width, width * tokens(self.length, usual, width), np.inf)
+            bits, least = np.where(found < least, width, bits), np.minimum(found, least)
+        return bits
+
+    @property
+    def runs(self) -> Array:
+        """Run lengths of `run_bits` that an encoder writes for the fibers that are there, `fibers` of all `slots`."""
+        bits, filled = self.run_bits, np.clip(self.occupied / self.length, 0.0, 1.0)
+        of_one, of_none = (
+            np.select([bits == width for width in _WIDTHS], [tokens(self.length, share, width) for width in _WIDTHS])
+            for share in (filled, np.zeros(len(filled)))
+        )
+        return np.maximum(self.slots * of_one - (self.slots - self.fibers) * of_none, 0.0)
 
     @classmethod
     def of(cls, fibers: Array, length: float, occupied: Array, words: float, slots: Array | float = 1.0) -> Fiber:
@@ -88,6 +152,11 @@ class Format(Piece):
     def units(self, fiber: Fiber) -> Units:
         """Metadata and payload units, shape (N,). Widths may depend on the shape of the fiber, not on its occupancy."""
         return Units(metadata=self.metadata_bits(fiber), metadata_bits=1.0)
+
+    def encoded(self, fiber: Fiber) -> Units:
+        """Units as an encoder writes them, shape (N,); `fiber.fibers` are all that are there, empty ones too. By default
+        `units`, so that formats whose units are sums over such fibers need nothing more."""
+        return self.units(fiber)
 
 
 ALL_OPERANDS = "operands"

@@ -1,0 +1,31 @@
+"""`run-lengths`: metadata as an encoder writes them, for every fiber that is there."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from sparsemap import Charge, Fiber, Format, Units
+
+
+@attrs.frozen(kw_only=True)
+class Encoded(Format):
+    """A format with the units that its encoder writes."""
+
+    of: Format
+
+    def units(self, fiber: Fiber) -> Units:
+        return self.of.encoded(fiber)
+
+
+@attrs.frozen(kw_only=True)
+class RunLengths(Charge):
+    """Fibers that are there are written, empty ones too; run lengths with widths and escapes."""
+
+    type_name: ClassVar[str] = "run-lengths"
+    every_fiber: ClassVar[bool] = True
+
+    def format(self, form: Format) -> Format:
+        flags = ("name", "symbol", "compressed", "block", "padded", "below_compressed")
+        return Encoded(of=form, **{flag: getattr(form, flag) for flag in flags})
