@@ -113,4 +113,4 @@ class ExpressionFormat(Format):
 
     def _value(self, text: str, names: frozenset[str], fiber: Fiber) -> Array:
         expression = self._parse(text, names)
-        return expression({name: getattr(fiber, name) for name in names if name in expression.names})
+        return expression({name: getattr(fiber, name) for name in names if name in COUNT_NAMES | expression.names})

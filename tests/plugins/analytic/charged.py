@@ -28,6 +28,7 @@ def made(table: Mapping[str, Any], *charges: Any, **hardware: Any) -> Design:
     mapping = {group: [] for group in groups} | dict(table["mapping"])
     dims = table["workload"]["dims"]
     full = {group: _all(loops, dims) for group, loops in mapping.items()}
+    formats = {t: ["uncompressed"] for t in "PQZ"} | dict(table.get("formats", {}))
     given = {"levels": LEVELS, "compute": {"gate_skip": True}} | hardware
     return design_file.structure(
         {
@@ -35,7 +36,7 @@ def made(table: Mapping[str, Any], *charges: Any, **hardware: Any) -> Design:
             "hardware": given,
             "mapping": full,
             "beyond_format": "offset-pair",
-            "formats": {t: ["uncompressed"] for t in "PQZ"} | dict(table.get("formats", {})),
+            "formats": {t: [*["uncompressed"] * (4 - len(own)), *own] for t, own in formats.items()},
             "gate_skip": {"Buffer": "none", "MAC": "none"} | dict(table.get("gate_skip", {})),
             "pieces": {"mechanism": {"saving-gate": {"extends": "gate-q-by-p", "cycle": "saved"}}},
             "cost_model": {"type": "analytic", "charges": list(charges)},

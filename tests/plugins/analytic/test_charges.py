@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from charged import cost, product
 
@@ -72,3 +74,87 @@ def test_partial_sums_that_are_zero_stay_where_they_are() -> None:
     assert dram.update[0] == pytest.approx(4 * (0.5 + 0.75))
     assert dram.read[0] == pytest.approx(4 * 0.5)
     assert buffer.fill[0] * held == pytest.approx(4 * 0.5)
+
+
+def bits(found, tensor, level, action):
+    return float(cell(found, tensor, level).bits[action][0])
+
+
+def test_what_a_filter_looks_at_is_read() -> None:
+    table = {
+        "workload": product(0.5, m=8, k=8, n=8), "mapping": {"L2_T": ["m=8", "n=8", "k=8"]},
+        "formats": {"P": ["bitmask"], "Q": ["bitmask"]}, "gate_skip": {"Buffer": "skip-both", "MAC": "skip-both"},
+    }  # fmt: skip
+    free, charged = cost(table), cost(table, "filter-metadata")
+    # 512 accesses to tiles of 64 words: the bitmap passes eight times
+    assert (bits(free, 0, 1, "read"), bits(charged, 0, 1, "read")) == (256, pytest.approx(512, abs=1))
+    plain = {**table, "formats": {}, "gate_skip": {"Buffer": "gate-both"}}
+    assert (cell(cost(plain), 0, 1).read[0], cell(cost(plain, "filter-metadata"), 0, 1).read[0]) == (256, 512)
+
+
+def test_run_lengths_have_the_bits_that_an_encoder_needs() -> None:
+    table = {
+        "workload": product((0.1, 1.0), m=10, k=8), "mapping": {"L2_T": ["m=10", "k=8"]},
+        "formats": {"P": ["uncompressed", "run-length"]},
+    }  # fmt: skip
+    # ten fibers of 3.305 tokens, rounded up, of two bits; without the charge 8 runs of 4 bits in the fibers with any
+    assert bits(cost(table, "run-lengths"), 0, 1, "fill") == 2 * 34
+    assert bits(cost(table), 0, 1, "fill") < 4 * 8
+
+
+def test_bitmaps_of_empty_fibers_are_written_unless_a_rank_outside_leaves_them_out() -> None:
+    table = {
+        "workload": product((0.1, 1.0), m=10, k=8), "mapping": {"L2_T": ["m=10", "k=8"]},
+        "formats": {"P": ["uncompressed", "bitmask"]},
+    }  # fmt: skip
+    assert bits(cost(table, "run-lengths"), 0, 1, "fill") == 80
+    assert bits(cost(table | {"formats": {"P": ["bitmask", "bitmask"]}}, "run-lengths"), 0, 1, "fill") < 10 + 80
+
+
+@pytest.mark.parametrize("inner", ["bitmask", "run-length", "coordinate"])
+@pytest.mark.parametrize("density", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("outer", ["uncompressed", "bitmask", "run-length", "coordinate", "offset-pair"])
+def test_no_format_needs_less_than_the_entropy_of_the_mask(inner: str, outer: str, density: float) -> None:
+    """Metadata and values of 16 bits, against the entropy of a mask of 64 x 32 words with as many nonzeros."""
+    table = {
+        "workload": product((density, 1.0), m=64, k=32), "mapping": {"L2_T": ["m=64", "k=32"]},
+        "formats": {"P": [outer, inner]},
+    }  # fmt: skip
+    found = cost(table, "run-lengths", "pointers")
+    nonzeros = math.ceil(density * 64 * 32)
+    values = 16 * nonzeros
+    entropy = math.log2(math.comb(64 * 32, nonzeros))
+    metadata = bits(found, 0, 1, "fill")
+    assert metadata + values >= entropy
+    if inner != "coordinate":  # whose fibers have no end of their own: values count
+        assert metadata >= entropy * 0.999
+
+
+REGISTERS = [
+    {"name": "DRAM", "class": "dram"},
+    {"name": "Buffer", "class": "sram", "capacity": "1 MB", "fanout": 4, "gate_skip": True},
+    {"name": "Registers", "class": "regfile", "capacity": "1 KB"},
+]
+ROWS = {
+    "groups": ["L1_T", "L2_T", "L2_S", "L3_T"], "workload": product((0.25, 1.0), m=8, k=16),
+    "mapping": {"L2_T": ["m=8"], "L3_T": ["k=16"]}, "formats": {"P": ["uncompressed", "coordinate"]},
+}  # fmt: skip
+
+
+def payload(found, level):
+    metadata = cell(found, 0, level).metadata
+    return float((metadata.largest[1] * metadata.payload_bits).sum())
+
+
+def test_offsets_are_stored_where_rows_are_left_out_or_go_to_several_readers() -> None:
+    charged = cost(ROWS, "pointers", levels=REGISTERS)
+    assert (payload(charged, 0), payload(charged, 1), payload(charged, 2)) == (0, 0, 0)  # streams in order
+    by_q = ROWS | {"gate_skip": {"Buffer": "gate-p-by-q"}}
+    assert payload(cost(by_q, levels=REGISTERS), 1) == 0
+    for table in (by_q, ROWS | {"mapping": {"L2_T": ["m=2"], "L2_S": ["m=4"], "L3_T": ["k=16"]}, "formats": {
+        "P": ["uncompressed", "uncompressed", "coordinate"]}}):  # fmt: skip
+        charged = cost(table, "pointers", levels=REGISTERS)
+        rows = 2 * (4 + 1) if "L2_S" in table["mapping"] else 8 + 1
+        place = 8
+        assert [payload(charged, level) for level in (0, 1)] == pytest.approx([rows * place] * 2)
+        assert payload(charged, 2) == 0
