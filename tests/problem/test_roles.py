@@ -91,6 +91,23 @@ def test_what_bypasses_a_level(bypass, names, stored, registry):
     assert [problem.stores(t, 1) for t in range(3)] == stored
 
 
+@pytest.mark.parametrize(("bypass", "einsum"), [("Q", "Z[i] = A[i, d]"), ("role:R", "Z[i, j] = A[i, d] * B[d, j]")])
+def test_what_the_workload_has_no_tensor_for_does_not_bypass(bypass, einsum, registry):
+    dims = {"i": 16, "j": 8, "d": 32} if "j" in einsum else {"i": 16, "d": 32}
+    density = dict.fromkeys([name for name in "AB" if name in einsum], 0.5)
+    workload = {"name": "product", "einsum": einsum, "dims": dims, "density": density}
+    problem = load_problem(workload, hardware(bypass), registry=registry)
+    assert all(problem.stores(t, 1) for t in range(len(problem.tensors)))
+
+
+def test_four_operands_have_roles_by_position(registry):
+    einsum = "Z[i] = D[i] * C[i] * B[i] * A[i]"
+    workload = {"name": "four", "einsum": einsum, "dims": {"i": 16}, "density": dict.fromkeys("ABCD", 0.5)}
+    problem = load_problem(workload, "mobile", registry=registry)
+    assert problem.roles == {"P": 0, "Q": 1, "R": 2, "S": 3, "Z": 4} and problem.operands == (0, 1, 2, 3)
+    assert problem.tensor("S") == 3 == problem.tensor("A")
+
+
 def hardware(bypass):
     levels = [{"name": "DRAM", "class": "dram"}, {"name": "GLB", "capacity": "1 KB", "bypass": [bypass]}]
     return {"name": "two", "levels": levels}

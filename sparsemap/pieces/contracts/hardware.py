@@ -43,8 +43,8 @@ class MemoryLevel(Piece):
     metadata_width: int = attrs.field(default=32, validator=attrs.validators.ge(1), metadata=unit("bit"))
     """Bits of one metadata access."""
     bypass: tuple[str, ...] = ()
-    """Tensors that this level does not store: roles (P, Q the operands, Z the output) or names. Where one tensor has the
-    name of another one's role, `role:Q` or `name:Q`."""
+    """Tensors that this level does not store: roles (P, Q, R, S the operands, Z the output) or names. Where one tensor has
+    the name of another one's role, `role:Q` or `name:Q`."""
     energy: Mapping[str, float] = attrs.field(
         factory=dict,
         validator=attrs.validators.deep_mapping(value_validator=attrs.validators.ge(0)),

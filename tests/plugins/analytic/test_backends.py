@@ -29,6 +29,8 @@ EINSUMS = (
     ("Z[k, p, q] = P[c, p+r, q+s] * Q[k, c, r, s]", "kpqcrs"),
     ("Z[k, p] = P[c, 2*p+r] * Q[k, c, r]", "kpcr"),
     ("Z[c, 2*p+r] = P[k, p] * Q[k, c, r]", "kpcr"),
+    ("Z[i] = P[i, j]", "ij"),
+    ("Z[i, j] = P[i, k, l] * Q[k, j] * R[l, j]", "ijkl"),
 )
 SEEN = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
@@ -105,7 +107,7 @@ def test_torch_gives_the_numbers_of_numpy_on_random_problems(data: st.DataObject
         {
             "einsum": einsum,
             "dims": {dim: data.draw(size) for dim in dims},
-            "density": {"P": data.draw(density), "Q": data.draw(density)},
+            "density": {operand: data.draw(density) for operand in re.findall(r"([PQR])\[", einsum)},
         },
         {"extends": "cloud", "levels": levels},
     )

@@ -13,6 +13,7 @@ import pytest
 
 from sparsemap import load_problem, search
 from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
 
 REGISTRY = load()
 Q = Path(__file__).parents[2] / "conformance/cases-Q.jsonl"
@@ -113,13 +114,16 @@ def test_roles_that_a_workload_has_no_tensor_for_neither_lead_nor_are_filtered()
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_designs_stay_above_the_bound(name):
+def test_designs_stay_above_the_bound_and_can_be_read_again(name, tmp_path):
     made = problem(name)
     assert made.bound is not None
     result = search(made, budget=1000, seed=0)
     assert result.best is not None and result.best.edp >= made.bound
-    again = search(made, budget=1000, seed=0)
-    assert again.best.edp == result.best.edp
+    result.write(tmp_path)
+    again = design_file.load(tmp_path / "design.toml", REGISTRY)
+    assert again.problem.evaluator.evaluate_designs(again.batch).edp[0] == result.best.edp
+    nest = result.report("loop-nest")
+    assert "+=" in nest and all(tensor.name in nest for tensor in made.tensors)
     rng = np.random.default_rng(2)
     sampled = made.evaluator.evaluate_designs(made.space.decode(made.space.repair(made.space.sample(1000, rng), rng)))
     low = made.cost_model.lower_bound(made)
