@@ -148,8 +148,9 @@ class Dataflow(Segment):
     factors: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     """By mapping level and dimension ("*": all others): a number; a list to choose from; { most = 8 };
     { largest = 64 }, the largest possible up to that, outer levels first; { largest = true }, as large as possible."""
-    tiles: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
-    """By mapping level and dimension: the loops of the level and further in multiply up to a multiple of this."""
+    tiles: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    """By mapping level and dimension: the loops of the level and further in multiply up to a multiple of this; of several
+    numbers, of the first one that divides the size."""
     orders: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict)
     """By mapping level: a list of dimensions from outer to inner, or several lists to choose from. Dimensions left out
     follow in workload order."""
@@ -292,9 +293,9 @@ class Dataflow(Segment):
                         continue
                     at = f"{key}.{name}.{dim if dim in table else OTHERS}"
                     try:
-                        rules[dim].append(
-                            (_factor if key == "factors" else _tile)(level, f"{at} = {_told(value)}", value)
-                        )
+                        text, size = f"{at} = {_told(value)}", problem.sizes[dim]
+                        rule = _factor(level, text, value) if key == "factors" else _tile(level, text, value, size)
+                        rules[dim].append(rule)
                     except ValueError as error:
                         mistakes.append(self._mistake(problem, at, str(error)))
         for level, group in enumerate(problem.mapping_levels):
@@ -382,8 +383,9 @@ def _factor(level: int, text: str, value: Any) -> Factor:
     return Factor(level, text, among=(_whole(value),))
 
 
-def _tile(level: int, text: str, value: Any) -> Tile:
-    return Tile(level, text, _whole(value))
+def _tile(level: int, text: str, value: Any, size: int) -> Tile:
+    multiples = [_whole(item) for item in value] if isinstance(value, list | tuple) and value else [_whole(value)]
+    return Tile(level, text, next((one for one in multiples if size % one == 0), multiples[0]))
 
 
 ODD = np.random.default_rng(20250101).integers(1, 1 << 62, 64, dtype=np.int64) * 2 + 1

@@ -173,10 +173,12 @@ def stationary(nest: Nest, target: int, level: int, child: int) -> tuple[Loop, .
 def decides(nest: Nest, target: int, leader: int, level: int, child: int) -> bool:
     """Whether the leader has an effect at all.
 
-    It has none, for the model too, if a spatial loop moves both, and another loop of the region the leader.
+    It has none, for the model too, if a spatial loop moves both, and another loop of the region the leader. Where the
+    words go to the compute units, only loops over these are looked at for the first of the two.
     """
     walked = [loop for loop in reversed(nest.block(level, child)) if loop.spatial or child < nest.levels]
-    first = next((i for i, loop in enumerate(walked) if nest.relevant(target, loop.axis)), None)
+    searched = [loop for loop in walked if child < nest.levels or loop.storage == nest.levels - 1]
+    first = next((i for i, loop in enumerate(searched) if nest.relevant(target, loop.axis)), None)
     if first is None or not walked[first].spatial:
         return True
     shared, moved = False, False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..searching.driver import Snapshot
     from ..searching.result import Result
     from ..study.cells import Cell, Outcome
+
+T = TypeVar("T")
 
 PIPED_WIDTH = 100
 WIDTHS = (50, 100)
@@ -133,6 +135,15 @@ def _bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None =
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
         yield lambda done, total, text: progress.update(task, completed=done, total=total, description=text)
+
+
+def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
+    """The items, such as the results of a long piece of work, each counted and told once it is there."""
+    with _bar(quiet, total) as update:
+        for done, item in enumerate(items, 1):
+            if update is not None:
+                update(done, total, text(item))
+            yield item
 
 
 @contextmanager

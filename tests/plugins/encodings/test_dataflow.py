@@ -80,7 +80,7 @@ def test_factors_are_fixed_chosen_from_limited_or_as_large_as_possible():
 
 def test_tiles_are_multiples_and_orders_are_those_listed():
     made = with_dataflow(
-        tiles={"L2_T": {"k": 6}},
+        tiles={"L2_T": {"k": [8, 6, 2]}},  # 8 does not divide 12
         orders={**ONE_ORDER, "L1_T": [["k"], ["n", "m", "k"]], "L2_T": ["n", "k"]},
     )
     bounds, order = mappings(made)
@@ -142,6 +142,10 @@ def test_a_design_that_breaks_a_constraint_cannot_be_encoded():
         (
             {"factors": {"L1_T": {"k": [3, 6]}}, "tiles": {"L2_T": {"k": 6}}},
             "factors.L1_T.k = [3, 6] and tiles.L2_T.k = 6 collide",
+        ),
+        (
+            {"tiles": {"L2_T": {"k": [8, 5]}}},
+            "dimension 'k' of 12 cannot be split: tiles.L2_T.k = [8, 5] is not possible",
         ),
         ({"factors": {"L3_S": {"n": 8}}}, "factors.L3_S.n = 8 and the fan-out of 1 at L3_S collide"),
         (

@@ -1,0 +1,149 @@
+"""The figures of CRISP, and the committed results."""
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sparsemap_plugins.papers.crisp import designs, fig_4, fig_8
+from sparsemap_plugins.papers.crisp.designs import CRISP, DENSE, DSTC, STC, Machine
+from sparsemap_plugins.papers.crisp.products import Product, products
+from sparsemap_plugins.papers.runs import Runner
+
+from sparsemap import SparseMapError, search
+from sparsemap.pieces.loading import load
+
+RESULTS = Path(__file__).parents[4] / "docs/results"
+LATE, MIDDLE = Product(512, 2048, 49), Product(128, 1152, 784)
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load()
+
+
+def test_resnet50_has_19_distinct_products_in_52_layers(registry):
+    found = products(registry)
+    assert len(found) == 19 and sum(found.values()) == 52
+    assert found[LATE] == 2 and found[MIDDLE] == 4
+    assert sum(p.s * p.k * count for p, count in found.items()) == 23_445_504
+    with pytest.raises(SparseMapError, match="no product of ResNet-50 '512x2048x48'; did you mean '512x2048x49'"):
+        products(registry, ["512x2048x48"])
+
+
+def test_metadata_of_all_patterns_blocks_and_sparsities_is_within_the_ranges(registry):
+    report = fig_4.report(Runner(registry=registry), "crisp-fig-4")
+    assert len(report.rows) == 18
+    for row in report.rows:
+        assert 5.0 < row["csr"] < 5.7 and 6.0 < row["ellpack"] < 7.0
+        assert 5.0 < row["ellpack on mask"] < 5.7 and row["paper"] < 1
+    assert "CSR 5.2x to 5.5x" in report.headline
+
+
+@pytest.fixture(scope="module")
+def late(registry):
+    """Results on one product at 90 %."""
+    crisp = [machine for machine in CRISP if machine.n == 1 or machine.block == 64]
+    return {machine: machine.best(LATE, 0.9, 21, registry) for machine in (DENSE, STC, *crisp)}
+
+
+def test_speed_is_one_over_density_where_nothing_else_is_the_limit(late):
+    speed = {machine: late[DENSE]["cycles"] / row["cycles"] for machine, row in late.items()}
+    assert speed[STC] == pytest.approx(2.0, abs=0.01)
+    for machine, row in late.items():
+        assert speed[machine] * row["density"] <= 1.001
+        if row["limit"] == "MAC":
+            assert speed[machine] * row["density"] >= 0.995
+        if machine not in (DENSE, STC):
+            assert speed[machine] > speed[STC]
+    one = {machine.block: speed[machine] for machine in late if machine.n == 1}
+    assert one[64] > one[32] > one[16]
+    assert one[16] == pytest.approx(5.09, rel=0.01) and one[64] == pytest.approx(9.18, rel=0.01)
+
+
+def test_energies_hold_the_bound_that_forbids_30x(late):
+    for machine, row in late.items():
+        assert row["on-chip pJ"] < row["energy_pj"]
+        assert late[DENSE]["energy_pj"] / row["energy_pj"] < 1 / row["density"] + 1e-9, machine.name
+
+
+@pytest.mark.parametrize(
+    ("product", "n", "block", "sparsity", "bandwidth"),
+    [
+        (Product(2048, 512, 49), 2, 64, 0.9, 13), (Product(128, 512, 784), 1, 16, 0.8, 13), (MIDDLE, 2, 64, 0.9, 42),
+        (Product(256, 2304, 196), 3, 16, 0.9, 13), (Product(256, 1024, 196), 1, 32, 0.9, 21),
+        (Product(64, 256, 3136), 1, 64, 0.8, 21), (LATE, 2, 16, 0.8, 13), (Product(512, 1024, 196), 2, 32, 0.9, 42),
+        (Product(1024, 256, 196), 1, 16, 0.9, 21), (Product(256, 512, 784), 3, 32, 0.9, 13),
+    ],
+)  # fmt: skip
+def test_cycles_equal_the_closed_form(registry, product, n, block, sparsity, bandwidth):
+    """MACs, or reads of shared memory: inputs of blocks that any of the 64 rows keeps, weights with offsets per pass."""
+    machine = Machine("", "crisp-stc", n, block)
+    shape = product.pruned(n, block, sparsity)
+    best = search(machine.problem(product, sparsity, bandwidth, registry), searcher="exhaustive", budget=10**7).best
+    kept, weights = shape.kept / shape.block_columns, product.s * product.k * shape.density
+    passes = product.x / max(i for i in range(1, 65) if product.x % i == 0)
+    inputs = product.s / 64 * product.k * product.x * (1 - (1 - kept) ** max(1, 64 // block))
+    bits = 8 + shape.offset_bits + shape.block_bits / (block * block * n / 4)
+    expected = max(weights * product.x / 256, (inputs + weights * passes * bits / 8) / bandwidth)
+    assert best.cycles == pytest.approx(expected, rel=0.005)
+    shared = best.detail["cells"][1][1]
+    assert shared.fill[0] == shape.words
+    assert shared.metadata.fill[0].sum() == pytest.approx(shape.words, abs=1)  # a unit of metadata for every nonzero
+
+
+def test_all_designs_of_a_product_go_on_a_page(registry, monkeypatch):
+    """With one pattern and a small search, for speed."""
+    few = (Machine("CRISP 1:4 B64", "crisp-stc", 1, 64),)
+    for module in (designs, fig_8):
+        monkeypatch.setattr(module, "CRISP", few)
+    monkeypatch.setattr(fig_8, "SHOWN", ("CRISP 1:4 B64", DSTC.name))
+    report = fig_8.report(Runner(scale=0.01, workloads=(LATE.name,), registry=registry), "crisp-fig-8")
+    assert len(report.rows) == 4 + 2 + 2 * 4
+    assert "## What is reproduced, and what is not" in report.text and "| 512 x 2048 x 49 |" in report.text
+    assert all(math.isfinite(row["speed"]) for row in report.rows)
+
+
+@pytest.fixture(scope="module")
+def committed():
+    """Speed over dense and all else, of docs/results/crisp-fig-8.csv, by design, layer, sparsity and bandwidth."""
+    rows = list(csv.DictReader((RESULTS / "crisp-fig-8.csv").open()))
+    return {
+        (row["design"], row["layer"], float(row["sparsity"]), float(row["words/cycle"])): {
+            key: float(row[key]) if key not in ("design", "layer", "limit") else row[key] for key in row
+        }
+        for row in rows
+    }
+
+
+def test_the_committed_results_keep_the_order_of_the_paper_only_with_a_narrow_memory(committed, registry):
+    layers = products(registry)
+    for product in layers:
+        speed = {design: row["speed"] for (design, layer, s, b), row in committed.items() if (layer, s, b) == (product.name, 0.9, 21)}  # fmt: skip
+        assert speed["NVIDIA-STC 2:4"] == pytest.approx(2.0, abs=0.01)
+        for machine in CRISP:
+            row = committed[machine.name, product.name, 0.9, 21]
+            assert row["speed"] * row["density"] <= 1.001
+            assert row["density"] >= 0.5 or row["speed"] > speed["NVIDIA-STC 2:4"]
+            assert row["limit"] != "MAC" or row["speed"] * row["density"] >= 0.995
+
+    def slower(bandwidth):
+        return sum(
+            committed[DSTC.name, p.name, 0.9, bandwidth]["cycles"]
+            > committed["CRISP 1:4 B64", p.name, 0.9, bandwidth]["cycles"]
+            for p in layers
+        )
+
+    assert slower(21) >= 15 and slower(42) == 0
+
+    def whole(design, *where):
+        dense = sum(n * committed[DENSE.name, p.name, 0.9, where[1]]["cycles"] for p, n in layers.items())
+        return dense / sum(n * committed[design, p.name, *where]["cycles"] for p, n in layers.items())
+
+    expected = {"CRISP 1:4 B16": 5.14, "CRISP 1:4 B32": 6.58, "CRISP 1:4 B64": 8.31, "CRISP 2:4 B16": 6.99}
+    expected |= {"CRISP 2:4 B32": 8.66, "CRISP 2:4 B64": 7.10, "CRISP 3:4 B16": 8.38, "CRISP 3:4 B64": 6.08}
+    for design, speed in expected.items():
+        assert whole(design, 0.9, 21) == pytest.approx(speed, rel=0.02)
+    assert whole(DSTC.name, 0.9, 21) > 0.95 * 6.55
+    assert np.sign(whole(DSTC.name, 0.9, 42) - whole("CRISP 1:4 B64", 0.9, 42)) == 1

@@ -1,0 +1,31 @@
+"""A sparse tensor core with its dataflow, on weights of N:M inside blocks."""
+
+import pytest
+from sparsemap_plugins.verify import verify
+
+from sparsemap import load_problem, search
+
+
+@pytest.fixture(scope="module")
+def found():
+    density = {"P": 1.0, "Q": {"type": "crisp", "n": 2, "block": 16, "keep": 1}, "Z": 1.0}
+    layer = {"einsum": "Z[s, x] = P[x, k] * Q[s, k]", "dims": {"s": 64, "k": 64, "x": 8}, "density": density}
+    problem = load_problem({"name": "layer", **layer}, "crisp-stc", "crisp-stc")
+    best = search(problem, searcher="exhaustive", budget=1000).best
+    return verify(problem, best.design.batch, trials=20, seed=1)
+
+
+def test_nothing_is_unexplained(found):
+    assert found.correct
+    for row in found.rows:
+        assert row.verdict != "off" or row.rest != "?", row
+    metadata = found.row("metadata_read", "SMEM", "Q")
+    assert metadata.verdict == "exact"
+    assert metadata.expected == pytest.approx(64 * 64 / 4 / 2 * (2 + 9 / 128), abs=1)  # a unit for every nonzero
+
+
+def test_inputs_are_skipped_where_no_row_that_shares_them_keeps_the_block(found):
+    """The words go past two levels to the lanes: 64 rows, of four block rows, share each."""
+    row = found.row("skipped_read", "SMEM", "P")
+    assert row.expected == int(64 * 8 * (3 / 4) ** 4)
+    assert row.verdict in ("within", "exact")
