@@ -1,13 +1,16 @@
-"""The verbs of weight block sparsity: `wbs` for the paper's tables and figures."""
+"""The verbs of weight block sparsity: `compile`, `simulate`, and `wbs` for the paper's tables and figures."""
 
 from __future__ import annotations
 
+import io
+import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from sparsemap.cli.group import json_option, loaded, plugin_dirs
 from sparsemap.errors import readable
 
 from .pages import NAMES
@@ -15,6 +18,8 @@ from .quirks import quirks_of
 
 if TYPE_CHECKING:
     from sparsemap.plots import Report
+
+    from .schedule import Schedule
 
 
 @click.command("wbs", epilog="\b\n" + "\n".join(f"{name:16} {text}" for name, text in NAMES.items()))
@@ -37,8 +42,6 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 
     Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg.
     """
-    import sys
-
     from .pages.cells import Cells
 
     if quirks != "both":
@@ -54,4 +57,112 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
 
 
-COMMANDS = (wbs,)
+@click.command("compile")
+@click.argument("network")
+@click.argument("hardware")
+@click.option("--sparsity", default=0.0, show_default=True, type=click.FloatRange(0, 1), help="Share of pruned blocks.")
+@click.option(
+    "--masks",
+    type=click.Path(exists=True, path_type=Path),
+    help="Which blocks are kept: .npz, a folder of .npy, or .json.",
+)
+@click.option("--quirks", default="none", show_default=True, help="paper, none, or names of quirks with commas.")
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder for the schedule.")
+@plugin_dirs
+def compile_command(
+    network: str,
+    hardware: str,
+    sparsity: float,
+    masks: Path | None,
+    quirks: str,
+    out: Path,
+    plugin_dirs: tuple[str, ...],
+) -> None:
+    """Compile a NETWORK for a mesh of cores, HARDWARE.
+
+    Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
+    splits.json for pruning that keeps masks even, and, with the extra 'plots', the steps over time as timeline.png and
+    timeline.svg. Fully connected layers are left out, and the first convolution stays dense.
+    """
+    from sparsemap.cli.networks import network_of
+    from sparsemap.plots import save
+    from sparsemap.problem.network import nodes_of
+
+    from .instructions import instructions_of
+    from .machine import Machine
+    from .networks import layers_of, read_masks
+    from .schedule import compile_layers
+    from .schedule_file import write_schedule
+    from .timeline import draw
+
+    chosen = quirks_of(quirks, path="--quirks")
+    if masks is not None and sparsity:
+        raise click.UsageError("--sparsity and --masks exclude each other.")
+    registry = loaded(plugin_dirs)
+    piece, base, file = network_of(registry, network)
+    layers = layers_of(nodes_of(piece, registry, base, file), sparsity, read_masks(masks) if masks else None)
+    spec = registry.resolve("hardware", hardware)
+    machine = Machine.of(spec, registry, chosen)
+    with click.progressbar(length=len(layers), file=bar_file(), label=piece.name) as bar:
+        schedule = compile_layers(layers, machine, chosen, progress=lambda: bar.update(1))
+    paths = write_schedule(out, piece.name, spec.name, schedule)
+    try:
+        title = f"{piece.name} on {spec.name}"
+        paths += save(lambda: draw(instructions_of(schedule), title), out, "timeline")
+    except ImportError:
+        pass
+    click.echo(_summary(piece.name, spec.name, schedule))
+    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
+
+
+def _summary(network: str, hardware: str, schedule: Schedule) -> str:
+    """A table of the layers that take longest, and the total."""
+    from sparsemap.files import aligned
+
+    rows = [["layer", "us", "co", "ci", "rows", "tiles", "passes", "DDR"]]
+    for one in sorted(schedule.layers, key=lambda one: -one.seconds)[:10]:
+        numbers = (one.splits.co, one.splits.ci, one.splits.rows, one.splits.tiles, one.splits.passes)
+        spilled = "to DDR" if one.placement.spilled else ""
+        rows.append([one.cut.layer.name, f"{one.seconds * 1e6:.1f}", *(f"{int(n)}" for n in numbers), spilled])
+    padding = sum(
+        one.cut.profile(one.splits.co, one.splits.ci).padding for one in schedule.layers if one.cut.layer.op == "conv"
+    )
+    lines = [f"{network} on {hardware}: {schedule.seconds * 1e3:.4f} ms, a model's estimate", ""]
+    lines += [*aligned(rows, "<>>>>>><", gap=2), "", f"the 10 of {len(schedule.layers)} layers that take longest"]
+    if padding:
+        lines.append(f"{padding:,} blocks are stored and computed because rows of cores keep different numbers")
+    return "\n".join(lines)
+
+
+@click.command("simulate")
+@click.argument("folder", type=click.Path(exists=True, path_type=Path), metavar="OUT")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of inputs and weights.")
+@click.option("--times", "only_times", is_flag=True, help="Run the events only, which schedules with any quirks can.")
+@json_option
+@click.pass_context
+def simulate_command(context: click.Context, folder: Path, seed: int, only_times: bool, as_json: bool) -> None:
+    """Execute what `sparsemap compile` wrote to OUT.
+
+    Walks the instructions over memories of bytes, with random inputs and weights: the outputs have to be bit-equal to
+    dense convolutions of the masked weights, no stale byte may be read, and the bytes that move have to be those of the
+    time model. Then runs the pipelines as events, with two buffers and with one.
+    """
+    import json
+
+    from .schedule_file import read_schedule
+    from .simulation import simulate
+
+    compiled = read_schedule(folder)
+    with click.progressbar(length=len(compiled.layers), file=bar_file(), label=compiled.network) as bar:
+        outcome = simulate(compiled, seed, not only_times, lambda name: bar.update(1))
+    click.echo(json.dumps(outcome.table(), indent=2) if as_json else outcome.text())
+    if not outcome.correct:
+        context.exit(1)
+
+
+def bar_file() -> TextIO:
+    """Where progress goes: stderr, or nowhere if that is no terminal."""
+    return sys.stderr if sys.stderr.isatty() else io.StringIO()
+
+
+COMMANDS = (wbs, compile_command, simulate_command)

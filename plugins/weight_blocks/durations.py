@@ -1,6 +1,6 @@
 """The time of a layer, by the durations of its seven kinds of steps and the pipeline that they form.
 
-    layer = max(LOAD, LOADW) + cores + WRITE
+    layer = loads + cores + WRITE, with LOAD and LOADW in parallel for every tile and pass
     cores = sum over tiles, passes, chunks of weights of LOADWM + groups of iterations
     a group of i iterations = i * max(LOADFM, COMP, WRITEFM) + fill and drain, and one iteration LOADFM + COMP + WRITEFM
 
@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from .layers import BLOCK, round_up
+from .memory import tile_windows
 from .splits import Cut, Splits, by_pair
 
 STEPS = ("LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP")
@@ -41,10 +42,12 @@ class Steps:
     write_core: Any
     cores: Any
     """What the pipeline of the last four takes."""
+    loads: Any
+    """What the first two take together: they run in parallel for every tile and pass."""
 
     @property
     def total(self) -> Any:
-        return np.maximum(self.load, self.load_weights) + self.cores + self.write
+        return self.loads + self.cores + self.write
 
 
 @attrs.frozen(eq=False)
@@ -105,16 +108,35 @@ def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any, resident: Any =
         extra = PARAMETERS if "instructions" in quirks else 0
         weights = (lines * count * splits.passes + extra) / machine.load_core_weights
         cores = cores + weights
+    load, weights_in = np.asarray(load) / machine.load, weight_bytes(cut, splits, resident) / machine.load_weights
+    loads = np.maximum(load, weights_in) if "parallel-loads" in quirks else _loads(cut, splits, load, weights_in)
     return Steps(
-        load=np.asarray(load) / machine.load,
-        load_weights=weight_bytes(cut, splits, resident) / machine.load_weights,
+        load=load,
+        load_weights=weights_in,
         write=np.asarray(write) / machine.write,
         load_core=load_core,
         load_core_weights=weights,
         compute=compute,
         write_core=write_core,
         cores=cores,
+        loads=loads,
     )
+
+
+def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
+    """Seconds of LOAD and LOADW together: weights that stay come with the first tile; passes come one by one, for every
+    tile again, the first beside the activations of the tile."""
+    rows, count, passes, load, weights = np.broadcast_arrays(*tile_rows(cut, splits), splits.passes, load, weights)
+    found = np.empty(rows.shape)
+    for height in np.unique(rows):
+        sizes = [high - low for low, high in tile_windows(cut.layer, int(height))]
+        at = rows == height
+        tiles = load[at] * np.array(sizes)[:, None] / max(1, sum(sizes))
+        share = weights[at] / (count[at] * passes[at])
+        resident = np.maximum(tiles[0], weights[at]) + tiles[1:].sum(axis=0)
+        in_passes = np.maximum(tiles, share).sum(axis=0) + len(sizes) * (passes[at] - 1) * share
+        found[at] = np.where(passes[at] > 1, in_passes, resident)
+    return found
 
 
 def _paper_chunk(cut: Cut, splits: Splits) -> Any:
@@ -190,10 +212,9 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
 def _pool_iteration(cut: Cut, step: Any, in_rows: Any, channels: Any) -> Iteration:
     layer, machine = cut.layer, cut.machine
     cores = 1 if "one-row-pools" in cut.quirks else cut.busy_rows  # a column's transfers carry the channels of all
-    operands = 2 if layer.op == "add" else 1
     window = in_rows * cut.in_columns
     return Iteration(
-        operands * window * channels * cores,
+        cut.operands * window * channels * cores,
         np.ceil((step * cut.out_columns if layer.op == "add" else window) * channels / machine.macs),
         step * cut.out_columns * channels * cores,
     )

@@ -47,7 +47,7 @@ class Placement:
     write: int
     loaded: tuple[str, ...]
     """Tensors that come from DDR."""
-    evicted: tuple[str, ...]
+    evicted: tuple[Place, ...]
     """Tensors that go to DDR first."""
     stored: bool
     """Whether the output goes to DDR."""
@@ -61,6 +61,15 @@ def tensor_shapes(layers: Sequence[Layer]) -> dict[str, tuple[int, int, int]]:
             shapes.setdefault(name, (layer.height, layer.width, layer.channels))
         shapes[layer.name] = (layer.out_height, layer.out_width, layer.out_channels)
     return shapes
+
+
+def tile_windows(layer: Layer, rows: int) -> list[tuple[int, int]]:
+    """The rows [low, high) of the input that are loaded for every tile of so many output rows: all of them are."""
+    starts = range(0, layer.out_height, rows)
+    lows = [layer.input_rows(first, first + 1)[0] for first in starts]
+    highs = [layer.input_rows(first, min(first + rows, layer.out_height))[1] for first in starts]
+    highs = [max(high, low) for high, low in zip(highs, [*lows[1:], layer.height], strict=True)]
+    return list(zip([0, *lows[1:]], highs, strict=True))
 
 
 def members(layers: Sequence[Layer]) -> Callable[[Iterable[str]], tuple[str, ...]]:
@@ -156,7 +165,7 @@ class Allocator:
         found = None if first else self._beside_others(layer, index, inputs)
         if found is None:
             found = self._spilled(layer, inputs)
-            self.stored |= {*found.evicted, layer.name}
+            self.stored |= {*(place.tensor for place in found.evicted), layer.name}
             self.held = {}
             return found
         self.held |= {place.tensor: place for place in (*found.inputs, found.output)}
@@ -227,7 +236,7 @@ class Allocator:
 
     def _spilled(self, layer: Layer, inputs: tuple[str, ...]) -> Placement:
         """From DDR to DDR, with the tiles and passes that move the least."""
-        evicted = tuple(name for name in self.held if name not in self.stored and self.last.get(name, -1) >= 0)
+        evicted = tuple(place for name, place in self.held.items() if name not in self.stored)
         best: tuple[tuple[float, int, int], int, int] | None = None
         for tiles, passes in self._tilings(layer):
             rows = -(-layer.out_height // tiles)
@@ -259,7 +268,7 @@ class Allocator:
             room=_room(places, starts[-1], self.machine.memtile),
             live=(),
             load=self._loaded(layer, inputs, rows),
-            write=self.size(layer.name) + sum(self.size(name) for name in evicted),
+            write=self.size(layer.name) + sum(place.end - place.start for place in evicted),
             loaded=tuple(dict.fromkeys(inputs)),
             evicted=evicted,
             stored=True,
@@ -274,14 +283,10 @@ class Allocator:
         return [(t, passes) for t in powers]
 
     def _tile_sizes(self, layer: Layer, inputs: tuple[str, ...], rows: int) -> list[int]:
-        needed = min(layer.height, (rows - 1) * layer.stride + layer.kernel[0])
-        if rows >= layer.out_height:
-            needed = layer.height
-        sizes = [self.size(name, needed) for name in inputs]
-        return [*sizes, self.size(layer.name, rows)]
+        needed = max(high - low for low, high in tile_windows(layer, rows))
+        return [*(self.size(name, needed) for name in inputs), self.size(layer.name, rows)]
 
     def _loaded(self, layer: Layer, inputs: tuple[str, ...], rows: int) -> int:
-        """Bytes of the inputs of all tiles: the whole, and the rows that two tiles share once more per cut."""
-        cuts = -(-layer.out_height // rows) - 1
-        halo = max(0, layer.kernel[0] - layer.stride) * cuts
-        return sum(self.size(name, self.shapes[name][0] + halo) for name in dict.fromkeys(inputs))
+        """Bytes of the inputs of all tiles; rows that two tiles share count twice."""
+        count = sum(high - low for low, high in tile_windows(layer, rows))
+        return sum(self.size(name, count) for name in dict.fromkeys(inputs))

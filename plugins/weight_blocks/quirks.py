@@ -20,6 +20,7 @@ QUIRKS = {
     "stride-output": "the rows of an output tile that fit are divided by the stride",
     "first-spills": "input and output of the first convolution are in DDR",
     "power-of-two-tiles": "layers that do not fit evict all others and run in 1, 2, 4 ... tiles or passes",
+    "parallel-loads": "the weights of all passes come from DDR while the activations of all tiles do",
     "narrow-images": "an image with fewer columns than there are columns of cores is not split: every column does all",
     "rule-splits": "the largest chunk of weights that fits is taken, not the splits that take the least time",
     "repeated-passes": "a pass over part of the output channels repeats the work of all",

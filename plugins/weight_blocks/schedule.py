@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from sparsemap.errors import SpecError
 
 from .durations import Steps, layer_steps, tile_rows
-from .layers import BLOCK, Layer
+from .layers import BLOCK, Layer, round_up
 from .machine import Machine
 from .memory import Allocator, Place, Placement
 from .splits import Cut, Splits, by_pair
@@ -41,9 +41,20 @@ class Schedule:
     quirks: frozenset[str]
     layers: tuple[Planned, ...]
 
+    shapes: Mapping[str, tuple[int, int, int]]
+    """Rows, columns and channels of every tensor."""
+    concats: Mapping[str, tuple[str, ...]]
+    """Concatenations by name, as the tensors that they join."""
+
     @cached_property
     def seconds(self) -> float:
         return float(sum(planned.seconds for planned in self.layers))
+
+    @cached_property
+    def row_bytes(self) -> dict[str, int]:
+        """Bytes of a row of a tensor in one memory tile."""
+        columns = self.machine.columns
+        return {name: -(-width // columns) * round_up(c) for name, (_, width, c) in self.shapes.items()}
 
 
 Choose = Callable[[Cut, Placement], Splits]
@@ -72,6 +83,7 @@ def compile_layers(
             held[key] = least_weights(cuts[layer.name], passes) if layer.op == "conv" else 0
         return held[key]
 
+    concats = {layer.name: layer.inputs for layer in layers if layer.op == "concat"}
     allocator = Allocator(layers, machine, quirks, weights)
     planned = []
     for index, layer in enumerate(layers):
@@ -86,7 +98,7 @@ def compile_layers(
             placement = attrs.evolve(placement, weights=place)
         planned.append(Planned(cut, splits, placement, steps_of(cut, splits, placement)))
         progress()
-    return Schedule(machine, quirks, tuple(planned))
+    return Schedule(machine, quirks, tuple(planned), allocator.shapes, concats)
 
 
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:

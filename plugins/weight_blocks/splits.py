@@ -7,7 +7,7 @@ tile that cannot hold a layer takes it in `tiles` of rows, and its weights in `p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -61,6 +61,10 @@ class Cut:
     @property
     def taps(self) -> int:
         return self.layer.kernel[0] * self.layer.kernel[1]
+
+    @property
+    def operands(self) -> int:
+        return 2 if self.layer.op == "add" else 1
 
     @cached_property
     def out_columns(self) -> int:
@@ -209,15 +213,18 @@ class Cut:
         keep = ~np.logical_or.reduce(list(self.overflows(found).values()))
         return Splits(co[keep], ci[keep], rows[keep])
 
-    def _row_steps(self, co: int, ci: int, tile_rows: int) -> range:
+    def _row_steps(self, co: int, ci: int, tile_rows: int) -> Sequence[int]:
         """Steps in rows, up to those that fit in the buffers of inputs and outputs."""
         layer, machine = self.layer, self.machine
         if layer.op == "conv":
             held = machine.inputs // (self.in_columns * ci)
             most = (held - layer.kernel[0]) // layer.stride + 1 if held >= layer.kernel[0] else 0
         else:
-            most = self._most_rows(co, machine.inputs)
-        return range(1, min(most, machine.outputs // (self.out_columns * co), tile_rows) + 1)
+            most = self._most_rows(co, machine.inputs // self.operands)
+        steps = range(1, min(most, machine.outputs // (self.out_columns * co), tile_rows) + 1)
+        if layer.op == "add":  # its output takes the place of an operand, so no row may be done twice
+            return [rows for rows in steps if tile_rows % rows == 0]
+        return steps
 
     def overflows(self, splits: Splits) -> dict[str, Any]:
         """(B,) bool by buffer: which sub-volumes a core cannot hold."""
@@ -226,9 +233,8 @@ class Cut:
         in_rows = (rows - 1) * layer.stride + layer.kernel[0]
         outputs = rows * self.out_columns * splits.co
         if layer.op != "conv":
-            operands = 2 if layer.op == "add" else 1
             return {
-                "core-input": in_rows * self.in_columns * splits.co * operands > operands * machine.inputs,
+                "core-input": in_rows * self.in_columns * splits.co * self.operands > machine.inputs,
                 "core-output": outputs > machine.outputs,
             }
         held = by_pair(splits, lambda co, ci: float(self.chunk_sizes(co, ci).max()))

@@ -1,0 +1,178 @@
+"""Schedules executed on addressed memories: bit-equal outputs, the bytes of the time model, events, and what goes wrong."""
+
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.weight_blocks.events import constant, pipeline
+from sparsemap_plugins.weight_blocks.layers import Layer
+from sparsemap_plugins.weight_blocks.quirks import quirks_of
+from sparsemap_plugins.weight_blocks.schedule import compile_layers
+from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
+from sparsemap_plugins.weight_blocks.simulate import Broken
+from sparsemap_plugins.weight_blocks.simulation import Outcome, simulate
+from wbs_layers import machine
+
+from sparsemap.cli.main import cli
+
+
+def conv(name, source, shape, outputs, kernel, stride=1, padding=None, density=1.0, mask=None) -> Layer:
+    if padding is None:
+        padding = kernel[0] // 2, kernel[1] // 2
+    out = [(size + 2 * p - k) // stride + 1 for size, p, k in zip(shape[:2], padding, kernel, strict=True)]
+    return Layer(name, "conv", (source,), *shape, *out, outputs, kernel, stride, padding, density, mask)
+
+
+def other(name, op, sources, shape, kernel=(1, 1), stride=1, padding=(0, 0)) -> Layer:
+    out = [(size + 2 * p - k) // stride + 1 for size, p, k in zip(shape[:2], padding, kernel, strict=True)]
+    return Layer(name, op, sources, *shape, *out, shape[2], kernel, stride, padding)
+
+
+def run(
+    folder: Path, layers: list[Layer], columns: int, rows: int = 0, memtile: int = 0, quirks: str = "none"
+) -> Outcome:
+    mesh = attrs.evolve(machine(2, quirks), columns=columns, rows=rows or columns)
+    if memtile:
+        mesh = attrs.evolve(mesh, memtile=memtile)
+    write_schedule(folder, "net", "mesh", compile_layers(layers, mesh, quirks_of(quirks)))
+    return simulate(read_schedule(folder), functional=quirks == "none")
+
+
+RNG = np.random.default_rng(0)
+RANDOM, EMPTY_ROW = RNG.random((5, 8)) < 0.5, RNG.random((5, 8)) < 0.5
+EMPTY_ROW[0] = False
+CASES = {
+    # layer, columns, rows of cores, bytes of a memory tile
+    "first layer, 3 channels, 7x7/2": (conv("a", "x", (30, 35, 3), 64, (7, 7), 2), 4, 4, 0),
+    "1x7 on an odd width": (conv("a", "x", (9, 73, 16), 24, (1, 7)), 8, 8, 0),
+    "7x1": (conv("a", "x", (17, 17, 32), 40, (7, 1)), 3, 3, 0),
+    "5x5 without padding": (conv("a", "x", (12, 35, 24), 16, (5, 5), 1, (0, 0)), 4, 4, 0),
+    "1x1/2": (conv("a", "x", (14, 14, 64), 96, (1, 1), 2), 2, 2, 0),
+    "3x3/2 of a wide image": (conv("a", "x", (7, 149, 8), 16, (3, 3), 2, (0, 0)), 7, 7, 0),
+    "7 pixels on 8 columns": (conv("a", "x", (7, 7, 64), 104, (3, 3)), 8, 8, 0),
+    "one core": (conv("a", "x", (8, 9, 16), 24, (3, 3)), 1, 1, 0),
+    "more rows than columns": (conv("a", "x", (8, 14, 128), 104, (3, 3), density=0.5), 2, 5, 0),
+    "input channels in parts": (conv("a", "x", (14, 14, 512), 64, (3, 3), density=0.5), 2, 2, 0),
+    "tiles of rows": (conv("a", "x", (40, 35, 24), 64, (3, 3)), 2, 2, 24_000),
+    "passes of weights": (conv("a", "x", (7, 7, 128), 128, (3, 3)), 2, 2, 40_000),
+    "a random mask": (conv("a", "x", (9, 14, 64), 40, (3, 3), mask=RANDOM), 4, 4, 0),
+    "an empty block row": (conv("a", "x", (9, 14, 64), 40, (3, 3), mask=EMPTY_ROW), 4, 4, 0),
+    "nothing kept": (conv("a", "x", (9, 14, 64), 40, (1, 1), mask=np.zeros((5, 8), bool)), 4, 4, 0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_convolutions_are_bit_equal_and_move_what_the_model_counts(case: str, tmp_path: Path) -> None:
+    layer, columns, rows, memtile = CASES[case]
+    outcome = run(tmp_path, [layer], columns, rows, memtile)
+    assert outcome.correct, outcome.text()
+    assert outcome.events == pytest.approx(outcome.seconds, rel=0.002)
+
+
+def graph(height: int, width: int, channels: int) -> list[Layer]:
+    """All kinds of operations, with a residual input and a concatenation."""
+    shape = height, width, channels
+    layers = [conv("a", "x", shape, 64, (3, 3))]
+    shape = height, width, 64
+    layers += [conv("b", "a", shape, 64, (3, 3), density=0.5), other("sum", "add", ("b", "a"), shape)]
+    layers += [conv("left", "sum", shape, 16, (1, 1)), conv("right", "sum", shape, 24, (3, 3), density=0.5)]
+    layers += [Layer("both", "concat", ("left", "right"), height, width, 40, height, width, 40)]
+    shape = height, width, 40
+    layers += [other("mean", "avgpool", ("both",), shape, (3, 3), 1, (1, 1))]
+    layers += [other("max", "maxpool", ("mean",), shape, (3, 3), 2, (1, 1))]
+    shape = layers[-1].out_height, layers[-1].out_width, 40
+    return [*layers, other("all", "avgpool", ("max",), shape, shape[:2])]
+
+
+@pytest.mark.parametrize(("columns", "memtile"), [(1, 0), (3, 0), (4, 9_000), (8, 0)])
+def test_networks_of_all_operations_are_bit_equal(columns: int, memtile: int, tmp_path: Path) -> None:
+    outcome = run(tmp_path, graph(10, 13, 24), columns, columns, memtile)
+    assert len(outcome.equal) == 8 and outcome.correct, outcome.text()
+    assert outcome.tally.reach <= 1
+
+
+def test_pruned_blocks_are_never_multiplied(tmp_path: Path) -> None:
+    mask = np.random.default_rng(1).random((8, 8)) < 0.4
+    layers = [conv("a", "x", (8, 16, 64), 64, (3, 3), mask=mask)]
+    outcome = run(tmp_path, layers, 4)
+    table = read_schedule(tmp_path).layers["a"][1]
+    steps = -(-8 // table["rows"])
+    assert outcome.tally.blocks == mask.sum() * steps * table["rows"] * 16
+
+
+def test_a_stale_address_is_found(tmp_path: Path) -> None:
+    run(tmp_path, graph(10, 13, 24), 2)
+    compiled = read_schedule(tmp_path)
+    at = next(i for i, one in enumerate(compiled.instructions) if (one.layer, one.type) == ("b", "LOADFM"))
+    wrong = attrs.evolve(compiled.instructions[at], address=(compiled.instructions[at].address[0] - 4096,))
+    spoiled = attrs.evolve(
+        compiled, instructions=(*compiled.instructions[:at], wrong, *compiled.instructions[at + 1 :])
+    )
+    with pytest.raises(Broken, match="b: LOADFM reads a where"):
+        simulate(spoiled)
+
+
+def test_constant_stages_with_two_buffers_take_the_formula() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        load, compute, write = rng.integers(0, 50, 3) * rng.random()
+        count = int(rng.integers(1, 12))
+        stages = (np.full(count, one) for one in (load, compute, write))
+        assert pipeline(*stages).end == pytest.approx(constant(load, compute, write, count), rel=1e-12, abs=1e-12)
+
+
+def test_one_buffer_takes_longer_and_the_paper_leaves_out_fill_and_drain(tmp_path: Path) -> None:
+    outcome = run(tmp_path, graph(20, 26, 24), 4)
+    assert 1.05 < outcome.single / outcome.events < 2.0
+    listed = run(tmp_path, graph(20, 26, 24), 4, quirks="paper")
+    assert listed.events > 1.004 * listed.seconds and not listed.equal
+
+
+NETWORK = """
+kind = "network"
+name = "tiny"
+input = [3, 12, 14]
+layers = [
+  { name = "a", type = "conv2d", k = 32, c = 3, p = 12, q = 14, r = 3, s = 3, padding = 1 },
+  { name = "b", type = "conv2d", k = 64, c = 32, p = 6, q = 7, r = 3, s = 3, stride = 2, padding = 1 },
+  { name = "fc", type = "linear", k = 2688, n = 10 },
+]
+"""
+
+
+def test_a_network_with_masks_is_compiled_and_simulated_by_the_command(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(NETWORK)
+    np.savez(tmp_path / "masks.npz", b=np.eye(8, 4, dtype=bool))
+    args = ["compile", str(tmp_path / "tiny.toml"), "aie2-2x2", "--masks", str(tmp_path / "masks.npz")]
+    result = CliRunner().invoke(cli, [*args, "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert result.exit_code == 0 and "tiny on aie2-2x2" in result.output, result.output
+    assert {"schedule.json", "listing.txt", "splits.json", "masks.npz"} <= {
+        f.name for f in (tmp_path / "out").iterdir()
+    }
+    result = CliRunner().invoke(cli, ["simulate", str(tmp_path / "out")], catch_exceptions=False)
+    assert result.exit_code == 0 and "3 of 3 layers bit-equal" in result.output, result.output
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--quirks", "gibb"], "unknown quirk 'gibb'; did you mean 'gib'"),
+        (["--sparsity", "0.5", "--masks", "MASKS"], "exclude each other"),
+        (["--masks", "MASKS"], "masks: b: is 2 x 4 blocks, expected 8 x 4"),
+    ],
+)
+def test_wrong_options_are_told(more: list[str], told: str, tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(NETWORK)
+    np.savez(tmp_path / "masks.npz", b=np.ones((2, 4), bool))
+    given = [str(tmp_path / "masks.npz") if part == "MASKS" else part for part in more]
+    args = ["compile", str(tmp_path / "tiny.toml"), "aie2-2x2", "--out", str(tmp_path / "out"), *given]
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code and told in " ".join(result.output.split()), result.output
+
+
+def test_a_file_that_is_no_schedule_is_told(tmp_path: Path) -> None:
+    (tmp_path / "schedule.json").write_text('{"kind": "design"}')
+    result = CliRunner().invoke(cli, ["simulate", str(tmp_path)])
+    assert result.exit_code and "expected 'aie2-schedule'" in result.output
