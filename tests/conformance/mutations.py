@@ -34,7 +34,7 @@ MUTANTS = [  # section, file, a line or part of one, what it becomes
     ("7.2 nested shares", "sparse.py", "xp.where(acts_above, nested, share[here])", "share[here]"),
     ("7.2 output reads", "sparse.py", "xp.where(is_output, xp.ceil(lost), xp.floor(lost))", "xp.floor(lost)"),
     ("7.3 computes", "compute.py", "left = less(left, share, xp)", "left = left"),
-    ("7.3 states", "compute.py", "if ABSENT in combination:", "if combination[0] == ABSENT:"),
+    ("7.3 one, three or four operands", "compute.py", "met.vanish = met.vanish + computes", "pass"),
     ("8 bandwidth", "costs.py", "read = read + xp.floor(timed_read / word)", "pass"),
     ("8 rounding of demand", "costs.py", "xp.ceil(costs.read / share)", "costs.read / share"),
     ("9 metadata energy", "costs.py", "xp.ceil(amount / width) * energy[price]", "amount / width * energy[price]"),

@@ -18,10 +18,18 @@ FILTERS = {
 }  # fmt: skip
 for _name, _rows in FILTERS.items():
     for _action, _effectiveness in (("gate", 0.5), ("skip", 1.0)):
-        _table = {"kind": "mechanism", "name": f"{_action}-{_name}", "action": _action, "effectiveness": _effectiveness}
+        _table = {
+            "kind": "mechanism",
+            "name": f"{_action}-here-{_name}",
+            "action": _action,
+            "effectiveness": _effectiveness,
+        }
         _filters = [{"target": target, "leader": leader} for target, leader in _rows]
         REGISTRY.add_spec({**_table, "filters": _filters}, Origin("tests", __file__))
-BY_OUTPUT = {"extends": "paper", "gate-skip": {"candidates": [f"{a}-{n}" for a in ("gate", "skip") for n in FILTERS]}}
+BY_OUTPUT = {
+    "extends": "paper",
+    "gate-skip": {"candidates": [f"{a}-here-{n}" for a in ("gate", "skip") for n in FILTERS]},
+}
 PRODUCTS = [
     ("Z[m, n] = P[m, k] * Q[k, n]", "mkn"), ("Z[m, n] = P[m, k] * Q[k, n]", "mkn"), ("Z[m, n] = P[m] * Q[n]", "mn"),
     ("Z[] = P[k] * Q[k]", "k"), ("Z[m] = P[] * Q[m]", "m"),
