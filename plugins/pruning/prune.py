@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sparsemap import __version__
 from sparsemap.errors import SparseMapError, need, unknown
 from sparsemap.files import aligned, csv_text, percent, shown, write_text
 
@@ -33,6 +35,8 @@ class Settings:
     job: Job
     seeds: int
     out: Path
+    options: dict[str, Any]
+    """As they were given, for `prune.json`."""
     layers: tuple[str, ...]
     layout: str
     gradients: Path | None
@@ -72,6 +76,9 @@ def settings(
     out: Path,
 ) -> Settings:
     """Options as settings, `trains` for digits; SparseMapError for those that are unknown or do not fit together."""
+    options = {
+        key: str(value) if isinstance(value, Path) else value for key, value in locals().items() if value is not None
+    }
     by_layer = method in BY_LAYER
     network = network or ("conv3-fc1" if by_layer else "conv3-fc2")
     criterion = criterion or ("l2" if by_layer else "saliency")
@@ -96,8 +103,8 @@ def settings(
         )
     if balance != "none" and method != "one-shot":
         raise SparseMapError(f"--balance: only one-shot has balanced masks, not {method}")
-    if not trains and method == "gradual":
-        raise SparseMapError("--method gradual: trains between its steps, and a file has weights only; use one-shot")
+    if not trains and method in ("gradual", "trained"):
+        raise SparseMapError(f"--method {method}: needs training, and a file has weights only; use one-shot")
     job = Job(
         method=method,
         pattern=Pattern.parse(pattern),
@@ -113,7 +120,14 @@ def settings(
         budget=budget,
         gradient=gradient,
     )
-    return Settings(job, seeds, out, layers, layout, gradients, squared_gradients, positions)
+    return Settings(job, seeds, out, options, layers, layout, gradients, squared_gradients, positions)
+
+
+def write_options(source: str, options: dict[str, Any], folder: Path) -> None:
+    """`prune.json`: what the files beside it are of."""
+    table = {"version": __version__, "source": source, **options}
+    del table["trains"], table["out"]
+    write_text(folder / "prune.json", json.dumps(table, indent=1) + "\n")
 
 
 def _block(text: str, unit: str, order: str) -> BlockShape:
@@ -161,6 +175,7 @@ def prune_digits(chosen: Settings, progress: Callable[[], None]) -> str:
     rows = [outcome.row() for outcome in found]
     summary = pruned.write(chosen.out)
     write_text(chosen.out / "runs.csv", csv_text(rows))
+    write_options("digits", chosen.options, chosen.out)
     dead = [seed for seed, outcome in enumerate(found) if outcome.cut]
     notes = [f"seed {seed}: no path of kept blocks leads through the network" for seed in dead]
     lines = [
@@ -246,6 +261,7 @@ def prune_weights(source: Path, chosen: Settings) -> str:
         splits=job.splits,
     )
     summary = pruned.write(chosen.out)
+    write_options(str(source), chosen.options, chosen.out)
     return "\n".join([*notes, *_summary_lines(summary), f"wrote {shown(chosen.out)}"])
 
 

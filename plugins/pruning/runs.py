@@ -13,17 +13,18 @@ from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
 from . import digits
-from .block_masks import balanced, gradual_rounds, gradual_step
+from .block_masks import balanced, gradual_rounds, gradual_step, one_shot
 from .blocks import BlockShape, Grid
 from .hybrid import DENSE, HybridPruner, Masks, Pattern, sparsity_of
 from .layers import Network, accuracy
 from .profile import Split, flops_ratio, utilisation
 from .scores import CRITERIA, WORD_CRITERIA, Evidence, block_scores, word_scores
+from .trainable import Penalty
 from .training import Images, evidence, fit
 
 HYBRID = ("crisp", "block-only", "nm-only")
 """Methods over all layers together, step by step: N:M and blocks, blocks alone, N:M alone."""
-BY_LAYER = ("one-shot", "gradual")
+BY_LAYER = ("one-shot", "gradual", "trained")
 """Methods that prune the same share of blocks in every layer."""
 METHODS = (*HYBRID, *BY_LAYER)
 SAMPLES = 256
@@ -136,7 +137,7 @@ def run(job: Job, progress: Callable[[], None] = lambda: None) -> Outcome:
     network = digits.dense(job.network, job.seed).copy()
     progress()
     grids = {name: job.block.grid(network[name].shape) for name in job.prunable}
-    steps = {"one-shot": _one_shot, "gradual": _gradual}.get(job.method, _hybrid)
+    steps = {"one-shot": _one_shot, "gradual": _gradual, "trained": _trained}.get(job.method, _hybrid)
     train = digits.data(job.seed)[0].of(job.classes)
     masks, before = steps(job, network, grids, train, progress)
     return Outcome(job, network, grids, masks, before)
@@ -210,13 +211,49 @@ def _hybrid(
 def _one_shot(
     job: Job, network: Network, grids: dict[str, Grid], train: Images, progress: Callable[[], None]
 ) -> tuple[dict[str, Masks], float]:
-    recipe, chance = digits.RECIPES[job.network], job.generator(5)
-    found = _gathered(job, network, train)
-    kept = {}
+    chance, found, kept = job.generator(5), _gathered(job, network, train), {}
     for name, grid in grids.items():
         scores = block_scores(job.criterion, grid, found[name], chance)
         kept[name] = balanced(scores, job.sparsity, job.balance, job.splits.get(name, Split()).cin)
-    masks = block_masks(grids, kept)
+    return _retrained(job, network, grids, kept, train, progress)
+
+
+def _trained(
+    job: Job, network: Network, grids: dict[str, Grid], train: Images, progress: Callable[[], None]
+) -> tuple[dict[str, Masks], float]:
+    """A real number per block is trained with the weights, under a penalty; then the smallest are cut, as one-shot does."""
+    recipe = digits.RECIPES[job.network]
+    penalties = {name: Penalty((1 - job.sparsity) * grid.blocks) for name, grid in grids.items()}
+
+    def gamma(name: str) -> Array:
+        grid = grids[name]
+        return grid.matrix(network[name].factors)[:: grid.rows, :: grid.columns].astype(np.float64)
+
+    def slope(name: str, by_word: Array) -> Array:
+        found = grids[name].sums(grids[name].matrix(by_word)) + penalties[name].gradient(gamma(name))
+        return grids[name].tensor(grids[name].expand(found)).astype(np.float32)
+
+    for name in grids:
+        network[name].factors = np.ones(network[name].shape, np.float32)
+    fit(
+        network, train, recipe.epochs, recipe.fine_rate, recipe.batch, recipe.optimiser, job.generator(6), penalty=slope
+    )
+    kept = {name: one_shot(gamma(name), job.sparsity) for name in grids}
+    for name in grids:  # what is kept goes on as it was
+        network[name].weights, network[name].factors = network[name].weights * network[name].factors, None
+    return _retrained(job, network, grids, kept, train, progress)
+
+
+def _retrained(
+    job: Job,
+    network: Network,
+    grids: dict[str, Grid],
+    kept: dict[str, Array],
+    train: Images,
+    progress: Callable[[], None],
+) -> tuple[dict[str, Masks], float]:
+    """The accuracy with these masks, and training with them."""
+    recipe, masks = digits.RECIPES[job.network], block_masks(grids, kept)
     apply(network, grids, masks)
     test = digits.data(job.seed)[1].of(job.classes)
     before = accuracy(network, test.images, test.labels)

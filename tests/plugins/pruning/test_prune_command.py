@@ -121,7 +121,7 @@ def test_saliency_of_a_users_gradients(weights):
             "net.npz --sparsity 0.75",
             "criterion 'saliency' needs gradients, and weights have none: add --gradients FILE",
         ),
-        ("net.npz --sparsity 0.5 --method gradual", "--method gradual: trains between its steps"),
+        ("net.npz --sparsity 0.5 --method gradual", "--method gradual: needs training, and a file has weights only"),
         ("net.npz --sparsity 0.5 --method one-shot --layer a.cov", "--layer: no layer 'a.cov'; did you mean 'a.conv'?"),
         ("absent.npz --sparsity 0.5 --method one-shot", "absent.npz: no such file"),
         ("words.npz --sparsity 0.5 --method one-shot", "words.npz: cannot be read"),
@@ -139,3 +139,18 @@ def test_mistakes_are_told_in_a_line(weights, quick, options, message):
     error = run("prune", *options.split(), *network, code=2)
     assert message in error and len(error.splitlines()) == 1
     assert not Path("runs").exists()
+
+
+def test_a_pruned_layer_runs_on_the_accelerator_of_its_pattern(tmp_path, monkeypatch):
+    """With its own zeros the design takes the cycles that the fitted density expects, within ten per cent."""
+    monkeypatch.chdir(tmp_path)
+    np.save("layer.npy", np.random.default_rng(0).standard_normal((64, 64, 3, 3)))
+    run("prune", "layer.npy", *["--sparsity", "0.85", "--criterion", "l1", "--positions", "49", "--out", "out"])
+    cycles = []
+    for name in ("workload-layer", "workload-layer-fitted"):
+        hardware = ["crisp-stc", "--space", "crisp-stc", "--budget", "500", "--quiet", "--out"]
+        run("search", f"out/{name}.toml", *hardware, name)
+        cycles.append(json.loads(Path(name, "result.json").read_text())["cycles"])
+    assert cycles[0] == pytest.approx(cycles[1], rel=0.1)
+    dense = 64 * 576 * 49 / 256
+    assert max(cycles) < dense / 2

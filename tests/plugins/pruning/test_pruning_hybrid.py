@@ -139,6 +139,21 @@ def test_layers_that_are_no_multiple_of_the_block_have_the_pattern_only():
     assert masks["odd"].live.all() and masks["odd"].words.mean() == 0.5
 
 
+RESNET_50 = {
+    (64, 64): 1, (64, 576): 3, (256, 64): 4, (64, 256): 2, (128, 256): 1, (128, 1152): 4, (512, 128): 4, (512, 256): 1,
+    (128, 512): 3, (256, 512): 1, (256, 2304): 6, (1024, 256): 6, (1024, 512): 1, (256, 1024): 5, (512, 1024): 1,
+    (512, 4608): 3, (2048, 512): 3, (2048, 1024): 1, (512, 2048): 2,
+}  # fmt: skip
+"""Outputs and reduction of the 52 convolutions after the first, and how many there are."""
+
+
+@pytest.mark.parametrize(("block", "highest"), [(16, 0.982), (32, 0.964), (64, 0.928)])
+def test_a_block_per_row_bounds_the_sparsity_of_resnet_50(block, highest):
+    layers = [size for size, count in RESNET_50.items() for _ in range(count)]
+    grids = {str(n): BlockShape(block, block).grid((rows, 1, 1, k)) for n, (rows, k) in enumerate(layers)}
+    assert len(grids) == 52 and HybridPruner(grids, DENSE).highest == pytest.approx(highest, abs=5e-4)
+
+
 @pytest.mark.parametrize("text", ["4:2", "2", "a:b", "0:4", "2:4:8", ""])
 def test_a_wrong_pattern_is_an_error(text):
     with pytest.raises(SparseMapError, match="expected N:M"):

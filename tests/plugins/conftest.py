@@ -1,4 +1,4 @@
-"""A network that trains in a second."""
+"""A network that trains in a second, for pruning and for pages about it."""
 
 import attrs
 import pytest

@@ -1,0 +1,80 @@
+"""Runs `sparsemap prune digits` for the points of a page, and reads what it found."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from sparsemap import SparseMapError, __version__
+from sparsemap.cli.main import cli
+from sparsemap.cli.output import say
+from sparsemap.files import read_csv
+
+from .runs import Runner, arithmetic_mean
+
+SEEDS = 5
+Options = Mapping[str, Any]
+"""Options of the verb by name, with underscores."""
+
+
+@attrs.frozen(slots=False)
+class Point:
+    """The runs of one set of options, a seed each."""
+
+    options: Options
+    rows: Sequence[Mapping[str, str]]
+    """The lines of `runs.csv`."""
+
+    def values(self, column: str) -> list[float]:
+        """A column of numbers; NaN where it is empty."""
+        return [float(row[column] or "nan") for row in self.rows]
+
+    def mean(self, column: str) -> float:
+        return arithmetic_mean(self.values(column))
+
+
+def points(runner: Runner, page: str, wanted: Iterable[Options]) -> list[Point]:
+    """Runs the points that are not there yet, and reads all."""
+    wanted, found = list(wanted), []
+    seeds = runner.seeds or SEEDS
+    for number, options in enumerate(wanted, 1):
+        options = {**options, "seeds": seeds}
+        words = "-".join(str(value) for key, value in options.items() if key not in ("seeds", "network"))
+        folder = (runner.work or Path("runs/paper")) / page / words.replace(":", "of").replace(",", "-")
+        if not _is_of(folder, options):
+            say(f"{page}: point {number} of {len(wanted)}: {words}")
+            _prune(options, folder)
+        found.append(Point(options, read_csv(folder / "runs.csv")))
+    return found
+
+
+def _is_of(folder: Path, options: Options) -> bool:
+    """Whether a folder holds what this version has found with these options."""
+    try:
+        table = json.loads((folder / "prune.json").read_text("utf-8"))
+        return (folder / "runs.csv").exists() and {**table, **options, "version": __version__} == table
+    except (OSError, ValueError):
+        return False
+
+
+def _prune(options: Options, folder: Path) -> None:
+    verb = cli.get_command(click.Context(cli), "prune")
+    if verb is None:
+        raise SparseMapError("the verb `prune` is missing: its plugin is not loaded")
+    words = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+    with contextlib.redirect_stdout(io.StringIO()):
+        verb.main(["digits", *words, f"--out={folder}"], standalone_mode=False)
+
+
+def spread(point: Point, column: str, text: Callable[[float], str]) -> str:
+    """The mean and, of several seeds, the range: 96.7 (94.4 to 97.6)."""
+    values = point.values(column)
+    mean = text(arithmetic_mean(values))
+    return f"{mean} ({text(min(values))} to {text(max(values))})" if len(values) > 1 else mean
