@@ -37,6 +37,8 @@ from sparsemap.problem.designs import Designs
 
 MOST_SPLITS = 1 << 20
 """Ways to split a dimension over the levels, and loop orders of a level, that one gene may choose from."""
+MOST_DIVISORS = 1000
+"""Of a size; no layer comes near."""
 OTHERS = "*"
 """Stands for the dimensions that a level does not name."""
 
@@ -72,7 +74,7 @@ Constraint = Factor | Tile
 
 def splits(size: int, levels: int, rules: Sequence[Constraint]) -> Array:
     """All bounds by level (n, levels) int64 that multiply up to the size and keep the rules; n may be 0."""
-    if sum(_reachable(size, levels, rules)[-1].values()) > MOST_SPLITS:
+    if len(divisors(size)) > MOST_DIVISORS or sum(_reachable(size, levels, rules)[-1].values()) > MOST_SPLITS:
         raise OverflowError
     known: dict[tuple[int, int], list[tuple[int, ...]]] = {}
 
@@ -255,7 +257,7 @@ class Dataflow(Segment):
             try:
                 table = splits(size, len(problem.mapping_levels), rules[dim])
             except OverflowError:
-                text = f"{size} has more than {MOST_SPLITS:,} splits over the levels; constrain more factors"
+                text = f"{size} has more than {MOST_SPLITS:,} splits over the levels; constrain more factors, or pad it"
                 mistakes.append(self._mistake(problem, f"factors.*.{dim}", text))
                 continue
             bounds.append(table)

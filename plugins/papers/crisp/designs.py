@@ -72,10 +72,11 @@ class Machine:
         levels = {level.name: float(c) for level, c in zip(problem.levels, detail["level_cycles"][:, 0], strict=True)}
         slowest = max(levels, key=lambda name: levels[name])
         compute = float(detail["compute_cycles"][0])
+        energy_pj = dict(zip(levels, detail["energy_pj"][:, :, 0].sum(axis=0).tolist(), strict=True))
         return {
             "design": self.name, "layer": product.name, "sparsity": sparsity, "words/cycle": bandwidth,
             "density": self.density(product, sparsity), "cycles": best.cycles, "energy_pj": best.energy_pj,
-            "on-chip pJ": best.energy_pj - float(detail["energy_pj"][:, 0, 0].sum()),
+            "on-chip pJ": best.energy_pj - energy_pj["DRAM"], "RF pJ": energy_pj["RF"],
             "limit": slowest if levels[slowest] > compute else problem.compute_name,
             "designs": result.evaluations,
         }  # fmt: skip

@@ -62,6 +62,13 @@ def test_speed_is_one_over_density_where_nothing_else_is_the_limit(late):
     assert one[16] == pytest.approx(5.09, rel=0.01) and one[64] == pytest.approx(9.18, rel=0.01)
 
 
+def test_no_energy_is_set_by_hand(registry):
+    for name in ("crisp-stc", "nvidia-stc", "dense-tc", "dstc-edge"):
+        hardware = registry.get("hardware", name)
+        assert hardware.technology == "12nm" and not hardware.compute.energy
+        assert not any("energy" in level for level in hardware.levels)
+
+
 def test_energies_hold_the_bound_that_forbids_30x(late):
     for machine, row in late.items():
         assert row["on-chip pJ"] < row["energy_pj"]
