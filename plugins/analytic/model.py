@@ -15,7 +15,7 @@ import numpy as np
 from sparsemap.backend import NUMPY, Backend, backend_of
 from sparsemap.errors import EvaluationError
 from sparsemap.pieces.contracts import Charge, CostModel
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor, PerTile
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor, PerTile
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.problem import Problem
@@ -121,6 +121,8 @@ class _Prepared:
         lay = self.layout
         formats, every = self.formats.all_formats, self.formats.every_fiber
         self.tables = [TensorTables(occupancy, quirks, formats, every) for occupancy in lay.occupancies]
+        copies = [copies for charge in charges if (copies := charge.copies(problem)) is not None]
+        self.copies = np.max(copies, axis=0) if copies else None
         self._device_tables: dict[Backend, list[DeviceTables]] = {}
 
     def tables_on(self, xp: Backend) -> list[Any]:
@@ -155,7 +157,7 @@ class _Prepared:
                 bounds, order, slots, genes, packed = (x[..., rows] for x in (bounds, order, slots, genes, packed))
             nest = Nest(self.layout, bounds, order, xp)
             tiles = self._tiles(nest, slots, packed)
-            left = self.reasons.data(tiles[0].sum(axis=0), found[rows], xp)
+            left = self.reasons.data(self._held(tiles[0]), found[rows], xp)
             found = xp.put(found, rows, left)
             fitting = xp.arange(len(rows)) if detail else xp.flatnonzero(left == 0)
             if len(fitting):
@@ -172,6 +174,10 @@ class _Prepared:
         energy, cycles = xp.where(valid, energy, np.inf), xp.where(valid, cycles, np.inf)
         energy, cycles, found = (xp.to_host(array) for array in (energy, cycles, found))
         return Evaluation(energy, cycles, found.astype(np.uint64, copy=False), self.reasons.names, extra)
+
+    def _held(self, largest: PerTile) -> PerLevel:
+        """What a level must have room for, of what the tile of each tensor has at most."""
+        return (largest if self.copies is None else largest * self.copies[:, :, None]).sum(axis=0)
 
     def _tiles(self, nest: Nest, slots: Array, packed: PerTensor) -> tuple[PerTile, PerTile, PerTile]:
         """Words of data that the tile of one instance may hold, which the capacity check adds up; the share of the
@@ -232,8 +238,8 @@ class _Prepared:
             rank_count = xp.put(rank_count, t, xp.maximum(rank_count[t], lists[t].counts))
         metadata = metadata_of(nest, lists, slots, tables, traffic, extra is not None)
         largest = xp.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
-        metadata_bits = largest.sum(axis=0)
-        found = self.reasons.metadata(words.sum(axis=0), metadata_bits, found, xp)
+        metadata_bits, data_words = self._held(largest), self._held(words)
+        found = self.reasons.metadata(data_words, metadata_bits, found, xp)
         computes = run.total = used[lay.S] * nest.steps[-1]
         densities = [occupancy.density for occupancy in lay.occupancies]
         views = []
@@ -257,10 +263,9 @@ class _Prepared:
             charge.worked(run)
         compute_cycles = run.compute_cycles
         costs = run.costs = level_costs(lay, counts, metadata)
-        if timed.counts is not counts:
-            of_time = level_costs(lay, timed.counts, timed.metadata)
-            costs.read, costs.written = of_time.read, of_time.written
-        here, slowdown = level_cycles(lay, costs, used[: lay.S], active, compute_cycles, xp)
+        run.time_costs = costs if timed.counts is counts else level_costs(lay, timed.counts, timed.metadata)
+        run.active = active
+        here, slowdown = level_cycles(lay, run.time_costs, used[: lay.S], active, compute_cycles, xp)
         energy, cycles = compute_energy(lay, compute), compute_cycles
         spent = costs.energy_pj * active
         for s in range(lay.S):  # one by one: sums of NumPy may add in another order for another batch
@@ -276,7 +281,7 @@ class _Prepared:
         energy, cycles = run.energy_pj, run.cycles
         if extra is not None:
             extra.update(
-                needed=self.reasons.needed(words.sum(axis=0), metadata_bits, products, found),
+                needed=self.reasons.needed(data_words, metadata_bits, products, found),
                 data_words_max=words, tile_words=nest.tile_words[:, : lay.S], instances_used=used, instances_active=active,
                 metadata_bits_max=metadata_bits, traffic=traffic, compute=compute, compute_cycles=compute_cycles,
                 compute_energy_pj=compute_energy(lay, compute), level_cycles=here, slowdown=slowdown, energy_pj=spent,

@@ -63,7 +63,12 @@ class Run:
     total: PerDesign | float = 0.0
     """Dense computes."""
     compute_cycles: PerDesign | float = 0.0
+    active: PerTile | float = 0.0
+    """Instances that are expected in use."""
     costs: Costs | None = None
+    """What costs energy .."""
+    time_costs: Costs | None = None
+    """.. and what takes time."""
     level_cycles: PerLevel | None = None
     cycles: PerDesign | float = 0.0
     energy_pj: PerDesign | float = 0.0

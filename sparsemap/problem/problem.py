@@ -330,6 +330,21 @@ class Problem:
         texts = [(i, text) for i, text in enumerate(self.levels[level].memory.bypass) if not self.lacks(text)]
         return tensor not in [self.tensor(text, file, f"levels[{level}].bypass[{i}]") for i, text in texts]
 
+    @cached_property
+    def buffers(self) -> np.ndarray:
+        """(S, T) int64 tiles of each tensor that a level holds at a time; at the outermost level 1."""
+        found = np.ones((len(self.levels), len(self.tensors)), dtype=np.int64)
+        file = self._file("hardware")
+        for level in self.levels[1:]:
+            given, depth = level.memory.double_buffered, level.memory.buffer_depth
+            if isinstance(given, bool):
+                found[level.index] = depth if given else 1
+                continue
+            for i, text in enumerate(given):
+                path = f"levels[{level.index}].double_buffered[{i}]"
+                found[level.index, self.tensor(text, file, path)] = depth
+        return found
+
     def energy_pj(self, level: int, action: str) -> float:
         """pJ per access; the level's own `energy` table first, then the technology."""
         own, path = self.levels[level].memory.energy, f"levels[{level}].energy.{action}"

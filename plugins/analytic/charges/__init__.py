@@ -3,9 +3,11 @@
 from .drains import Drains
 from .filter_metadata import FilterMetadata
 from .gate_time import GateTime
+from .imbalance import Imbalance
+from .overlap import Overlap
 from .pointers import Pointers
 from .run_lengths import RunLengths
 
-CHARGES = [GateTime, Drains, FilterMetadata, RunLengths, Pointers]
+CHARGES = [GateTime, Drains, FilterMetadata, RunLengths, Pointers, Imbalance, Overlap]
 
 __all__ = ["CHARGES"]

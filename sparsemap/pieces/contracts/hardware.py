@@ -45,6 +45,14 @@ class MemoryLevel(Piece):
     bypass: tuple[str, ...] = ()
     """Tensors that this level does not store: roles (P, Q, R, S the operands, Z the output) or names. Where one tensor has
     the name of another one's role, `role:Q` or `name:Q`."""
+    double_buffered: bool | tuple[str, ...] = False
+    """Whether the next tiles come while the children work on one: all tensors, or those listed, by role or name as in
+    `bypass`. With the charge `overlap`, a level that is not waits for its transfers, and one that is has less room."""
+    buffer_depth: int = attrs.field(default=2, validator=attrs.validators.ge(2))
+    """Tiles that a double-buffered tensor has room for."""
+    work_stealing: bool = False
+    """Whether what the level feeds, its children or the compute units, shares the work of one tile evenly; for the
+    charge `imbalance`."""
     energy: Mapping[str, float] = attrs.field(
         factory=dict,
         validator=attrs.validators.deep_mapping(value_validator=attrs.validators.ge(0)),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-from charged import cost, product
+from charged import LEVELS, cost, made, product
 
 # One lane; k of P and Q in the buffer.
 DOT = {
@@ -158,3 +159,77 @@ def test_offsets_are_stored_where_rows_are_left_out_or_go_to_several_readers() -
         place = 8
         assert [payload(charged, level) for level in (0, 1)] == pytest.approx([rows * place] * 2)
         assert payload(charged, 2) == 0
+
+
+def streamed(**level):
+    """Four tiles of 100 words at a word per cycle; two units take 50 cycles for each."""
+    levels = [LEVELS[0] | {"bandwidth": "1 words/cycle"}, LEVELS[1] | level]
+    table = {"workload": product(1.0, m=4, k=100), "mapping": {"L1_T": ["m=4"], "L2_T": ["k=50"], "L2_S": ["k=2"]}}
+    return {"table": table, "levels": levels}
+
+
+def test_a_single_buffer_waits_for_its_transfers_and_a_second_one_hides_them_but_for_the_first() -> None:
+    bypass = {"bypass": ["role:Q", "role:Z"]}
+    for level, cycles in (({}, 600), ({"double_buffered": True}, 450), ({"double_buffered": ["role:P"]}, 450)):
+        # Q and Z pass by: the words of P are all that the buffer is written
+        given = streamed(**level)
+        free = [given["levels"][0] | {"bandwidth": "1000000 words/cycle"}, given["levels"][1] | bypass]
+        free[1] |= {"write_bandwidth": "1 words/cycle"}
+        assert cost(given["table"], levels=free).cycles[0] == 400
+        assert cost(given["table"], "overlap", levels=free).cycles[0] == cycles
+
+
+def test_two_buffers_have_half_the_room() -> None:
+    table = {"workload": product(1.0, m=4, k=100), "mapping": {"L1_T": ["m=4"], "L2_T": ["k=100"]}}
+    for words, double, fits in ((201, False, True), (402, True, True), (401, True, False)):
+        levels = [LEVELS[0], LEVELS[1] | {"capacity": f"{words} words", "double_buffered": double}]
+        design = made(table, "overlap", levels=levels)
+        assert design.problem.evaluator.evaluate_designs(design.batch).valid[0] == fits
+        assert made(table, levels=levels).problem.evaluator.evaluate_designs(design.batch).valid[0]
+
+
+COLUMNS = {
+    "workload": product(0.125, m=64, k=64, n=64), "formats": {"P": ["bitmask"], "Q": ["bitmask"]},
+    "mapping": {"L1_T": ["n=64"], "L2_T": ["m=64"], "L2_S": ["k=64"]}, "gate_skip": {"MAC": "skip-both"},
+}  # fmt: skip
+
+
+def executed(depth: int, seed: int) -> float:
+    """Cycles of COLUMNS on random matrices: a unit begins a column when all have finished the one `depth` before it."""
+    rng = np.random.default_rng(seed)
+    p, q = (rng.permutation(np.arange(4096) < 512).reshape(64, 64) for _ in range(2))
+    work, ends, finished = q.T * p.sum(axis=0), np.zeros(64), [0.0] * depth
+    for column in work:
+        ends = np.maximum(ends, finished[-depth]) + column
+        finished.append(ends.max())
+    return finished[-1]
+
+
+def lanes(**level):
+    return [LEVELS[0], LEVELS[1] | {"fanout": 64} | level]
+
+
+def waiting(**level):
+    return cost(COLUMNS, "imbalance", levels=lanes(**level)).cycles[0]
+
+
+def test_units_that_reduce_together_wait_for_the_fullest_column() -> None:
+    assert cost(COLUMNS, levels=lanes()).cycles[0] == 64
+    single, double = (np.mean([executed(depth, seed) for seed in range(20)]) for depth in (1, 2))
+    assert waiting() == pytest.approx(single, rel=0.05)
+    # the least that the chain of waiting takes
+    assert waiting(double_buffered=True) == pytest.approx(double, rel=0.15)
+    assert waiting(double_buffered=True) < double
+    assert waiting(double_buffered=True, buffer_depth=8) < 0.7 * double
+
+
+def test_nobody_waits_where_work_is_shared_out_or_nothing_is_skipped() -> None:
+    assert waiting(work_stealing=True) == 64
+    every = COLUMNS | {"gate_skip": {}, "formats": {}}
+    assert cost(every, "imbalance", levels=lanes()).cycles[0] == cost(every, levels=lanes()).cycles[0] == 4096
+
+
+def test_private_streams_wait_at_the_end_alone() -> None:
+    """Rows of Z over the units: each has its own rows of P and Z, and a copy of Q."""
+    rows = COLUMNS | {"mapping": {"L2_T": ["n=64", "k=64"], "L2_S": ["m=64"]}}
+    assert 64 < cost(rows, "imbalance", levels=lanes()).cycles[0] < 64 * 2.6

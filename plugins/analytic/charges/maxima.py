@@ -1,0 +1,218 @@
+"""Expected maxima of the work of many compute units, from the distributions of what their tiles hold.
+
+Everything is computed once per distinct tile, and once per distinct combination of tiles and numbers of units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+
+import attrs
+import numpy as np
+
+from sparsemap import Occupancy
+from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
+
+from ..occupancy.lookup import Number, Table, fingerprint
+
+LANES = 2.0 ** np.arange(-2, 31)
+"""Numbers of units for which the maximum of a tile is tabulated, the smallest a quarter."""
+TAILS = 2.0 ** -np.arange(0, 20.5, 0.5)
+"""Shares of the units for which thresholds of a tile are."""
+GROWN = (1, 2, 4, 8)
+"""Consecutive parts that are looked at where units may be ahead of each other."""
+
+
+@attrs.frozen(eq=False)
+class Part:
+    """What n designs do between two points at which units wait."""
+
+    boxes: Sequence[Sequence[Array]]
+    """Per operand, (n,) words of a unit's box, or its words per tensor rank where the shape matters."""
+    limits: Sequence[Array]
+    """The same of the whole tensor."""
+    growth: Sequence[Array]
+    """Per operand, (n,) 1 + the tensor rank that the next part is another piece of; 0: the next part uses this one again."""
+    lanes: Sequence[PerDesign]
+    """Per operand, how many different boxes the waiting units have."""
+    pairs: Mapping[tuple[int, int], PerDesign]
+    """Per pair of operands, in how many places of those loops that move both."""
+    units: PerDesign
+    points: PerDesign
+    depth: int
+    turns: PerDesign
+    """Parts in the run."""
+
+
+class Tiles:
+    """Thresholds and maxima of the tiles of one operand: rows of arrays."""
+
+    def __init__(self, occupancy: Occupancy) -> None:
+        self.occupancy = occupancy
+        self.known: dict[tuple[int, ...], int] = {}
+        self.values, self.shares = np.zeros((0, len(TAILS))), np.zeros((0, len(TAILS)))
+        self.maxima = np.zeros((0, len(LANES)))
+
+    def rows(self, keys: Array) -> Rows:
+        """Rows for (n, 1 + ranks) int64: words at which a skip looks, then the shape."""
+        distinct, back = np.unique(keys, axis=0, return_inverse=True)
+        new = [key for key in map(tuple, distinct.tolist()) if key not in self.known]
+        if new:
+            made = [self._row(key[0], key[1:]) for key in new]
+            for i, key in enumerate(new, len(self.values)):
+                self.known[key] = i
+            for name, column in zip(("values", "shares", "maxima"), zip(*made, strict=True), strict=True):
+                setattr(self, name, np.concatenate([getattr(self, name), np.stack(column)]))
+        return np.array([self.known[key] for key in map(tuple, distinct.tolist())])[back.reshape(-1)]
+
+    def _row(self, looks: int, shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
+        k, p = self.occupancy.distribution(shape)
+        k, p = np.asarray(k, dtype=np.float64), np.asarray(p, dtype=np.float64)
+        words = float(max(math.prod(shape), looks))
+        eta = 1.0 - (1.0 - np.minimum(np.maximum(looks, k) / words, 1.0)) ** np.minimum(looks, k)
+        return summary(eta, p / p.sum())
+
+
+def summary(values: Array, p: Array) -> tuple[Array, Array, Array]:
+    """Of a distribution: values that a share TAILS reaches at least, the shares that do, and the maxima of LANES units."""
+    order = np.argsort(values, kind="stable")
+    y, p = values[order], p[order]
+    reaches = np.minimum(np.cumsum(p[::-1])[::-1], 1.0)
+    at = np.searchsorted(-reaches, -TAILS * (1.0 - 1e-9), side="right") - 1
+    at = np.maximum(at, 0)
+    first = np.searchsorted(y, y[at], side="left")  # all that have this value reach it
+    step = np.diff(y, prepend=0.0)
+    with np.errstate(divide="ignore"):
+        logs = np.log1p(-reaches)
+    maxima = np.array([-np.expm1(m * logs) @ step for m in LANES])
+    return y[at], reaches[first], maxima
+
+
+def binomial(trials: float, chance: float) -> tuple[Array, Array]:
+    """Successes and their probabilities, where they are not negligible."""
+    mean, spread = trials * chance, math.sqrt(trials * chance * (1.0 - chance))
+    low, high = max(0.0, math.floor(mean - 9 * spread - 9)), min(trials, math.ceil(mean + 12 * spread + 30))
+    k = np.arange(low, high + 1.0)
+    ratio = np.log((trials - k[:-1]) / (k[:-1] + 1.0)) + math.log(chance) - math.log1p(-chance)
+    logs = np.concatenate([[0.0], np.cumsum(ratio)])
+    p = np.exp(logs - logs.max())
+    return k, p / p.sum()
+
+
+class Maxima:
+    """Ratios of the longest work to the mean."""
+
+    def __init__(self, occupancies: Sequence[Occupancy]) -> None:
+        """Of the operands."""
+        self.tiles = [Tiles(occupancy) for occupancy in occupancies]
+        self.chances: dict[tuple[float, float], Array] = {}
+        self.table = Table(Number)
+
+    def ratios(self, part: Part, looks: Array) -> Array:
+        """(n,) cycles of the run over the cycles of the mean unit; `looks` (operands, n) as in `finest_looks`."""
+        thins = np.isfinite(looks) & (np.array(part.lanes) > 1.0)
+        some = np.flatnonzero(thins.any(axis=0))
+        found = np.ones(len(part.units))
+        if not some.size:
+            return found
+        columns = [np.full(some.size, part.depth), np.minimum(part.turns[some], 1 << 20)]
+        columns += [part.units[some], part.points[some]]
+        for i, box in enumerate(part.boxes):
+            there = np.isfinite(looks[i, some])
+            columns += [np.where(there, looks[i, some], 0.0), np.where(there, part.growth[i][some], 0)]
+            columns += [np.where(there, part.lanes[i][some], 1.0)]
+            columns += [np.where(there, widths[some], 1.0) for widths in box]
+        columns += [pair[some] for pair in part.pairs.values()]
+
+        def fill(rows: Rows) -> Number:
+            return Number(self._ratios(part, looks, some[rows]))
+
+        found[some] = self.table.find(fingerprint(columns, self.table.xp), fill).value
+        return found
+
+    def _ratios(self, part: Part, looks: Array, rows: Rows) -> Array:
+        found = np.ones(len(rows))
+        thins = np.isfinite(looks[:, rows])
+        for pattern in np.unique(thins, axis=1).T:
+            mine = np.flatnonzero((thins == pattern[:, None]).all(axis=0))
+            found[mine] = self._of(part, looks, rows[mine], np.flatnonzero(pattern).tolist())
+        return found
+
+    def _of(self, part: Part, looks: Array, rows: Rows, operands: list[int]) -> Array:
+        """Of designs in which the same operands thin the work."""
+        best = np.ones(len(rows))
+        for grown in GROWN if part.depth > 1 else (1,):
+            mine = np.flatnonzero(part.turns[rows] >= grown)
+            if not mine.size:
+                continue
+            ratio = self._maximum(part, looks, rows[mine], operands, grown)
+            best[mine] = np.maximum(best[mine], ratio * grown / (grown + part.depth - 1))
+        return best
+
+    def _maximum(self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: int) -> Array:
+        """The longest work of so many consecutive parts over the mean."""
+        tiles, volumes = {}, {}
+        for i in operands:
+            widths = np.stack([width[rows] for width in part.boxes[i]])
+            times = np.ones(widths.shape)
+            growth = part.growth[i][rows].astype(np.int64)
+            np.put_along_axis(times, np.maximum(growth - 1, 0)[None], np.where(growth > 0, grown, 1.0)[None], axis=0)
+            widths = np.minimum(widths * times, part.limits[i][:, None])
+            keys = np.concatenate([looks[i, rows][None], widths]).T.astype(np.int64)
+            tiles[i] = self.tiles[i].rows(keys)
+            volumes[i] = np.maximum(widths.prod(axis=0), looks[i, rows])
+        means = {i: self.tiles[i].maxima[tiles[i], np.searchsorted(LANES, 1.0)] for i in operands}
+        mean = math.prod(means.values(), start=np.ones(len(rows)))
+        most = mean
+        for order in permutations(operands):
+            most = np.maximum(most, self._in_order(part, rows, order, tiles))
+        if len(operands) > 1:
+            most = mean + self._with_meetings(part, looks, rows, operands, grown, most - mean, means, volumes)
+        return np.maximum(most / np.where(mean > 0.0, mean, 1.0), 1.0)
+
+    def _in_order(self, part: Part, rows: Rows, order: Sequence[int], tiles: Mapping[int, Rows]) -> Array:
+        """The most of the last operand among units that have at least a threshold of each other one, the best of these."""
+        *firsts, last = order
+        product, reached = np.ones((len(rows), 1)), part.lanes[last][rows][:, None]
+        for i in firsts:
+            values, shares = self.tiles[i].values[tiles[i]], self.tiles[i].shares[tiles[i]]
+            apart = part.lanes[i][rows] / part.pairs[min(i, last), max(i, last)][rows]
+            there = 1.0 - (1.0 - np.minimum(shares, 1.0)) ** apart[:, None]
+            product = (product[:, :, None] * values[:, None, :]).reshape(len(rows), -1)
+            reached = (reached[:, :, None] * there[:, None, :]).reshape(len(rows), -1)
+        return (product * _at(self.tiles[last].maxima, tiles[last], reached)).max(axis=1)
+
+    def _with_meetings(
+        self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: int, excess: Array,
+        means: Mapping[int, Array], volumes: Mapping[int, Array],
+    ) -> Array:  # fmt: skip
+        """`excess`, (n,), with what varies because nonzero positions meet by chance."""
+        chance = math.prod(means.values(), start=np.ones(len(rows)))
+        points = part.points[rows] * grown
+        apart = 1.0 - np.minimum(points / math.prod(volumes.values(), start=np.ones(len(rows))), 1.0)
+        single = (looks[operands][:, rows] == 1.0).all(axis=0)
+        some = np.flatnonzero(single & (apart > 0.0) & (chance > 0.0) & (chance < 1.0))
+        if not some.size:
+            return excess
+        table = np.empty((some.size, len(LANES)))
+        for at, key in enumerate(zip(points[some].tolist(), chance[some].tolist(), strict=True)):
+            if key not in self.chances:
+                k, p = binomial(*key)
+                self.chances[key] = summary(k / key[0], p)[2]
+            table[at] = self.chances[key]
+        deviation = _at(table, np.arange(some.size), part.units[rows[some]][:, None])[:, 0] - chance[some]
+        share = math.prod((1.0 - means[i][some] for i in operands), start=1.0) / (1.0 - chance[some]) * apart[some]
+        found = excess.copy()
+        found[some] = np.sqrt(excess[some] ** 2 + share * deviation**2)
+        return found
+
+
+def _at(maxima: Array, rows: Rows, units: Array) -> Array:
+    """Maxima of (n, G) units, on the line between those of LANES; fewer units than the first have their share of it."""
+    place = np.clip(np.log2(np.maximum(units, LANES[0])) - math.log2(LANES[0]), 0.0, len(LANES) - 1.000001)
+    low = place.astype(np.int64)
+    part = place - low
+    found = maxima[rows[:, None], low] * (1.0 - part) + maxima[rows[:, None], low + 1] * part
+    return found * np.minimum(units / LANES[0], 1.0)

@@ -1,0 +1,99 @@
+"""`overlap`: transfers hide behind computing only where there is a second buffer, which takes room."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import Charge
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerTile
+from sparsemap.problem.problem import Problem
+
+from ..run import Run
+
+
+@attrs.frozen(kw_only=True)
+class Overlap(Charge):
+    """A level that is not double-buffered adds the time of its transfers; one that is has room for fewer words."""
+
+    type_name: ClassVar[str] = "overlap"
+
+    def copies(self, problem: Problem) -> Array:
+        return problem.buffers.T.astype(np.float64)
+
+    def timed(self, run: Run) -> None:
+        lay, depth = run.layout, run.problem.buffers
+        words = _Words(run)
+        time = np.asarray(run.compute_cycles)
+        for s in range(lay.S):
+            to_units = [t for t in range(lay.T) if lay.stored[t, s] and lay.child(t, s) is None]
+            time = np.maximum(time, words.serving(s, to_units))
+        for h in range(lay.S - 1, 0, -1):
+            here = [t for t in range(lay.T) if lay.stored[t, h]]
+            doubled = [t for t in here if depth[h, t] > 1]
+            single = words.exchange(h, [t for t in here if depth[h, t] == 1])
+            if doubled:
+                moved = words.exchange(h, doubled)
+                turns = {t: np.maximum(1.0, words.turns(t, h)) for t in doubled}
+                first = np.minimum(moved, sum(words.exchange(h, [t]) / turns[t] for t in doubled))
+                last = time / np.max([turns[t] for t in doubled], axis=0)
+                time = first + np.maximum(time, moved - first + np.where(moved > 0.0, last, 0.0))
+            time = time + single
+            assert run.level_cycles is not None
+            time = np.maximum(time, run.level_cycles[h])
+        run.cycles = np.maximum(run.cycles, np.ceil(time * (1.0 - 1e-12)))
+
+
+class _Words:
+    """Words of time of one instance, by direction: `up` is towards the parent."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.layout = run, run.layout
+        lay, costs = run.layout, run.time_costs
+        assert costs is not None
+        counts, used = run.time_view.counts, run.nest.instances_used[: lay.S]
+        share = run.active / used
+        width = np.array([float(level.word_bits) for level in lay.levels])[:, None]
+        fill = counts.fill + np.floor(costs.bits["fill"] / width) if costs.bits else counts.fill
+        drained = np.zeros(costs.read.shape)
+        leaving = run.leaving if run.leaving is not None else run.traffic.leaving
+        reads = counts.read[lay.output]
+        part = np.clip(leaving / np.where(reads > 0.0, reads, 1.0), 0.0, 1.0)
+        drained[lay.output] = part * costs.read[lay.output] if run.leaving is not None else leaving
+        self.filled, self.drained = share * fill, share * drained
+        counted = self.drained if run.leaving is not None else 0.0
+        self.sent = np.maximum(share * costs.read - counted, 0.0)
+        self.got = np.maximum(share * costs.written - self.filled, 0.0)
+
+    def exchange(self, h: int, tensors: Iterable[int]) -> PerDesign:
+        """Cycles of the words between level h and the parents of these tensors."""
+        tensors = list(tensors)
+        own = self._cycles(h, self.drained, self.filled, tensors)
+        for p in {self.layout.parent(t, h) for t in tensors} - {None}:
+            mine = [t for t in tensors if self.layout.parent(t, h) == p]
+            assert p is not None
+            own = np.maximum(own, self.serving(p, mine))
+        return own
+
+    def serving(self, s: int, tensors: Iterable[int]) -> PerDesign:
+        """Cycles of the words between level s and the children of these tensors."""
+        return self._cycles(s, self.sent, self.got, list(tensors))
+
+    def turns(self, t: int, h: int) -> PerDesign:
+        """Tiles of tensor t that level h has in turn."""
+        run = self.run
+        moved = run.traffic.leaving[h] if t == self.layout.output else run.traffic.fills[t, h]
+        return moved / run.nest.tile_words[t, h]
+
+    def _cycles(self, s: int, read: PerTile, written: PerTile, tensors: list[int]) -> PerDesign:
+        level = self.layout.levels[s]
+        out = sum((read[t, s] for t in tensors), start=np.zeros(self.run.nest.batch))
+        into = sum((written[t, s] for t in tensors), start=np.zeros(self.run.nest.batch))
+        found = np.zeros(self.run.nest.batch)
+        for words, name in ((out, "read_bandwidth"), (into, "write_bandwidth"), (out + into, "bandwidth")):
+            found = np.maximum(found, words / (getattr(level, name) or math.inf))
+        return found
