@@ -21,6 +21,8 @@ LANES = 2.0 ** np.arange(-2, 31)
 """Numbers of units for which the maximum of a tile is tabulated, the smallest a quarter."""
 TAILS = 2.0 ** -np.arange(0, 20.5, 0.5)
 """Shares of the units for which thresholds of a tile are."""
+MERGED = 256
+"""Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
 GROWN = (1, 2, 4, 8)
 """Consecutive parts that are looked at where units may be ahead of each other."""
 
@@ -79,6 +81,11 @@ def summary(values: Array, p: Array) -> tuple[Array, Array, Array]:
     """Of a distribution: values that a share TAILS reaches at least, the shares that do, and the maxima of LANES units."""
     order = np.argsort(values, kind="stable")
     y, p = values[order], p[order]
+    if len(y) > MERGED:  # close values as one
+        starts = np.arange(0, len(y), -(-len(y) // MERGED))
+        share = np.add.reduceat(p, starts)
+        y = np.where(share > 0.0, np.add.reduceat(p * y, starts) / np.where(share > 0.0, share, 1.0), y[starts])
+        p = share
     reaches = np.minimum(np.cumsum(p[::-1])[::-1], 1.0)
     at = np.searchsorted(-reaches, -TAILS * (1.0 - 1e-9), side="right") - 1
     at = np.maximum(at, 0)
@@ -86,7 +93,7 @@ def summary(values: Array, p: Array) -> tuple[Array, Array, Array]:
     step = np.diff(y, prepend=0.0)
     with np.errstate(divide="ignore"):
         logs = np.log1p(-reaches)
-    maxima = np.array([-np.expm1(m * logs) @ step for m in LANES])
+    maxima = -np.expm1(LANES[:, None] * logs) @ step
     return y[at], reaches[first], maxima
 
 

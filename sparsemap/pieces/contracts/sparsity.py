@@ -23,10 +23,7 @@ def name_bits(positions: Array | float) -> Array:
     return _BITS[np.ceil(np.log2(np.maximum(positions, 2.0))).astype(np.int64)]
 
 
-_WIDTHS = (1, 2, 4, 8, 16, 32)
-
-
-def tokens(length: Array, filled: Array, bits: int) -> Array:
+def tokens(length: Array, filled: Array, bits: Array) -> Array:
     """Expected run lengths of a fiber, each of whose positions holds something with probability `filled` (N,).
 
     A token r < M = 2^bits - 1 is r empty positions and one that is not; M is M empty positions alone. The last token may
@@ -92,22 +89,22 @@ class Fiber:
     @property
     def run_bits(self) -> Array:
         """Bits of a run length: 1, 2, 4 .. up to `coord_bits`, those with the fewest bits for the usual fiber."""
-        usual = np.clip(self.usual, 0.0, 1.0)
-        bits, least = np.ones(len(usual)), tokens(self.length, usual, 1)
-        for width in (2, 4, 8, 16, 32):
-            found = np.where(self.coord_bits >= width, width * tokens(self.length, usual, width), np.inf)
-            bits, least = np.where(found < least, width, bits), np.minimum(found, least)
-        return bits
+        changes = np.diff(np.stack([self.usual, self.length, self.coord_bits]), prepend=np.nan) != 0.0
+        at = np.flatnonzero(changes.any(axis=0))  # entries of a rank are alike, and stand together
+        usual, length, most = np.clip(self.usual[at], 0.0, 1.0), self.length[at], self.coord_bits[at]
+        bits, least = np.ones(len(at)), tokens(length, usual, np.ones(1))
+        for width in (2.0, 4.0, 8.0, 16.0, 32.0):
+            if (most >= width).any():
+                found = np.where(most >= width, width * tokens(length, usual, np.full(1, width)), np.inf)
+                bits, least = np.where(found < least, width, bits), np.minimum(found, least)
+        return np.repeat(bits, np.diff(at, append=len(self.usual)))
 
     @property
     def runs(self) -> Array:
         """Run lengths of `run_bits` that an encoder writes for the fibers that are there, `fibers` of all `slots`."""
         bits, filled = self.run_bits, np.clip(self.occupied / self.length, 0.0, 1.0)
-        of_one, of_none = (
-            np.select([bits == width for width in _WIDTHS], [tokens(self.length, share, width) for width in _WIDTHS])
-            for share in (filled, np.zeros(len(filled)))
-        )
-        return np.maximum(self.slots * of_one - (self.slots - self.fibers) * of_none, 0.0)
+        of_none = np.ceil(self.length / (2.0**bits - 1.0))
+        return np.maximum(self.slots * tokens(self.length, filled, bits) - (self.slots - self.fibers) * of_none, 0.0)
 
     @classmethod
     def of(cls, fibers: Array, length: float, occupied: Array, words: float, slots: Array | float = 1.0) -> Fiber:
