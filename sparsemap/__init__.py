@@ -1,99 +1,76 @@
-"""SparseMap finds the mapping and the sparse strategy of a sparse tensor accelerator together."""
+"""SparseMap finds the mapping and the sparse strategy of a sparse tensor accelerator together.
+
+    from sparsemap import load_problem, search
+
+    problem = load_problem("mm3", "cloud")          # names, paths of TOML files, tables, or objects
+    result = search(problem, budget=20_000, seed=0)
+    print(result)                                   # energy in pJ, cycles, how near to a proven bound
+    print(result.report("loop-nest"))
+    print(result.breakdown().to_dict())             # energy by level and tensor; `to_pandas()` makes tables
+    result.write("best")                            # design.toml, history.csv, result.json
+
+`evaluate(problem, genomes)` evaluates genomes of your own (B, G); `Search(problem).evaluate(genomes)` does so within a
+budget, with history, front and result; `search_network` searches the layers of a network. `problem.space` says what the
+genes are. Plugins derive from the contracts (`Format`, `CostModel`, `Searcher` ...), each of which `help` describes; the
+command is `sparsemap --help`.
+"""
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .errors import DesignError, EvaluationError, PluginError, SearchError, SparseMapError, SpecError
-from .pieces.contracts import (
-    Charge,
-    Context,
-    CostModel,
-    Crossover,
-    DensityModel,
-    Exporter,
-    Fiber,
-    Filter,
-    Format,
-    Genes,
-    Init,
-    Loops,
-    Mechanism,
-    MemoryLevel,
-    Mutation,
-    Objective,
-    Occupancy,
-    Operation,
-    Proposals,
-    Scored,
-    Searcher,
-    Segment,
-    Selection,
-    Technology,
-    Tensor,
-    Units,
-    Workload,
+# ruff: noqa: I001  # imports of one module stay together
+# Each name is imported as itself: that makes it public without a list, by which `help` would print all of every class.
+from .errors import (
+    DesignError as DesignError,
+    EvaluationError as EvaluationError,
+    PluginError as PluginError,
+    SearchError as SearchError,
+    SparseMapError as SparseMapError,
+    SpecError as SpecError,
 )
-from .pieces.hookspecs import hookimpl
-from .problem.evaluation import Evaluation
-from .problem.space import Space
-from .searching.driver import Budget, Search, search
-from .searching.result import Best, Result
+from .pieces.contracts import (
+    Charge as Charge,
+    Context as Context,
+    CostModel as CostModel,
+    Crossover as Crossover,
+    DensityModel as DensityModel,
+    Exporter as Exporter,
+    Fiber as Fiber,
+    Filter as Filter,
+    Format as Format,
+    Genes as Genes,
+    Init as Init,
+    Loops as Loops,
+    Mechanism as Mechanism,
+    MemoryLevel as MemoryLevel,
+    Mutation as Mutation,
+    Objective as Objective,
+    Occupancy as Occupancy,
+    Operation as Operation,
+    Proposals as Proposals,
+    Scored as Scored,
+    Searcher as Searcher,
+    Segment as Segment,
+    Selection as Selection,
+    Technology as Technology,
+    Tensor as Tensor,
+    Units as Units,
+    Workload as Workload,
+)
+from .pieces.hookspecs import hookimpl as hookimpl
+from .problem.evaluation import Evaluation as Evaluation
+from .problem.space import Space as Space
+from .searching.driver import Budget as Budget, Search as Search, search as search
+from .searching.result import Best as Best, Result as Result
 
 if TYPE_CHECKING:
-    from .problem.load import evaluate, load_problem
-    from .problem.problem import Problem
-    from .study.networks import search_network
+    from .problem.load import evaluate as evaluate, load_problem as load_problem
+    from .problem.problem import Problem as Problem
+    from .study.networks import search_network as search_network
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "Best",
-    "Budget",
-    "Charge",
-    "Context",
-    "CostModel",
-    "Crossover",
-    "DensityModel",
-    "DesignError",
-    "Evaluation",
-    "EvaluationError",
-    "Exporter",
-    "Fiber",
-    "Filter",
-    "Format",
-    "Genes",
-    "Init",
-    "Loops",
-    "Mechanism",
-    "MemoryLevel",
-    "Mutation",
-    "Objective",
-    "Occupancy",
-    "Operation",
-    "PluginError",
-    "Problem",
-    "Proposals",
-    "Result",
-    "Scored",
-    "Search",
-    "SearchError",
-    "Searcher",
-    "Segment",
-    "Selection",
-    "Space",
-    "SparseMapError",
-    "SpecError",
-    "Technology",
-    "Tensor",
-    "Units",
-    "Workload",
-    "evaluate",
-    "hookimpl",
-    "load_problem",
-    "search",
-    "search_network",
-]
 
 _LATER = {
     "Problem": "problem.problem",
@@ -113,4 +90,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    own = {name for name, value in globals().items() if name[0] != "_" and not isinstance(value, ModuleType)}
+    return sorted({*own, *_LATER} - {"TYPE_CHECKING", "Any", "ModuleType", "annotations"})

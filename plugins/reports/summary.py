@@ -13,7 +13,7 @@ from sparsemap.pieces.contracts import styled
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_count, format_energy
 
-from .breakdown import breakdown_lines, breakdown_of
+from .breakdown import breakdown_lines
 from .loop_nest import loop_nest
 from .wording import einsum_text
 
@@ -29,7 +29,7 @@ class SummaryText(Exporter):
     file_name: ClassVar[str] = "summary.txt"
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        best, found = result.found, breakdown_of(result)
+        best, found = result.found, result.breakdown()
         limit = f"   {styled(f'limited by {found.limit}', 'warning')}" if found.limit else ""
         numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + limit]]
         where = "   at the nominal densities above" if best.scenarios else ""

@@ -13,8 +13,6 @@ from sparsemap.problem import design_file
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.unstructuring import plain
 
-from .breakdown import breakdown_of
-
 
 @attrs.frozen(kw_only=True)
 class EnergyTable(Exporter):
@@ -26,7 +24,7 @@ class EnergyTable(Exporter):
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
         rows = [
             {"level": row.name, "tensor": tensor, "energy_pj": energy}
-            for row in breakdown_of(result).rows
+            for row in result.breakdown().rows
             for tensor, energy in (row.by_tensor or {"": row.energy_pj}).items()
             if energy is not None
         ]
@@ -45,7 +43,7 @@ class JsonReport(Exporter):
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
         design = plain(design_file.dump(result.found.design, result.found.numbers))
-        return {**result.to_dict(), "design": design, **breakdown_of(result).to_dict()}
+        return {**result.to_dict(), "design": design, **result.breakdown().to_dict()}
 
 
 @attrs.frozen(kw_only=True)

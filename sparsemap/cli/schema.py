@@ -130,7 +130,11 @@ class Writer:
         without: Schema = {"not": {"required": [type_key]}}
         when: list[Schema] = [{"required": [type_key], "properties": {type_key: {"enum": mine}}}]
         when += [{**without, "required": ["extends"], "properties": {"extends": {"enum": mine}}}]
-        when += [{"not": {"anyOf": [{"required": [type_key]}, {"required": ["extends"]}]}}] if name == default else []
+        when += (
+            [{"not": {"anyOf": [{"required": [type_key]}, {"required": ["extends"]}]}}]
+            if name == default and whole
+            else []
+        )
         then: Schema = {"propertyNames": {"enum": ["kind", type_key, "extends", "override", *own]}} if several else {}
         required = [key for key, about in own.items() if about.default is attrs.NOTHING]
         if whole and required:

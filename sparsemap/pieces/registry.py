@@ -204,11 +204,16 @@ class Registry:
         table = types[type_name].from_text(text) if type_name in types else None
         if table is None:
             return self.get(kind, value)  # which says that there is no such name
+
+        def told(item: Mistake) -> bool:
+            return item.message.startswith(repr(value))
+
         try:
             return self._build(kind, {"name": value, "type": type_name, **table}, file)
         except SpecError as error:  # the user wrote no keys, but a text
             raise SpecError(
-                item if item.file else Mistake("", "", f"{value!r}: {item.message}") for item in error.mistakes
+                item if item.file else Mistake("", "", item.message if told(item) else f"{value!r}: {item.message}")
+                for item in error.mistakes
             ) from error
 
     def _build(self, kind: str, table: Mapping[str, Any], file: str) -> Any:

@@ -70,7 +70,9 @@ def dump(
         table["padding"] = {dim: size for dim, (_, size) in problem.padded.items()}
     if "bounds" in columns and "order" in columns:
         groups = zip(problem.mapping_levels, design.groups, strict=True)
-        table["mapping"] = {level.name: [f"{loop.dim}={loop.bound}" for loop in loops] for level, loops in groups}
+        table["mapping"] = {
+            level.name: [f"{loop.dim}={loop.bound}" for loop in loops if loop.bound > 1] for level, loops in groups
+        }
     if "formats" in columns:
         table["beyond_format"] = _used(design.beyond, pieces)
         table["formats"] = {

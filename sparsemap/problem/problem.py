@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from html import escape
 from threading import RLock
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
@@ -94,7 +95,7 @@ class Place:
     storage: int | None
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False, slots=False, repr=False)
 class Problem:
     """A workload, a hardware, the space of designs searched on them, the cost model and the objective.
 
@@ -114,6 +115,36 @@ class Problem:
     """The array library that evaluates designs, see `sparsemap.backend`."""
     _memory: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
     _lock: Any = attrs.field(factory=RLock, init=False, repr=False)
+
+    @property
+    def title(self) -> str:
+        """Such as "mm3 on cloud"."""
+        return f"{self.workload.name} on {self.hardware.name}"
+
+    def __repr__(self) -> str:
+        parts = (self.space_spec.name, self.cost_model.name, self.objective.name or self.objective.type_name)
+        return f"Problem({self.title}, space {parts[0]}, cost model {parts[1]}, objective {parts[2]})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: sizes, tensors with densities, levels, and how many genes there are."""
+        shapes = {tensor.name: tensor.shape(self.sizes) for tensor in self.tensors}
+        densities = {tensor.name: tensor.density.occupancy(shapes[tensor.name]).density for tensor in self.tensors}
+        rows = {
+            "sizes": ", ".join(f"{dim} {size:,}" for dim, size in self.sizes.items()),
+            "tensors": ", ".join(
+                f"{name} {' x '.join(map(str, shapes[name]))}, {100 * share:.3g} % nonzero"
+                for name, share in densities.items()
+            ),
+            "levels": ", ".join(
+                f"{level.name} {units.format_bits(level.capacity_bits)} x {level.instances:,}" for level in self.levels
+            ),
+            "compute units": f"{self.compute_instances:,} {self.compute_name}",
+            "space": f"{self.space_spec.name}, {len(self.space)} genes",
+            "cost model": self.cost_model.name,
+            "objective": self.objective.name or self.objective.type_name,
+        }
+        cells = "".join(f"<tr><th>{escape(key)}</th><td>{escape(text)}</td></tr>" for key, text in rows.items())
+        return f"<table><caption>{escape(self.title)}</caption>{cells}</table>"
 
     def __deepcopy__(self, memo: Any) -> Problem:
         """Returns itself: a problem never changes, and libraries such as gymnasium copy their arguments."""

@@ -37,6 +37,8 @@ from .result import Result, best_of, front_of, result_of, shortfalls_of
 if TYPE_CHECKING:
     from ..problem.problem import Problem
 
+OWN = "own proposals"
+"""What results call the searcher where none proposed anything."""
 EMPTY_YIELDS = 1000
 """Empty batches in a row after which a searcher is taken to be stuck."""
 
@@ -87,6 +89,13 @@ class SearchStopped(SearchError):
 class Search:
     """One run of one searcher: `ask()` for genomes, `tell()` what they are worth.
 
+    Programs with an optimiser of their own call `evaluate(genomes)` instead, and get budget, history, front, bound and
+    `result()` all the same:
+
+        s = Search(problem, budget=20_000)
+        while s.budget.left:
+            evaluation = s.evaluate(my_optimiser.propose())
+
     All randomness comes from the `seed`; results do not depend on how the batches are evaluated.
     """
 
@@ -115,6 +124,8 @@ class Search:
         self.designs: Designs | None = None
         """Those of the batch last asked for, where the searcher has yielded them with the genomes."""
         self._scored: Scored | None = None
+        self.own = 0
+        """Designs that came as own proposals."""
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         space = problem.space
         with guarded(self.searcher, "search"):
@@ -141,11 +152,26 @@ class Search:
                 self.close()
             raise
 
-    def evaluate(self) -> Evaluation:
-        """The evaluation of the batch last asked for."""
-        if self._pending is None:
-            raise SearchError("evaluate() without ask(): no batch is waiting")
-        return self.problem.evaluator.evaluate_checked(self._pending, self.designs)
+    def evaluate(self, genomes: Array | None = None) -> Evaluation:
+        """The evaluation of own proposals (n, G) int64, or else of the batch last asked for.
+
+        Own proposals count against the budget, and are in history, front and result as if a searcher had made them. No
+        more than the budget has left are evaluated, so that fewer may come back; `SearchError` if nothing is left.
+        """
+        if genomes is None:
+            if self._pending is None:
+                raise SearchError("evaluate() without ask(): no batch is waiting")
+            return self.problem.evaluator.evaluate_checked(self._pending, self.designs)
+        if self._pending is not None:
+            raise SearchError("evaluate() of own proposals before tell(): the scores of the last batch are missing")
+        if self.budget.left == 0:
+            raise SearchError(f"the budget of {self.budget.total:,} designs is spent")
+        checked = self.problem.space.check(np.asarray(genomes)[: self.budget.left])
+        evaluation = self.problem.evaluator.evaluate_checked(checked)
+        if len(checked):
+            self._take(checked, *self._scores(evaluation), evaluation)
+            self.own += len(checked)
+        return evaluation
 
     def tell(self, outcome: Evaluation | Array) -> None:
         """Takes the outcome of the batch last asked for: an evaluation, or plain scores (n,), lower is better."""
@@ -157,17 +183,24 @@ class Search:
         if isinstance(outcome, Evaluation):
             if len(outcome) != len(genomes):
                 raise EvaluationError(f"{len(outcome)} designs were evaluated, expected {len(genomes)}")
-            scores = self.problem.evaluator.score(outcome)
-            if len(self.problem.objective.names) > 1:
-                values = self.problem.evaluator.values(outcome)
+            scores, values = self._scores(outcome)
         else:
             scores = np.array(outcome, dtype=np.float64)
             if scores.shape != (len(genomes),):
                 raise EvaluationError(f"scores have shape {scores.shape}, expected ({len(genomes)},)")
             scores[np.isnan(scores)] = np.inf
+        self._pending, self.designs, self._scored = None, None, Scored(genomes, scores, values)
+        self._take(genomes, scores, values, evaluation)
+
+    def _scores(self, evaluation: Evaluation) -> tuple[Array, Array | None]:
+        """Scores (n,) and, with several objectives, values (n, M)."""
+        several = len(self.problem.objective.names) > 1
+        evaluator = self.problem.evaluator
+        return evaluator.score(evaluation), evaluator.values(evaluation) if several else None
+
+    def _take(self, genomes: Array, scores: Array, values: Array | None, evaluation: Evaluation | None) -> None:
         self.budget.spend(len(genomes))
         self.archive.add(genomes, scores, evaluation, values)
-        self._pending, self.designs, self._scored = None, None, Scored(genomes, scores, values)
         if self.budget.left == 0:
             self.close()
 
@@ -210,7 +243,7 @@ class Search:
             rejects=dict(sorted(archive.rejects.items(), key=lambda item: (-item[1], item[0]))),
             seed=self.seed,
             seconds=self.seconds,
-            searcher=self.searcher.name or self.searcher.type_name,
+            searcher=OWN if 0 < self.own == archive.evaluations else self.searcher.name or self.searcher.type_name,
             bound=bound,
             interrupted=self.interrupted,
         )

@@ -7,20 +7,24 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from ..errors import DesignError, PluginError, SearchError
-from ..files import csv_text, write_texts
+from ..errors import DesignError, PluginError, SearchError, need
+from ..files import csv_text, percent, write_texts
 from ..pieces.boundary import guarded
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
+from ..pieces.defaults import REPORT
 from ..problem.designs import Design
 from ..problem.evaluation import Evaluation
+from ..spec.units import format_count, format_energy
 from .archive import Archive, Row
+from .breakdown import READS, Breakdown
 from .identity import versions_of
 
 if TYPE_CHECKING:
@@ -31,6 +35,8 @@ FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"
 HISTORY_FILE = "history.csv"
 RESULT_FILE = "result.json"
+HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64, "mean_score": np.float64}
+"""Columns of a history with their types."""
 AS_THEY_ARE = (
     "bound", "gap", "evaluations", "budget", "valid_fraction", "seed", "seconds", "workload", "hardware", "searcher",
     "objective", "interrupted",
@@ -38,7 +44,7 @@ AS_THEY_ARE = (
 """What `result.json` has of a `Result` without a change."""
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False, slots=False, repr=False)
 class Best:
     """The best design of a search, with the problem it solves."""
 
@@ -52,6 +58,20 @@ class Best:
     """What each of several objectives says, in the order of `problem.objective.names`."""
     in_scenarios: Mapping[str, tuple[float, float]] = attrs.field(factory=dict)
     """Energy in pJ and cycles by scenario of the problem; infinite where the design does not fit."""
+
+    def __repr__(self) -> str:
+        return f"Best({self.problem.title}: {self.headline})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the report that `sparsemap evaluate` prints."""
+        return result_of(self.problem, self)._repr_html_()
+
+    @property
+    def headline(self) -> str:
+        """EDP, energy and cycles, and the score if that is another number, with units, in a line."""
+        unit = f" {self.problem.objective.unit}".rstrip()
+        score = "" if self.score == self.edp else f"score {self.score:.4g}{unit}, "
+        return f"{score}EDP {self.edp:.3e} pJ * cycles, {format_energy(self.energy_pj)}, {format_count(self.cycles)} cycles"
 
     @property
     def edp(self) -> float:
@@ -72,6 +92,10 @@ class Best:
     def detail(self) -> Mapping[str, Any]:
         """The cost model's detail of the design by level and tensor; empty if it gives none."""
         return self.problem.evaluator.evaluate_designs(self.design.batch, detail=True).detail or {}
+
+    def breakdown(self) -> Breakdown:
+        """Energy by level and tensor in pJ, cycles by level, and what limits them; `to_pandas()` makes a table of it."""
+        return Breakdown.of(self.problem, self.detail, self.energy_pj, self.cycles)
 
     @cached_property
     def scenarios(self) -> dict[str, Best]:
@@ -127,7 +151,7 @@ class Shortfall:
         return f"{self.reason}  (needs {needed}, has {available})"
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@attrs.frozen(eq=False, kw_only=True, repr=False)
 class Result:
     """The outcome of one search. Two runs with one seed differ in `seconds` only.
 
@@ -161,6 +185,20 @@ class Result:
     padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
     """Dimensions that the encoding padded: name -> (given size, searched size)."""
 
+    def __repr__(self) -> str:
+        best = f"no valid design among {self.evaluations:,}" if self.best is None else self.best.headline
+        near = f", within {self.gap:.2f}x of the optimum" if self.gap else ""
+        search = (
+            f"{self.evaluations:,} designs, {percent(self.valid_fraction)} valid, {self.searcher}, seed {self.seed}"
+        )
+        return f"Result({self.workload} on {self.hardware}: {best}{near}{f'; {search}' if self.searcher else ''})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the report that `sparsemap search` prints; the short form where there is none."""
+        registry = self.best.problem.registry if self.best is not None else None
+        shown = registry is not None and REPORT in registry.names("exporter")
+        return f"<pre style='line-height:1.25'>{escape(self.report(REPORT) if shown else repr(self))}</pre>"
+
     @property
     def found(self) -> Best:
         """The best design; `SearchError` if there is none."""
@@ -172,6 +210,19 @@ class Result:
     def gap(self) -> float | None:
         """Score over bound: 1.2 means that no design can be more than 17 % better. None without a bound or a design."""
         return self.best.score / self.bound if self.best is not None and self.bound else None
+
+    def breakdown(self) -> Breakdown:
+        """The breakdown of the best design; `SearchError` if there is none."""
+        return self.found.breakdown()
+
+    def arrays(self) -> dict[str, Array]:
+        """The history as arrays, a number per batch: `evaluations` and `valid` int64, `best_score` and `mean_score`
+        float64 (infinite, or NaN, where nothing was valid)."""
+        return {key: np.array([getattr(row, key) for row in self.history], kind) for key, kind in HISTORY.items()}
+
+    def to_pandas(self) -> Any:
+        """The history as a data frame, a row per batch; `breakdown().to_pandas()` has the energies of the best design."""
+        return need("pandas", "to_pandas()", "pandas").DataFrame(self.arrays())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinity and NaN become None."""
@@ -192,11 +243,22 @@ class Result:
             "rejects": dict(self.rejects),
             "shortfalls": [{key: _plain(v) for key, v in attrs.asdict(s).items()} for s in self.shortfalls],
             "genome": self.best.genome.tolist() if self.best else None,
+            **self._levels(),
             **({"scenarios": scenarios} if scenarios else {}),
             **({"front": front} if front else {}),
             "versions": dict(self.versions),
             **({"identity": dict(self.identity)} if self.identity else {}),
         }
+
+    def _levels(self) -> dict[str, Any]:
+        """What limits the best design, and its energies in pJ and cycles by level; nothing where they are not known.
+
+        A cost model that fails when it is asked for details does not cost the result.
+        """
+        with suppress(PluginError):
+            if self.best is not None and any(key in self.best.detail for key in READS):
+                return self.breakdown().to_dict()
+        return {}
 
     def report(self, name: str, width: int = 80) -> str:
         """The text of a report, such as "summary" or "loop-nest", see `sparsemap list exporter`."""
@@ -236,8 +298,7 @@ class Result:
 
     def history_csv(self) -> str:
         """One line per batch (merged ones in very long searches); floats as repr, empty where there is none."""
-        head = ("evaluations", "best_score", "valid", "mean_score")
-        return csv_text([{name: getattr(row, name) for name in head} for row in self.history], head)
+        return csv_text([{name: getattr(row, name) for name in HISTORY} for row in self.history], tuple(HISTORY))
 
 
 def best_of(problem: Problem, archive: Archive) -> Best | None:

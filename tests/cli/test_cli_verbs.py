@@ -72,7 +72,7 @@ def test_reports_have_json(design):
     assert sum(level["energy_pj"] for level in table["levels"]) == pytest.approx(table["energy_pj"])
     assert table["limit"] and table["levels"][0]["name"] == "DRAM"
     nest = json.loads(run("show", "loop-nest", design, "--json").stdout)
-    assert set(nest) == {"mapping", "formats", "beyond_format", "gate_skip"} and nest["mapping"]["L1_T"]
+    assert set(nest) == {"mapping", "formats", "beyond_format", "gate_skip"} and any(nest["mapping"].values())
 
 
 def test_a_report_that_is_not_there(design):

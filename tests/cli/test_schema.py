@@ -104,7 +104,7 @@ def test_a_key_has_its_meaning_unit_and_default_and_names_are_listed(schemas) ->
         "default": 32,
     }
     technology = schemas["hardware"]["properties"]["technology"]["anyOf"][0]["anyOf"][0]["$ref"].rpartition("/")[2]
-    assert schemas["hardware"]["definitions"][technology] == {"enum": ["12nm"]}
+    assert "12nm" in schemas["hardware"]["definitions"][technology]["enum"]
 
 
 def test_the_schema_of_designs_has_the_keys_of_design_files(schemas) -> None:

@@ -67,9 +67,24 @@ def test_a_written_design_evaluates_to_the_same_numbers_bit_for_bit(found, regis
     assert bool(problem.padded) == (workload == "padded")
 
 
-def test_a_written_design_keeps_the_order_of_loops_whose_bound_is_one(found, registry):
+def test_a_written_design_has_the_loops_of_the_loop_nest_and_none_whose_bound_is_one(found, registry):
     best = found("mm1", "mobile").best
-    assert structure(dump(best.design), registry).groups == best.design.groups
+    table = dump(best.design)
+    names = [level.name for level in best.problem.mapping_levels]
+    written = [(level, loop) for level in names for loop in table["mapping"][level]]
+    assert written == [(names[loop.group], f"{loop.dim}={loop.bound}") for loop in best.design.loops]
+    assert structure(table, registry).loops == best.design.loops
+
+
+def test_a_file_that_has_loops_of_one_reads_as_before(found, registry):
+    best = found("mm1", "mobile").best
+    names = [level.name for level in best.problem.mapping_levels]
+    whole = {
+        name: [f"{loop.dim}={loop.bound}" for loop in loops]
+        for name, loops in zip(names, best.design.groups, strict=True)
+    }
+    assert any(text.endswith("=1") for loops in whole.values() for text in loops)
+    assert structure(dump(best.design) | {"mapping": whole}, registry).groups == best.design.groups
 
 
 def test_a_written_design_needs_no_spec_but_its_own(found, registry):

@@ -1,7 +1,10 @@
 """The names a program starts with."""
 
+import pydoc
+import re
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -20,10 +23,21 @@ def registry():
 
 
 def test_every_public_name_is_there():
-    assert all(getattr(sparsemap, name) is not None for name in sparsemap.__all__)
-    assert dir(sparsemap) == sorted(sparsemap.__all__)
+    names = dir(sparsemap)
+    assert all(getattr(sparsemap, name) is not None for name in names)
+    assert {"Search", "evaluate", "load_problem", "search", "search_network", "Problem", "Format"} <= set(names)
+    assert not {"Any", "ModuleType", "annotations", "errors", "TYPE_CHECKING"} & set(names)
     with pytest.raises(AttributeError, match="no attribute 'serach'"):
         _ = sparsemap.serach
+
+
+def test_help_is_short_and_its_example_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert len(pydoc.render_doc(sparsemap).splitlines()) < 60
+    example = re.search(r"\n\n((?:    .*\n|\n)+)", sparsemap.__doc__)[1]
+    exec(textwrap.dedent(example).replace('"mm3", "cloud"', '"mm1", "edge-16gbps"').replace("20_000", "500"), {})
+    assert "Result(mm1 on edge-16gbps: EDP" in capsys.readouterr().out
+    assert (tmp_path / "best" / "design.toml").exists()
 
 
 def test_importing_reads_no_toml_and_loads_no_plugin():

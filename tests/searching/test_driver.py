@@ -226,3 +226,43 @@ def test_progress_is_the_share_of_the_budget_that_is_spent():
     assert (budget.progress, budget.left) == (0.25, 150)
     budget.spend(200)
     assert (budget.progress, budget.left) == (1.0, 0)
+
+
+# ------------------------------------------------------------------------------------------------------ own proposals
+
+
+def test_own_proposals_count_and_are_in_the_result_as_those_of_a_searcher():
+    problem, rng = toy_problem(), np.random.default_rng(0)
+    run, seen = Search(problem, budget=250), []
+    while run.budget.left:
+        seen.append(run.evaluate(problem.space.sample(100, rng)))
+    assert [len(evaluation) for evaluation in seen] == [100, 100, 50]
+    result = run.result()
+    assert (result.evaluations, result.searcher) == (250, "own proposals")
+    assert result.arrays()["evaluations"].tolist() == [100, 200, 250]
+    best = min(float(problem.evaluator.score(evaluation).min()) for evaluation in seen)
+    assert result.best.score == result.arrays()["best_score"][-1] == best
+    assert result.valid_fraction == sum(evaluation.valid.sum() for evaluation in seen) / 250
+    with pytest.raises(SearchError, match="the budget of 250 designs is spent"):
+        run.evaluate(ones(1))
+
+
+def test_own_proposals_may_go_between_those_of_a_searcher():
+    run = Search(toy_problem(), "random", 2000, seed=1)
+    run.ask()
+    with pytest.raises(SearchError, match="own proposals before tell"):
+        run.evaluate(ones(3))
+    run.tell(run.evaluate())
+    run.evaluate(ones(3))
+    while run.ask() is not None:
+        run.tell(run.evaluate())
+    assert (run.own, run.result().evaluations, run.result().searcher) == (3, 2000, "random")
+
+
+def test_own_proposals_are_checked_and_cost_nothing_if_they_are_wrong():
+    run = Search(toy_problem(), budget=10)
+    for wrong in (np.ones((2, 3), np.int64), np.full((2, 8), 99), np.full((2, 8), 1.5)):
+        with pytest.raises(EvaluationError):
+            run.evaluate(wrong)
+    assert len(run.evaluate(np.zeros((0, 8), np.int64))) == 0
+    assert (run.budget.spent, run.result().evaluations) == (0, 0)

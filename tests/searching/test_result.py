@@ -3,13 +3,16 @@
 import csv
 import json
 import math
+import re
+import sys
+from html import escape
 
 import numpy as np
 import pytest
 from toy_problem import toy_problem
 
-from sparsemap import SearchError, search
-from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE, read_result
+from sparsemap import SearchError, load_problem, search
+from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE, read_result, result_of
 
 
 @pytest.fixture
@@ -87,3 +90,57 @@ def test_numbers_survive_the_csv_bit_for_bit():
 def test_a_result_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(SearchError, match=r"result\.json"):
         read_result(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return search(load_problem("matmul-32x64x48", "edge-16gbps"), budget=300, seed=0)
+
+
+def test_results_designs_and_problems_say_what_they_are_in_a_line_with_units(found):
+    best = r"EDP \d\.\d{3}e\+\d\d pJ \* cycles, \S+ [nu]J, [\d,]+ cycles"
+    result = (
+        rf"Result\(matmul-32x64x48 on edge-16gbps: {best}, within \d\.\d\dx of the optimum; 300 designs, \d+ % valid, "
+    )
+    assert re.fullmatch(result + r"sparsemap, seed 0\)", repr(found))
+    assert re.fullmatch(rf"Best\(matmul-32x64x48 on edge-16gbps: {best}\)", repr(found.best))
+    problem = "Problem(matmul-32x64x48 on edge-16gbps, space paper, cost model analytic, objective edp)"
+    assert repr(found.best.problem) == problem
+    nothing = result_of(found.best.problem, None, evaluations=7, searcher="random", valid_fraction=0.0)
+    assert repr(nothing).startswith("Result(matmul-32x64x48 on edge-16gbps: no valid design among 7;")
+
+
+def test_notebooks_show_the_report_and_the_problem(found):
+    assert found._repr_html_() == f"<pre style='line-height:1.25'>{escape(found.report('summary'))}</pre>"
+    assert "cycles" in found.best._repr_html_() and found.best._repr_html_().startswith("<pre")
+    assert (
+        "<th>levels</th><td>DRAM unlimited x 1, GLB 128 KB x 1, PEB 1 KB x 256</td>" in found.best.problem._repr_html_()
+    )
+    nothing = result_of(found.best.problem, None, evaluations=7)
+    assert "no valid design among 7" in nothing._repr_html_()
+
+
+def test_the_breakdown_adds_up_and_is_in_the_file_of_the_result(found):
+    breakdown, table = found.breakdown(), found.to_dict()
+    assert breakdown.to_dict() == found.best.breakdown().to_dict()
+    assert (table["limit"], table["levels"]) == (breakdown.limit, breakdown.to_dict()["levels"])
+    assert math.isclose(sum(level["energy_pj"] for level in table["levels"]), found.best.energy_pj, rel_tol=1e-9)
+    assert [level["name"] for level in table["levels"]] == ["DRAM", "GLB", "PEB", "MAC"]
+    assert set(table["levels"][0]["by_tensor"]) == {"P", "Q", "Z"}
+
+
+def test_history_is_arrays_and_data_frames(found):
+    arrays = found.arrays()
+    assert arrays["evaluations"][-1] == 300 and arrays["evaluations"].dtype == np.int64
+    assert arrays["best_score"][-1] == found.best.score and (np.diff(arrays["best_score"]) <= 0).all()
+    pandas = pytest.importorskip("pandas")
+    pandas.testing.assert_frame_equal(found.to_pandas(), pandas.DataFrame(arrays))
+    levels = found.breakdown().to_pandas()
+    assert list(levels.columns) == ["P", "Q", "Z", "energy_pj", "cycles"] and list(levels.index)[-1] == "MAC"
+    assert levels.loc["GLB", ["P", "Q", "Z"]].sum() == pytest.approx(levels.loc["GLB", "energy_pj"])
+
+
+def test_without_pandas_the_line_to_type_is_told(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(SearchError, match=r"to_pandas\(\) needs the package 'pandas'.*\[pandas\]"):
+        found.to_pandas()

@@ -6,11 +6,12 @@ import tomllib
 
 import numpy as np
 import pytest
-from sparsemap_plugins.reports.breakdown import Breakdown, breakdown_lines
+from sparsemap_plugins.reports.breakdown import breakdown_lines
 
 from sparsemap import load_problem, search
 from sparsemap.errors import SearchError
 from sparsemap.pieces.contracts import parts, plain
+from sparsemap.searching.breakdown import Breakdown
 from sparsemap.searching.result import result_of
 
 

@@ -48,14 +48,14 @@ def test_an_objective_without_values_of_its_own_has_one():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pareto:energy,dellay", r"objectives\[1\]: no objective 'dellay'; did you mean 'delay'\?"),
+        ("pareto:energy,dellay", r"'pareto:energy,dellay': no objective 'dellay'; did you mean 'delay'\?"),
         ("paretto:energy,delay", r"no type of objective 'paretto'; did you mean 'pareto'\?"),
-        ("pareto:energy", "objectives: expected two objectives or more, found 1"),
-        ("pareto:", "objectives: expected two objectives or more, found 0"),
-        ("pareto:energy,delay,energy", "objectives: 'energy' is there twice"),
-        ("pareto:energy,2 * enrgy_pj", r"objectives\[1\]\.score: no quantity 'enrgy_pj'; did you mean 'energy_pj'\?"),
-        ("pareto:energy,2 *", r"objectives\[1\]"),
-        ("pareto", "no objective 'pareto'"),
+        ("pareto:energy", "'pareto:energy': expected two objectives or more, found 1"),
+        ("pareto:", "'pareto:': expected two objectives or more, found 0"),
+        ("pareto:energy,delay,energy", "'pareto:energy,delay,energy': 'energy' is there twice"),
+        ("pareto:energy,2 * enrgy_pj", r"'2 \* enrgy_pj': no quantity 'enrgy_pj'; did you mean 'energy_pj'\?"),
+        ("pareto:energy,2 *", r"'pareto:energy,2 \*': '2 \*' is not an expression"),
+        ("pareto", "objective 'pareto' is a type that needs objectives; give a table"),
     ],
 )
 def test_what_is_wrong_is_told(text, message):
