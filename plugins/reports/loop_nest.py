@@ -72,6 +72,9 @@ def loop_nest(design: Design, detail: Mapping[str, Any], width: int = 80) -> str
     if problem.tensors:
         statement = einsum_text(problem.tensors)
         lines.append(" " * max(min(2 + step * depth, width - len(statement)), 0) + statement)
+    said = [line for segment in problem.space.segments.values() for line in segment.lines(design)]
+    if said:
+        lines += ["", *(f"  {line}" for line in said)]
     if mapped and "formats" in columns:
         lines += ["", *_formats(design, width)]
     return "\n".join(lines) + "\n"

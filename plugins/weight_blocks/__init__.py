@@ -22,6 +22,20 @@ def register_memory_levels():
 
 
 @hookimpl
+def register_segments():
+    from .segment import SubVolume
+
+    return [SubVolume]
+
+
+@hookimpl
+def register_cost_models():
+    from .cost_model import Aie2Time
+
+    return [Aie2Time]
+
+
+@hookimpl
 def register_commands(cli: click.Group) -> None:
     from .commands import COMMANDS
 

@@ -67,6 +67,9 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     help="Which blocks are kept: .npz, a folder of .npy, or .json.",
 )
 @click.option("--quirks", default="none", show_default=True, help="paper, none, or names of quirks with commas.")
+@click.option("--search", "budget", type=click.IntRange(min=1), help="Search sub-volumes, so many designs per layer.")
+@click.option("--searcher", help="Name or TOML file, for --search.  [default: the usual one]")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the searches.")
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder for the schedule.")
 @plugin_dirs
 def compile_command(
@@ -75,6 +78,9 @@ def compile_command(
     sparsity: float,
     masks: Path | None,
     quirks: str,
+    budget: int | None,
+    searcher: str | None,
+    seed: int,
     out: Path,
     plugin_dirs: tuple[str, ...],
 ) -> None:
@@ -83,6 +89,8 @@ def compile_command(
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
     splits.json for pruning that keeps masks even, and, with the extra 'plots', the steps over time as timeline.png and
     timeline.svg. Fully connected layers are left out, and the first convolution stays dense.
+
+    Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.plots import save
@@ -93,6 +101,7 @@ def compile_command(
     from .networks import layers_of, read_masks
     from .schedule import compile_layers
     from .schedule_file import write_schedule
+    from .searched import Searched
     from .timeline import draw
 
     chosen = quirks_of(quirks, path="--quirks")
@@ -103,8 +112,11 @@ def compile_command(
     layers = layers_of(nodes_of(piece, registry, base, file), sparsity, read_masks(masks) if masks else None)
     spec = registry.resolve("hardware", hardware)
     machine = Machine.of(spec, registry, chosen)
+    if budget and "rule-splits" in chosen:
+        raise click.UsageError("--search chooses sub-volumes; the quirk 'rule-splits' (of paper) takes the rule's.")
+    choose = Searched(registry, spec, budget, seed, searcher) if budget else None
     with click.progressbar(length=len(layers), file=bar_file(), label=piece.name) as bar:
-        schedule = compile_layers(layers, machine, chosen, progress=lambda: bar.update(1))
+        schedule = compile_layers(layers, machine, chosen, choose, lambda: bar.update(1))
     paths = write_schedule(out, piece.name, spec.name, schedule)
     try:
         title = f"{piece.name} on {spec.name}"
@@ -112,6 +124,8 @@ def compile_command(
     except ImportError:
         pass
     click.echo(_summary(piece.name, spec.name, schedule))
+    if choose:
+        click.echo(choose.text())
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
 
 

@@ -136,20 +136,24 @@ def pass_bytes(cut: Cut, splits: Splits) -> Any:
     return by_pair(splits, largest)
 
 
+def signature(cut: Cut, placement: Placement) -> Any:
+    """Equal for layers that have the same sub-volumes and times; room beyond twice the weights counts as that."""
+    layer = cut.layer
+    room = placement.room[1] - placement.room[0]
+    if layer.op == "conv":
+        room = min(room, 2 * least_weights(cut, 1))
+    mask = None if layer.mask is None else layer.mask.tobytes()
+    shape = attrs.astuple(attrs.evolve(layer, name="", inputs=(), mask=None))
+    return shape, mask, placement.tiles, placement.passes, placement.load, placement.write, room
+
+
 def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits]) -> Splits:
     """The sub-volume that takes the least time of all that fit, or the rule's where quirks ask for it."""
     tiles, passes = placement.tiles, placement.passes
     if "rule-splits" in cut.quirks:
         return attrs.evolve(cut.rule(), tiles=tiles, passes=passes)
-    layer = cut.layer
-    key = (
-        attrs.astuple(attrs.evolve(layer, name="", inputs=(), mask=None)),
-        tiles,
-        passes,
-        placement.load,
-        placement.write,
-    )
-    if layer.mask is None and key in known:
+    layer, key = cut.layer, signature(cut, placement)
+    if key in known:
         return known[key]
     rows = -(-layer.out_height // tiles)
     every = cut.candidates(rows)

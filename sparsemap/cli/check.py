@@ -117,7 +117,7 @@ class Check:
         some = [self.registry.names(kind) for kind in ("workload", "hardware")]
         if not all(some):
             return
-        parts = (some[0][0], some[1][0], piece, defaults.OBJECTIVE, defaults.COST_MODEL)
+        parts = (some[0][0], some[1][0], piece, defaults.OBJECTIVE, None)
         problem = self.attempt(lambda: make_problem(self.registry, *parts))
         if problem is not None:
             problem.files = {**problem.files, "space": self.file}

@@ -45,7 +45,7 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 )
 @click.option("--searcher", help="Name or TOML file.  [default: what the objective asks for]")
 @click.option("--space", default=defaults.SPACE, show_default=True, help="Name or TOML file of the design space.")
-@click.option("--cost-model", default=defaults.COST_MODEL, show_default=True, help="Name or TOML file.")
+@click.option("--cost-model", help=f"Name or TOML file.  [default: what the space asks for, or {defaults.COST_MODEL}]")
 @click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option(
@@ -66,7 +66,7 @@ def search(
     objective: str,
     searcher: str | None,
     space: str,
-    cost_model: str,
+    cost_model: str | None,
     budget: int,
     seed: int,
     backend: str,

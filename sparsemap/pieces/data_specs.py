@@ -73,6 +73,8 @@ class SpaceSpec(Piece):
     """Names of the segments in the order of their genes; a segment without a `type` is of the type of its name."""
     tables: Mapping[str, Table] = attrs.field(factory=dict, metadata=naming("segment", beside=True))
     """Table per segment; in a spec they stand beside `segments`, under the segments' names."""
+    cost_model: str | Table = attrs.field(default="", metadata=naming("cost-model", paths=True))
+    """The cost model that the segments' columns are for, used where none is named; empty: the usual one."""
 
     @classmethod
     def from_table(cls, table: Any) -> Any:

@@ -13,6 +13,9 @@
     [gate_skip]                                  # by place
     GLB = "skip-q-by-p"
 
+    [segments.sub-volume]                        # segments whose columns are none of these, by name, without their genes
+    design = { co = 16, ci = 64, rows = 2, tiles = 1, passes = 1 }
+
 `beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions. Files
 written by a search hold the tables of everything that the numbers depend on. A file is read into a problem whose space
 has no genes, so that it is evaluated as in a search.
@@ -47,7 +50,18 @@ SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "formats": "formats", "mechanisms": "gate_skip"}
 """Tables of the file by the column of `Designs` that they give."""
 ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
-KNOWN = (*ABOUT, "mapping", "padding", "formats", "beyond_format", "gate_skip", "score", "scenarios", "pieces")
+KNOWN = (
+    *ABOUT,
+    "mapping",
+    "padding",
+    "formats",
+    "beyond_format",
+    "gate_skip",
+    "segments",
+    "score",
+    "scenarios",
+    "pieces",
+)
 LOOP = re.compile(r"\s*(.+?)\s*=\s*(\d+)\s*")
 
 
@@ -58,9 +72,7 @@ def dump(
 ) -> dict[str, Any]:
     """The table of a design; `DesignError` if it has columns that this file cannot hold."""
     problem, columns = design.problem, design.batch.columns
-    extra = [name for name in columns if name not in COLUMNS]
-    if extra:
-        raise DesignError(f"a design file cannot hold column '{extra[0]}'")
+    segments = _settled(design)
     hardware = _table(problem.hardware)
     hardware.pop("technology", None)
     hardware["technology"] = _table(problem.technology)
@@ -79,6 +91,8 @@ def dump(
             tensor.name: [_used(chosen, pieces) for chosen in design.slots(t)]
             for t, tensor in enumerate(problem.tensors)
         }
+    if segments:
+        table["segments"] = segments
     if "mechanisms" in columns:
         table["gate_skip"] = {place.name: _used(design.mechanism(place), pieces) for place in problem.places}
     if numbers:
@@ -95,6 +109,20 @@ def dump(
     }
 
 
+def _settled(design: Design) -> dict[str, dict[str, Any]]:
+    """Tables of the segments whose columns are not among `COLUMNS`, by name; `DesignError` if one cannot be written."""
+    found: dict[str, dict[str, Any]] = {}
+    extra = [name for name in design.batch.columns if name not in COLUMNS]
+    for name, segment in design.problem.space.segments.items():
+        settled = segment.settled(design) if set(segment.provides) & set(extra) else None
+        if settled is not None:
+            found[name] = _table(settled)
+            extra = [column for column in extra if column not in segment.provides]
+    if extra:
+        raise DesignError(f"a design file cannot hold column '{extra[0]}'")
+    return found
+
+
 def load(path: str | os.PathLike[str], registry: Registry) -> Design:
     """The design of a file, with its problem; `SpecError` with everything that is wrong with it."""
     return structure(SpecTable.of(toml_io.read(path, "design"), shown(path)), registry, shown(path))
@@ -105,7 +133,8 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
     mistakes = list(_wrong_keys(table, file))
     if mistakes:
         raise SpecError(mistakes)
-    fixed: dict[str, Any] = {"type": defaults.CONSTANTS, **_loops(table["mapping"], file)}
+    segments = {name: dict(own) for name, own in table.get("segments", {}).items()}
+    fixed: dict[str, Any] = {"type": defaults.CONSTANTS, **_loops(table.get("mapping", {}), file)}
     if "padding" in table:
         fixed["sizes"] = dict(table["padding"])
     if "beyond_format" in table:
@@ -118,7 +147,11 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
         _Inlined(registry, pieces, file) if pieces else registry,  # type: ignore[arg-type]
         table["workload"],
         table["hardware"],
-        SpaceSpec(name=DESIGN_KIND, segments=(SEGMENT,), tables={SEGMENT: fixed}),
+        SpaceSpec(
+            name=DESIGN_KIND,
+            segments=((SEGMENT,) if "mapping" in table else ()) + tuple(segments),
+            tables={**({SEGMENT: fixed} if "mapping" in table else {}), **segments},
+        ),
         table.get("objective", defaults.OBJECTIVE),
         table.get("cost_model", defaults.COST_MODEL),
         file,
@@ -142,12 +175,16 @@ def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:
         if key not in KNOWN:
             guess = nearest(key, KNOWN)
             mistakes.append(Mistake(file, key, "unknown key" + (f"; did you mean '{guess}'?" if guess else "")))
-    for key in ("workload", "hardware", "mapping"):
+    for key in ("workload", "hardware", *(() if "segments" in table else ("mapping",))):
         if key not in table:
             mistakes.append(Mistake(file, key, "missing"))
-    for key in ("mapping", "formats", "gate_skip", "padding", "pieces"):
+    for key in ("mapping", "formats", "gate_skip", "padding", "segments", "pieces"):
         if not isinstance(table.get(key, {}), Mapping):
             mistakes.append(Mistake(file, key, "expected a table"))
+    segments = table.get("segments", {})
+    for name, own in segments.items() if isinstance(segments, Mapping) else ():
+        if not isinstance(own, Mapping):
+            mistakes.append(Mistake(file, f"segments.{name}", "expected a table"))
     pieces = table.get("pieces", {})
     for kind, named in pieces.items() if isinstance(pieces, Mapping) else ():
         for name, piece in named.items() if isinstance(named, Mapping) else (("", None),):

@@ -25,7 +25,7 @@ def load_problem(
     hardware: Reference,
     space: Reference = defaults.SPACE,
     objective: Reference = defaults.OBJECTIVE,
-    cost_model: Reference = defaults.COST_MODEL,
+    cost_model: Reference | None = None,
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
     registry: Registry | None = None,
     backend: str = "numpy",
@@ -36,6 +36,8 @@ def load_problem(
 
         problem = load_problem("mm3", "cloud")
         problem = load_problem("my-layer.toml", {"extends": "edge", "clock": "2 GHz"})
+
+    Without `cost_model` it is the one that the space names, or else the usual one.
 
     `registry` saves loading the plugins again; otherwise they are loaded, those in `plugin_dirs` included. `backend` is
     the array library that evaluates designs: `numpy`, `torch`, `cupy` or `jax`, with a device as in `torch:cuda:1`.
@@ -59,7 +61,9 @@ def make_problem(
         workload=built["workload"],
         hardware=built["hardware"],
         space_spec=built["space"],
-        cost_model=piece_of(registry, "cost-model", cost_model, file),
+        cost_model=piece_of(
+            registry, "cost-model", cost_model or built["space"].cost_model or defaults.COST_MODEL, file
+        ),
         objective=objective_of(registry, objective, file),
         registry=registry,
         files={kind: _file(registry, kind, value, file) for kind, value in parts.items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -11,7 +11,7 @@ import numpy as np
 from .base import Array, Piece
 
 if TYPE_CHECKING:
-    from ...problem.designs import Designs
+    from ...problem.designs import Design, Designs
     from ...problem.problem import Problem
 
 
@@ -105,6 +105,17 @@ class Segment(Piece):
         `columns` is the decoded genome, batch last; where segments depend on each other, earlier ones are repaired.
         """
         return genes
+
+    def settled(self, design: Design) -> Segment | None:
+        """This segment without genes, which decodes to the columns of one design: a design file holds its table.
+
+        None: it cannot; the columns of loops, formats and mechanisms have tables of their own in a design file.
+        """
+        return None
+
+    def lines(self, design: Design) -> Sequence[str]:
+        """What reports say about its columns, if these are not loops, formats and mechanisms."""
+        return ()
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """One way to write each design, (g, B) -> (g, B): what searches need that must not repeat or miss a design.

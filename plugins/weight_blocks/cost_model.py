@@ -1,0 +1,144 @@
+"""The cost model `aie2-time`: the time of a convolution on a mesh of cores, by its sub-volume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import CostModel
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.problem import Problem
+
+from .durations import STEPS, Steps, layer_steps
+from .problem import ConvProblem
+from .quirks import quirks_of
+from .schedule import weight_loads
+from .splits import Splits
+
+REASONS = {
+    "core-input": "a step of inputs does not fit in a core's input buffer",
+    "core-output": "a step of outputs does not fit in a core's output buffer",
+    "core-weights": "a chunk of weights does not fit in a core's weight buffer",
+    "partial-sums": "partial sums of a step do not fit in both output buffers of a core",
+    "memtile": "a tile of activations and a pass of weights do not fit in a memory tile",
+}
+
+
+@attrs.frozen(kw_only=True)
+class Aie2Time(CostModel):
+    """Time of a convolution on a mesh of cores with memory tiles, by its sub-volume (column `subvolume`).
+
+    Quirks, each with what `sparsemap wbs quirks` finds it worth, bring back what the paper's estimator counts
+    differently. The energy is an assumption of ours: bytes that move and kept multiply-adds, times the technology.
+    """
+
+    type_name: ClassVar[str] = "aie2-time"
+    needs: ClassVar[tuple[str, ...]] = ("subvolume",)
+
+    quirks: str | tuple[str, ...] = "none"
+    """paper, none, names with commas, or a list of names."""
+    index: Literal["u16", "bitmap"] = "u16"
+    """What a record has for every block position: 16 bits or one."""
+    image: tuple[int, int] | None = None
+    """Rows and columns of the input; absent: the fewest that the output needs."""
+    load: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    """Bytes of activations per memory tile that come from DDR; absent: the whole input, once per tile that reads it."""
+    write: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    """Bytes per memory tile that go to DDR; absent: the whole output."""
+    room: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    """Bytes of a memory tile that weights may use; absent: what the layer's own activations leave."""
+    tiles: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Tiles of rows; 0: searched."""
+    passes: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Passes of weights, where `tiles` is given; 0: one."""
+
+    def __attrs_post_init__(self) -> None:
+        _ = self.quirk_set
+
+    @property
+    def quirk_set(self) -> frozenset[str]:
+        return quirks_of(self.quirks)
+
+    def reasons(self, problem: Problem) -> Mapping[str, str]:
+        return REASONS
+
+    def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
+        known = ConvProblem.of(problem)
+        splits = Splits(*designs.columns["subvolume"].astype(np.int64))
+        over = {**known.cut.overflows(splits), "memtile": known.memtile_overflows(splits)}
+        reasons = np.zeros(len(designs), np.uint64)
+        for bit, name in enumerate(REASONS):
+            reasons |= np.asarray(over[name]).astype(np.uint64) << np.uint64(bit)
+        steps = layer_steps(known.cut, splits, known.loaded(splits), known.written, weight_loads(known.cut, splits))
+        valid = reasons == 0
+        parts = energies(known, problem, steps)
+        cycles = np.where(valid, steps.total * known.cut.machine.clock_hz, np.inf)
+        energy = np.where(valid, parts[0].sum(axis=(0, 1)) + parts[1], np.inf)
+        found = self._detail(known, steps, *parts) if detail else None
+        return Evaluation(energy, cycles, reasons, tuple(REASONS), found)
+
+    def _detail(self, known: ConvProblem, steps: Steps, energy: Array, compute: Array) -> dict[str, Any]:
+        clock = known.cut.machine.clock_hz
+        between = np.maximum(steps.load_core, steps.write_core) + steps.load_core_weights
+        return {
+            "energy_pj": energy,
+            "compute_energy_pj": compute,
+            "level_cycles": np.stack([steps.loads + steps.write, between, np.zeros_like(between)]) * clock,
+            "compute_cycles": steps.compute * clock,
+            "durations_s": dict(zip(STEPS, _durations(steps), strict=True)),
+        }
+
+    def lower_bound(self, problem: Problem) -> Evaluation | None:
+        """The longer of the kept multiply-adds on all cores and of the kept weights through all channels from DDR."""
+        known = ConvProblem.of(problem)
+        layer, machine = known.cut.layer, known.cut.machine
+        if known.model.quirk_set:
+            return None
+        macs = layer.macs * layer.kept_share
+        compute = macs / (machine.columns * machine.rows * machine.macs)
+        weights = layer.weights * layer.kept_share / (machine.columns * machine.load_weights) * machine.clock_hz
+        energy = macs * problem.mac_pj("compute")
+        return Evaluation(np.array([energy]), np.array([max(compute, weights)]), np.zeros(1, np.uint64), tuple(REASONS))
+
+
+def _durations(steps: Steps) -> tuple[Any, ...]:
+    """In the order of `STEPS`."""
+    cores = steps.load_core, steps.load_core_weights
+    return steps.load, steps.load_weights, *cores, steps.write, steps.write_core, steps.compute
+
+
+def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array, Array]:
+    """pJ by tensor and level, (T, S, B), and of the multiply-adds, (B,); a byte is a word.
+
+    Bytes are those of the channels, at the level that they leave and at the one that they reach; what a core reads from
+    its own memory is part of its multiply-adds.
+    """
+    machine, layer = known.cut.machine, known.cut.layer
+    inputs, weights, outputs = (problem.roles[role] for role in "PQZ")
+    from_ddr = {inputs: steps.load * machine.load, weights: steps.load_weights * machine.load_weights}
+    to_core = {
+        inputs: steps.load_core * machine.load_core,
+        weights: steps.load_core_weights * machine.load_core_weights,
+    }
+    copies = {inputs: (machine.columns, machine.rows), weights: (machine.rows, machine.columns)}
+    found = np.zeros((len(problem.tensors), len(problem.levels), len(np.atleast_1d(steps.cores))))
+
+    def spend(tensor: int, level: int, action: str, count: Any) -> None:
+        found[tensor, level] += count * problem.energy_pj(level, action)
+
+    for tensor, (channels, broadcast) in copies.items():
+        spend(tensor, 0, "read", from_ddr[tensor] * machine.columns)
+        spend(tensor, 1, "write", from_ddr[tensor] * machine.columns)
+        spend(tensor, 1, "read", to_core[tensor] * channels)
+        spend(tensor, 2, "write", to_core[tensor] * channels * broadcast)
+    back, out = steps.write_core * machine.write_core * machine.columns, steps.write * machine.write * machine.columns
+    spend(outputs, 2, "read", back)
+    spend(outputs, 1, "write", back)
+    spend(outputs, 1, "read", out)
+    spend(outputs, 0, "write", out)
+    return found, layer.macs * layer.kept_share * problem.mac_pj("compute") * np.ones(found.shape[2])

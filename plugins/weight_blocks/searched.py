@@ -1,0 +1,98 @@
+"""Sub-volumes that an ordinary search chooses, compared with the paper's rule and with all there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.data_specs import Hardware
+from sparsemap.problem.load import load_problem
+from sparsemap.searching.driver import search
+
+from .cost_model import Aie2Time
+from .memory import Placement
+from .problem import KEY, ConvProblem
+from .schedule import best_splits, signature, steps_of
+from .splits import Cut, Splits
+
+
+@attrs.frozen
+class Found:
+    """Seconds of a layer: searched, by the rule, and the least of all sub-volumes."""
+
+    searched: float
+    rule: float
+    optimum: float
+
+
+@attrs.define
+class Searched:
+    """Searches a sub-volume for every convolution; layers that are alike are searched once."""
+
+    registry: Any
+    hardware: Hardware
+    budget: int
+    seed: int = 0
+    searcher: str | None = None
+    found: dict[Any, tuple[Splits, Found]] = attrs.field(factory=dict)
+
+    def __call__(self, cut: Cut, placement: Placement) -> Splits:
+        if cut.layer.op != "conv":
+            return best_splits(cut, placement, {})
+        key = signature(cut, placement)
+        if key not in self.found:
+            self.found[key] = self._search(cut, placement)
+        return self.found[key][0]
+
+    def _search(self, cut: Cut, placement: Placement) -> tuple[Splits, Found]:
+        model = Aie2Time(
+            name="aie2-time",
+            quirks=tuple(sorted(cut.quirks)),
+            image=(cut.layer.height, cut.layer.width),
+            load=float(placement.load),
+            write=float(placement.write),
+            room=placement.room[1] - placement.room[0],
+            tiles=placement.tiles,
+            passes=placement.passes,
+        )
+        problem = load_problem(self._workload(cut), self.hardware, "aie2", "delay", model, registry=self.registry)
+        problem.remember(KEY, lambda: ConvProblem(cut, model))
+        result = search(problem, self.budget, self.seed, self.searcher)
+        columns = result.found.design.batch.columns["subvolume"][:, 0]
+        splits = Splits(*(int(value) for value in columns))
+        optimum = best_splits(cut, placement, {})
+        rule = attrs.evolve(ConvProblem.of(problem).rule, tiles=placement.tiles, passes=placement.passes)
+        times = [float(steps_of(cut, one, placement).total) for one in (splits, rule, optimum)]
+        fits = not any(np.any(over) for over in cut.overflows(rule).values())
+        return splits, Found(times[0], times[1] if fits else np.inf, times[2])
+
+    def _workload(self, cut: Cut) -> dict[str, Any]:
+        """The layer as a workload; the model takes its exact shape and mask from the compiler."""
+        layer = cut.layer
+        return {
+            "name": layer.name.replace("/", "-"),
+            "type": "conv2d",
+            "k": layer.out_channels,
+            "c": layer.channels,
+            "p": layer.out_height,
+            "q": layer.out_width,
+            "r": layer.kernel[0],
+            "s": layer.kernel[1],
+            "stride": layer.stride,
+            "padding": [list(pair) for pair in zip(layer.padding, layer.padding, strict=True)],
+            "density": {"Q": layer.kept_share or 1e-9},
+        }
+
+    def text(self) -> str:
+        """How the searches compare."""
+        every = [found for _, found in self.found.values()]
+        best = sum(one.searched <= one.optimum * (1 + 1e-9) for one in every)
+        slower = sum(one.searched > one.rule * (1 + 1e-9) for one in every)
+        ruled = [one.rule / one.searched for one in every if np.isfinite(one.rule)]
+        gain = f", {np.exp(np.mean(np.log(ruled))):.2f}x faster on the geometric mean" if ruled else ""
+        return (
+            f"search: {best} of {len(every)} distinct convolutions at the optimum of all sub-volumes; "
+            f"{slower} slower than the rule's sub-volume{gain}"
+        )

@@ -1,0 +1,141 @@
+"""The segment `sub-volume`: how a convolution is divided, as genes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import DesignError, SpecError
+from sparsemap.pieces.contracts import Genes, Segment
+from sparsemap.pieces.contracts.base import Array, GeneColumns
+from sparsemap.problem.designs import Design, Designs
+from sparsemap.problem.problem import Problem
+
+from .problem import ConvProblem
+from .splits import Splits
+
+NAMES = ("co", "ci", "rows", "tiles", "passes")
+
+
+@attrs.frozen(kw_only=True)
+class SubVolume(Segment):
+    """Channels of a chunk of weights, output rows of a step, and tiles with passes: what a core works on at a time.
+
+    Four genes: output channels and input channels by their place among those possible, rows, and a place in the list of
+    tiles and passes that fit in memory tiles, those with the fewest first.
+    """
+
+    type_name: ClassVar[str] = "sub-volume"
+    provides: ClassVar[tuple[str, ...]] = ("subvolume",)
+    fits_all: ClassVar[bool] = False
+
+    design: Mapping[str, int] = attrs.field(factory=dict)
+    """One sub-volume (co, ci, rows, tiles, passes) instead of genes."""
+
+    def __attrs_post_init__(self) -> None:
+        wrong = [name for name in self.design if name not in NAMES]
+        missing = [name for name in NAMES if name not in self.design]
+        if wrong or (self.design and missing):
+            what = f"unknown: {', '.join(wrong)}" if wrong else f"missing: {', '.join(missing)}"
+            raise SpecError.at("", "design", f"expected whole numbers for {', '.join(NAMES)}; {what}")
+        if any(value < 1 for value in self.design.values()):
+            raise SpecError.at("", "design", "expected whole numbers from 1 on")
+
+    def genes(self, problem: Problem) -> Genes:
+        if self.design:
+            return Genes((), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        known = ConvProblem.of(problem)
+        if not known.tilings or not known.most_rows.any():
+            text = "no sub-volume of this layer fits in the buffers of its cores and memory tiles"
+            raise SpecError.at(problem.files.get("hardware", ""), "levels", text)
+        high = [len(known.outputs) - 1, len(known.inputs) - 1, known.cut.layer.out_height, len(known.tilings) - 1]
+        return Genes(("co", "ci", "rows", "tiles-and-passes"), np.array([0, 0, 1, 0]), np.array(high))
+
+    def decode(self, genes: GeneColumns, problem: Problem) -> Mapping[str, Array]:
+        if self.design:
+            one = np.array([[self.design[name]] for name in NAMES], np.int64)
+            return {"subvolume": np.repeat(one, genes.shape[1], axis=1)}
+        known = ConvProblem.of(problem)
+        tilings = np.array(known.tilings).T
+        co, ci = np.array(known.outputs)[genes[0]], np.array(known.inputs)[genes[1]]
+        return {"subvolume": np.stack([co, ci, genes[2], *tilings[:, genes[3]]])}
+
+    def encode(self, designs: Designs, problem: Problem) -> GeneColumns:
+        known = ConvProblem.of(problem)
+        columns = designs.columns["subvolume"].astype(np.int64)
+        try:
+            co = [known.outputs.index(value) for value in columns[0].tolist()]
+            ci = [known.inputs.index(value) for value in columns[1].tolist()]
+            at = [known.tilings.index(both) for both in zip(columns[3].tolist(), columns[4].tolist(), strict=True)]
+        except ValueError as error:
+            raise DesignError(f"a sub-volume that the layer cannot be divided into: {error}") from None
+        return np.array([co, ci, columns[2].tolist(), at], np.int64)
+
+    def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> GeneColumns:
+        """The rule's sub-volume first; then random ones that fit, with as many rows as do more often than not."""
+        known = ConvProblem.of(problem)
+        if self.design:
+            return np.zeros((0, count), np.int64)
+        pairs = np.argwhere(known.most_rows > 0)
+        co, ci = pairs[rng.integers(0, len(pairs), count)].T
+        most = known.most_rows[co, ci]
+        rows = np.where(rng.random(count) < 0.6, most, 1 + (rng.random(count) * most).astype(np.int64))
+        tilings = np.minimum(rng.geometric(0.6, count) - 1, len(known.tilings) - 1)
+        genes = np.stack([co, ci, rows, tilings]).astype(np.int64)
+        rule = known.rule
+        if count and known.most_rows[known.outputs.index(rule.co), known.inputs.index(rule.ci)]:
+            genes[:, 0] = known.outputs.index(rule.co), known.inputs.index(rule.ci), rule.rows, 0
+        return self._fitted(genes, known)
+
+    def repair(
+        self, genes: GeneColumns, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
+    ) -> GeneColumns:
+        """Fewer rows where the buffers of a core are too small, other channels where no row fits, more tiles or passes."""
+        if self.design:
+            return genes
+        known = ConvProblem.of(problem)
+        fixed = genes.copy()
+        pairs = np.argwhere(known.most_rows > 0)
+        bad = known.most_rows[fixed[0], fixed[1]] == 0
+        if bad.any():  # the nearest pair of channels that fits
+            away = np.abs(pairs[None] - fixed[:2, bad].T[:, None]).sum(axis=2)
+            fixed[:2, bad] = pairs[away.argmin(axis=1)].T
+        fixed[2] = np.minimum(fixed[2], known.most_rows[fixed[0], fixed[1]])
+        return self._fitted(fixed, known)
+
+    def _fitted(self, genes: GeneColumns, known: ConvProblem) -> GeneColumns:
+        """Tiles and passes further down the list until memory tiles hold them; from its start again where none does."""
+        fixed, tilings = genes.copy(), np.array(known.tilings).T
+        co, ci = np.array(known.outputs)[genes[0]], np.array(known.inputs)[genes[1]]
+        for _ in range(2):
+            for _ in range(tilings.shape[1]):
+                at = known.memtile_overflows(Splits(co, ci, fixed[2], *tilings[:, fixed[3]]))
+                at &= fixed[3] < tilings.shape[1] - 1
+                if not at.any():
+                    break
+                fixed[3, at] += 1
+            lost = known.memtile_overflows(Splits(co, ci, fixed[2], *tilings[:, fixed[3]]))
+            if not lost.any():
+                break
+            fixed[3, lost] = 0
+        return fixed
+
+    def settled(self, design: Design) -> SubVolume:
+        values = (int(value) for value in design.batch.columns["subvolume"][:, 0])
+        return attrs.evolve(self, design=dict(zip(NAMES, values, strict=True)))
+
+    def lines(self, design: Design) -> Sequence[str]:
+        known = ConvProblem.of(design.problem)
+        co, ci, rows, tiles, passes = (int(value) for value in design.batch.columns["subvolume"][:, 0])
+        cut = known.cut
+        tile = -(-cut.layer.out_height // tiles)
+        chunks, parts = -(-cut.row_channels // co), -(-cut.channels // ci)
+        return (
+            f"memory tile  {tiles} tiles of rows, {passes} passes of weights",
+            f"core         {cut.out_columns} columns, {cut.row_channels} output channels",
+            f"weights      {chunks} chunks of {co} output channels, {parts} parts of {ci} input channels",
+            f"step         {rows} rows, {-(-tile // rows)} steps per tile",
+        )

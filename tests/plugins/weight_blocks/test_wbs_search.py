@@ -1,0 +1,100 @@
+"""Splits as genes: ordinary searchers find the best ones, designs are written and read, and reports say what they are."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.weight_blocks.layers import Layer
+from sparsemap_plugins.weight_blocks.problem import ConvProblem
+from sparsemap_plugins.weight_blocks.schedule import compile_layers
+from sparsemap_plugins.weight_blocks.searched import Searched
+from wbs_layers import machine, registry
+
+from sparsemap import SpecError, load_problem, search
+from sparsemap.cli.main import cli
+from sparsemap.problem import design_file
+from sparsemap.testing import check_cost_model, check_segment
+
+DENSITY = {"Q": {"type": "block", "density": 0.5, "block": [8, 8, 3, 3]}}
+LAYER = {"name": "layer", "type": "conv2d", "k": 128, "c": 64, "p": 14, "q": 14, "r": 3, "s": 3, "padding": 1}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return load_problem({**LAYER, "density": DENSITY}, "aie2-4x4", "aie2", "delay", registry=registry())
+
+
+def test_the_space_names_its_cost_model_and_both_keep_their_contracts(problem) -> None:
+    assert problem.cost_model.type_name == "aie2-time"
+    check_segment(problem.space.segments["sub-volume"], problem)
+    check_cost_model(problem.cost_model, problem)
+
+
+def test_the_first_guess_is_the_rule_of_the_paper_and_repaired_genomes_are_valid(problem) -> None:
+    rng = np.random.default_rng(0)
+    first = problem.space.decode(problem.space.guess(8, rng)).columns["subvolume"][:, 0]
+    rule = ConvProblem.of(problem).cut.rule()
+    assert tuple(first[:2]) == (rule.co, rule.ci) and first[2] <= rule.rows
+    repaired = problem.space.repair(problem.space.sample(300, rng), rng)
+    evaluation = problem.evaluator.evaluate(repaired)
+    assert evaluation.valid.all()
+    assert not problem.evaluator.evaluate(problem.space.sample(300, rng)).valid.all()
+
+
+def test_a_search_reaches_the_optimum_and_never_goes_below_the_bound(problem) -> None:
+    known = ConvProblem.of(problem)
+    every = known.cut.candidates(14)
+    columns = {"subvolume": np.stack([every.co, every.ci, every.rows, every.co * 0 + 1, every.co * 0 + 1])}
+    from sparsemap.problem.designs import Designs
+
+    best = problem.cost_model.evaluate(Designs(columns), problem).cycles.min()
+    result = search(problem, 1000, 0)
+    assert result.found.cycles == pytest.approx(best)
+    bound = problem.cost_model.lower_bound(problem)
+    assert bound is not None and bound.cycles[0] < best
+
+
+def test_a_design_file_holds_the_sub_volume_and_is_read_back(problem, tmp_path: Path) -> None:
+    result = search(problem, 200, 0)
+    table = design_file.dump(result.found.design)
+    own = table["segments"]["sub-volume"]["design"]
+    assert set(own) == {"co", "ci", "rows", "tiles", "passes"} and "mapping" not in table
+    again = design_file.structure(table, registry())
+    assert again.problem.evaluator.evaluate(np.zeros((1, 0), np.int64)).cycles[0] == pytest.approx(result.found.cycles)
+    result.write(str(tmp_path))
+    shown = CliRunner().invoke(cli, ["show", "loop-nest", str(tmp_path / "design.toml")])
+    assert f"chunks of {own['co']} output channels" in shown.output, shown.output
+    table["segments"]["sub-volume"]["design"] = {"co": 16, "cii": 8}
+    with pytest.raises(SpecError, match="unknown: cii"):
+        design_file.structure(table, registry())
+
+
+def test_sub_volumes_that_no_buffer_holds_are_invalid_for_a_reason() -> None:
+    fixed = {"type": "sub-volume", "design": {"co": 16, "ci": 128, "rows": 14, "tiles": 1, "passes": 1}}
+    space = {"name": "one", "segments": ["sub-volume"], "sub-volume": fixed, "cost_model": "aie2-time"}
+    workload = {**LAYER, "c": 128, "density": DENSITY}
+    one = load_problem(workload, "aie2-4x4", space, "delay", registry=registry())
+    evaluation = one.evaluator.evaluate(np.zeros((1, 0), np.int64))
+    assert evaluation.reasons_of(0) == ("core-input",)
+
+
+def test_other_models_workloads_and_hardware_are_told() -> None:
+    with pytest.raises(SpecError, match="needs column"):
+        _ = load_problem(LAYER, "aie2-4x4", "aie2", cost_model="analytic", registry=registry()).space.segments
+    with pytest.raises(SpecError, match="only as one 'conv2d'"):
+        len(load_problem("mm3", "aie2-4x4", "aie2", registry=registry()).space)
+    with pytest.raises(SpecError, match="expected an outer level"):
+        len(load_problem(LAYER, "cloud", "aie2", registry=registry()).space)
+
+
+def test_searched_schedules_are_never_slower_than_the_rule_and_as_fast_as_trying_all() -> None:
+    layers = [
+        Layer("a", "conv", ("x",), 28, 28, 128, 14, 14, 256, (3, 3), 2, (1, 1), 0.5),
+        Layer("b", "conv", ("a",), 14, 14, 256, 14, 14, 64, (1, 1), 1, (0, 0), 0.5),
+    ]
+    mesh = machine(4)
+    searched = Searched(registry(), registry().resolve("hardware", "aie2-4x4"), 2000)
+    schedule = compile_layers(layers, mesh, choose=searched)
+    assert schedule.seconds == pytest.approx(compile_layers(layers, mesh).seconds)
+    assert "2 of 2 distinct convolutions at the optimum" in searched.text() and "0 slower" in searched.text()
