@@ -61,9 +61,11 @@ from .pieces.contracts import (
 )
 from .pieces.hookspecs import hookimpl as hookimpl
 from .problem.evaluation import Evaluation as Evaluation
+from .problem.similarity import distance as distance
 from .problem.space import Space as Space
 from .searching.driver import Budget as Budget, Search as Search, search as search
 from .searching.result import Best as Best, Result as Result
+from .searching.start import Start as Start, start_of as start_of
 
 if TYPE_CHECKING:
     from .problem.load import evaluate as evaluate, load_problem as load_problem

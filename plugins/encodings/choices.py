@@ -15,6 +15,9 @@ from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.problem import Place
+from sparsemap.problem.similarity import pairs
+
+from .transfer import by_name
 
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
@@ -125,6 +128,21 @@ class RankFormats(Choices):
         xp = backend_of(genes)
         return {"formats": xp.astype(genes, xp.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
 
+    def transfer(
+        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+    ) -> Array | None:
+        """Formats by name, of tensors of the same role, aligned at the innermost rank; further slots get the outermost one."""
+        if "formats" not in designs.columns:
+            return None
+        column, count = designs.columns["formats"], len(designs)
+        guess = self.guess(count, target, rng).reshape(len(target.tensors), self.slots, count)
+        there, here = source.candidates("format"), self.choices(target)["format"]
+        slots = np.maximum(np.arange(self.slots) + column.shape[1] - self.slots, 0)
+        moved = guess.copy()
+        for given, own in pairs(source.loops, target.loops):
+            moved[own] = by_name(column[given, slots], there, here, guess[own])
+        return moved.reshape(-1, count)
+
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""
         flags = np.array([f.compressed for f in self.choices(problem)["format"]], dtype=bool)
@@ -221,6 +239,20 @@ class GateSkip(Choices):
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         xp = backend_of(genes)
         return {"mechanisms": xp.astype(genes, xp.int8)}
+
+    def transfer(
+        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+    ) -> Array | None:
+        """Mechanisms by name, at places of the same name."""
+        if "mechanisms" not in designs.columns:
+            return None
+        moved = self.guess(len(designs), target, rng)
+        there, here = source.candidates("mechanism"), self.choices(target)["mechanism"]
+        names = [place.name for place in source.places]
+        for own, place in enumerate(target.places):
+            if place.name in names:
+                moved[own] = by_name(designs.columns["mechanisms"][names.index(place.name)], there, here, moved[own])
+        return moved
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""

@@ -16,6 +16,8 @@ from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
 
+from .transfer import moved_order
+
 TABLE_DIMS = 8
 """Up to 8! = 40,320 orders are looked up in a table; beyond, they are computed."""
 MAX_DIMS = 20
@@ -89,6 +91,14 @@ class Cantor(Segment):
             for place in range(dims):
                 table[place].take(codes[level], out=order[level, place], mode="clip")
         return {"order": order}
+
+    def transfer(
+        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+    ) -> Array | None:
+        if "order" not in designs.columns:
+            return None
+        order = moved_order(designs.columns["order"], source, target)
+        return self.encode(Designs({"order": order}), target)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One level's order changes: two of its loops swap places, or it takes the order of another level."""

@@ -19,6 +19,7 @@ from sparsemap.primes import is_prime, prime_factors
 from sparsemap.problem.designs import Designs
 
 from .tile_moves import guess_tiling, repair_tiling, vary_tiling
+from .transfer import filled_bounds, scaled_bounds
 
 
 @attrs.frozen(eq=False)
@@ -123,6 +124,11 @@ class PrimeFactors(Segment):
                 genes[group.first : group.last] += held <= place
         return genes
 
+    def transfer(
+        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+    ) -> Array | None:
+        return encoded_tiling(self, designs, source, target, rng, fill)
+
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         return vary_tiling(genes, self._factors(problem)[0], len(problem.mapping_levels), rng)
 
@@ -202,6 +208,11 @@ class DirectTiling(Segment):
         by_dim = genes.reshape(len(problem.dims), len(problem.mapping_levels), -1)
         return {"bounds": np.ascontiguousarray(by_dim.transpose(1, 0, 2), dtype=np.float64)}
 
+    def transfer(
+        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+    ) -> Array | None:
+        return encoded_tiling(self, designs, source, target, rng, fill)
+
     def encode(self, designs: Designs, problem: Problem) -> Array:
         bounds = designs.columns["bounds"]
         sizes = np.array(list(problem.sizes.values()), dtype=np.float64)[:, None]
@@ -213,6 +224,16 @@ class DirectTiling(Segment):
                 f"{bounds[level, dim, row]:g}, expected a whole number in 1..{int(sizes[dim, 0])}"
             )
         return bounds.transpose(1, 0, 2).reshape(-1, bounds.shape[-1]).astype(np.int64)
+
+
+def encoded_tiling(
+    segment: Segment, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+) -> Array | None:
+    """Genes of a segment for the bounds of another problem, see `Segment.transfer`."""
+    if "bounds" not in designs.columns:
+        return None
+    bounds = scaled_bounds(designs.columns["bounds"], source, target)
+    return segment.encode(Designs({"bounds": filled_bounds(bounds, target, rng) if fill else bounds}), target)
 
 
 def next_composite(size: int, threshold: int) -> int:

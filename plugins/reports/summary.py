@@ -44,6 +44,11 @@ class SummaryText(Exporter):
             seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}"
             valid = f"{percent(result.valid_fraction)} valid"
             numbers.append(["search", f"{seen}, {valid}   {result.searcher}, seed {result.seed}"])
+        starts = [row for row in result.start if row["score"] is not None]
+        if starts:
+            row = min(starts, key=lambda row: row["score"])
+            far = f"distance {row['distance']:g}"
+            numbers.append(["start", f"{row['workload']} ({far}): {row['score'] / best.score:.2f}x of the end"])
         blocks = [
             problem_lines(result, problem),
             [_labelled(line) for line in aligned(numbers, "<")],

@@ -55,6 +55,18 @@ def cli(ctx: click.Context, traceback: bool) -> None:
     metavar="NAME[:DEVICE]",
     help="Array library that evaluates designs: numpy, torch, cupy or jax; torch:cuda:1 is torch on the second GPU.",
 )
+@click.option(
+    "--start",
+    multiple=True,
+    type=click.Path(),
+    metavar="PATH",
+    help="Design file or folder of results to start from, of this problem or similar ones; may be given several times.",
+)
+@click.option("--start-count", default=3, show_default=True, type=click.IntRange(min=1), help="Of how many designs.")
+@click.option(
+    "--start-metric", default="edit", show_default=True, metavar="edit|log", help="What tells the most similar ones."
+)
+@click.option("--no-fill", is_flag=True, help="Only scale the tiles of start designs.")
 @plugin_dirs
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
 @click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR instead of resuming it.")
@@ -70,6 +82,10 @@ def search(
     budget: int,
     seed: int,
     backend: str,
+    start: tuple[str, ...],
+    start_count: int,
+    start_metric: str,
+    no_fill: bool,
     plugin_dirs: tuple[str, ...],
     out: str | None,
     overwrite: bool,
@@ -86,19 +102,21 @@ def search(
     from ..searching.driver import SearchStopped
     from ..searching.driver import search as run_search
     from ..searching.folder import search_into, unfinished
+    from ..searching.start import start_of
     from . import output as cli_output
 
     problem = load_problem(
         workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs), backend=backend
     )
+    chosen = start_of(problem, start, start_metric, start_count, not no_fill, seed) if start else None
     try:
         with cli_output.search_progress(budget, quiet, problem.objective.unit) as progress:
             if out:
                 if unfinished(out) and not (overwrite or quiet):
                     cli_output.say(f"resuming the search in {out}")
-                result = search_into(out, problem, budget, seed, searcher, progress, overwrite)
+                result = search_into(out, problem, budget, seed, searcher, progress, overwrite, chosen)
             else:
-                result = run_search(problem, budget, seed, searcher, progress)
+                result = run_search(problem, budget, seed, searcher, progress, start=chosen)
     except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:
             cli_output.say(f"best so far, {cli_output.one_line(error.result)}")

@@ -117,7 +117,7 @@ def totals_text(result: NetworkResult) -> str:
     """The totals of a network."""
     about = f"{result.network} on {result.hardware}"
     layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
-    each = f"of {result.budget:,} designs each   {result.searcher}, seed {result.seed}"
+    each = f"of {result.budget:,} designs each   {result.searcher}, seed {result.seed}, warm start {result.warm_start}"
     lines = [f"{about}: {layers} {each}"]
     edp, energy, cycles, seconds = result.edp, result.energy_pj, result.cycles, result.seconds
     if edp is None or energy is None or cycles is None or seconds is None:

@@ -32,7 +32,7 @@ def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
-OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed")
+OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed", "warm_start")
 """Options of `run` that a study says itself."""
 
 
@@ -44,6 +44,12 @@ OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed")
 @click.option("--cost-model", help="Of a network: a name or TOML file.")
 @click.option("--budget", type=click.IntRange(min=1), help="Designs per layer of a network.  [default: 20000]")
 @click.option("--seed", type=click.IntRange(min=0), help="Of a network.  [default: 0]")
+@click.option(
+    "--warm-start",
+    metavar="edit|log|previous|off",
+    help="Start the layers of a network from designs of the most similar ones before them, or of the previous one.  "
+    "[default: edit, if the searcher takes designs]",
+)
 @_study_options
 def run(as_json: bool, quiet: bool, hardware: str | None, **given: Any) -> None:
     """Run all cells of the STUDY in a TOML file, or search the layers of a network with --hardware.

@@ -16,6 +16,7 @@ from ..pieces.contracts import Array, Genes, Piece, Segment
 from ..pieces.contracts.base import GeneColumns, Genomes
 from ..pieces.data_specs import SpaceSpec
 from .designs import Decoded, Designs
+from .similarity import check_levels, pairs
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -184,6 +185,23 @@ class Space:
         """Designs -> (B, G) genomes that decode to them; `DesignError` where an encoding cannot express a design."""
         parts = [segment.encode(designs, self.problem) for segment in self.segments.values()]
         return np.ascontiguousarray(np.concatenate(parts, axis=0).T)
+
+    def transfer(self, designs: Designs, source: Problem, rng: np.random.Generator, fill: bool = False) -> Array:
+        """Designs of another problem as genomes (B, G) of this space; parts that it cannot express are guessed.
+
+        DesignError if the mapping levels differ, or the tensors cannot be paired. The genomes of an equal problem decode to
+        the same designs; others may be invalid, see `repair`. `fill`: as in `Segment.transfer`.
+        """
+        check_levels(source, self.problem)
+        pairs(source.loops, self.problem.loops)
+        genomes = self.guess(len(designs), rng)
+        for name, segment in self.segments.items():
+            with guarded(segment, "transfer"):
+                genes = segment.transfer(designs, source, self.problem, rng, fill)
+            if genes is not None:
+                shape = (len(self.segment_genes[name].names), len(designs))
+                genomes[:, self.slices[name]] = numbers(segment, "transfer", "genes", genes, shape, "iu").T
+        return genomes
 
     def vary(self, genomes: Array, segment: str, rng: np.random.Generator) -> Array:
         """A random neighbour of every genome within one segment, (n, G) -> (n, G)."""

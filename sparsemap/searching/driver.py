@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from .archive import Archive
 from .identity import identity_of
 from .journal import CHECKED, Journal, JournalMismatch, checked
 from .result import Result, best_of, front_of, result_of, shortfalls_of
+from .start import Given, Start, mixed, start_of, that_can
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -105,6 +106,7 @@ class Search:
         searcher: Searcher | str | Mapping[str, Any] | None = None,
         budget: Budget | int = 20_000,
         seed: int = 0,
+        start: Sequence[Given] | Array | Start | None = None,
     ) -> None:
         if isinstance(budget, int):
             if budget < 1:
@@ -126,6 +128,14 @@ class Search:
         self._scored: Scored | None = None
         self.own = 0
         """Designs that came as own proposals."""
+        self.start = start_of(problem, start, seed=seed)
+        """What is evaluated before anything that the searcher proposes."""
+        self.started: tuple[Mapping[str, Any], ...] = ()
+        """Once evaluated: what each design that the search started from was worth (`Start.told`)."""
+        self._starting = self.start is not None
+        self._migrants: Scored | None = None
+        if self.start is not None and not self.searcher.takes_migrants:
+            raise SearchError(f"searcher '{_name(self.searcher)}' cannot start from designs; {that_can(problem)} can")
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         space = problem.space
         with guarded(self.searcher, "search"):
@@ -139,6 +149,9 @@ class Search:
         """Genomes (n, G) int64 to evaluate next, n >= 1; None when the budget is spent or the searcher is done."""
         if self._pending is not None:
             raise SearchError("ask() again before tell(): the scores of the last batch are missing")
+        if self.start is not None and self._starting:
+            self._pending = self.start.genomes[: self.budget.left]
+            return self._pending
         try:
             for _ in range(EMPTY_YIELDS):
                 genomes = self._advance()
@@ -189,7 +202,12 @@ class Search:
             if scores.shape != (len(genomes),):
                 raise EvaluationError(f"scores have shape {scores.shape}, expected ({len(genomes)},)")
             scores[np.isnan(scores)] = np.inf
-        self._pending, self.designs, self._scored = None, None, Scored(genomes, scores, values)
+        self._pending, self.designs = None, None
+        scored = Scored(genomes, scores, values)
+        if self.start is not None and self._starting:
+            self._starting, self.started, self._migrants = False, self.start.told(scores), scored
+        else:
+            self._scored, self._migrants = mixed(scored, self._migrants), None
         self._take(genomes, scores, values, evaluation)
 
     def _scores(self, evaluation: Evaluation) -> tuple[Array, Array | None]:
@@ -243,7 +261,8 @@ class Search:
             rejects=dict(sorted(archive.rejects.items(), key=lambda item: (-item[1], item[0]))),
             seed=self.seed,
             seconds=self.seconds,
-            searcher=OWN if 0 < self.own == archive.evaluations else self.searcher.name or self.searcher.type_name,
+            searcher=OWN if 0 < self.own == archive.evaluations else _name(self.searcher),
+            start=self.started,
             bound=bound,
             interrupted=self.interrupted,
         )
@@ -277,6 +296,10 @@ class Search:
         return wrong(self.searcher, "search", text, yield_line(self.searcher, self._proposals))
 
 
+def _name(searcher: Searcher) -> str:
+    return searcher.name or searcher.type_name
+
+
 def search(
     problem: Problem,
     budget: int = 20_000,
@@ -285,6 +308,7 @@ def search(
     progress: Callable[[Snapshot], None] | None = None,
     journal: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    start: Sequence[Given] | Array | Start | None = None,
 ) -> Result:
     """Searches a problem and returns the best design with its history, and with several objectives their front.
 
@@ -293,14 +317,18 @@ def search(
     after every batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. A plugin that
     raises or breaks its contract ends the search with a `PluginError`, whose `result` holds what was found until then.
 
+    `start` has designs to start from: design files, folders of results, results or designs, of this problem or similar
+    ones (`start_of` says how they are chosen and rewritten), or genomes (n, G). They are evaluated first and count; then
+    the best of them take the places of the worst designs in the first batch that the searcher hears.
+
     `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
     one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever
     keeps the result removes the file (see `folder.search_into`).
     """
-    run = Search(problem, searcher, budget, seed)
+    run = Search(problem, searcher, budget, seed, start)
     if journal is None:
         return completed(run, progress)
-    with Journal(Path(journal), identity_of(problem, run.searcher, budget, seed), overwrite) as record:
+    with Journal(Path(journal), identity_of(problem, run.searcher, budget, seed, run.start), overwrite) as record:
         return completed(run, progress, record)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,10 @@ from .driver import Search, SearchStopped, Snapshot, completed
 from .identity import identity_of
 from .journal import JOURNAL_FILE, Journal
 from .result import FRONT_FOLDER, Result, read_result
+from .start import Given, Start
 
 if TYPE_CHECKING:
-    from ..pieces.contracts import Searcher
+    from ..pieces.contracts import Array, Searcher
     from ..problem.problem import Problem
 
 
@@ -30,6 +31,7 @@ def search_into(
     searcher: Searcher | str | Mapping[str, Any] | None = None,
     progress: Callable[[Snapshot], None] | None = None,
     overwrite: bool = False,
+    start: Sequence[Given] | Array | Start | None = None,
 ) -> Result:
     """Like `search`, with the result written to `folder`, and the journal there until it is.
 
@@ -38,8 +40,8 @@ def search_into(
     is written; two searches cannot write to one folder at a time.
     """
     folder = Path(folder)
-    run = Search(problem, searcher, budget, seed)
-    identity = identity_of(problem, run.searcher, budget, seed)
+    run = Search(problem, searcher, budget, seed, start)
+    identity = identity_of(problem, run.searcher, budget, seed, run.start)
     with Journal(folder / JOURNAL_FILE, identity, overwrite) as journal:
         try:
             result = completed(run, progress, journal)
@@ -64,7 +66,14 @@ def search_into(
     return result
 
 
-def finished(folder: str | os.PathLike[str], problem: Problem, searcher: Any, budget: int, seed: int) -> dict[str, Any]:
+def finished(
+    folder: str | os.PathLike[str],
+    problem: Problem,
+    searcher: Any,
+    budget: int,
+    seed: int,
+    start: Sequence[Given] | Array | Start | None = None,
+) -> dict[str, Any]:
     """The table of the result in a folder if it is that of this very search, else an empty one.
 
     A journal beside it is removed: the process was killed between the two.
@@ -75,7 +84,8 @@ def finished(folder: str | os.PathLike[str], problem: Problem, searcher: Any, bu
         return {}
     if not isinstance(table, dict) or table.get("interrupted", True):
         return {}
-    identity = identity_of(problem, Search(problem, searcher, budget, seed).searcher, budget, seed)
+    run = Search(problem, searcher, budget, seed, start)
+    identity = identity_of(problem, run.searcher, budget, seed, run.start)
     if table.get("identity") != identity:
         return {}
     with suppress(OSError):

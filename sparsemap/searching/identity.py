@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..pieces.contracts import Piece, Searcher
     from ..pieces.registry import Registry
     from ..problem.problem import Problem
+    from .start import Start
 
 Identity = Mapping[str, Any]
 
@@ -43,7 +44,9 @@ def versions_of(registry: Registry) -> dict[str, Any]:
     }
 
 
-def identity_of(problem: Problem, searcher: Searcher, budget: int, seed: int) -> dict[str, Any]:
+def identity_of(
+    problem: Problem, searcher: Searcher, budget: int, seed: int, start: Start | None = None
+) -> dict[str, Any]:
     """What a search is: another value anywhere in it is another search."""
     from .. import __version__
 
@@ -61,6 +64,7 @@ def identity_of(problem: Problem, searcher: Searcher, budget: int, seed: int) ->
         "budget": budget,
         "seed": seed,
         **({SCENARIOS: list(problem.scenarios)} if problem.scenarios else {}),
+        **({"start": start.digest} if start is not None else {}),
         "sparsemap": __version__,
         "plugins": {plugin.name: plugin.contents for plugin in problem.registry.plugins if plugin.contents},
         "data": {path.name: _digest(path) for path in sorted(set(_data_files(used))) if path.is_file()},

@@ -182,6 +182,8 @@ class Result:
     interrupted: bool = False
     identity: Mapping[str, Any] = attrs.field(factory=dict)
     """What the search was (`identity.identity_of`), if its files are in a folder."""
+    start: tuple[Mapping[str, Any], ...] = ()
+    """The designs that the search started from, nearest first: file, workload, distance, and score here (None: invalid)."""
     padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
     """Dimensions that the encoding padded: name -> (given size, searched size)."""
 
@@ -246,6 +248,7 @@ class Result:
             **self._levels(),
             **({"scenarios": scenarios} if scenarios else {}),
             **({"front": front} if front else {}),
+            **({"start": [dict(row) for row in self.start]} if self.start else {}),
             "versions": dict(self.versions),
             **({"identity": dict(self.identity)} if self.identity else {}),
         }

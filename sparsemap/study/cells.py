@@ -25,7 +25,7 @@ TABLE_FILES = ("table.csv", "table.md")
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
-KEPT = (*NUMBERS, "gap")
+KEPT = (*NUMBERS, "score", "gap", "start")
 """What an outcome has of `result.json`."""
 LABEL = 60
 """Characters of a workload, hardware or searcher in the name of a cell's folder."""
@@ -44,6 +44,8 @@ class Cell:
     """Arguments of `load_problem`, and `searcher`: names, paths of files, or tables."""
     folder: str
     """Where the files of the cell go."""
+    after: tuple[str, ...] = ()
+    """Folders of the cells whose designs it starts from, the nearest first: it waits for their end."""
 
     @property
     def name(self) -> str:

@@ -11,15 +11,15 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..errors import SearchError
+from ..errors import DesignError, SearchError, unknown
 from ..files import csv_text, markdown_table, percent, times, write_texts
 from ..pieces import defaults
 from ..pieces.contracts import Workload
@@ -28,6 +28,8 @@ from ..pieces.registry import Registry, is_path
 from ..problem.design_file import workload_table
 from ..problem.load import load_problem, located
 from ..problem.network import Node, distinct, nodes_of
+from ..problem.similarity import METRICS, distance
+from ..searching.start import COUNT, that_can
 from ..spec import units
 from ..spec.unstructuring import plain
 from .cells import Cell, Outcome, labels_of
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from ..problem.load import Reference
     from ..problem.problem import Problem
 
+WARM_STARTS = ("edit", "log", "previous", "off")
+WARM_START = "edit"
+"""By default, where the searcher takes designs; `benchmarks/warm_start.py` says what it is worth."""
 NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
 
 
@@ -63,6 +68,12 @@ class LayerResult:
     bound_energy_pj: float | None = None
     """No design of the layer needs less energy."""
     bound_cycles: float | None = None
+    start: str = ""
+    """The layers whose designs its search started from, the nearest first; equal layers start from the same ones."""
+    start_distance: float | None = None
+    """Of the nearest one."""
+    start_ratio: float | None = None
+    """Score of the best design that the search started from, over its best score."""
     error: str = ""
 
 
@@ -76,6 +87,7 @@ class NetworkResult:
     budget: int
     """Designs per distinct layer."""
     seed: int
+    warm_start: str
     clock_hz: float
     layers: tuple[LayerResult, ...]
 
@@ -141,7 +153,7 @@ class NetworkResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        about = {key: getattr(self, key) for key in ("network", "hardware", "searcher", "budget", "seed")}
+        about = {key: getattr(self, key) for key in ("network", "hardware", "searcher", "budget", "seed", "warm_start")}
         return {**about, **self.totals, "layers": self.rows()}
 
     def markdown(self) -> str:
@@ -210,6 +222,7 @@ def search_network(
     cluster: str = "",
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
     progress: Progress | None = None,
+    warm_start: str | None = None,
 ) -> NetworkResult:
     """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer.
 
@@ -217,6 +230,10 @@ def search_network(
     it was: every layer has a folder there, and the tables are written to it (`NetworkResult.write`). Results do not
     depend on `jobs` or `cluster`, which are those of `run_study`. A layer whose search fails is in the result with its
     error, and does not stop the others. Ctrl-C writes what there is and raises KeyboardInterrupt.
+
+    `warm_start` says which of the earlier layers a search starts from: the three nearest by the metric `edit` or `log`,
+    the `previous` one, or none (`off`); by default `edit` if the searcher takes designs. A layer waits for those that it
+    starts from.
     """
     from ..pieces.loading import load
 
@@ -234,11 +251,44 @@ def search_network(
             space,
             objective,
             cost_model,
+            warm_start,
         )
         outcomes = run_cells(
             plan.cells, partial(_keep, plan, out), {"plugin_dirs": plugin_dirs}, jobs, progress, cluster
         )
         return plan.result(outcomes)
+
+
+def earlier(layers: Sequence[Node], warm_start: str) -> dict[str, list[str]]:
+    """By layer the names of those before it that its search starts from, nearest first; they follow from the shapes alone."""
+    found: dict[str, list[str]] = {}
+    for place, layer in enumerate(layers):
+        known = layers[:place]
+        if warm_start in METRICS:
+            ranked = sorted(_near(layer, known, warm_start))
+            found[layer.name] = [known[-nearness[-1]].name for nearness in ranked[:COUNT]]
+        else:
+            found[layer.name] = [node.name for node in known[-1:] if warm_start == "previous"]
+    return found
+
+
+def _near(layer: Node, known: Sequence[Node], metric: str) -> Iterator[tuple[Any, ...]]:
+    """Distances by the metric and by the others, and minus the place of those whose tensors can be paired."""
+    for place, node in enumerate(known):
+        if layer.loops and node.loops:
+            with suppress(DesignError):
+                others = [distance(layer.loops, node.loops, name) for name in METRICS if name != metric]
+                yield distance(layer.loops, node.loops, metric), *others, -place
+
+
+def _started(rows: Sequence[Mapping[str, Any]] | None, score: float | None) -> dict[str, Any]:
+    """What a layer's result has of the designs that its search started from."""
+    if not rows:
+        return {}
+    scores = [row["score"] for row in rows if row["score"] is not None]
+    ratio = min(scores) / score if scores and score else None
+    names = " ".join(row["workload"] for row in rows)
+    return {"start": names, "start_distance": rows[0]["distance"], "start_ratio": ratio}
 
 
 def _table(node: Node, registry: Registry) -> Any:
@@ -264,6 +314,7 @@ class Plan:
     cells: tuple[Cell, ...]
     """By content of the nodes, in order."""
     folder: Path
+    warm_start: str
     registry: Registry
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
     """By folder of the cell, those asked for."""
@@ -297,6 +348,7 @@ class Plan:
             searcher=first.searcher,
             budget=first.budget,
             seed=first.seed,
+            warm_start=self.warm_start,
             clock_hz=units.frequency_hz(self.problem(first).hardware.clock),
             layers=tuple(layers[node.name] for node in self.nodes),
         )
@@ -308,6 +360,7 @@ class Plan:
         if outcome.state == "failed":
             return {"state": "failed", "error": outcome.error}
         numbers, bound = dict(outcome.numbers), self.problem(cell).lower_bound
+        numbers |= _started(numbers.pop("start"), numbers.pop("score"))
         if bound is not None:
             numbers |= {"bound_energy_pj": float(bound.energy_pj[0]), "bound_cycles": float(bound.cycles[0])}
         missing = {"state": "failed", "error": "no valid design was found"} if numbers.get("edp") is None else {}
@@ -325,6 +378,7 @@ def plan_of(
     space: Any,
     objective: Any,
     cost_model: Any,
+    warm_start: str | None,
 ) -> Plan:
     """The cells of a network. SpecError for a wrong part, before anything is searched."""
     base, file = Path("."), ""
@@ -345,6 +399,17 @@ def plan_of(
     named = plain(located("searcher", named, Path(".")))
     chosen = registry.resolve("searcher", named) if isinstance(named, str) else registry.build("searcher", named)
     labels = labels_of(group[0].name for group in groups.values())
+    folders = {group[0].name: str(folder / labels[group[0].name]) for group in groups.values()}
+    if warm_start is None:
+        warm_start = WARM_START if chosen.takes_migrants else "off"
+    if warm_start not in WARM_STARTS:
+        raise SearchError(f"warm start: {unknown('choice', warm_start, WARM_STARTS)}")
+    if warm_start != "off" and not chosen.takes_migrants:
+        name = chosen.name or chosen.type_name
+        raise SearchError(
+            f"searcher '{name}' cannot start from designs; {that_can(sample)} can. Or switch warm start off"
+        )
+    before = earlier([group[0] for group in groups.values()], warm_start)
     cells = tuple(
         Cell(
             workload=group[0].name,
@@ -357,7 +422,8 @@ def plan_of(
                 "searcher": named,
                 "workload": _table(group[0], registry),
             },
-            folder=str(folder / labels[group[0].name]),
+            folder=folders[group[0].name],
+            after=tuple(folders[name] for name in before[group[0].name]),
         )
         for group in groups.values()
     )
@@ -367,5 +433,6 @@ def plan_of(
         nodes=nodes,
         cells=cells,
         folder=folder,
+        warm_start=warm_start,
         registry=registry,
     )

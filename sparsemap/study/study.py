@@ -23,7 +23,8 @@ from ..pieces.registry import Registry
 from ..problem.load import load_problem
 from ..searching.folder import finished, search_into
 from ..searching.journal import JournalMismatch
-from ..searching.result import Result
+from ..searching.result import DESIGN_FILE, Result
+from ..searching.start import start_of
 from .cells import KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of
 from .workers import in_processes, on_cluster
 
@@ -103,12 +104,14 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
         parts = dict(cell.parts)
         searcher = parts.pop("searcher")
         problem = load_problem(**parts, registry=_registry(registry_args))
-        kept = finished(cell.folder, problem, searcher, cell.budget, cell.seed)
+        designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
+        start = start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None
+        kept = finished(cell.folder, problem, searcher, cell.budget, cell.seed, start)
         if kept:
             return Outcome(cell, "kept", {key: kept.get(key) for key in KEPT})
 
         def searched(overwrite: bool) -> Result:
-            return search_into(cell.folder, problem, cell.budget, cell.seed, searcher, None, overwrite)
+            return search_into(cell.folder, problem, cell.budget, cell.seed, searcher, None, overwrite, start)
 
         try:
             result = searched(overwrite=False)

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -43,7 +43,7 @@ def in_processes(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs:
         except BrokenProcessPool:
             # no one says which process died, so that the cells that were running go one at a time
             running = [cell for cell in left.values() if Path(cell.folder, JOURNAL_FILE).exists()]
-            for cell in running or list(left.values())[:jobs]:
+            for cell in running or Waiting(list(left.values())).ready()[:jobs]:
                 del left[cell.folder]
                 try:
                     yield from _pool(run, [cell], args, 1)
@@ -56,12 +56,39 @@ def _pool(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -
     context = multiprocessing.get_context("spawn")  # a copy of a process that has threads may hang
     gone, alive = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(jobs, context, _start_worker, (gone,))
+    waiting = Waiting(cells)
+    running: set[Future[Outcome]] = set()
     try:
-        for future in as_completed([pool.submit(run, cell, args) for cell in cells]):
-            yield future.result()
+        while True:
+            running |= {pool.submit(run, cell, args) for cell in waiting.ready()}
+            if not running:
+                return
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in ended:
+                outcome = future.result()
+                waiting.end(outcome.cell)
+                yield outcome
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         alive.close()
+
+
+class Waiting:
+    """Cells of a run that have to wait for others, see `Cell.after`."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self._left = list(cells)
+        self._open = {cell.folder for cell in cells}
+
+    def ready(self) -> list[Cell]:
+        """Those that may start now; none is named twice."""
+        ready = [cell for cell in self._left if not self._open.intersection(cell.after)]
+        self._left = [cell for cell in self._left if self._open.intersection(cell.after)]
+        return ready
+
+    def end(self, cell: Cell) -> None:
+        """A cell has ended, in whatever way."""
+        self._open.discard(cell.folder)
 
 
 def _start_worker(gone: Connection) -> None:
@@ -86,10 +113,18 @@ def on_cluster(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], address
     except (OSError, TimeoutError) as error:
         raise SearchError(f"no Dask scheduler answers at {address}: {error}") from None
     with client:
-        futures = {client.submit(run, cell, args, pure=False): cell for cell in cells}
+        waiting = Waiting(cells)
+        futures = {client.submit(run, cell, args, pure=False): cell for cell in waiting.ready()}
+        ended = distributed.as_completed(list(futures), loop=client.loop)
         try:
-            for future in distributed.as_completed(futures, loop=client.loop):
-                yield _outcome(future, futures[future])
+            for future in ended:
+                cell = futures[future]
+                outcome = _outcome(future, cell)
+                waiting.end(cell)
+                further = {client.submit(run, other, args, pure=False): other for other in waiting.ready()}
+                futures |= further
+                ended.update(list(further))
+                yield outcome
                 future.release()
         except (OSError, RuntimeError) as error:
             text = f"the cluster at {address} is gone ({error}); finished cells are kept, run the study again"

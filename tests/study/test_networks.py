@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sparsemap import load_problem, search, search_network
+from sparsemap import SearchError, load_problem, search, search_network
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
-from sparsemap.problem.network import nodes_of
-from sparsemap.study.networks import NetworkResult
+from sparsemap.problem.network import Node, nodes_of
+from sparsemap.study.networks import NetworkResult, earlier
 
 CONV = {"type": "conv2d", "k": 8, "c": 8, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1}
 TINY: dict[str, Any] = {
@@ -33,7 +33,9 @@ BUDGET = 200
 
 
 def searched(out: Path | str = "", **given: Any) -> NetworkResult:
-    return search_network(TINY, "edge-16gbps", **{"budget": BUDGET, "seed": 3, "out": out, **given})
+    return search_network(
+        TINY, "edge-16gbps", **{"budget": BUDGET, "seed": 3, "out": out, "warm_start": "off", **given}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +86,6 @@ def test_a_layer_ends_as_a_search_of_its_own(result: NetworkResult):
         assert search(problem, BUDGET, 3).found.edp == layer.edp
 
 
-def test_results_do_not_depend_on_jobs(result: NetworkResult, tmp_path: Path):
-    assert searched(tmp_path, jobs=2).to_dict() == result.to_dict()
-
-
 def test_a_run_that_is_repeated_keeps_what_has_ended(result: NetworkResult, folder: Path):
     (folder / "fc" / "result.json").unlink()
     again = searched(folder)
@@ -129,13 +127,14 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "tiny.toml"
 
 
-def test_the_command_prints_a_row_per_search_and_the_totals(tiny: str, result: NetworkResult):
-    text = run(tiny, "--hardware", "edge-16gbps", "--budget", BUDGET, "--seed", 3).stdout
+def test_the_command_prints_a_row_per_search_and_the_totals(tiny: str, result: NetworkResult, folder: Path):
+    given = (tiny, "--hardware", "edge-16gbps", "--budget", BUDGET, "--seed", 3, "--warm-start", "off")
+    text = run(*given).stdout
+    assert sorted(path.name for path in Path().iterdir()) == ["tiny.toml"]  # nothing is written without --out
     assert "first and 1 more      3" in text and "tiny on edge-16gbps: 5 layers, 3 searches of 200 designs each" in text
     assert f"EDP      {result.edp:.4g} pJ * cycles" in text
-    table = run(tiny, "--hardware", "edge-16gbps", "--budget", BUDGET, "--seed", 3, "--json").stdout
-    assert json.loads(table) == result.to_dict()
-    assert sorted(path.name for path in Path().iterdir()) == ["tiny.toml"]  # nothing is written without --out
+    table = json.loads(run(*given, "--json", "--out", folder).stdout)
+    assert {key: table[key] for key in result.totals} == result.totals
 
 
 def test_what_is_wrong_is_said_before_anything_is_searched(tiny: str):
@@ -146,3 +145,49 @@ def test_what_is_wrong_is_said_before_anything_is_searched(tiny: str):
     wrong = Path(tiny).read_text().replace("k = 10", "k = 11")
     Path("wrong.toml").write_text(wrong)
     assert "wrong.toml: layers[4]: 'again' is given 10" in run("wrong.toml", "--hardware", "edge", code=2).stderr
+
+
+# -------------------------------------------------------------------------------------------------------- warm starts
+
+
+def layers(*tables: dict[str, Any]) -> list[Node]:
+    return list(nodes_of(load().build("network", {"name": "net", "layers": list(tables)}), load()))
+
+
+def test_a_layer_starts_from_the_most_similar_layers_before_it():
+    a, b, c, d = layers(
+        {"name": "a", **CONV},
+        {"name": "b", **CONV, "k": 64, "p": 3},
+        {"name": "c", **CONV, "c": 4},
+        {"name": "d", **CONV, "c": 2},
+    )
+    assert earlier([a, b, c, d], "edit") == {"a": [], "b": ["a"], "c": ["a", "b"], "d": ["c", "a", "b"]}
+    assert earlier([a, b, c, d], "previous") == {"a": [], "b": ["a"], "c": ["b"], "d": ["c"]}
+    assert earlier([a, b, c, d], "off") == {"a": [], "b": [], "c": [], "d": []}
+
+
+def test_warm_starts_do_not_depend_on_jobs_and_are_told(tmp_path: Path):
+    one = searched(tmp_path / "one", warm_start="edit")  # with `off` layers wait for nothing, which is the simpler case
+    two = searched(tmp_path / "two", warm_start="edit", jobs=2)
+    assert [layer.start for layer in one.layers] == ["", "", "first", "fc first"]
+    assert one.layers[3].start_distance == 2 and one.layers[3].start_ratio >= 1
+    assert one.to_dict() == two.to_dict()
+
+
+def test_a_source_that_changes_has_what_follows_it_searched_again(tmp_path: Path):
+    searched(tmp_path, warm_start="edit")
+    (tmp_path / "first" / "result.json").unlink()
+    again = [layer.state for layer in searched(tmp_path, warm_start="edit").layers]
+    assert again == ["done", "done", "kept", "kept"]  # the same design was found again
+    network = {**TINY, "layers": [{"name": "first", **CONV, "k": 16}, *TINY["layers"][3:]]}
+    del network["input"]
+    changed = search_network(network, "edge-16gbps", budget=BUDGET, seed=3, out=tmp_path, warm_start="edit")
+    assert [layer.state for layer in changed.layers] == ["done", "done", "done"]
+
+
+def test_warm_starts_need_a_searcher_that_takes_designs():
+    with pytest.raises(SearchError, match="searcher 'random' cannot start from designs"):
+        searched(searcher="random", warm_start="edit")
+    assert searched(searcher="random", budget=1, warm_start=None).warm_start == "off"
+    with pytest.raises(SearchError, match="no choice 'edot'; did you mean 'edit'"):
+        searched(warm_start="edot")

@@ -26,6 +26,7 @@ class Gamma(Searcher):
     """Elites survive; the others are children of the better part of the population, crossed and then mutated."""
 
     type_name: ClassVar[str] = "gamma"
+    takes_migrants: ClassVar[bool] = True
 
     population: int = attrs.field(default=200, validator=attrs.validators.ge(4))
     """Designs per generation. A budget of fewer than ten generations makes it smaller."""

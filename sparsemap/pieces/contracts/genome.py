@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
+from ...errors import DesignError
 from .base import Array, Piece
 
 if TYPE_CHECKING:
@@ -81,6 +82,24 @@ class Segment(Piece):
     def encode(self, designs: Designs, problem: Problem) -> Array:
         """The inverse, (g, B) int64; `DesignError` if a design cannot be written in this encoding."""
         raise NotImplementedError
+
+    def transfer(
+        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+    ) -> Array | None:
+        """Genes (g, B) for designs of another problem with the same mapping levels, which are decoded there; None: they
+        are guessed.
+
+        What the two problems have in common stays, and a design of an equal problem does not change. With `fill` loops
+        move into spatial levels that smaller sizes have left empty. By default designs of equal sizes stay as they are,
+        if they can be encoded and nothing is chosen by its place in a list.
+        """
+        known = all(column in designs.columns for column in self.provides)
+        if not known or list(source.sizes.items()) != list(target.sizes.items()) or self.choices(target):
+            return None
+        try:
+            return self.encode(designs, target)
+        except (DesignError, NotImplementedError):
+            return None
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """A random neighbour of every genome, (g, B) -> (g, B): by default one gene gets another value.

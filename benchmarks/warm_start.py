@@ -1,0 +1,66 @@
+"""What starting from similar layers is worth: networks searched warm and cold with the same budget per layer.
+
+    python benchmarks/warm_start.py --budgets 500 1000 --seeds 0 1
+
+Prints, per network and budget, the EDP of the network over that of the cold run, and the geometric mean over its layers
+of the same ratio, each as the geometric mean over the seeds. Below 1 the warm start is better.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+
+from sparsemap import search_network
+from sparsemap.files import markdown_table
+from sparsemap.study.networks import WARM_STARTS, NetworkResult
+
+WARM = tuple(name for name in WARM_STARTS if name != "off")
+
+
+def ratios(warm: NetworkResult, cold: NetworkResult) -> tuple[float, float]:
+    """EDP of the network, and geometric mean over its distinct layers, warm over cold."""
+    if warm.edp is None or cold.edp is None:
+        raise SystemExit(f"{warm.network}: not every layer has a design; give a larger budget")
+    before = {layer.searched: layer.edp for layer in cold.layers}
+    after = {layer.searched: layer.edp for layer in warm.layers}
+    layers = [after[name] / edp for name, edp in before.items() if edp]
+    return warm.edp / cold.edp, statistics.geometric_mean(layers)
+
+
+def row(network: str, hardware: str, budget: int, seeds: Sequence[int], names: Sequence[str], jobs: int) -> list[str]:
+    """The row of a network and a budget."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    gaps = []
+    for seed in seeds:
+        cold = search_network(network, hardware, budget, seed, jobs=jobs, warm_start="off")
+        gaps.append(cold.gap or float("nan"))
+        for name in names:
+            warm = search_network(network, hardware, budget, seed, jobs=jobs, warm_start=name)
+            found.setdefault(name, []).append(ratios(warm, cold))
+    means = [[statistics.geometric_mean(values) for values in zip(*found[name], strict=True)] for name in names]
+    cells = [f"{whole:.3f} / {layers:.3f}" for whole, layers in means]
+    return [network, str(budget), f"{statistics.geometric_mean(gaps):.2f}x", *cells]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--networks", nargs="+", default=["vgg16", "resnet50", "mobilenetv2", "mnasnet"])
+    parser.add_argument("--hardware", default="edge-16gbps")
+    parser.add_argument("--budgets", nargs="+", type=int, default=[500, 1000])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--warm", nargs="+", default=WARM, choices=WARM)
+    parser.add_argument("--jobs", type=int, default=1)
+    given = parser.parse_args()
+    rows = [["network", "designs per layer", "cold over bound", *given.warm]]
+    for network in given.networks:
+        for budget in given.budgets:
+            rows.append(row(network, given.hardware, budget, given.seeds, given.warm, given.jobs))
+            print(" | ".join(rows[-1]), flush=True)
+    print(f"\nEDP of the network / geometric mean of layers, over the cold run's, on {given.hardware}\n")
+    print(markdown_table(rows, "<>"), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Designs of one problem rewritten for another: the same orders and inner tiles, and choices by name.
+
+Dimensions are matched by name. A dimension of the target that the source lacks stands wholly in the outermost level, at
+the place that it has in the workload.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemap import Problem
+from sparsemap.pieces.contracts import Array, Piece
+from sparsemap.primes import divisors, prime_factors
+
+
+def moved_order(order: Array, source: Problem, target: Problem) -> Array:
+    """(L, D, B) of the source -> (L, D', B) int8: loops of dimensions that both have keep their order."""
+    levels, _, batch = order.shape
+    place = {dim: i for i, dim in enumerate(target.dims)}
+    moved = np.empty((levels, len(place), batch), dtype=np.int8)
+    for level in range(levels):
+        for row in range(batch):
+            known = [source.dims[axis] for axis in order[level, :, row]]
+            dims = [dim for dim in known if dim in place]
+            for dim in target.dims:
+                if dim not in dims:
+                    dims.insert(place[dim], dim)
+            moved[level, :, row] = [place[dim] for dim in dims]
+    return moved
+
+
+def scaled_bounds(bounds: Array, source: Problem, target: Problem) -> Array:
+    """(L, D, B) -> (L, D', B) float64: from the innermost level outwards, the largest divisor of what is left that is no
+    larger than the bound of the source; the outermost level has the rest."""
+    levels, _, batch = bounds.shape
+    scaled = np.ones((levels, len(target.dims), batch))
+    for axis, (dim, size) in enumerate(target.sizes.items()):
+        for row in range(batch):
+            left = size
+            for level in range(levels - 1, 0, -1):
+                if dim in source.dims:
+                    most = bounds[level, source.dims.index(dim), row]
+                    factor = max(divisor for divisor in divisors(left) if divisor <= most)
+                    scaled[level, axis, row] = factor
+                    left //= factor
+            scaled[0, axis, row] = left
+    return scaled
+
+
+def filled_bounds(bounds: Array, problem: Problem, rng: np.random.Generator) -> Array:
+    """(L, D, B) -> (L, D, B): prime factors, the largest first, go from temporal levels into spatial ones while they fit.
+
+    Ties are broken at random, so that equal designs may become different ones.
+    """
+    filled = bounds.copy()
+    spatial = [(i, level.limit) for i, level in enumerate(problem.mapping_levels) if level.spatial]
+    temporal = [i for i, level in enumerate(problem.mapping_levels) if not level.spatial]
+    for row in range(bounds.shape[2]):
+        mine = filled[:, :, row]
+        factors = [(p, i, d) for i in temporal for d, bound in enumerate(mine[i]) for p in prime_factors(int(bound))]
+        order = sorted(rng.permutation(len(factors)).tolist(), key=lambda place: -factors[place][0])
+        for level, limit in spatial:
+            used, rest = mine[level].prod(), []
+            for place in order:
+                prime, origin, dim = factors[place]
+                if used * prime <= limit:
+                    mine[origin, dim] /= prime
+                    mine[level, dim] *= prime
+                    used *= prime
+                else:
+                    rest.append(place)
+            order = rest
+    return filled
+
+
+def by_name(column: Array, there: tuple[Piece, ...], here: tuple[Piece, ...], guess: Array) -> Array:
+    """Positions in the candidates `there` -> those in `here` of the same name; where there is none, the guess."""
+    names = [piece.name for piece in here]
+    table = np.array([names.index(piece.name) if piece.name in names else -1 for piece in there], dtype=np.int64)
+    found = table[column]
+    return np.where(found < 0, guess, found)

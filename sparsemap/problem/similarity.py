@@ -1,0 +1,61 @@
+"""How near two workloads are, and what a design of one has in common with designs of another: dimensions by name, tensors
+by role, mapping levels by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..errors import DesignError, SearchError, unknown
+from ..pieces.contracts import Loops
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+
+def distance(one: Loops, other: Loops, metric: str = "edit") -> float:
+    """The distance of two workloads by `METRICS`; DesignError if their tensors cannot be paired."""
+    if metric not in METRICS:
+        raise SearchError(unknown("metric", metric, METRICS))
+    return METRICS[metric](one, other)
+
+
+def edits(one: Loops, other: Loops) -> float:
+    """Dimensions whose sizes differ (an absent one has size 1), and tensors whose index projections do."""
+    sizes = sum(one.sizes.get(dim, 1) != other.sizes.get(dim, 1) for dim in {**one.sizes, **other.sizes})
+    return float(sizes + sum(one.tensors[a].ranks != other.tensors[b].ranks for a, b in pairs(one, other)))
+
+
+def logarithms(one: Loops, other: Loops) -> float:
+    """Sum over the dimensions of |log2| of the ratio of their sizes."""
+    pairs(one, other)
+    ratios = [one.sizes.get(dim, 1) / other.sizes.get(dim, 1) for dim in sorted({**one.sizes, **other.sizes})]
+    return math.fsum(abs(math.log2(ratio)) for ratio in ratios)
+
+
+METRICS: dict[str, Callable[[Loops, Loops], float]] = {"edit": edits, "log": logarithms}
+"""`edit` counts what differs (Kao et al. 2022, Section VI), `log` says by how much."""
+
+
+def pairs(one: Loops, other: Loops) -> list[tuple[int, int]]:
+    """Indices of the tensors that play the same role: operands in order, and the output."""
+    a, b = ([[i for i, t in enumerate(x.tensors) if t.output is out] for out in (False, True)] for x in (one, other))
+    if [len(x) for x in a] != [len(x) for x in b]:
+        raise DesignError(f"the tensors of {_einsum(one)} and of {_einsum(other)} cannot be paired")
+    return [pair for x, y in zip(a, b, strict=True) for pair in zip(x, y, strict=True)]
+
+
+def check_levels(source: Problem, target: Problem) -> None:
+    """DesignError unless both problems have the same mapping levels."""
+    there, here = ([level.name for level in problem.mapping_levels] for problem in (source, target))
+    if there != here:
+        odd = [name for name in there if name not in here] or [name for name in here if name not in there]
+        who = "the design has" if odd[:1] and odd[0] in there else "the design does not have"
+        name = f"hardware '{target.hardware.name}'"
+        raise DesignError(f"{who} {', '.join(odd)}; {name} has the mapping levels {' '.join(here)}")
+
+
+def _einsum(loops: Loops) -> str:
+    texts = [(t.output, f"{t.name}[{', '.join(t.dims)}]") for t in loops.tensors]
+    return f"{' '.join(x for out, x in texts if out)} = {' * '.join(x for out, x in texts if not out)}"

@@ -1,0 +1,197 @@
+"""Designs that a search starts from: those of similar problems, rewritten for the one that is searched.
+
+From each of the nearest designs come several genomes: the design with its tiles scaled, that one repaired, and some whose
+loops fill spatial levels which smaller sizes leave empty (Kao et al. 2022, Section VI, warm start; filling is an addition).
+They are evaluated first and count against the budget.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ..errors import DesignError, SearchError, listed
+from ..pieces.contracts import Scored
+from ..pieces.contracts.base import Array
+from ..pieces.data_specs import DESIGN_KIND
+from ..problem.designs import Design
+from ..problem.similarity import METRICS, distance
+from .result import DESIGN_FILE, Best, Result
+
+if TYPE_CHECKING:
+    from ..pieces.registry import Registry
+    from ..problem.problem import Problem
+
+COUNT = 3
+"""Of how many designs a search starts, unless told otherwise."""
+FILLED = 6
+"""Genomes with filled spatial levels that are made of each design."""
+
+
+@attrs.frozen
+class Source:
+    """A design that a search starts from."""
+
+    file: str
+    """Empty: it came as an object."""
+    workload: str
+    distance: float
+    """By the metric that chose it."""
+
+
+@attrs.frozen(eq=False)
+class Start:
+    """Genomes to evaluate first, and where they come from."""
+
+    genomes: Array
+    """(n, G) int64, no two alike."""
+    sources: tuple[Source, ...] = ()
+    """Nearest first."""
+    origin: Array = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    """(n,) index of the source of each genome; empty where genomes were given."""
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(np.ascontiguousarray(self.genomes, dtype="<i8").tobytes()).hexdigest()
+
+    def told(self, scores: Array) -> tuple[dict[str, Any], ...]:
+        """Per source its best score, None if all of its genomes are invalid."""
+        rows = []
+        for index, source in enumerate(self.sources):
+            mine = scores[self.origin[: len(scores)] == index]
+            best = float(mine.min()) if len(mine) and np.isfinite(mine).any() else None
+            rows.append({**attrs.asdict(source), "score": best})
+        return tuple(rows)
+
+
+Given = str | os.PathLike[str] | Design | Best | Result
+"""A design file, a folder of results, or the design itself."""
+
+
+def start_of(
+    problem: Problem,
+    given: Sequence[Given] | Array | Start | None,
+    metric: str = "edit",
+    count: int = COUNT,
+    fill: bool = True,
+    seed: int = 0,
+) -> Start | None:
+    """The start of a search of a problem: genomes (n, G) as they are, or those made of the `count` nearest designs.
+
+    `metric` is one of `METRICS`; ties go by the others, then to the design given last. Without `fill` designs are scaled
+    only. DesignError if a design cannot be transferred; those in folders are then left out, if others can.
+    """
+    if given is None or isinstance(given, Start):
+        return given
+    if isinstance(given, np.ndarray):
+        genomes = problem.space.check(given)
+        return Start(genomes[_distinct(genomes)])
+    if isinstance(given, str | os.PathLike | Design | Best | Result):
+        given = [given]
+    rng = np.random.default_rng([seed, 0x5747])  # of its own: what the searcher draws does not depend on it
+    ranked = sorted(_ranked(problem, given, metric), key=lambda found: found[:-1])[:count]
+    if not ranked:
+        raise SearchError("there is no design to start from")
+    parts: list[Array] = []
+    sources: list[Source] = []
+    for nearness, *_, (design, file) in ranked:
+        sources.append(Source(file, design.problem.workload.name, nearness))
+        parts.append(_genomes(problem, design, rng, fill))
+    genomes = np.concatenate(parts)
+    origin = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    rows = _distinct(genomes)
+    return Start(genomes[rows], tuple(sources), origin[rows])
+
+
+def _genomes(problem: Problem, design: Design, rng: np.random.Generator, fill: bool) -> Array:
+    """Genomes (n, G) for a design: scaled, repaired, and filled and repaired."""
+    space, source = problem.space, design.problem
+    scaled = space.transfer(design.batch, source, rng)
+    changed = [scaled]
+    if fill:
+        several = design.batch.take(np.zeros(FILLED, dtype=np.int64))
+        changed.append(space.transfer(several, source, rng, fill=True))
+    return np.concatenate([scaled, space.repair(np.concatenate(changed), rng)])
+
+
+def _distinct(genomes: Array) -> Array:
+    """Rows of the first genome of each kind, ascending."""
+    return np.sort(np.unique(genomes, axis=0, return_index=True)[1])
+
+
+def _ranked(problem: Problem, given: Iterable[Given], metric: str) -> Iterator[tuple[Any, ...]]:
+    """Distances by the metric and by the others, place from the end, and design with its file."""
+    metrics = [metric, *(name for name in METRICS if name != metric)]
+    unfit: DesignError | None = None
+    found = 0
+    for place, (design, file, named) in enumerate(designs_in(given, problem.registry)):
+        try:
+            problem.space.transfer(design.batch, design.problem, np.random.default_rng(0))
+            near = [distance(design.problem.loops, problem.loops, name) for name in metrics]
+        except DesignError as error:
+            unfit = DesignError(f"{file}: {error}" if file else str(error))
+            if named:
+                raise unfit from None
+            continue
+        found += 1
+        yield (*near, -place, (design, file))
+    if not found and unfit is not None:
+        raise unfit
+
+
+def designs_in(given: Iterable[Given], registry: Registry) -> Iterator[tuple[Design, str, bool]]:
+    """Designs, their files, and whether a design itself was given, not a folder that holds it."""
+    from ..problem import design_file
+
+    for item in given:
+        if isinstance(item, Result):
+            item = item.found
+        if isinstance(item, Best):
+            item = item.design
+        if isinstance(item, Design):
+            yield item, "", True
+            continue
+        path = Path(item).expanduser()
+        if not path.is_dir():
+            yield design_file.load(path, registry), str(path), True
+            continue
+        if (path / DESIGN_FILE).exists():
+            yield design_file.load(path / DESIGN_FILE, registry), str(path / DESIGN_FILE), True
+            continue
+        files = sorted({*path.rglob(DESIGN_FILE), *(file for file in path.glob("*.toml") if _is_design(file))})
+        if not files:
+            raise SearchError(
+                f"{path}: there is no design in this folder; expected design.toml in it or in folders below"
+            )
+        for file in files:
+            yield design_file.load(file, registry), str(file), False
+
+
+def _is_design(file: Path) -> bool:
+    from ..spec import toml_io
+
+    return toml_io.read(file).get("kind") == DESIGN_KIND
+
+
+def that_can(problem: Problem) -> str:
+    """Names of the searchers that take start designs."""
+    registry = problem.registry
+    types = {name for name, cls in registry.types("searcher").items() if getattr(cls, "takes_migrants", False)}
+    return listed([name for name in registry.names("searcher") if registry.spec("searcher", name)["type"] in types], 20)
+
+
+def mixed(scored: Scored, migrants: Scored | None) -> Scored:
+    """A batch as the searcher hears it: its worst half at most gives way to the best valid migrants."""
+    if migrants is None or not len(scored):
+        return scored
+    best = migrants.take(np.flatnonzero(np.isfinite(migrants.scores))).best(len(scored) // 2)
+    worst = np.argsort(-scored.scores, kind="stable")[: len(best)]
+    rows = np.arange(len(scored))
+    rows[worst] = len(scored) + np.arange(len(best))
+    return Scored.join([scored, best]).take(rows)
