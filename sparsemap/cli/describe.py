@@ -60,7 +60,10 @@ class Description:
                 lines += ["", heading]
             for field in found:
                 value = "" if state == "required" else f" = {toml_text(field.value, 4)}"
-                lines.append(f"  {field.key}{value}")
+                for line in f"  {field.key}{value}".split("\n"):
+                    indent = " " * (len(line) - len(line.lstrip()) + 4)
+                    words = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": indent}
+                    lines += textwrap.wrap(line, width, **words) or [""]  # type: ignore[arg-type]
                 lines += textwrap.wrap(field.doc, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
         return "\n".join(lines) + "\n"
 

@@ -53,7 +53,9 @@ class Verbs(click.Group):
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
-            return super().make_context(*args, **kwargs)
+            made = super().make_context(*args, **kwargs)
+            made.color = False if os.environ.get("NO_COLOR") else made.color
+            return made
         except OSError as error:  # `--help` and `--version` print while options are read
             _fail_for_system(error)
 
@@ -136,6 +138,15 @@ def plugin_dirs(verb: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(),
         help="Folder with plugins; may be given several times. Those in SPARSEMAP_PLUGIN_DIRS are loaded as well.",
     )(verb)
+
+
+def completing(kind: str) -> Callable[..., list[str]]:
+    """Completes the names of a kind in shells; files are completed by the shell itself."""
+
+    def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in loaded(()).names(kind) if name.startswith(incomplete)]
+
+    return names
 
 
 json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")

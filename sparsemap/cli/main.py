@@ -17,7 +17,7 @@ from ..pieces import defaults
 from . import pieces as cli_pieces
 from . import show as cli_show
 from . import study as cli_study
-from .group import INTERRUPTED, Verbs, loaded, plugin_dirs
+from .group import INTERRUPTED, Verbs, completing, loaded, plugin_dirs
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -35,15 +35,19 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 
 
 @cli.command()
-@click.argument("workload")
-@click.argument("hardware")
+@click.argument("workload", shell_complete=completing("workload"))
+@click.argument("hardware", shell_complete=completing("hardware"))
 @click.option(
     "--objective",
     default=defaults.OBJECTIVE,
     show_default=True,
     help='Name, expression such as "energy_pj * cycles**2", or several: pareto:energy,delay.',
 )
-@click.option("--searcher", help="Name or TOML file.  [default: what the objective asks for]")
+@click.option(
+    "--searcher",
+    shell_complete=completing("searcher"),
+    help="Name or TOML file.  [default: what the objective asks for]",
+)
 @click.option("--space", default=defaults.SPACE, show_default=True, help="Name or TOML file of the design space.")
 @click.option("--cost-model", help=f"Name or TOML file.  [default: what the space asks for, or {defaults.COST_MODEL}]")
 @click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")

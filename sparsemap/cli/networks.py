@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,8 @@ def described_network(registry: Registry, name: str) -> tuple[str, dict[str, Any
         "weights": sum(node.repeat * node.weights for node in searched),
     }
     lines = [f"network {network.name}", *filter(None, [network.description]), "", f"from    {file}"]
-    lines += [*([f"source  {network.source}"] if network.source else []), ""]
+    source = f"source  {network.source}" if network.source else ""
+    lines += [*textwrap.wrap(source, cli_output.width(), subsequent_indent=" " * 8), ""]
     head = ["layer", "type", "sizes", "output", "times", "MACs", "weights"]
     lines += [cli_output.table([head, *([_shown(row[key]) for key in ROW] for row in rows)]), ""]
     layers = f"{totals['layers']} layers to search, {totals['distinct']} of them distinct"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PIPED_WIDTH = 100
+NARROWEST = 20
+"""Columns of tables are not wrapped to less."""
 WIDTHS = (50, 100)
 """The least and the most; wider reports are hard to read."""
 PLAIN = str.maketrans({"─": "-", "│": "|", "·": ".", "→": ">"})
@@ -106,7 +110,26 @@ def write_wanted(result: Result, problem: Problem, folder: str) -> list[Path]:
 
 
 def table(rows: list[list[str]]) -> str:
-    return "\n".join(aligned(rows, "<", gap=2))
+    """Rows as aligned columns. A terminal gets its widest columns wrapped; elsewhere a row is a line."""
+    return "\n".join(aligned(fitted(rows), "<", gap=2))
+
+
+def fitted(rows: list[list[str]], gap: int = 2) -> list[list[str]]:
+    """On a terminal, rows of columns whose widest cells go on in further rows, so that all fit its width."""
+    if not sys.stdout.isatty() or not rows:
+        return rows
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    over = sum(widths) + gap * (len(widths) - 1) - shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
+    while over > 0 and max(widths) > NARROWEST:
+        widest = widths.index(max(widths))
+        second = max([NARROWEST, *(width for width in widths if width < widths[widest])])
+        less = min(over, max(widths[widest] - second, 1))
+        widths[widest], over = widths[widest] - less, over - less
+    made = []
+    for row in rows:
+        parts = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
+        made += [list(cells) for cells in zip_longest(*parts, fillvalue="")]
+    return made
 
 
 # ------------------------------------------------------------------------------------------------------------- progress

@@ -157,7 +157,7 @@ def space(workload: str, hardware: str, space: str, genes: bool, plugin_dirs: tu
     if as_json:
         click.echo(json.dumps(space_table(problem), indent=2))
         return
-    click.echo("\n".join(space_lines(problem)))
+    click.echo("\n".join(space_lines(problem, cli_output.width())))
     if genes:
         rows = [[name, f"{low}..{high}"] for name, low, high in zip(found.names, found.low, found.high, strict=True)]
         click.echo("\n" + cli_output.table([["gene", "values"], *rows]))
@@ -180,8 +180,10 @@ def space_table(problem: Problem) -> dict[str, Any]:
     return {"mapping_levels": levels, "segments": segments, "padded": padded}
 
 
-def space_lines(problem: Problem) -> list[str]:
+def space_lines(problem: Problem, width: int) -> list[str]:
     """Mapping levels, then a line per segment: name, number of genes, range, what they are; and the total."""
+    from .output import fitted
+
     found: Space = problem.space
     by_storage: dict[int, list[str]] = {}
     for level in problem.mapping_levels:
@@ -194,8 +196,12 @@ def space_lines(problem: Problem) -> list[str]:
         values = f"{int(min(genes.low))}..{int(max(genes.high))}" if len(genes.names) else "-"
         rows.append([name, str(len(genes.names)), word, f" {values}", f"   {segment.explain(problem)}"])
     levels = "mapping levels  " + "  ".join(" ".join(names) for names in by_storage.values())
-    lines, total = [levels, *aligned(rows, "<><", gap=1)], f"total {len(found)} genes"
-    lines[-1] += total.rjust(max(100 - len(lines[-1]), len(total) + 2))
+    lines, total = [levels, *aligned(fitted(rows, gap=1), "<><", gap=1)], f"total {len(found)} genes"
+    room = width - len(lines[-1])
+    if room >= len(total) + 2:
+        lines[-1] += total.rjust(room)
+    else:
+        lines.append(total.rjust(width))
     if problem.padded:
         grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in problem.padded.items())
         lines.append(f"padded  {grown}")

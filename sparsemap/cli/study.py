@@ -149,7 +149,7 @@ def _tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: b
     counts = {state: sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed")}
     if not quiet:
         kept = f", {counts['kept']} kept from earlier" if counts["kept"] else ""
-        cli_output.say(f"{len(outcomes)} cells{kept}; {' and '.join(files)} are in {folder}")
+        cli_output.say(f"{len(outcomes)} cells{kept}; edp in pJ * cycles; {' and '.join(files)} are in {folder}")
     if counts["failed"]:
         cli_output.say(f"{counts['failed']} of {len(outcomes)} cells failed", "red")
         raise SystemExit(2)
