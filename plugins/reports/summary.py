@@ -125,9 +125,9 @@ def front_lines(result: Result, problem: Problem) -> list[str]:
 
 def reject_lines(result: Result) -> list[str]:
     """The share of designs that each reason rejected, most frequent first."""
-    rows = [[name, percent(count / max(result.evaluations, 1))] for name, count in result.rejects.items()]
+    rows = [[name, percent(count / max(result.proposed, 1))] for name, count in result.rejects.items()]
     more = len(rows) - REASONS_SHOWN
-    lines = [styled(f"rejected designs by reason, of {result.evaluations:,}; a design may have several", "strong")]
+    lines = [styled(f"rejected designs by reason, of {result.proposed:,}; a design may have several", "strong")]
     lines += [f"  {line}" for line in aligned(rows[:REASONS_SHOWN])]
     return [*lines, f"  and {more} rarer"] if more > 0 else lines
 

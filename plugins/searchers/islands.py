@@ -40,7 +40,10 @@ class Islands(Searcher):
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         share = -(-budget.total // self.islands)
-        islands = [_Island(self.searcher, space, share, self.migrants, own) for own in rng.spawn(self.islands)]
+        islands = [
+            _Island(self.searcher, space, Budget(share, count=budget.count), self.migrants, own)
+            for own in rng.spawn(self.islands)
+        ]
         batch = 0
         try:
             while islands := [island for island in islands if island.advance()]:
@@ -62,8 +65,10 @@ class Islands(Searcher):
 class _Island:
     """A running searcher."""
 
-    def __init__(self, searcher: Searcher, space: Space, total: int, migrants: int, rng: np.random.Generator) -> None:
-        self.budget, self.migrants = Budget(total), migrants
+    def __init__(
+        self, searcher: Searcher, space: Space, budget: Budget, migrants: int, rng: np.random.Generator
+    ) -> None:
+        self.budget, self.migrants = budget, migrants
         self.proposals = searcher.search(space, self.budget, rng)
         self.genomes: Array = np.zeros((0, len(space)), dtype=np.int64)
         self.received: Scored | None = None
@@ -79,7 +84,7 @@ class _Island:
         return True
 
     def receive(self, scored: Scored) -> None:
-        self.budget.spend(len(scored))
+        self.budget.spend(len(scored), int(np.isfinite(scored.scores).sum()))
         self.received = scored
         if self.migrants:
             self.best = (scored if self.best is None else Scored.join([self.best, scored])).best(self.migrants)

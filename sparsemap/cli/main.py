@@ -51,6 +51,13 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 @click.option("--space", default=defaults.SPACE, show_default=True, help="Name or TOML file of the design space.")
 @click.option("--cost-model", help=f"Name or TOML file.  [default: what the space asks for, or {defaults.COST_MODEL}]")
 @click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
+@click.option(
+    "--count",
+    default="all",
+    show_default=True,
+    type=click.Choice(["all", "valid"]),
+    help="Which designs count against the budget; with valid, invalid ones cost nothing.",
+)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option(
     "--backend",
@@ -84,6 +91,7 @@ def search(
     space: str,
     cost_model: str | None,
     budget: int,
+    count: str,
     seed: int,
     backend: str,
     start: tuple[str, ...],
@@ -103,6 +111,7 @@ def search(
     """
     from ..errors import PluginError
     from ..problem.load import load_problem
+    from ..searching.budget import Budget
     from ..searching.driver import SearchStopped
     from ..searching.driver import search as run_search
     from ..searching.folder import search_into, unfinished
@@ -118,9 +127,11 @@ def search(
             if out:
                 if unfinished(out) and not (overwrite or quiet):
                     cli_output.say(f"resuming the search in {out}")
-                result = search_into(out, problem, budget, seed, searcher, progress, overwrite, chosen)
+                result = search_into(
+                    out, problem, Budget(budget, count=count), seed, searcher, progress, overwrite, chosen
+                )
             else:
-                result = run_search(problem, budget, seed, searcher, progress, start=chosen)
+                result = run_search(problem, Budget(budget, count=count), seed, searcher, progress, start=chosen)
     except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:
             cli_output.say(f"best so far, {cli_output.one_line(error.result)}")
@@ -128,6 +139,8 @@ def search(
     if result.interrupted:
         advice = "; the same command resumes it" if out else ""
         cli_output.say(f"interrupted after {result.evaluations:,} of {budget:,} designs{advice}", "yellow")
+    if result.given_up and result.best is not None:
+        cli_output.say(result.given_up, "yellow")
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif result.best is None:

@@ -228,13 +228,15 @@ def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -
 
 def nothing_valid(result: Result, problem: Problem) -> str:
     """Why there is no design: what the nearest one lacks, and the reasons of all."""
-    lines = [f"{result.workload} on {result.hardware}: none of {result.evaluations:,} designs is valid"]
+    lines = [f"{result.workload} on {result.hardware}: none of {result.proposed:,} designs is valid"]
+    if result.given_up:
+        lines.append(result.given_up)
     if result.shortfalls:
         lines += ["", "the one nearest to being valid", *(f"  {lack}" for lack in result.shortfalls)]
     if result.rejects:
         lines += ["", "rejected by reason; a design may have several"]
         meanings = problem.cost_model.reasons(problem)
-        shares = {name: percent(count / max(result.evaluations, 1)) for name, count in result.rejects.items()}
+        shares = {name: percent(count / max(result.proposed, 1)) for name, count in result.rejects.items()}
         rows = [[f"  {name}", share, meanings.get(name, "")] for name, share in shares.items()]
         lines += aligned(rows, "<><", gap=2)
     return "\n".join(lines)

@@ -114,6 +114,8 @@ class Study(Piece):
     """What evaluates the designs."""
     budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1), metadata=unit("designs"))
     """Designs that each search evaluates."""
+    count: str = attrs.field(default="all", validator=attrs.validators.in_(("all", "valid")))
+    """Which designs count against the budget; with `valid`, invalid ones cost nothing, up to 1,000 times the budget."""
     seeds: tuple[int, ...] = attrs.field(default=(0,), validator=SOME)
     """Seeds of the random numbers, a search for each."""
     out: str = ""

@@ -53,6 +53,12 @@ class Evaluation:
         }
         return {name: count for name, count in counts.items() if count}
 
+    def take(self, rows: Array | slice) -> Evaluation:
+        """That of some of the designs, without `detail`."""
+        parts = (self.energy_pj[rows], self.cycles[rows], self.reasons[rows])
+        scenarios = {name: part.take(rows) for name, part in self.scenarios.items()}
+        return Evaluation(*parts, self.reason_names, scenarios=scenarios)
+
     @staticmethod
     def join(parts: Sequence[Evaluation]) -> Evaluation:
         """One evaluation of several that name the same reasons and scenarios, without `detail`."""

@@ -24,7 +24,7 @@ class Row:
     """One batch, or a few merged ones."""
 
     evaluations: int
-    """Designs evaluated so far, this batch included."""
+    """Designs so far that count, this batch included."""
     best_score: float
     """Best score so far; infinity while nothing valid is known."""
     valid: int
@@ -66,7 +66,12 @@ class History:
 class Archive:
     """The best design so far with its numbers, counts, and the rejected designs nearest to being valid."""
 
+    only_valid: bool = False
+    """Whether invalid designs do not count as evaluations."""
     evaluations: int = 0
+    """Designs that count."""
+    proposed: int = 0
+    """Designs that were evaluated, whether they count or not."""
     valid: int = 0
     score: float = math.inf
     genome: Array | None = None
@@ -88,8 +93,9 @@ class Archive:
         """Takes in one evaluated batch: (n, G), (n,) and, where they are known, the evaluation behind the scores, and
         the values (n, M) of several objectives."""
         valid = evaluation.valid if evaluation is not None else np.isfinite(scores)
-        self.evaluations += len(scores)
+        self.proposed += len(scores)
         self.valid += int(np.count_nonzero(valid))
+        self.evaluations = self.valid if self.only_valid else self.proposed
         row = int(np.argmin(scores))
         if scores[row] < self.score:
             self.score, self.genome = float(scores[row]), genomes[row].copy()
@@ -113,6 +119,10 @@ class Archive:
         counted = scores[valid & np.isfinite(scores)]
         mean = float(counted.mean()) if len(counted) else math.nan
         self.history.add(Row(self.evaluations, self.score, len(counted), mean))
+
+    @property
+    def valid_fraction(self) -> float:
+        return self.valid / max(self.proposed, 1)
 
     def _keep_closest(self, genomes: Array, evaluation: Evaluation) -> None:
         bits = np.arange(64, dtype=np.uint64)

@@ -30,6 +30,8 @@ from ..pieces.defaults import SEARCHER
 from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
 from .archive import Archive
+from .budget import Budget as Budget
+from .budget import budget_of
 from .identity import identity_of
 from .journal import CHECKED, Journal, JournalMismatch, checked
 from .result import Result, best_of, front_of, result_of, shortfalls_of
@@ -42,31 +44,6 @@ OWN = "own proposals"
 """What results call the searcher where none proposed anything."""
 EMPTY_YIELDS = 1000
 """Empty batches in a row after which a searcher is taken to be stuck."""
-
-
-@attrs.define
-class Budget:
-    """How many designs a search may evaluate, and how many it has; searchers only read it."""
-
-    total: int = attrs.field(validator=attrs.validators.ge(1), on_setattr=attrs.setters.frozen)
-    _spent: int = attrs.field(default=0, init=False)
-
-    @property
-    def spent(self) -> int:
-        return self._spent
-
-    def spend(self, count: int) -> None:
-        """Counts designs that were evaluated: for whoever drives a searcher."""
-        self._spent += count
-
-    @property
-    def left(self) -> int:
-        return max(self.total - self.spent, 0)
-
-    @property
-    def progress(self) -> float:
-        """Share of the budget spent, 0..1: g/G of the paper's annealing schedule (Eq. 6)."""
-        return min(self.spent / self.total, 1.0)
 
 
 @attrs.frozen
@@ -108,15 +85,12 @@ class Search:
         seed: int = 0,
         start: Sequence[Given] | Array | Start | None = None,
     ) -> None:
-        if isinstance(budget, int):
-            if budget < 1:
-                raise SearchError(f"the budget is {budget} designs, expected at least 1")
-            budget = Budget(budget)
+        budget = budget_of(budget)
         self.problem = problem
         self.searcher: Searcher = _searcher(problem, searcher)
         self.budget = budget
         self.seed = seed
-        self.archive = Archive()
+        self.archive = Archive(only_valid=budget.count == "valid")
         self.interrupted = False
         self.earlier = 0.0
         """Seconds that the search has taken before it was stopped and this run went on with it."""
@@ -150,7 +124,7 @@ class Search:
         if self._pending is not None:
             raise SearchError("ask() again before tell(): the scores of the last batch are missing")
         if self.start is not None and self._starting:
-            self._pending = self.start.genomes[: self.budget.left]
+            self._pending = self.start.genomes[: self.budget.proposals_left]
             return self._pending
         try:
             for _ in range(EMPTY_YIELDS):
@@ -179,7 +153,7 @@ class Search:
             raise SearchError("evaluate() of own proposals before tell(): the scores of the last batch are missing")
         if self.budget.left == 0:
             raise SearchError(f"the budget of {self.budget.total:,} designs is spent")
-        checked = self.problem.space.check(np.asarray(genomes)[: self.budget.left])
+        checked = self.problem.space.check(np.asarray(genomes)[: self.budget.proposals_left])
         evaluation = self.problem.evaluator.evaluate_checked(checked)
         if len(checked):
             self._take(checked, *self._scores(evaluation), evaluation)
@@ -217,7 +191,14 @@ class Search:
         return evaluator.score(evaluation), evaluator.values(evaluation) if several else None
 
     def _take(self, genomes: Array, scores: Array, values: Array | None, evaluation: Evaluation | None) -> None:
-        self.budget.spend(len(genomes))
+        """Counts a batch. Where only valid designs count, what comes after the last one of the budget is left out."""
+        valid = evaluation.valid if evaluation is not None else np.isfinite(scores)
+        if self.budget.count == "valid" and np.count_nonzero(valid) > self.budget.left:
+            rows = slice(int(np.flatnonzero(valid)[self.budget.left - 1]) + 1)
+            genomes, scores, valid = genomes[rows], scores[rows], valid[rows]
+            evaluation = None if evaluation is None else evaluation.take(rows)
+            values = None if values is None else values[rows]
+        self.budget.spend(len(genomes), int(np.count_nonzero(valid)))
         self.archive.add(genomes, scores, evaluation, values)
         if self.budget.left == 0:
             self.close()
@@ -239,7 +220,7 @@ class Search:
             archive.evaluations,
             self.budget.total,
             archive.score,
-            archive.valid / max(archive.evaluations, 1),
+            archive.valid_fraction,
             self.seconds,
         )
 
@@ -257,11 +238,13 @@ class Search:
             history=tuple(archive.history.rows),
             evaluations=archive.evaluations,
             budget=self.budget.total,
-            valid_fraction=archive.valid / max(archive.evaluations, 1),
+            count=self.budget.count,
+            proposed=archive.proposed,
+            valid_fraction=archive.valid_fraction,
             rejects=dict(sorted(archive.rejects.items(), key=lambda item: (-item[1], item[0]))),
             seed=self.seed,
             seconds=self.seconds,
-            searcher=OWN if 0 < self.own == archive.evaluations else _name(self.searcher),
+            searcher=OWN if 0 < self.own == archive.proposed else _name(self.searcher),
             start=self.started,
             bound=bound,
             interrupted=self.interrupted,
@@ -278,7 +261,7 @@ class Search:
             except StopIteration:
                 self._proposals = None
                 return None
-        left, genes = self.budget.left, len(self.problem.space)
+        left, genes = self.budget.proposals_left, len(self.problem.space)
         genomes: Any = batch
         if isinstance(batch, Decoded):
             batch = batch if len(batch) <= left else batch.take(np.arange(left))
@@ -302,7 +285,7 @@ def _name(searcher: Searcher) -> str:
 
 def search(
     problem: Problem,
-    budget: int = 20_000,
+    budget: Budget | int = 20_000,
     seed: int = 0,
     searcher: Searcher | str | Mapping[str, Any] | None = None,
     progress: Callable[[Snapshot], None] | None = None,
@@ -313,7 +296,8 @@ def search(
     """Searches a problem and returns the best design with its history, and with several objectives their front.
 
     `searcher` is the one that the objective names unless given.
-    `budget` counts designs, those of calibration and initialisation included. `progress` is called with a `Snapshot`
+    `budget` counts designs, those of calibration and initialisation included; with `Budget(n, count="valid")` only valid
+    ones count. `progress` is called with a `Snapshot`
     after every batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. A plugin that
     raises or breaks its contract ends the search with a `PluginError`, whose `result` holds what was found until then.
 

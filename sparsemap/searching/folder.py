@@ -12,6 +12,7 @@ import attrs
 
 from ..errors import PluginError, SearchError
 from ..files import is_temporary
+from .budget import Budget
 from .driver import Search, SearchStopped, Snapshot, completed
 from .identity import identity_of
 from .journal import JOURNAL_FILE, Journal
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def search_into(
     folder: str | os.PathLike[str],
     problem: Problem,
-    budget: int = 20_000,
+    budget: Budget | int = 20_000,
     seed: int = 0,
     searcher: Searcher | str | Mapping[str, Any] | None = None,
     progress: Callable[[Snapshot], None] | None = None,
@@ -70,7 +71,7 @@ def finished(
     folder: str | os.PathLike[str],
     problem: Problem,
     searcher: Any,
-    budget: int,
+    budget: Budget | int,
     seed: int,
     start: Sequence[Given] | Array | Start | None = None,
 ) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from .budget import Budget, budget_of
+
 if TYPE_CHECKING:
     from ..pieces.contracts import Piece, Searcher
     from ..pieces.registry import Registry
@@ -45,7 +47,7 @@ def versions_of(registry: Registry) -> dict[str, Any]:
 
 
 def identity_of(
-    problem: Problem, searcher: Searcher, budget: int, seed: int, start: Start | None = None
+    problem: Problem, searcher: Searcher, budget: Budget | int, seed: int, start: Start | None = None
 ) -> dict[str, Any]:
     """What a search is: another value anywhere in it is another search."""
     from .. import __version__
@@ -61,7 +63,8 @@ def identity_of(
     used = (*pieces.values(), *(tensor.density for tensor in problem.tensors), problem.space.candidates)
     whole = {
         **{key: _described(piece) for key, piece in pieces.items()},
-        "budget": budget,
+        "budget": budget_of(budget).total,
+        **({"count": "valid"} if budget_of(budget).count == "valid" else {}),
         "seed": seed,
         **({SCENARIOS: list(problem.scenarios)} if problem.scenarios else {}),
         **({"start": start.digest} if start is not None else {}),

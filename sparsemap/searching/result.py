@@ -25,6 +25,7 @@ from ..problem.evaluation import Evaluation
 from ..spec.units import format_count, format_energy
 from .archive import Archive, Row
 from .breakdown import READS, Breakdown
+from .budget import PROPOSALS
 from .identity import versions_of
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ RESULT_FILE = "result.json"
 HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64, "mean_score": np.float64}
 """Columns of a history with their types."""
 AS_THEY_ARE = (
-    "bound", "gap", "evaluations", "budget", "valid_fraction", "seed", "seconds", "workload", "hardware", "searcher",
-    "objective", "interrupted",
+    "bound", "gap", "evaluations", "budget", "count", "proposed", "valid_fraction", "seed", "seconds", "workload",
+    "hardware", "searcher", "objective", "interrupted",
 )  # fmt: skip
 """What `result.json` has of a `Result` without a change."""
 
@@ -165,8 +166,14 @@ class Result:
     shortfalls: tuple[Shortfall, ...] = ()
     history: tuple[Row, ...] = ()
     evaluations: int = 1
+    """Designs that counted against the budget."""
     budget: int = 1
+    count: str = "all"
+    """Which designs count, `budget.COUNTS`."""
+    proposed: int = attrs.Factory(lambda self: self.evaluations, takes_self=True)
+    """Designs that were evaluated, whether they count or not."""
     valid_fraction: float = 1.0
+    """Valid designs over proposed ones."""
     rejects: Mapping[str, int] = attrs.field(factory=dict)
     """Designs rejected by reason, most frequent first; a design may count for several."""
     seed: int = 0
@@ -209,6 +216,16 @@ class Result:
         return self.best
 
     @property
+    def given_up(self) -> str:
+        """Why a search that counts valid designs ended early: hardly any was; empty if that is not so."""
+        if self.count == "all" or self.evaluations >= self.budget or self.proposed < PROPOSALS * self.budget:
+            return ""
+        return (
+            f"given up after {self.proposed:,} designs, {PROPOSALS:,} for each of the budget of {self.budget:,} valid ones: "
+            f"{self.evaluations:,} are valid"
+        )
+
+    @property
     def gap(self) -> float | None:
         """Score over bound: 1.2 means that no design can be more than 17 % better. None without a bound or a design."""
         return self.best.score / self.bound if self.best is not None and self.bound else None
@@ -246,6 +263,7 @@ class Result:
             "shortfalls": [{key: _plain(v) for key, v in attrs.asdict(s).items()} for s in self.shortfalls],
             "genome": self.best.genome.tolist() if self.best else None,
             **self._levels(),
+            **({"given_up": self.given_up} if self.given_up else {}),
             **({"scenarios": scenarios} if scenarios else {}),
             **({"front": front} if front else {}),
             **({"start": [dict(row) for row in self.start]} if self.start else {}),

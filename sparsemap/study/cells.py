@@ -44,6 +44,8 @@ class Cell:
     """Arguments of `load_problem`, and `searcher`: names, paths of files, or tables."""
     folder: str
     """Where the files of the cell go."""
+    count: str = "all"
+    """Which designs count against the budget."""
     after: tuple[str, ...] = ()
     """Folders of the cells whose designs it starts from, the nearest first: it waits for their end."""
 
@@ -91,6 +93,7 @@ def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
                 searcher=searcher_label,
                 seed=seed,
                 budget=study.budget,
+                count=study.count,
                 parts={key: plain(located(key, value, base)) for key, value in parts.items()},
                 folder=str(folder / name),
             )

@@ -21,6 +21,7 @@ from ..pieces.boundary import raised_in
 from ..pieces.data_specs import Study
 from ..pieces.registry import Registry
 from ..problem.load import load_problem
+from ..searching.budget import Budget
 from ..searching.folder import finished, search_into
 from ..searching.journal import JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
@@ -106,12 +107,13 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
         problem = load_problem(**parts, registry=_registry(registry_args))
         designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
         start = start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None
-        kept = finished(cell.folder, problem, searcher, cell.budget, cell.seed, start)
+        kept = finished(cell.folder, problem, searcher, Budget(cell.budget, count=cell.count), cell.seed, start)
         if kept:
             return Outcome(cell, "kept", {key: kept.get(key) for key in KEPT})
 
         def searched(overwrite: bool) -> Result:
-            return search_into(cell.folder, problem, cell.budget, cell.seed, searcher, None, overwrite, start)
+            budget = Budget(cell.budget, count=cell.count)
+            return search_into(cell.folder, problem, budget, cell.seed, searcher, None, overwrite, start)
 
         try:
             result = searched(overwrite=False)
