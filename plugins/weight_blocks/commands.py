@@ -67,6 +67,13 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     help="Which blocks are kept: .npz, a folder of .npy, or .json.",
 )
 @click.option("--quirks", default="none", show_default=True, help="paper, none, or names of quirks with commas.")
+@click.option(
+    "--tile",
+    default="1",
+    show_default=True,
+    metavar="auto|M",
+    help="Tiles of rows in which chains of layers that go from DDR to DDR run as one; auto: as many as are fastest.",
+)
 @click.option("--search", "budget", type=click.IntRange(min=1), help="Search sub-volumes, so many designs per layer.")
 @click.option("--searcher", help="Name or TOML file, for --search.  [default: the usual one]")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the searches.")
@@ -78,6 +85,7 @@ def compile_command(
     sparsity: float,
     masks: Path | None,
     quirks: str,
+    tile: str,
     budget: int | None,
     searcher: str | None,
     seed: int,
@@ -102,6 +110,7 @@ def compile_command(
     from .schedule import compile_layers
     from .schedule_file import write_schedule
     from .searched import Searched
+    from .tiling import best_tiles, chains, compile_tiled
     from .timeline import draw
 
     chosen = quirks_of(quirks, path="--quirks")
@@ -114,18 +123,32 @@ def compile_command(
     machine = Machine.of(spec, registry, chosen)
     if budget and "rule-splits" in chosen:
         raise click.UsageError("--search chooses sub-volumes; the quirk 'rule-splits' (of paper) takes the rule's.")
+    if tile != "auto" and not (tile.isascii() and tile.isdigit() and int(tile)):
+        raise click.BadParameter(f"expected 'auto' or a whole number from 1 on, found '{tile}'", param_hint="--tile")
+    if budget and tile != "1":
+        raise click.UsageError("--search and --tile exclude each other.")
     choose = Searched(registry, spec, budget, seed, searcher) if budget else None
     with click.progressbar(length=len(layers), file=bar_file(), label=piece.name) as bar:
         schedule = compile_layers(layers, machine, chosen, choose, lambda: bar.update(1))
+    counts: dict[str, int] = {}
+    if tile == "auto":
+        schedule, counts = best_tiles(layers, machine, chosen)
+    elif tile != "1":
+        found = chains(schedule, layers)
+        counts = {chain[0].name: int(tile) for chain in found}
+        schedule = compile_tiled(layers, machine, chosen, [(chain, int(tile)) for chain in found])
     paths = write_schedule(out, piece.name, spec.name, schedule)
     try:
         title = f"{piece.name} on {spec.name}"
-        paths += save(lambda: draw(instructions_of(schedule), title), out, "timeline")
+        paths += save(lambda: draw([(title, instructions_of(schedule))]), out, "timeline")
     except ImportError:
         pass
     click.echo(_summary(piece.name, spec.name, schedule))
     if choose:
         click.echo(choose.text())
+    if tile != "1":
+        said = ", ".join(f"{count} from {name} on" for name, count in counts.items())
+        click.echo(f"tiles of chains: {said}" if said else "no chain of layers is tiled")
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
 
 

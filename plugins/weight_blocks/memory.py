@@ -133,6 +133,8 @@ class Allocator:
     quirks: frozenset[str]
     weights: Callable[[Layer, int], int]
     """Bytes per memory tile of the largest of so many passes of a layer's weights."""
+    wanted: frozenset[str] = frozenset()
+    """Outputs that have to be in DDR."""
     held: dict[str, Place] = attrs.field(factory=dict)
     stored: set[str] = attrs.field(factory=set)
     """Tensors that DDR has."""
@@ -171,7 +173,7 @@ class Allocator:
         self.held |= {place.tensor: place for place in (*found.inputs, found.output)}
         for name in [name for name in self.held if self.last.get(name, -1) <= index and name != layer.name]:
             del self.held[name]
-        if is_last:
+        if is_last or layer.name in self.wanted:
             self.stored.add(layer.name)
             found = attrs.evolve(found, write=found.write + self.size(layer.name), stored=True)
         return found

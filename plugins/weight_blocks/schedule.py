@@ -45,6 +45,8 @@ class Schedule:
     """Rows, columns and channels of every tensor."""
     concats: Mapping[str, tuple[str, ...]]
     """Concatenations by name, as the tensors that they join."""
+    slices: Mapping[str, Any]
+    """Tensors of tiles by name: which rows of another one they are (`tiling.Slice`)."""
 
     @cached_property
     def seconds(self) -> float:
@@ -67,11 +69,15 @@ def compile_layers(
     quirks: frozenset[str] = frozenset(),
     choose: Choose | None = None,
     progress: Callable[[], None] = lambda: None,
+    stored: frozenset[str] = frozenset(),
+    slices: Mapping[str, Any] | None = None,
 ) -> Schedule:
     """The schedule of a network on a machine that has the rates that the quirks ask for.
 
-    `choose` replaces the exhaustive choice of sub-volumes.
+    `choose` replaces the exhaustive choice of sub-volumes. Outputs named in `stored` go to DDR. Tiles of a layer, whose
+    names are alike up to an "@", divide the input channels alike, since they have the same weights.
     """
+    parts: dict[str, int] = {}
     cuts = {layer.name: Cut(layer, machine, quirks) for layer in layers}
     known: dict[Any, Splits] = {}
 
@@ -84,21 +90,24 @@ def compile_layers(
         return held[key]
 
     concats = {layer.name: layer.inputs for layer in layers if layer.op == "concat"}
-    allocator = Allocator(layers, machine, quirks, weights)
+    allocator = Allocator(layers, machine, quirks, weights, wanted=stored)
     planned = []
     for index, layer in enumerate(layers):
         placement = allocator.place(index)
         if layer.op == "concat":
             continue
         cut = cuts[layer.name]
-        splits = choose(cut, placement) if choose else best_splits(cut, placement, known)
+        base, is_tile, _ = layer.name.partition("@")
+        splits = choose(cut, placement) if choose else best_splits(cut, placement, known, parts.get(base, 0))
+        if is_tile and layer.op == "conv":
+            parts[base] = int(splits.ci)
         if layer.op == "conv" and "rule-splits" not in quirks:
             start = -(-placement.room[0] // machine.alignment) * machine.alignment
             place = Place("weights", start, start + int(pass_bytes(cut, splits)))
             placement = attrs.evolve(placement, weights=place)
         planned.append(Planned(cut, splits, placement, steps_of(cut, splits, placement)))
         progress()
-    return Schedule(machine, quirks, tuple(planned), allocator.shapes, concats)
+    return Schedule(machine, quirks, tuple(planned), allocator.shapes, concats, slices or {})
 
 
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
@@ -147,12 +156,15 @@ def signature(cut: Cut, placement: Placement) -> Any:
     return shape, mask, placement.tiles, placement.passes, placement.load, placement.write, room
 
 
-def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits]) -> Splits:
-    """The sub-volume that takes the least time of all that fit, or the rule's where quirks ask for it."""
+def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: int = 0) -> Splits:
+    """The sub-volume that takes the least time of all that fit, or the rule's where quirks ask for it.
+
+    `part`: the input channels of a chunk, if they are given.
+    """
     tiles, passes = placement.tiles, placement.passes
     if "rule-splits" in cut.quirks:
         return attrs.evolve(cut.rule(), tiles=tiles, passes=passes)
-    layer, key = cut.layer, signature(cut, placement)
+    layer, key = cut.layer, (signature(cut, placement), part)
     if key in known:
         return known[key]
     rows = -(-layer.out_height // tiles)
@@ -160,6 +172,7 @@ def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits]) -> Spl
     every = attrs.evolve(every, tiles=tiles, passes=passes)
     if layer.op == "conv":
         fits = pass_bytes(cut, every) <= placement.room[1] - placement.room[0]
+        fits &= (every.ci == part) | (part == 0)
         every = Splits(every.co[fits], every.ci[fits], every.rows[fits], tiles, passes)
     if not len(every.co):
         raise SpecError.at("", f"layer {layer.name}", "no sub-volume fits in the buffers of a core")

@@ -21,6 +21,7 @@ from .layers import Layer
 from .machine import Machine
 from .schedule import Planned, Schedule
 from .splits import Cut, Splits
+from .tiling import Slice
 
 KIND = "aie2-schedule"
 SCHEDULE, LISTING, MASKS, SPLITS = "schedule.json", "listing.txt", "masks.npz", "splits.json"
@@ -40,6 +41,7 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
         "machine": attrs.asdict(schedule.machine),
         "shapes": {name: list(shape) for name, shape in schedule.shapes.items()},
         "concats": {name: list(parts) for name, parts in schedule.concats.items()},
+        "slices": {name: attrs.asdict(part) for name, part in schedule.slices.items()},
         "layers": [layer_table(planned) for planned in schedule.layers],
         "instructions": [_short(one) for one in instructions],
     }
@@ -185,6 +187,7 @@ class Compiled:
     shapes: Mapping[str, tuple[int, int, int]]
     concats: Mapping[str, tuple[str, ...]]
     """Concatenations by name, as the tensors that they join."""
+    slices: Mapping[str, Slice]
     layers: Mapping[str, tuple[Layer, Mapping[str, Any]]]
     """By name, with its table."""
     instructions: tuple[Instruction, ...]
@@ -217,8 +220,11 @@ def read_schedule(folder: Path) -> Compiled:
         )
         shapes = {name: tuple(shape) for name, shape in table["shapes"].items()}
         machine, quirks = Machine(**table["machine"]), frozenset(table["quirks"])
+        slices = {name: Slice(**part) for name, part in table["slices"].items()}
         concats = {name: tuple(parts) for name, parts in table["concats"].items()}
-        return Compiled(table["network"], quirks, machine, table["seconds"], shapes, concats, layers, instructions)
+        return Compiled(
+            table["network"], quirks, machine, table["seconds"], shapes, concats, slices, layers, instructions
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SpecError.at(shown(path), "", f"is not a whole schedule: {type(error).__name__} {error}") from None
 

@@ -84,7 +84,7 @@ def simulate(
     """Executes the instructions (unless only times are wanted), and runs their pipelines as events."""
     tally, equal, off = Tally(), {}, []
     if functional:
-        tally, equal = execute(compiled, seed, progress)
+        tally, equal, _ = execute(compiled, seed, progress)
         off = list(differences(compiled, tally))
     two, one = (event_seconds(compiled.instructions, buffers) for buffers in (2, 1))
     return Outcome(compiled.network, equal, tally, tuple(off), compiled.seconds, two, one, compiled.machine.memtile)

