@@ -30,8 +30,10 @@ class Compute:
     actual: PerDesign
     gated: PerDesign
     skipped: PerDesign
+    left: PerDesign
+    """All that filters at storage leave."""
     nonzero: PerDesign
-    """Those in which no operand is zero, carried out or not."""
+    """Those of them in which no operand is zero, carried out or not."""
     impossible: list[PerDesign]
     """Per operand, whether rounding makes the probability that it is nonzero exceed one: there Timeloop stops (Q9)."""
 
@@ -89,7 +91,7 @@ def compute_counts(
     skipped, gated = (xp.where(kind == which, xp.floor(saved), 0.0) for which in (SKIP, GATE))
     actual = xp.trunc(left - skipped - gated - vanish)
     nonzero = left * math.prod((state[NONZERO] for state in states), start=1.0)
-    return Compute(actual, gated, skipped, nonzero, impossible)
+    return Compute(actual, gated, skipped, left, nonzero, impossible)
 
 
 def _filtered(

@@ -98,9 +98,9 @@ class AnalyticModel(CostModel):
         found = problem.remember(
             (AnalyticModel, "lower-bound", fewer), lambda: LowerBound(prepared.layout, prepared.places, fewer)
         )
-        return Evaluation(
-            np.array([found.energy_pj]), np.array([found.cycles]), np.zeros(1, dtype=np.uint64), prepared.reasons.names
-        )
+        more = sum(charge.least_pj(problem, found.cycles) for charge in self.charges)
+        energy = np.array([found.energy_pj + more * (1.0 - 1e-9)])
+        return Evaluation(energy, np.array([found.cycles]), np.zeros(1, dtype=np.uint64), prepared.reasons.names)
 
     def _prepared(self, problem: Problem) -> _Prepared:
         return problem.remember(

@@ -77,6 +77,27 @@ class MemoryTable:
     read_pj: tuple[float, ...]
     """Energy of one read, a number per capacity."""
     write_pj: tuple[float, ...] = attrs.field(validator=_columns("capacity_kib", "read_pj", "write_pj"))
+    leakage_mw: tuple[float, ...] = attrs.field(default=())
+    """Static power by capacity; absent: none is known."""
+    area_mm2: tuple[float, ...] = attrs.field(default=())
+    """Area by capacity; absent: none is known."""
+
+    @leakage_mw.validator
+    @area_mm2.validator
+    def _as_long(self, attribute: Any, value: tuple[float, ...]) -> None:
+        if value and (len(value) != len(self.capacity_kib) or min(value) <= 0):
+            raise ValueError(f"expected {len(self.capacity_kib)} positive values, one per capacity")
+
+    def by_capacity(self, column: Sequence[float], capacity_bits: float | None) -> float:
+        """A column at the node of the table, interpolated log-log; above the table, and for None, the last row; 0 without
+        the column."""
+        if not column or capacity_bits is None:
+            return 0.0
+        log_kib = [math.log(kib) for kib in self.capacity_kib]
+        wanted = min(math.log(max(capacity_bits, 1) / KIB_BITS), log_kib[-1])
+        wanted = wanted if self.extrapolate_down else max(wanted, log_kib[0])
+        return math.exp(_on_line(wanted, log_kib, [math.log(value) for value in column]))
+
     """Energy of one write, a number per capacity."""
 
     def pj_per_bit(self, capacity_bits: float | None, write: bool) -> float:
@@ -109,12 +130,46 @@ class MacTable:
     multiply_pj: tuple[float, ...]
     """Energy of one multiplication, a number per width."""
     add_pj: tuple[float, ...] = attrs.field(validator=_columns("bits", "multiply_pj", "add_pj"))
+    multiply_um2: tuple[float, ...] = attrs.field(default=())
+    """Area of a multiplier by width; absent: none is known."""
+    add_um2: tuple[float, ...] = attrs.field(default=())
+    """Area of an adder by width."""
+
+    @multiply_um2.validator
+    @add_um2.validator
+    def _as_long(self, attribute: Any, value: tuple[float, ...]) -> None:
+        if value and (len(value) != len(self.bits) or min(value) <= 0):
+            raise ValueError(f"expected {len(self.bits)} positive values, one per width")
+
+    def add(self, bits: int) -> float:
+        """pJ of one addition, linear in the width."""
+        return max(0.0, _on_line(bits, self.bits, self.add_pj))
+
+    def area_um2(self, bits: int) -> float:
+        """Area of a multiplier and an adder; 0 where it is not known."""
+        if not self.multiply_um2 or not self.add_um2:
+            return 0.0
+        squares = [width**2 for width in self.bits]
+        return _on_line(bits**2, squares, self.multiply_um2) + _on_line(bits, self.bits, self.add_um2)
+
     """Energy of one addition, a number per width."""
 
     def pj(self, bits: int) -> float:
         """One multiplication (linear in the square of the width) and one addition (linear in the width)."""
         squares = [width**2 for width in self.bits]
         return _on_line(bits**2, squares, self.multiply_pj) + _on_line(bits, self.bits, self.add_pj)
+
+
+@attrs.frozen(kw_only=True)
+class WireTable:
+    """Energy of wires; it is proportional to the square of the supply voltage."""
+
+    source: str = ""
+    """Where the figure comes from."""
+    pj_per_bit_mm: float = attrs.field(validator=positive)
+    """pJ to send one bit over one millimetre."""
+    voltage: float = attrs.field(validator=positive)
+    """Supply voltage of the source, in volts."""
 
 
 @attrs.frozen(kw_only=True)
@@ -138,6 +193,10 @@ class TableTechnology(Technology):
     gated_fraction: float = attrs.field(default=0.0, validator=share)
     """What a gated access or MAC still costs, as a share of a full one."""
     skipped_fraction: float = attrs.field(default=0.0, validator=share)
+    gated_residual: float = attrs.field(default=0.0, validator=share)
+    """What a gated access or MAC costs at least under the charge `gated`, as a share of a full one."""
+    wires: WireTable | None = None
+    """Wires between levels, for the charge `network`."""
     """What a skipped access or MAC still costs, as a share of a full one."""
 
     def scale(self, from_nm: float, from_voltage: float) -> float:
@@ -159,6 +218,34 @@ class TableTechnology(Technology):
         if action not in shares:
             raise ValueError(f"'{action}' is no action of a compute unit; expected one of {', '.join(shares)}")
         return shares[action] * self.mac.pj(bits) * self.scale(self.mac.node_nm, self.mac.voltage)
+
+    @property
+    def wire_pj_per_bit_mm(self) -> float:  # type: ignore[override]
+        return self.wires.pj_per_bit_mm * (self.voltage / self.wires.voltage) ** 2 if self.wires else 0.0
+
+    def add_pj(self, bits: int) -> float:
+        return self.mac.add(bits) * self.scale(self.mac.node_nm, self.mac.voltage)
+
+    def leakage_mw(self, level: Level) -> float:
+        """At the node of the table: published scaling is of dynamic energy."""
+        return sum(table.by_capacity(table.leakage_mw, bits) for table, bits in self._arrays(level))
+
+    def area_mm2(self, level: Level) -> float:
+        arrays = self._arrays(level)
+        return sum(
+            table.by_capacity(table.area_mm2, bits) * (self.node_nm / table.node_nm) ** 2 for table, bits in arrays
+        )
+
+    def mac_area_mm2(self, bits: int) -> float:
+        return self.mac.area_um2(bits) * 1e-6 * (self.node_nm / self.mac.node_nm) ** 2
+
+    def _arrays(self, level: Level) -> list[tuple[MemoryTable, float | None]]:
+        """The memories of one instance on the chip, with their bits."""
+        if getattr(level.memory, "standard", None) is not None:
+            return []
+        table: MemoryTable = self._given("memories", "class", level.memory_class, level)
+        own = [] if level.shared_capacity else [(table, level.metadata_capacity_bits)]
+        return [(table, level.capacity_bits), *own]
 
     def _relative_energy(self, nm: float, voltage: float) -> float:
         rows = sorted(self.scaling, key=lambda row: row.node_nm)

@@ -35,6 +35,8 @@ class Compute:
     """What reports and places call it."""
     gate_skip: bool = False
     """Whether the unit can skip or gate: it then gets a skip/gate gene."""
+    lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Pairs of operands that a skipping unit looks at in a cycle; absent: unlimited. For the charge `intersection`."""
     energy: Mapping[str, float] = attrs.field(factory=dict, validator=_actions)
     """Energies in pJ of one multiply-accumulate (compute, gated, skipped) that replace the technology's."""
 

@@ -382,6 +382,17 @@ class Problem:
         found = own[action] if action in own else self.technology.energy_pj(self.levels[level], action)
         return self._checked_energy(found, path)
 
+    @cached_property
+    def clock_hz(self) -> float:
+        """Cycles per second."""
+        return units.frequency_hz(self.hardware.clock)
+
+    def leakage_mw(self, level: int) -> float:
+        """Power in mW that one instance of a level leaks; its own `leakage_mw` first, then the technology's."""
+        own = self.levels[level].memory.leakage_mw
+        found = self.technology.leakage_mw(self.levels[level]) if own is None else own
+        return self._checked_energy(found, f"levels[{level}].leakage_mw")
+
     def mac_pj(self, action: str) -> float:
         """pJ of one multiply-accumulate: compute, gated, skipped."""
         own = self.hardware.compute.energy

@@ -61,6 +61,10 @@ class Charge(Piece):
     fewer_updates: ClassVar[bool] = False
     """Whether it takes away updates of the output that do not happen, which a lower bound has to know."""
 
+    def least_pj(self, problem: Problem, cycles: float) -> float:
+        """pJ that it adds to every design that runs for `cycles` or longer: what a lower bound may count."""
+        return 0.0
+
     def format(self, form: Format) -> Format:
         """The format whose metadata are counted in place of this one."""
         return form

@@ -53,6 +53,13 @@ class MemoryLevel(Piece):
     work_stealing: bool = False
     """Whether what the level feeds, its children or the compute units, shares the work of one tile evenly; for the
     charge `imbalance`."""
+    lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Positions that a skipping unit at the level looks at in a cycle, per child; absent: unlimited. For the charge
+    `intersection`."""
+    leakage_mw: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.ge(0)), metadata=unit("mW")
+    )
+    """Power that one instance leaks; absent: that of the technology. For the charge `leakage`."""
     energy: Mapping[str, float] = attrs.field(
         factory=dict,
         validator=attrs.validators.deep_mapping(value_validator=attrs.validators.ge(0)),
@@ -80,3 +87,24 @@ class Technology(Piece):
     def mac_pj(self, bits: int, action: str) -> float:
         """pJ of one multiply-accumulate; `action`: compute, gated or skipped."""
         raise NotImplementedError
+
+    # What charges ask for; by default nothing.
+
+    gated_residual: ClassVar[float] = 0.0
+    """What a gated access or compute costs at least, as a share of a full one."""
+    wire_pj_per_bit_mm: ClassVar[float] = 0.0
+
+    def add_pj(self, bits: int) -> float:
+        """pJ of one addition or comparison."""
+        return 0.0
+
+    def leakage_mw(self, level: Level) -> float:
+        """Power that one instance of a level leaks."""
+        return 0.0
+
+    def area_mm2(self, level: Level) -> float:
+        """Area of one instance of a level, without what lies below."""
+        return 0.0
+
+    def mac_area_mm2(self, bits: int) -> float:
+        return 0.0

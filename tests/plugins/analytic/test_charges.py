@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from charged import LEVELS, cost, made, product
+from sparsemap_plugins.analytic.charges.network import length_mm
 
 # One lane; k of P and Q in the buffer.
 DOT = {
@@ -233,3 +234,51 @@ def test_private_streams_wait_at_the_end_alone() -> None:
     """Rows of Z over the units: each has its own rows of P and Z, and a copy of Q."""
     rows = COLUMNS | {"mapping": {"L2_T": ["n=64", "k=64"], "L2_S": ["m=64"]}}
     assert 64 < cost(rows, "imbalance", levels=lanes()).cycles[0] < 64 * 2.6
+
+
+def test_all_memories_leak_as_long_as_the_design_runs() -> None:
+    levels = [LEVELS[0], LEVELS[1] | {"capacity": "128 KB"}]
+    plain, leaky = (cost(DOT, *charges, levels=levels, clock="500 MHz") for charges in ((), ("leakage",)))
+    assert leaky.energy_pj[0] - plain.energy_pj[0] == pytest.approx(18.645 * plain.cycles[0] * 2)
+    own = [LEVELS[0] | {"fanout": 3}, LEVELS[1] | {"leakage_mw": 2.0}]
+    assert cost(DOT, "leakage", levels=own).detail["charges"]["leakage"][0] == 3 * 2 * 48
+
+
+def test_a_gated_access_costs_what_the_technology_says_remains() -> None:
+    table = DOT | {"formats": {}, "gate_skip": {"Buffer": "gate-q-by-p", "MAC": "gate-both"}}
+    energy = {"read": 10.0, "gated_read": 0.5}
+    levels = [LEVELS[0], LEVELS[1] | {"energy": energy}]
+    compute = {"gate_skip": True, "energy": {"compute": 4.0}}
+    found = cost(table, "gated", levels=levels, compute=compute)
+    # 32 reads of Q gated, for a tenth of 10 pJ less the 0.5 that are stated; of the 32 computes left 16 gated
+    assert found.detail["charges"]["gated"][0] == pytest.approx(32 * 0.5 + 16 * 0.4)
+
+
+def test_wires_of_a_tree_are_as_long_as_its_square_is_wide() -> None:
+    found = [float(length_mm(np.array(copies), 16, 1.0)) for copies in (1.0, 16.0)]
+    assert found == pytest.approx([0.75, 4.5])
+
+
+def test_words_cross_the_tree_of_their_level_and_sums_are_added_on_the_way() -> None:
+    technology = {"extends": "12nm", "mac": {"add_pj": [0.0, 0.0], "multiply_um2": [1e8, 1e8], "add_um2": [1e8, 1e8]}}
+    technology["mac"]["add_pj"] = [1e-9, 1e-9]
+    table = {"workload": product(1.0, m=4, k=16), "mapping": {"L2_T": ["m=4"], "L2_S": ["k=16"]}}
+    levels = [LEVELS[0], LEVELS[1] | {"fanout": 16}]
+    found = cost(table, "network", levels=levels, technology=technology)
+    side = math.sqrt(16 * 200) * 12 / 45
+    bit = 0.078125 * (0.8 / 0.75) ** 2
+    # 64 words of P and of Q to one unit each; 4 sums from all sixteen; words to the buffer cross no tree
+    expected = 16 * bit * side * (2 * 64 * 0.75 + 4 * 4.5)
+    assert found.detail["charges"]["network"][0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_skipping_unit_looks_at_so_many_positions_in_a_cycle() -> None:
+    table = {
+        "workload": product(0.01, m=100, k=100), "mapping": {"L2_T": ["m=100", "k=100"]},
+        "formats": {"P": ["bitmask"], "Q": ["bitmask"]}, "gate_skip": {"MAC": "skip-both"},
+    }  # fmt: skip
+    compute = {"gate_skip": True, "lookahead": 32}
+    assert cost(table, compute=compute).cycles[0] < 5
+    assert cost(table, "intersection", compute=compute).cycles[0] == pytest.approx(10_000 / 32, rel=0.02)
+    assert cost(table, "intersection").cycles[0] == cost(table).cycles[0]
+    assert cost(table, "intersection").energy_pj[0] > cost(table).energy_pj[0]

@@ -1,0 +1,67 @@
+"""`leakage` and `gated`: energy of what does nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import Charge
+from sparsemap.problem.problem import Problem
+
+from ..actions import GATE
+from ..run import Run
+
+NS = 1e9
+
+
+@attrs.frozen(kw_only=True)
+class Leakage(Charge):
+    """All memories that there are leak for as long as the design runs, used or not."""
+
+    type_name: ClassVar[str] = "leakage"
+
+    def least_pj(self, problem: Problem, cycles: float) -> float:
+        return cycles * self._pj_per_cycle(problem)
+
+    def _pj_per_cycle(self, problem: Problem) -> float:
+        power_mw = sum(level.instances * problem.leakage_mw(s) for s, level in enumerate(problem.levels))
+        return power_mw * NS / problem.clock_hz  # mW * ns = pJ
+
+    def spent(self, run: Run) -> None:
+        problem = run.problem
+        per_cycle = problem.remember((Leakage, "per-cycle"), lambda: self._pj_per_cycle(problem))
+        added = run.parts["leakage"] = per_cycle * np.asarray(run.cycles)
+        run.energy_pj = run.energy_pj + added
+
+
+@attrs.frozen(kw_only=True)
+class Gated(Charge):
+    """A gated access or compute costs a share of a full one."""
+
+    type_name: ClassVar[str] = "gated"
+
+    def spent(self, run: Run) -> None:
+        lay, counts, residual = run.layout, run.energy_view.counts, run.problem.technology.gated_residual
+        gated = (counts.kind == GATE) * run.active
+        added = np.zeros(run.nest.batch)
+        assert run.costs is not None
+
+        def extra(s: int, action: str) -> float:
+            prices = lay.energies[s]
+            return max(0.0, residual * prices[action] - prices[f"gated_{action}"])
+
+        for s, level in enumerate(lay.levels):
+            for t in range(lay.T):
+                spent = counts.gone_read[t, s] * extra(s, "read") + counts.gone_update[t, s] * extra(s, "update")
+                for action in ("read", "update"):
+                    bits = run.costs.bits.get(f"gated_{action}")
+                    if bits is not None:
+                        accesses = np.ceil(bits[t, s] / level.metadata_width)
+                        spent = spent + accesses * extra(s, f"metadata_{action}")
+                added = added + spent * gated[t, s]
+        actual, stated, _ = lay.mac
+        added = added + run.energy_view.compute.gated * max(0.0, residual * actual - stated)
+        run.parts["gated"] = added
+        run.energy_pj = run.energy_pj + added
