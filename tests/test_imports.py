@@ -142,6 +142,7 @@ SAME_WORD = {
     "filters": "what a mechanism's contract gives",
     "data": "what a result says of the files it depends on",
     "none": "a setting of matplotlib",
+    "gated": "what becomes of an access or a compute; the charge for it is called like it",
 }
 """Words that the core needs for something else than the piece of that name, and for what."""
 

@@ -77,6 +77,7 @@ class MemoryTable:
     read_pj: tuple[float, ...]
     """Energy of one read, a number per capacity."""
     write_pj: tuple[float, ...] = attrs.field(validator=_columns("capacity_kib", "read_pj", "write_pj"))
+    """Energy of one write, a number per capacity."""
     leakage_mw: tuple[float, ...] = attrs.field(default=())
     """Static power by capacity; absent: none is known."""
     area_mm2: tuple[float, ...] = attrs.field(default=())
@@ -97,8 +98,6 @@ class MemoryTable:
         wanted = min(math.log(max(capacity_bits, 1) / KIB_BITS), log_kib[-1])
         wanted = wanted if self.extrapolate_down else max(wanted, log_kib[0])
         return math.exp(_on_line(wanted, log_kib, [math.log(value) for value in column]))
-
-    """Energy of one write, a number per capacity."""
 
     def pj_per_bit(self, capacity_bits: float | None, write: bool) -> float:
         """At the node of the table, interpolated log-log; above the table, and for None (unlimited), the last row.
@@ -130,6 +129,7 @@ class MacTable:
     multiply_pj: tuple[float, ...]
     """Energy of one multiplication, a number per width."""
     add_pj: tuple[float, ...] = attrs.field(validator=_columns("bits", "multiply_pj", "add_pj"))
+    """Energy of one addition, a number per width."""
     multiply_um2: tuple[float, ...] = attrs.field(default=())
     """Area of a multiplier by width; absent: none is known."""
     add_um2: tuple[float, ...] = attrs.field(default=())
@@ -151,8 +151,6 @@ class MacTable:
             return 0.0
         squares = [width**2 for width in self.bits]
         return _on_line(bits**2, squares, self.multiply_um2) + _on_line(bits, self.bits, self.add_um2)
-
-    """Energy of one addition, a number per width."""
 
     def pj(self, bits: int) -> float:
         """One multiplication (linear in the square of the width) and one addition (linear in the width)."""
@@ -193,11 +191,11 @@ class TableTechnology(Technology):
     gated_fraction: float = attrs.field(default=0.0, validator=share)
     """What a gated access or MAC still costs, as a share of a full one."""
     skipped_fraction: float = attrs.field(default=0.0, validator=share)
+    """What a skipped access or MAC still costs, as a share of a full one."""
     gated_residual: float = attrs.field(default=0.0, validator=share)
     """What a gated access or MAC costs at least under the charge `gated`, as a share of a full one."""
     wires: WireTable | None = None
     """Wires between levels, for the charge `network`."""
-    """What a skipped access or MAC still costs, as a share of a full one."""
 
     def scale(self, from_nm: float, from_voltage: float) -> float:
         """What energies given for another node and voltage are multiplied by."""

@@ -40,6 +40,12 @@ class SummaryText(Exporter):
         if result.bound is not None and result.gap is not None:
             proof = f"{result.bound:.3e}{unit} by proof: within {result.gap:.2f}x of the optimum"
             numbers.append(["bound", proof])
+        for name, there in best.fidelities.items():
+            if "edp" in there:
+                rest = f"{format_energy(there['energy_pj'])}, {format_count(there['cycles'])} cycles"
+                numbers.append([name, f"{there['edp']:.3e} pJ * cycles   {rest}"])
+            else:
+                numbers.append([name, f"does not fit: {', '.join(there['reasons'])}"])
         if result.searcher:
             seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}"
             valid = f"{percent(result.valid_fraction)} valid"

@@ -6,6 +6,8 @@ A registry without them works as well, if everything is named.
 SPACE = "paper"
 OBJECTIVE = "edp"
 COST_MODEL = "analytic"
+FIDELITIES = ("timeloop", "physical")
+"""Cost models that a result is told in as well, where they are of the type of the one that was searched with."""
 SEARCHER = "sparsemap"
 """Also what `compare` divides by."""
 TECHNOLOGY = "12nm"

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ..errors import DesignError, PluginError, SearchError, need
+from ..errors import DesignError, EvaluationError, PluginError, SearchError, need
 from ..files import csv_text, percent, write_texts
 from ..pieces.boundary import guarded
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
-from ..pieces.defaults import REPORT
+from ..pieces.defaults import FIDELITIES, REPORT
 from ..problem.designs import Design
 from ..problem.evaluation import Evaluation
 from ..spec.units import format_count, format_energy
@@ -106,6 +106,26 @@ class Best:
             problem, reasons = self.problem.scenarios[name].problem, np.array([not math.isfinite(energy_pj)], np.uint64)
             there = Evaluation(np.array([energy_pj]), np.array([cycles]), reasons, ("unfit",))
             found[name] = Best(problem, self.genome, energy_pj, cycles, float(problem.evaluator.score(there)[0]))
+        return found
+
+    @cached_property
+    def fidelities(self) -> dict[str, dict[str, Any]]:
+        """The design in the other cost models that tell results: `edp`, `energy_pj`, `cycles`; or, where it does not fit,
+        `reasons`. Empty if the problem's cost model is of another type."""
+        own, registry = self.problem.cost_model, self.problem.registry
+        found: dict[str, dict[str, Any]] = {}
+        for name in FIDELITIES:
+            if name not in registry.names(own.kind):
+                continue
+            other = registry.get(own.kind, name)
+            words = {key: getattr(own, key) for key in ("name", "description", "source")}
+            if type(other) is not type(own) or attrs.evolve(other, **words) == own:
+                continue
+            problem = self.problem.variant(cost_model=other, backend="numpy")
+            with suppress(PluginError, EvaluationError):
+                there = problem.evaluator.evaluate_designs(self.design.batch)
+                numbers = {key: float(getattr(there, key)[0]) for key in ("edp", "energy_pj", "cycles")}
+                found[name] = numbers if there.valid[0] else {"reasons": list(there.reasons_of(0))}
         return found
 
     @property
@@ -264,6 +284,7 @@ class Result:
             "genome": self.best.genome.tolist() if self.best else None,
             **self._levels(),
             **({"given_up": self.given_up} if self.given_up else {}),
+            **({"fidelities": self.best.fidelities} if self.best and self.best.fidelities else {}),
             **({"scenarios": scenarios} if scenarios else {}),
             **({"front": front} if front else {}),
             **({"start": [dict(row) for row in self.start]} if self.start else {}),
