@@ -19,7 +19,7 @@ from . import output as cli_output
 from .study import one_of_both
 
 if TYPE_CHECKING:
-    from ..study.networks import NetworkResult
+    from ..study.network_result import NetworkResult
 
 
 def network_of(registry: Registry, name: str) -> tuple[Network, Path, str]:
@@ -87,7 +87,8 @@ def run_network(
     plugin_dirs: tuple[str, ...],
 ) -> None:
     """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals."""
-    from ..study.networks import NETWORK_FILES, search_network
+    from ..study.network_result import NETWORK_FILES
+    from ..study.networks import search_network
 
     one_of_both(cluster, jobs)
     with cli_output.study_progress(quiet, (), out or "") as progress:

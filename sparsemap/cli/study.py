@@ -32,7 +32,7 @@ def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
-OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed", "warm_start")
+OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed", "warm_start", "start")
 """Options of `run` that a study says itself."""
 
 
@@ -50,6 +50,13 @@ OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed",
     help="Start the layers of a network from designs of the most similar ones before them, or of the previous one.  "
     "[default: edit, if the searcher takes designs]",
 )
+@click.option(
+    "--start",
+    multiple=True,
+    type=click.Path(),
+    metavar="PATH",
+    help="Designs for layers of a network to start from: a file, or a folder of results such as that of another run.",
+)
 @_study_options
 def run(as_json: bool, quiet: bool, hardware: str | None, **given: Any) -> None:
     """Run all cells of the STUDY in a TOML file, or search the layers of a network with --hardware.
@@ -63,7 +70,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, **given: Any) -> None:
     from ..study.cells import TABLE_FILES
     from ..study.study import markdown_text
 
-    of_network = {key: value for key in OF_NETWORKS if (value := given.pop(key)) is not None}
+    of_network = {key: value for key in OF_NETWORKS if (value := given.pop(key)) not in (None, ())}
     if hardware is not None:
         from .networks import run_network
 

@@ -35,7 +35,7 @@ from .budget import budget_of
 from .identity import identity_of
 from .journal import CHECKED, Journal, JournalMismatch, checked
 from .result import Result, best_of, front_of, result_of, shortfalls_of
-from .start import Given, Start, mixed, start_of, that_can
+from .start import Given, Start, check_takes, mixed, start_of
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -108,8 +108,8 @@ class Search:
         """Once evaluated: what each design that the search started from was worth (`Start.told`)."""
         self._starting = self.start is not None
         self._migrants: Scored | None = None
-        if self.start is not None and not self.searcher.takes_migrants:
-            raise SearchError(f"searcher '{_name(self.searcher)}' cannot start from designs; {that_can(problem)} can")
+        if self.start is not None:
+            check_takes(self.searcher, problem)
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         space = problem.space
         with guarded(self.searcher, "search"):

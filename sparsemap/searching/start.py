@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from ..errors import DesignError, SearchError, listed
-from ..pieces.contracts import Scored
+from ..pieces.contracts import Scored, Searcher
 from ..pieces.contracts.base import Array
 from ..pieces.data_specs import DESIGN_KIND
 from ..problem.designs import Design
@@ -95,12 +95,12 @@ def start_of(
     if isinstance(given, str | os.PathLike | Design | Best | Result):
         given = [given]
     rng = np.random.default_rng([seed, 0x5747])  # of its own: what the searcher draws does not depend on it
-    ranked = sorted(_ranked(problem, given, metric), key=lambda found: found[:-1])[:count]
-    if not ranked:
+    found = nearest(problem, given_designs(given, problem.registry), metric, count)
+    if not found:
         raise SearchError("there is no design to start from")
     parts: list[Array] = []
     sources: list[Source] = []
-    for nearness, *_, (design, file) in ranked:
+    for nearness, (design, file, _) in found:
         sources.append(Source(file, design.problem.workload.name, nearness))
         parts.append(_genomes(problem, design, rng, fill))
     genomes = np.concatenate(parts)
@@ -125,12 +125,17 @@ def _distinct(genomes: Array) -> Array:
     return np.sort(np.unique(genomes, axis=0, return_index=True)[1])
 
 
-def _ranked(problem: Problem, given: Iterable[Given], metric: str) -> Iterator[tuple[Any, ...]]:
-    """Distances by the metric and by the others, place from the end, and design with its file."""
+Found = tuple[Design, str, bool]
+"""A design, its file, and whether it was given itself, not a folder that holds it."""
+
+
+def nearest(problem: Problem, designs: Iterable[Found], metric: str, count: int) -> list[tuple[float, Found]]:
+    """The `count` designs nearest to a problem with their distances; ties as in `start_of`, whose errors it raises."""
     metrics = [metric, *(name for name in METRICS if name != metric)]
     unfit: DesignError | None = None
-    found = 0
-    for place, (design, file, named) in enumerate(designs_in(given, problem.registry)):
+    ranked: list[tuple[Any, ...]] = []
+    for place, found in enumerate(designs):
+        design, file, named = found
         try:
             problem.space.transfer(design.batch, design.problem, np.random.default_rng(0))
             near = [distance(design.problem.loops, problem.loops, name) for name in metrics]
@@ -139,14 +144,14 @@ def _ranked(problem: Problem, given: Iterable[Given], metric: str) -> Iterator[t
             if named:
                 raise unfit from None
             continue
-        found += 1
-        yield (*near, -place, (design, file))
-    if not found and unfit is not None:
+        ranked.append((*near, -place, found))
+    if not ranked and unfit is not None:
         raise unfit
+    return [(row[0], row[-1]) for row in sorted(ranked, key=lambda row: row[:-1])[:count]]
 
 
-def designs_in(given: Iterable[Given], registry: Registry) -> Iterator[tuple[Design, str, bool]]:
-    """Designs, their files, and whether a design itself was given, not a folder that holds it."""
+def given_designs(given: Iterable[Given], registry: Registry) -> Iterator[Found]:
+    """The designs that files, folders and objects hold."""
     from ..problem import design_file
 
     for item in given:
@@ -179,11 +184,15 @@ def _is_design(file: Path) -> bool:
     return toml_io.read(file).get("kind") == DESIGN_KIND
 
 
-def that_can(problem: Problem) -> str:
-    """Names of the searchers that take start designs."""
+def check_takes(searcher: Searcher, problem: Problem) -> None:
+    """SearchError with the searchers that can, if this one cannot start from designs."""
+    if searcher.takes_migrants:
+        return
     registry = problem.registry
     types = {name for name, cls in registry.types("searcher").items() if getattr(cls, "takes_migrants", False)}
-    return listed([name for name in registry.names("searcher") if registry.spec("searcher", name)["type"] in types], 20)
+    names = [name for name in registry.names("searcher") if registry.spec("searcher", name)["type"] in types]
+    name = searcher.name or searcher.type_name
+    raise SearchError(f"searcher '{name}' cannot start from designs; {listed(names, 20)} can")
 
 
 def mixed(scored: Scored, migrants: Scored | None) -> Scored:

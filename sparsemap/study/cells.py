@@ -48,6 +48,8 @@ class Cell:
     """Which designs count against the budget."""
     after: tuple[str, ...] = ()
     """Folders of the cells whose designs it starts from, the nearest first: it waits for their end."""
+    start: tuple[str, ...] = ()
+    """Files of other designs that it starts from."""
 
     @property
     def name(self) -> str:

@@ -1,14 +1,7 @@
-"""Searches of whole networks: a cell for every distinct layer, and the totals over all of them.
-
-Layers are evaluated one after the other, without fusion, and nothing stays on chip between them: the energy of a network
-is the sum of its layers' energies, its latency the sum of their cycles, and its EDP the product of the two sums, which is
-not the sum of the layers' EDPs.
-"""
+"""Searches of whole networks: a cell for every distinct layer, which may start from the designs of others."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import DesignError, SearchError, unknown
-from ..files import csv_text, markdown_table, percent, times, write_texts
 from ..pieces import defaults
-from ..pieces.contracts import Workload
+from ..pieces.contracts import Searcher, Workload
 from ..pieces.data_specs import Network
 from ..pieces.registry import Registry, is_path
 from ..problem.design_file import workload_table
 from ..problem.load import load_problem, located
 from ..problem.network import Node, distinct, nodes_of
 from ..problem.similarity import METRICS, distance
-from ..searching.start import COUNT, that_can
+from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec import units
 from ..spec.unstructuring import plain
 from .cells import Cell, Outcome, labels_of
+from .network_result import LayerResult, NetworkResult
 from .study import Progress, run_cells
 
 if TYPE_CHECKING:
@@ -42,170 +35,6 @@ if TYPE_CHECKING:
 WARM_STARTS = ("edit", "log", "previous", "off")
 WARM_START = "edit"
 """By default, where the searcher takes designs; `benchmarks/warm_start.py` says what it is worth."""
-NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
-
-
-@attrs.frozen(kw_only=True)
-class LayerResult:
-    """What was found for one layer of a network; numbers are None where there is no design."""
-
-    layer: str
-    type: str
-    repeat: int
-    searched: str
-    """The first layer that is equal to it, in whose folder its design is."""
-    macs: int
-    """Of one repetition, as all numbers here."""
-    state: str
-    """"done", "kept" from an earlier run, "failed", or "waiting" if the run ended before its turn."""
-    edp: float | None = None
-    energy_pj: float | None = None
-    cycles: float | None = None
-    gap: float | None = None
-    """Score over its proven bound."""
-    evaluations: int | None = None
-    valid_fraction: float | None = None
-    bound_energy_pj: float | None = None
-    """No design of the layer needs less energy."""
-    bound_cycles: float | None = None
-    start: str = ""
-    """The layers whose designs its search started from, the nearest first; equal layers start from the same ones."""
-    start_distance: float | None = None
-    """Of the nearest one."""
-    start_ratio: float | None = None
-    """Score of the best design that the search started from, over its best score."""
-    error: str = ""
-
-
-@attrs.frozen(kw_only=True)
-class NetworkResult:
-    """The layers of a network with their designs, and the totals. A total is None unless every layer has a design."""
-
-    network: str
-    hardware: str
-    searcher: str
-    budget: int
-    """Designs per distinct layer."""
-    seed: int
-    warm_start: str
-    clock_hz: float
-    layers: tuple[LayerResult, ...]
-
-    @property
-    def complete(self) -> bool:
-        return all(layer.energy_pj is not None for layer in self.layers)
-
-    @property
-    def searches(self) -> int:
-        return len({layer.searched for layer in self.layers})
-
-    @property
-    def energy_pj(self) -> float | None:
-        return self._total("energy_pj")
-
-    @property
-    def cycles(self) -> float | None:
-        """One layer after the other."""
-        return self._total("cycles")
-
-    @property
-    def seconds(self) -> float | None:
-        return None if self.cycles is None else self.cycles / self.clock_hz
-
-    @property
-    def edp(self) -> float | None:
-        """Total energy times total cycles, pJ * cycles."""
-        return _product(self.energy_pj, self.cycles)
-
-    @property
-    def bound(self) -> float | None:
-        """The product of the layers' least energies and least cycles, each summed: no designs have a lower EDP."""
-        return _product(self._total("bound_energy_pj"), self._total("bound_cycles"))
-
-    @property
-    def gap(self) -> float | None:
-        return self.edp / self.bound if self.edp is not None and self.bound else None
-
-    def share(self, layer: LayerResult, key: str) -> float | None:
-        """What all repetitions of a layer have of the network's `energy_pj` or `cycles`."""
-        total, one = self._total(key), getattr(layer, key)
-        return layer.repeat * one / total if total and one is not None else None
-
-    def _total(self, key: str) -> float | None:
-        found = [getattr(layer, key) for layer in self.layers]
-        if any(value is None for value in found):
-            return None
-        return math.fsum(layer.repeat * value for layer, value in zip(self.layers, found, strict=True))
-
-    # -- as text
-
-    @property
-    def totals(self) -> dict[str, Any]:
-        keys = ("complete", "energy_pj", "cycles", "seconds", "edp", "bound", "gap", "searches")
-        return {key: getattr(self, key) for key in keys}
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per layer, with its shares."""
-        return [
-            attrs.asdict(layer) | {f"share_of_{key}": self.share(layer, key) for key in ("energy_pj", "cycles")}
-            for layer in self.layers
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        about = {key: getattr(self, key) for key in ("network", "hardware", "searcher", "budget", "seed", "warm_start")}
-        return {**about, **self.totals, "layers": self.rows()}
-
-    def markdown(self) -> str:
-        """A row per layer and one for the totals."""
-        return markdown_table([HEAD, *(_cells(self, [layer]) for layer in self.layers), self._last_row()], "<>")
-
-    def groups(self) -> list[list[str]]:
-        """The table for a terminal: like `markdown`, with a row for all layers that are equal."""
-        groups: dict[str, list[LayerResult]] = {}
-        for layer in self.layers:
-            groups.setdefault(layer.searched, []).append(layer)
-        return [HEAD, *(_cells(self, group) for group in groups.values()), self._last_row()]
-
-    def _last_row(self) -> list[str]:
-        name = "all layers" if self.complete else "incomplete"
-        count = str(sum(layer.repeat for layer in self.layers))
-        return [name, count, *_numbers(self.edp, self.energy_pj, self.cycles), times(self.gap), "", ""]
-
-    def write(self, folder: Path | str) -> list[Path]:
-        """Writes `layers.csv` with full precision, `layers.md`, and `network.json` with the totals; whole or not at all."""
-        paths = [Path(folder) / name for name in NETWORK_FILES]
-        texts = (csv_text(self.rows()), self.markdown(), json.dumps(self.to_dict(), indent=2) + "\n")
-        write_texts(dict(zip(paths, texts, strict=True)))
-        return paths
-
-
-HEAD = ["layer", "times", "EDP", "energy used", "cycles", "gap", "of energy", "of cycles"]
-
-
-def _cells(result: NetworkResult, layers: Sequence[LayerResult]) -> list[str]:
-    """Equal layers in a row: the first one's name and numbers, and the shares of all."""
-    first, more = layers[0], len(layers) - 1
-    name = f"{first.layer} and {more} more" if more else first.layer
-    shares = [[result.share(layer, key) for layer in layers] for key in ("energy_pj", "cycles")]
-    numbers = _numbers(first.edp, first.energy_pj, first.cycles) if first.edp is not None else [first.state, "-", "-"]
-    told = ["-" if None in share else percent(math.fsum(x for x in share if x), 1) for share in shares]
-    return [name, str(sum(layer.repeat for layer in layers)), *numbers, times(first.gap), *told]
-
-
-def _numbers(edp: float | None, energy_pj: float | None, cycles: float | None) -> list[str]:
-    return [
-        "-" if edp is None else f"{edp:.4g}",
-        "-" if energy_pj is None else units.format_energy(energy_pj),
-        "-" if cycles is None else f"{cycles:,.0f}",
-    ]
-
-
-def _product(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a * b
-
-
-# ------------------------------------------------------------------------------------------------------------ searches
 
 
 def search_network(
@@ -223,6 +52,7 @@ def search_network(
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
     progress: Progress | None = None,
     warm_start: str | None = None,
+    start: Sequence[str | os.PathLike[str]] = (),
 ) -> NetworkResult:
     """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer.
 
@@ -233,7 +63,8 @@ def search_network(
 
     `warm_start` says which of the earlier layers a search starts from: the three nearest by the metric `edit` or `log`,
     the `previous` one, or none (`off`); by default `edit` if the searcher takes designs. A layer waits for those that it
-    starts from.
+    starts from. `start` has design files, or folders of results such as the `out` of another run, on another hardware for
+    example: of these, too, every layer starts from the three nearest.
     """
     from ..pieces.loading import load
 
@@ -253,6 +84,8 @@ def search_network(
             cost_model,
             warm_start,
         )
+        if start:
+            plan = plan.started(start)
         outcomes = run_cells(
             plan.cells, partial(_keep, plan, out), {"plugin_dirs": plugin_dirs}, jobs, progress, cluster
         )
@@ -315,6 +148,7 @@ class Plan:
     """By content of the nodes, in order."""
     folder: Path
     warm_start: str
+    searcher: Searcher
     registry: Registry
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
     """By folder of the cell, those asked for."""
@@ -325,6 +159,26 @@ class Plan:
             parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
             self._problems[cell.folder] = load_problem(**parts, registry=self.registry)
         return self._problems[cell.folder]
+
+    def started(self, given: Sequence[str | os.PathLike[str]]) -> Plan:
+        """The plan with cells that start from the nearest of these designs as well. DesignError if none suits any layer."""
+        check_takes(self.searcher, self.problem(self.cells[0]))
+        designs = list(given_designs(given, self.registry))
+        if own := [file for _, file, _ in designs if self.folder in Path(file).resolve().parents]:
+            raise SearchError(f"{own[0]} is in the folder of this run, which writes it; give another folder with --out")
+        metric = self.warm_start if self.warm_start in METRICS else next(iter(METRICS))
+        cells, unfit = [], None
+        for cell in self.cells:
+            files: tuple[str, ...] = ()
+            try:
+                found = nearest(self.problem(cell), designs, metric, COUNT)
+                files = tuple(os.path.abspath(file) for _, (_, file, _) in found)
+            except DesignError as error:
+                unfit = error
+            cells.append(attrs.evolve(cell, start=files))
+        if unfit is not None and not any(cell.start for cell in cells):
+            raise unfit
+        return attrs.evolve(self, cells=tuple(cells))
 
     def result(self, outcomes: Sequence[Outcome]) -> NetworkResult:
         """The result of the outcomes that there are; layers without one wait."""
@@ -404,11 +258,8 @@ def plan_of(
         warm_start = WARM_START if chosen.takes_migrants else "off"
     if warm_start not in WARM_STARTS:
         raise SearchError(f"warm start: {unknown('choice', warm_start, WARM_STARTS)}")
-    if warm_start != "off" and not chosen.takes_migrants:
-        name = chosen.name or chosen.type_name
-        raise SearchError(
-            f"searcher '{name}' cannot start from designs; {that_can(sample)} can. Or switch warm start off"
-        )
+    if warm_start != "off":
+        check_takes(chosen, sample)
     before = earlier([group[0] for group in groups.values()], warm_start)
     cells = tuple(
         Cell(
@@ -434,5 +285,6 @@ def plan_of(
         cells=cells,
         folder=folder,
         warm_start=warm_start,
+        searcher=chosen,
         registry=registry,
     )

@@ -106,6 +106,7 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
         searcher = parts.pop("searcher")
         problem = load_problem(**parts, registry=_registry(registry_args))
         designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
+        designs += [Path(file) for file in cell.start]
         start = start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None
         kept = finished(cell.folder, problem, searcher, Budget(cell.budget, count=cell.count), cell.seed, start)
         if kept:

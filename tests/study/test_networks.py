@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sparsemap import SearchError, load_problem, search, search_network
+from sparsemap import DesignError, SearchError, load_problem, search, search_network
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem.network import Node, nodes_of
-from sparsemap.study.networks import NetworkResult, earlier
+from sparsemap.study.network_result import NetworkResult
+from sparsemap.study.networks import earlier
 
 CONV = {"type": "conv2d", "k": 8, "c": 8, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1}
 TINY: dict[str, Any] = {
@@ -183,6 +184,18 @@ def test_a_source_that_changes_has_what_follows_it_searched_again(tmp_path: Path
     del network["input"]
     changed = search_network(network, "edge-16gbps", budget=BUDGET, seed=3, out=tmp_path, warm_start="edit")
     assert [layer.state for layer in changed.layers] == ["done", "done", "done"]
+
+
+def test_a_run_starts_from_the_designs_of_another_one_on_other_hardware(
+    result: NetworkResult, folder: Path, tmp_path: Path
+):
+    found = search_network(TINY, "mobile", budget=40, start=[folder], warm_start="off", out=tmp_path)
+    assert [layer.start.split()[0] for layer in found.layers] == ["first", "first", "fc", "again"]
+    assert {layer.start_distance for layer in found.layers} == {0.0}
+    with pytest.raises(SearchError, match="is in the folder of this run"):
+        search_network(TINY, "mobile", budget=40, start=[tmp_path], out=tmp_path)
+    with pytest.raises(DesignError, match="does not have L4_T, L4_S"):
+        search_network(TINY, "clustered", budget=40, start=[folder])
 
 
 def test_warm_starts_need_a_searcher_that_takes_designs():

@@ -1,0 +1,181 @@
+"""What was found for the layers of a network, and the totals over all of them.
+
+Layers are evaluated one after the other, without fusion, and nothing stays on chip between them: the energy of a network
+is the sum of its layers' energies, its latency the sum of their cycles, and its EDP the product of the two sums, which is
+not the sum of the layers' EDPs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..files import csv_text, markdown_table, percent, times, write_texts
+from ..spec import units
+
+NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
+
+
+@attrs.frozen(kw_only=True)
+class LayerResult:
+    """What was found for one layer of a network; numbers are None where there is no design."""
+
+    layer: str
+    type: str
+    repeat: int
+    searched: str
+    """The first layer that is equal to it, in whose folder its design is."""
+    macs: int
+    """Of one repetition, as all numbers here."""
+    state: str
+    """"done", "kept" from an earlier run, "failed", or "waiting" if the run ended before its turn."""
+    edp: float | None = None
+    energy_pj: float | None = None
+    cycles: float | None = None
+    gap: float | None = None
+    """Score over its proven bound."""
+    evaluations: int | None = None
+    valid_fraction: float | None = None
+    bound_energy_pj: float | None = None
+    """No design of the layer needs less energy."""
+    bound_cycles: float | None = None
+    start: str = ""
+    """The layers whose designs its search started from, the nearest first; equal layers start from the same ones."""
+    start_distance: float | None = None
+    """Of the nearest one."""
+    start_ratio: float | None = None
+    """Score of the best design that the search started from, over its best score."""
+    error: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class NetworkResult:
+    """The layers of a network with their designs, and the totals. A total is None unless every layer has a design."""
+
+    network: str
+    hardware: str
+    searcher: str
+    budget: int
+    """Designs per distinct layer."""
+    seed: int
+    warm_start: str
+    clock_hz: float
+    layers: tuple[LayerResult, ...]
+
+    @property
+    def complete(self) -> bool:
+        return all(layer.energy_pj is not None for layer in self.layers)
+
+    @property
+    def searches(self) -> int:
+        return len({layer.searched for layer in self.layers})
+
+    @property
+    def energy_pj(self) -> float | None:
+        return self._total("energy_pj")
+
+    @property
+    def cycles(self) -> float | None:
+        """One layer after the other."""
+        return self._total("cycles")
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.cycles is None else self.cycles / self.clock_hz
+
+    @property
+    def edp(self) -> float | None:
+        """Total energy times total cycles, pJ * cycles."""
+        return _product(self.energy_pj, self.cycles)
+
+    @property
+    def bound(self) -> float | None:
+        """The product of the layers' least energies and least cycles, each summed: no designs have a lower EDP."""
+        return _product(self._total("bound_energy_pj"), self._total("bound_cycles"))
+
+    @property
+    def gap(self) -> float | None:
+        return self.edp / self.bound if self.edp is not None and self.bound else None
+
+    def share(self, layer: LayerResult, key: str) -> float | None:
+        """What all repetitions of a layer have of the network's `energy_pj` or `cycles`."""
+        total, one = self._total(key), getattr(layer, key)
+        return layer.repeat * one / total if total and one is not None else None
+
+    def _total(self, key: str) -> float | None:
+        found = [getattr(layer, key) for layer in self.layers]
+        if any(value is None for value in found):
+            return None
+        return math.fsum(layer.repeat * value for layer, value in zip(self.layers, found, strict=True))
+
+    # -- as text
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        keys = ("complete", "energy_pj", "cycles", "seconds", "edp", "bound", "gap", "searches")
+        return {key: getattr(self, key) for key in keys}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per layer, with its shares."""
+        return [
+            attrs.asdict(layer) | {f"share_of_{key}": self.share(layer, key) for key in ("energy_pj", "cycles")}
+            for layer in self.layers
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        about = {key: getattr(self, key) for key in ("network", "hardware", "searcher", "budget", "seed", "warm_start")}
+        return {**about, **self.totals, "layers": self.rows()}
+
+    def markdown(self) -> str:
+        """A row per layer and one for the totals."""
+        return markdown_table([HEAD, *(_cells(self, [layer]) for layer in self.layers), self._last_row()], "<>")
+
+    def groups(self) -> list[list[str]]:
+        """The table for a terminal: like `markdown`, with a row for all layers that are equal."""
+        groups: dict[str, list[LayerResult]] = {}
+        for layer in self.layers:
+            groups.setdefault(layer.searched, []).append(layer)
+        return [HEAD, *(_cells(self, group) for group in groups.values()), self._last_row()]
+
+    def _last_row(self) -> list[str]:
+        name = "all layers" if self.complete else "incomplete"
+        count = str(sum(layer.repeat for layer in self.layers))
+        return [name, count, *_numbers(self.edp, self.energy_pj, self.cycles), times(self.gap), "", ""]
+
+    def write(self, folder: Path | str) -> list[Path]:
+        """Writes `layers.csv` with full precision, `layers.md`, and `network.json` with the totals; whole or not at all."""
+        paths = [Path(folder) / name for name in NETWORK_FILES]
+        texts = (csv_text(self.rows()), self.markdown(), json.dumps(self.to_dict(), indent=2) + "\n")
+        write_texts(dict(zip(paths, texts, strict=True)))
+        return paths
+
+
+HEAD = ["layer", "times", "EDP", "energy used", "cycles", "gap", "of energy", "of cycles"]
+
+
+def _cells(result: NetworkResult, layers: Sequence[LayerResult]) -> list[str]:
+    """Equal layers in a row: the first one's name and numbers, and the shares of all."""
+    first, more = layers[0], len(layers) - 1
+    name = f"{first.layer} and {more} more" if more else first.layer
+    shares = [[result.share(layer, key) for layer in layers] for key in ("energy_pj", "cycles")]
+    numbers = _numbers(first.edp, first.energy_pj, first.cycles) if first.edp is not None else [first.state, "-", "-"]
+    told = ["-" if None in share else percent(math.fsum(x for x in share if x), 1) for share in shares]
+    return [name, str(sum(layer.repeat for layer in layers)), *numbers, times(first.gap), *told]
+
+
+def _numbers(edp: float | None, energy_pj: float | None, cycles: float | None) -> list[str]:
+    return [
+        "-" if edp is None else f"{edp:.4g}",
+        "-" if energy_pj is None else units.format_energy(energy_pj),
+        "-" if cycles is None else f"{cycles:,.0f}",
+    ]
+
+
+def _product(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a * b
