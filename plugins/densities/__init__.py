@@ -4,6 +4,7 @@ from sparsemap import hookimpl
 
 from .banded import Banded
 from .block import Block
+from .block_masks import BalancedBlock, Gamma
 from .crisp import Crisp
 from .data import ActualData
 from .structured import NOfM, Structured
@@ -12,4 +13,4 @@ from .uniform import Uniform
 
 @hookimpl
 def register_density_models():
-    return [Uniform, Structured, NOfM, Banded, Block, Crisp, ActualData]
+    return [Uniform, Structured, NOfM, Banded, Block, BalancedBlock, Gamma, Crisp, ActualData]

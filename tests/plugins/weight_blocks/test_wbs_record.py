@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+from sparsemap_plugins.weight_blocks.problem import ConvProblem
 from sparsemap_plugins.weight_blocks.record import Chunk, ChunkProfile, pack, record_bytes, unpack
-from wbs_layers import conv
+from wbs_layers import conv, registry
+
+from sparsemap import Fiber, load_problem
+from sparsemap.testing import check_format
 
 
 @pytest.mark.parametrize(
@@ -46,3 +50,21 @@ def test_rows_of_cores_store_as_many_blocks_as_the_fullest() -> None:
 def test_evenly_pruned_rows_need_no_padding() -> None:
     profile = ChunkProfile.of(conv(8, 64, 64, density=0.5), rows=4, per_row=16, co=16, ci=64)
     assert profile.kept.tolist() == [[8]] and profile.padding == 0
+
+
+def test_the_format_has_the_bits_of_the_index_of_a_record() -> None:
+    found = registry().get("format", "weight-block")
+    check_format(found)
+    rows, columns = 64, 256
+    units = found.units(Fiber.of(np.array([rows / 2.0]), columns / 8, np.array([16.0]), 1, rows))
+    bits = float(np.asarray(units.metadata * units.metadata_bits)[0])
+    assert bits / 8 == record_bytes(rows, columns, 0, 1, bias=False)
+
+
+def test_a_mask_of_blocks_as_a_density_is_the_mask_of_the_compiled_layer(tmp_path) -> None:
+    mask = np.random.default_rng(0).random((8, 4)) < 0.5
+    np.save(tmp_path / "mask.npy", mask)
+    layer = {"type": "conv2d", "k": 64, "c": 32, "p": 14, "q": 14, "r": 3, "s": 3, "padding": 1}
+    density = {"Q": {"type": "gamma", "file": str(tmp_path / "mask.npy")}}
+    problem = load_problem({**layer, "density": density}, "aie2-4x4", "aie2", "delay", registry=registry())
+    assert np.array_equal(ConvProblem.of(problem).cut.layer.kept, mask)

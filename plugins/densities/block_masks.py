@@ -1,0 +1,186 @@
+"""Weights that are pruned in blocks of output and input channels, all taps of the kernel at once: balanced, or by a mask.
+
+A tensor such as Q[k, c, r, s] is cut in blocks of its first two ranks; the other ranks lie within blocks. Balanced masks
+keep equally many blocks in every block row (all blocks of the same outputs), or in every block column. Tiles are aligned;
+in a rank where a tile is as long as a block or a multiple of it, it holds whole blocks, where it is shorter, it lies
+within one. Of each row of blocks that a tile touches, the number of kept ones is hypergeometric, and rows are
+independent: the number of all is their convolution, and so are the chances that a part of the tile is empty.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import attrs
+import numpy as np
+
+from sparsemap import DensityModel, Occupancy
+from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
+
+from .data import DataOccupancy
+from .hypergeometric import none, table
+from .tensor_files import Limits, read_nonzeros
+
+Sides = tuple[int, int]
+
+
+@lru_cache(maxsize=4096)
+def _lines(total: int, kept: int, touched: int, lines: int) -> Array:
+    """Chances of 0, 1, ... kept blocks in `touched` of `total` places of each of some lines of blocks."""
+    k, share = table(total, kept, touched)
+    one = np.zeros(touched + 1)
+    one[np.asarray(k, np.int64)] = share
+    return _power(one, lines)
+
+
+def _power(one: Array, count: int) -> Array:
+    """The distribution of the sum of so many independent draws."""
+    found, base = np.ones(1), one
+    while count:
+        if count & 1:
+            found = np.convolve(found, base)
+        count >>= 1
+        base = np.convolve(base, base) if count else base
+    return found
+
+
+@attrs.frozen
+class BalancedOccupancy(Occupancy):
+    """Every line of blocks, a block row or a block column, keeps `kept` of its blocks at random."""
+
+    by_shape = True
+
+    shape: tuple[int, ...]
+    block: Sides
+    along: int
+    """The rank along which the blocks of a line follow each other: 1 for block rows, 0 for block columns."""
+    kept: int
+
+    @property
+    def grid(self) -> Sides:
+        return -(-self.shape[0] // self.block[0]), -(-self.shape[1] // self.block[1])
+
+    @property
+    def density(self) -> float:
+        return self.kept / self.grid[self.along]
+
+    def _touched(self, tile: tuple[int, ...]) -> Sides:
+        """Lines of blocks that a tile touches, and blocks of each."""
+        found = [min(n, -(-int(t) // b)) for t, b, n in zip(tile, self.block, self.grid, strict=False)]
+        return found[1 - self.along], found[self.along]
+
+    def _words(self, tile: tuple[int, ...]) -> float:
+        """Of one touched block, words that lie in the tile."""
+        return math.prod(int(t) for t in tile) / math.prod(self._touched(tile))
+
+    def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
+        lines, places = self._touched(tile)
+        share = _lines(self.grid[self.along], self.kept, places, lines)
+        found = np.flatnonzero(share > 0)
+        return np.rint(found * self._words(tile)).astype(np.int64), share[found] / share[found].sum()
+
+    def empty(self, tile: tuple[int, ...]) -> float:
+        lines, places = self._touched(tile)
+        return float(none(self.grid[self.along], self.kept, places)) ** lines
+
+    def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
+        """P(part empty | j blocks) = P(j blocks, none of them in the part) / P(j blocks)."""
+        lines, places = self._touched(tile)
+        inner_lines, inner = (min(a, b) for a, b in zip(self._touched(sub_tile), (lines, places), strict=True))
+        total = self.grid[self.along]
+        beside = np.zeros(places + 1)  # chances of i blocks in a line that has none among the first `inner` places
+        count, share = table(total - inner, min(self.kept, total - inner), places - inner)
+        beside[np.asarray(count, np.int64)] = share * float(none(total, self.kept, inner))
+        if self.kept > total - inner:
+            beside[:] = 0.0
+        both = np.convolve(_power(beside, inner_lines), _lines(total, self.kept, places, lines - inner_lines))
+        whole = _lines(total, self.kept, places, lines)
+        j = np.rint(np.asarray(k) / self._words(tile)).astype(np.int64)
+        return np.clip(np.where(whole[j] > 0, both[j] / np.where(whole[j] > 0, whole[j], 1), 0.0), 0.0, 1.0)
+
+    def largest(self, tile: tuple[int, ...]) -> float:
+        lines, places = self._touched(tile)
+        return float(np.rint(lines * min(places, self.kept) * self._words(tile)))
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        lines, places = self.grid[1 - self.along], self.grid[self.along]
+        chosen = rng.random((lines, places)).argsort(axis=1).argsort(axis=1) < self.kept
+        return expanded(chosen if self.along == 1 else chosen.T, self.block, self.shape)
+
+
+def expanded(mask: Array, block: Sides, shape: tuple[int, ...]) -> Array:
+    """The tensor of a mask of blocks; those at an edge are cut off."""
+    plane = np.repeat(np.repeat(mask, block[0], axis=0), block[1], axis=1)[: shape[0], : shape[1]]
+    return np.broadcast_to(plane.reshape(*plane.shape, *(1,) * (len(shape) - 2)), shape).copy()
+
+
+def _matrix(piece: DensityModel, shape: tuple[int, ...]) -> None:
+    if len(shape) < 2:
+        text = f"type '{piece.type_name}' is for tensors of two ranks or more, and this one has {len(shape)}"
+        raise SpecError.at("", f"density {piece.name}".strip(), text)
+
+
+def _block() -> Sides:
+    return attrs.field(default=(8, 8), validator=attrs.validators.deep_iterable(attrs.validators.ge(1)))
+
+
+@attrs.frozen(kw_only=True)
+class BalancedBlock(DensityModel):
+    """Blocks of outputs and inputs of which every block row, or every block column, keeps equally many."""
+
+    type_name: ClassVar[str] = "balanced-block"
+
+    density: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Share of the blocks that are kept; what is pruned is rounded down to whole blocks."""
+    block: Sides = _block()
+    """Outputs and inputs of a block."""
+    balance: Literal["rows", "columns"] = "rows"
+    """Whether block rows (the same outputs) keep equally many, or block columns (the same inputs)."""
+
+    def occupancy(self, shape: tuple[int, ...]) -> BalancedOccupancy:
+        _matrix(self, shape)
+        along = 1 if self.balance == "rows" else 0
+        block = min(self.block[0], int(shape[0])), min(self.block[1], int(shape[1]))
+        count = -(-int(shape[along]) // block[along])
+        kept = count - math.floor((1 - self.density) * count + 1e-9)
+        return BalancedOccupancy(tuple(int(s) for s in shape), block, along, kept)
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class Gamma(DensityModel):
+    """The blocks of a mask: a NumPy array (.npy) of blocks of outputs by blocks of inputs, nonzero where one is kept."""
+
+    type_name: ClassVar[str] = "gamma"
+
+    file: Path
+    """Relative to the spec that names it, or else to the working directory."""
+    block: Sides = _block()
+    """Outputs and inputs of a block."""
+
+    @cached_property
+    def mask(self) -> Array:
+        """(blocks of outputs, blocks of inputs) bool."""
+        size = [0, 0]
+
+        def expect(found: tuple[int, ...]) -> None:
+            if len(found) != 2:
+                raise SpecError.at(self.file, "", f"holds {len(found)} ranks, expected a matrix of blocks")
+            size[:] = found
+
+        coordinates = read_nonzeros(self.file, Limits(expect, "512 MB"))
+        mask = np.zeros(size, bool)
+        mask[tuple(coordinates)] = True
+        return mask
+
+    def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
+        _matrix(self, shape)
+        expected = -(-int(shape[0]) // self.block[0]), -(-int(shape[1]) // self.block[1])
+        if self.mask.shape != expected:
+            found, wanted = (" x ".join(map(str, sides)) for sides in (self.mask.shape, expected))
+            raise SpecError.at(self.file, "", f"holds {found} blocks, and the workload's tensor has {wanted}")
+        whole = expanded(self.mask, self.block, tuple(int(s) for s in shape))
+        return DataOccupancy(whole.shape, np.array(np.nonzero(whole)), str(self.file))
