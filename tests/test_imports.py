@@ -26,7 +26,7 @@ SHARED = ("errors", "backend", "files", "plots", "primes")
 """Modules beside the rooms that every room may import; they import none. `testing` stands above all but `cli`."""
 
 HEAVY = (
-    *("scipy", "matplotlib", "torch", "distributed", "yaml", "pandas"),
+    *("scipy", "matplotlib", "torch", "distributed", "yaml", "pandas", "onnx"),
     *("nevergrad", "gymnasium", "stable_baselines3"),
 )
 """Packages of extras: imported in the function that needs them."""

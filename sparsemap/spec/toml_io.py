@@ -131,6 +131,11 @@ def dumps(mapping: Mapping[str, Any] | Any) -> str:
     return toml.dumps(_sections(plain(mapping)), encoder=_Encoder())
 
 
+def inline(mapping: Mapping[str, Any]) -> str:
+    """A table as TOML has it within a line, `{ k = 64, c = 3 }`."""
+    return str(_Encoder().dump_value(_hidden(plain(mapping))))
+
+
 class _Encoder(toml.TomlEncoder):
     """`toml`'s encoder with strings, floats, lists and inline tables that always read back as they were."""
 

@@ -1,0 +1,21 @@
+"""Networks from files of frameworks: `sparsemap import-model`.
+
+`model_file` reads an ONNX model and infers its shapes, `graph` makes layers of its nodes, `patterns` finds the density
+model that weights keep to, `calibration` measures activations on samples, `weight_files` reads weights alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparsemap import hookimpl
+
+if TYPE_CHECKING:
+    import click
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    from .commands import import_model
+
+    cli.add_command(import_model)

@@ -1,0 +1,84 @@
+"""Densities of activations, measured by running a model on samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsemap.errors import SpecError, unknown
+from sparsemap.files import shown
+from sparsemap.pieces.contracts.base import Array
+
+from .model_file import Model, onnx_of, reported
+from .weight_files import read_arrays
+
+SAMPLES = 32
+"""Samples that are run at most."""
+BINS = 5
+NARROW = 0.01
+"""Densities that differ by less over all samples are one number, their mean."""
+
+
+def measured(model: Model, path: Path, tensors: Sequence[str]) -> Iterator[dict[str, float]]:
+    """By tensor the share of nonzeros in one sample after the other, up to 32.
+
+    The file is an .npz with an array per input of the model, samples first. They are run one at a time by the reference
+    of the package `onnx`, or as many as the model takes where its batch is fixed.
+    """
+    given = {value.name: value for value in model.proto.graph.input if value.name in model.inputs}
+    arrays = read_arrays(path)
+    for name in arrays:
+        if name not in given:
+            raise SpecError.at(shown(path), "", unknown("input of the model", name, given))
+    kinds = {}
+    for name, value in given.items():
+        if name not in arrays:
+            raise SpecError.at(shown(path), "", f"has no array for input '{name}' of the model")
+        shape, found = [item.dim_value or None for item in value.type.tensor_type.shape.dim], arrays[name].shape
+        if len(found) != len(shape) or any(a and a != b for a, b in zip(shape[1:], found[1:], strict=False)):
+            expected = " x ".join(["samples", *(str(size or "any") for size in shape[1:])])
+            raise SpecError.at(shown(path), name, f"is {' x '.join(map(str, found))}, expected {expected}")
+        kinds[name] = onnx_of("onnx.helper").tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+    first = given[model.inputs[0]].type.tensor_type.shape.dim[0]
+    step = first.dim_value or 1
+    count = min(min(len(array) for array in arrays.values()) // step, SAMPLES)
+    if not count:
+        raise SpecError.at(shown(path), "", f"holds too few samples: the model takes {step} at a time")
+    with reported(model.file, "", "cannot be run by the reference of the package onnx"):
+        run = onnx_of("onnx.reference").ReferenceEvaluator(model.proto)
+    for sample in range(count):
+        part = slice(sample * step, (sample + 1) * step)
+        with reported(model.file, "", "cannot be run by the reference of the package onnx"):
+            found = run.run(list(tensors), {name: array[part].astype(kinds[name]) for name, array in arrays.items()})
+        yield {name: _share(array) for name, array in zip(tensors, found, strict=True)}
+
+
+def _share(array: Array) -> float:
+    """Of nonzeros; a tensor of zeros counts as having one, since densities are above 0."""
+    return max(np.count_nonzero(array), 1) / array.size
+
+
+def density(shares: Sequence[float]) -> Any:
+    """The densities of samples as a network has them: one number, or a range with five quantiles and a histogram."""
+    mean = _rounded(float(np.mean(shares)))
+    low, high = _rounded(min(shares)), _rounded(max(shares))
+    if high - low < NARROW:
+        return mean
+    points = sorted({_rounded(float(point)) for point in np.quantile(shares, np.linspace(0, 1, BINS))}, reverse=True)
+    counts = np.histogram(np.clip(shares, low, high), BINS, (low, high))[0]
+    return {
+        "type": "range",
+        "low": low,
+        "high": high,
+        "points": [min(max(point, low), high) for point in points],
+        "weights": "probability",
+        "histogram": counts.tolist(),
+        "nominal": mean,
+    }
+
+
+def _rounded(share: float) -> float:
+    return float(f"{share:.4g}")

@@ -1,0 +1,405 @@
+"""The nodes of an ONNX graph as the layers of a network.
+
+Convolutions and products become workloads, pooling, additions and concatenations operations; all else passes on what it
+is given, and is counted. Of every tensor it is known whose output it is, and whether a ReLU has made zeros in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from sparsemap.pieces.contracts.base import Array
+
+from .model_file import Model, onnx_of, told
+
+INPUT = "input"
+SCOPES = re.compile(r"\.(weight|kernel)$")
+NAMELESS = re.compile(r"(onnx::|_|/|val_|\d|$)")
+"""Names that exporters give weights which have none of their own."""
+
+
+@attrs.frozen(kw_only=True)
+class Value:
+    """A tensor between layers."""
+
+    layer: str
+    rectified: bool = False
+    """Whether negative values became zeros, by a ReLU or the like."""
+
+
+@attrs.frozen(kw_only=True)
+class Layer:
+    """A layer of the network, before it has densities."""
+
+    table: dict[str, Any]
+    """As a network has it."""
+    operands: Mapping[str, str] = attrs.field(factory=dict)
+    """The ONNX tensors of P and Q that are not constant."""
+    rectified: tuple[str, ...] = ()
+    """Those of P and Q that a ReLU has made."""
+    weights: str = ""
+    """The ONNX tensor of Q, if it is constant."""
+    turned: bool = False
+    """Whether the weights are outputs x inputs where Q is inputs x outputs."""
+
+    @property
+    def name(self) -> str:
+        return self.table["name"]
+
+    def tensor(self, weights: Array) -> Array:
+        """The weights with the ranks of Q."""
+        table = self.table
+        if table["type"] == "linear":
+            return weights.T if self.turned else weights
+        if table["type"] == "matmul":
+            return weights.reshape(-1, *weights.shape[-2:]) if table.get("h", 1) > 1 else weights
+        window = (table.get("r", 1), table.get("s", 1))
+        if table["type"] == "depthwise":
+            return weights.reshape(table["c"], *window)
+        groups = table.get("groups", 1)
+        grouped = (groups,) if groups > 1 else ()
+        return weights.reshape(*grouped, table["k"] // groups, table["c"] // groups, *window)
+
+    def view(self, tensor: Array) -> Array:
+        """Q as outputs x reduced inputs x taps."""
+        kind = self.table["type"]
+        if kind in ("linear", "matmul"):
+            return tensor.reshape(-1, *tensor.shape[-2:]).swapaxes(-1, -2).reshape(-1, tensor.shape[-2], 1)
+        taps = tensor.shape[-2] * tensor.shape[-1]
+        inputs = 1 if kind == "depthwise" else tensor.shape[-3]
+        return tensor.reshape(-1, inputs, taps)
+
+    def block(self, block: tuple[int, int, int], tensor: Array) -> tuple[int, ...] | None:
+        """A block of the view in the order of the ranks of Q; None where it would reach over two groups."""
+        rows, columns, taps = block
+        kind, shape = self.table["type"], tensor.shape
+        if kind in ("linear", "matmul"):
+            return None if tensor.ndim > 2 and shape[-1] % rows else (columns, rows)
+        window = shape[-2:] if taps > 1 else (1, 1)
+        if kind == "depthwise":
+            return (rows, *window)
+        return None if tensor.ndim > 4 and shape[1] % rows else (rows, columns, *window)
+
+
+@attrs.frozen(kw_only=True)
+class Skipped:
+    """A node that cannot be searched."""
+
+    node: str
+    macs: int | None
+    """None where they are not known."""
+
+
+@attrs.define
+class Walk:
+    """Goes over the nodes of a model in their order."""
+
+    model: Model
+    layers: list[Layer] = attrs.field(factory=list)
+    skipped: list[Skipped] = attrs.field(factory=list)
+    passed: Counter[str] = attrs.field(factory=Counter)
+    """Other nodes by type, such as Relu."""
+    input: tuple[int, ...] = ()
+    """Shape of the network's input without the batch."""
+    values: dict[str, Value] = attrs.field(factory=dict)
+
+    def run(self) -> None:
+        model = self.model
+        self.values = {name: Value(layer=INPUT) for name in model.inputs}
+        self.input = model.shapes[model.inputs[0]][1:]
+        for node in model.proto.graph.node:
+            given = [name for name in node.input if name in self.values]
+            if given or any(attribute.HasField("g") for attribute in node.attribute):
+                self._take(node, given)
+
+    def _take(self, node: Any, given: list[str]) -> None:
+        handler = HANDLERS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        layer = handler(self, node, given) if handler else None
+        if layer is not None:
+            self.layers.append(layer)
+            self.values[node.output[0]] = Value(
+                layer=layer.name, rectified=node.op_type in KEEPING and self._all_rectified(given)
+            )
+            return
+        if node.op_type in ("Shape", "Size"):
+            return
+        if node.op_type in MULTIPLYING or any(item.HasField("g") for item in node.attribute):
+            self.skipped.append(Skipped(node=told(node), macs=_macs(self.model, node)))
+        else:
+            self.passed[node.op_type] += 1
+        self._pass(node, given)
+
+    def _pass(self, node: Any, given: list[str]) -> None:
+        """The outputs of a node that is no layer are those of the layer that made its (largest) input."""
+        rectified = node.op_type in RECTIFYING or self._clips_at_zero(node)
+        if node.op_type == "Mul":  # a product is zero where one factor is
+            rectified = any(self.values[name].rectified for name in given)
+        elif node.op_type in KEEPING:
+            rectified = rectified or self._all_rectified(given)
+        sizes = self.model.shapes
+        main = max(given, key=lambda name: math.prod(sizes.get(name, ())), default="")
+        layer = self.values[main].layer if main else INPUT
+        if (
+            node.op_type == "Gather" and layer == INPUT and node.input[0] not in self.values
+        ):  # an embedding is the input
+            self.input = sizes.get(node.output[0], self.input)[1:]
+        for name in node.output:
+            self.values[name] = Value(layer=layer, rectified=rectified)
+
+    def _all_rectified(self, given: list[str]) -> bool:
+        return bool(given) and all(self.values[name].rectified for name in given)
+
+    def _clips_at_zero(self, node: Any) -> bool:
+        if node.op_type != "Clip":
+            return False
+        if len(node.input) > 1 and node.input[1] and self.model.is_constant(node.input[1]):
+            return float(self.model.constant(node.input[1])) == 0
+        return _attributes(node).get("min") == 0
+
+    # -- layers
+
+    def _convolution(self, node: Any, given: list[str]) -> Layer | None:
+        image, weights = self._shape(node, 0), self._shape(node, 1)
+        found = self._shape(node, -1)
+        if len(image) not in (3, 4):
+            return None
+        attributes = _attributes(node)
+        if len(image) == 3 and self.values[node.input[0]].layer == INPUT:  # rows of samples are images of one row
+            self.input = (image[1], 1, image[2])
+        groups, channels = attributes.get("group", 1), image[1]
+        window = self._window(node, weights[2:], image[2:], found[2:])
+        sizes = {"p": found[-2] if len(found) == 4 else 1, "q": found[-1]}
+        dilation = _both(attributes.get("dilations"))
+        slid = {key: value for key, value in window.items() if key in ("stride", "padding")}
+        common = {**sizes, "r": window["r"], "s": window["s"], **slid, **({"dilation": dilation} if dilation else {})}
+        if groups == channels == weights[0] and groups > 1:
+            table = {"type": "depthwise", "c": channels, **common}
+        else:
+            table = {"type": "conv2d", "k": weights[0], "c": channels, **common}
+            table |= {"groups": groups} if groups > 1 else {}
+        return self._layer(node, table, [node.input[0]], node.input[1])
+
+    def _gemm(self, node: Any, given: list[str]) -> Layer | None:
+        attributes = _attributes(node)
+        return self._product(node, bool(attributes.get("transA")), bool(attributes.get("transB")))
+
+    def _matmul(self, node: Any, given: list[str]) -> Layer | None:
+        return self._product(node, False, False)
+
+    def _product(self, node: Any, turned_a: bool, turned_b: bool) -> Layer | None:
+        a, b = self._shape(node, 0), self._shape(node, 1)
+        a, b = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
+        a, b = (_turned(a) if turned_a else a), (_turned(b) if turned_b else b)
+        first, second = (name in self.values for name in node.input[:2])
+        if second and not first and len(a) == len(b) == 2:  # W X is the transpose of X' W'
+            return self._linear(node, b[1], b[0], a[0], node.input[1], node.input[0], not turned_a)
+        if first and not second and len(b) == 2:
+            return self._linear(node, math.prod(a[:-1]), a[-1], b[-1], node.input[0], node.input[1], turned_b)
+        count = max(math.prod(a[:-2]), math.prod(b[:-2]))
+        table: dict[str, Any] = {"type": "matmul"}
+        table |= self._per_sample("h", count)
+        table |= {"m": a[-2], "k": a[-1], "n": b[-1]}
+        given = [name for name in node.input[:2] if name in self.values]
+        if len(given) == 2 or second:
+            return self._layer(node, table, given, "" if len(given) == 2 else node.input[0])
+        return self._layer(node, table, given, node.input[1])
+
+    def _linear(self, node: Any, rows: int, k: int, n: int, data: str, weights: str, turned: bool) -> Layer:
+        table = {"type": "linear", **self._per_sample("m", rows), "k": k, "n": n}
+        return attrs.evolve(self._layer(node, table, [data], weights), turned=turned)
+
+    def _per_sample(self, key: str, count: int) -> dict[str, int]:
+        """The number of rows or heads of a sample; where a batch is not a factor of them, the layer has a batch of one."""
+        batch = self.model.batch
+        if count % batch:
+            return {"batch": 1, key: count}
+        return {key: count // batch} if count > batch else {}
+
+    # -- operations
+
+    def _pool(self, node: Any, given: list[str]) -> Layer | None:
+        image, found = self._shape(node, 0), self._shape(node, -1)
+        if len(image) not in (3, 4):
+            return None
+        attributes = _attributes(node)
+        kind = "max-pool" if node.op_type == "MaxPool" else "average-pool"
+        reach = [
+            (size - 1) * dilation + 1
+            for size, dilation in zip(attributes["kernel_shape"], attributes.get("dilations") or [1] * 2, strict=False)
+        ]
+        return self._layer(
+            node, {"type": kind, **self._window(node, reach, image[2:], found[2:], pool=True)}, given[:1]
+        )
+
+    def _global(self, node: Any, given: list[str]) -> Layer | None:
+        image = self._shape(node, 0)
+        if len(image) != 4:
+            return None
+        if node.op_type == "GlobalMaxPool":
+            return self._layer(node, {"type": "max-pool", "r": image[2], "s": image[3]}, given)
+        if node.op_type == "ReduceMean":
+            axes = _attributes(node).get("axes")
+            if axes is None and len(node.input) > 1 and self.model.is_constant(node.input[1]):
+                axes = self.model.constant(node.input[1]).tolist()
+            if sorted(axis % 4 for axis in axes or ()) != [2, 3]:
+                return None
+        return self._layer(node, {"type": "global-average"}, given[:1])
+
+    def _add(self, node: Any, given: list[str]) -> Layer | None:
+        shapes = {self._shape(node, place) for place in range(len(node.input))}
+        if len(given) < 2 or len(given) < len(node.input) or len(shapes) > 1:
+            return None
+        return self._layer(node, {"type": "add"}, given)
+
+    def _concat(self, node: Any, given: list[str]) -> Layer | None:
+        if len(given) < 2 or len(given) < len(node.input) or len(self._shape(node, -1)) < 2:
+            return None
+        return self._layer(node, {"type": "concat"}, given)
+
+    # -- parts
+
+    def _layer(self, node: Any, table: dict[str, Any], given: Sequence[str], weights: str = "") -> Layer:
+        """The layer with a name, the layers before it, and where its operands come from."""
+        inputs = [self.values[name].layer for name in given]
+        constant = weights if weights and self.model.is_constant(weights) else ""
+        operands = {} if table["type"] not in WORKLOADS else dict(zip("PQ", [*given, weights], strict=False))
+        operands = {role: name for role, name in operands.items() if name and name != constant}
+        before = self.layers[-1].name if self.layers else INPUT
+        named = {"name": self._name(node, constant), **table, **({"inputs": inputs} if inputs != [before] else {})}
+        rectified = tuple(
+            role for role, name in operands.items() if name in self.values and self.values[name].rectified
+        )
+        return Layer(table=named, operands=operands, rectified=rectified, weights=constant)
+
+    def _name(self, node: Any, weights: str) -> str:
+        """The module of the weights, or else of the node: "/layer1/layer1.0/conv1/Conv" is layer1.0.conv1."""
+        scopes = [part for part in node.name.split("/") if part]
+        found = scopes[0] if scopes else ""
+        for part in scopes[1:-1]:
+            found = part if part.startswith(f"{found}.") else f"{found}.{part}"
+        last, kind = (scopes[-1] if scopes else ""), node.op_type.lower()
+        if weights and SCOPES.search(weights) and not NAMELESS.match(weights):
+            found = SCOPES.sub("", weights)
+        elif len(scopes) > 1 and not weights and not found.rpartition(".")[2].lower().startswith(kind):
+            found = f"{found}.{last.lower()}"
+        found = re.sub(r"[^A-Za-z0-9_.-]+", "-", found).strip("-.") or kind
+        names = {layer.name for layer in self.layers} | {INPUT}
+        several = (f"{found}-{count}" for count in itertools.count(2))
+        return next(name for name in itertools.chain([found], several) if name not in names)
+
+    def _window(self, node: Any, window: Sequence[int], given: Sequence[int], found: Sequence[int], pool: bool = False):
+        """Window, stride and padding of a layer; the padding behind is what the size of the output needs."""
+        attributes, count = _attributes(node), len(window)
+        strides = attributes.get("strides") or [1] * count
+        dilations = [1] * count if pool else attributes.get("dilations") or [1] * count
+        pads = attributes.get("pads") or [0] * (2 * count)
+        mode = attributes.get("auto_pad", b"NOTSET").decode()
+        sides = []
+        for axis in range(count):
+            reach = (window[axis] - 1) * dilations[axis] + 1
+            needed = (found[axis] - 1) * strides[axis] + reach - given[axis]
+            before, after = pads[axis], pads[count + axis]
+            if mode in ("SAME_UPPER", "SAME_LOWER"):
+                total = max(needed, 0)
+                before, after = total // 2, total - total // 2
+                before, after = (after, before) if mode == "SAME_LOWER" else (before, after)
+            sides.append([before, max(after, needed - before)])
+        if count == 1:
+            sides, strides, window = [[0, 0], *sides], [1, *strides], [1, *window]
+        r, s = (int(size) for size in window)
+        stride = {"stride": _both(strides)} if _both(strides) else {}
+        same = sides[0][0] if all(side == [sides[0][0]] * 2 for side in sides) else sides
+        return {"r": r, "s": s, **stride, **({"padding": same} if same else {})}
+
+    def _shape(self, node: Any, place: int) -> tuple[int, ...]:
+        """Of an input, or with -1 of the output."""
+        return self.model.shape(node.output[0] if place < 0 else node.input[place], node)
+
+
+WORKLOADS = ("conv2d", "depthwise", "linear", "matmul")
+HANDLERS: dict[str, Any] = {
+    "Conv": Walk._convolution,
+    "Gemm": Walk._gemm,
+    "MatMul": Walk._matmul,
+    "MaxPool": Walk._pool,
+    "AveragePool": Walk._pool,
+    "GlobalAveragePool": Walk._global,
+    "GlobalMaxPool": Walk._global,
+    "ReduceMean": Walk._global,
+    "Add": Walk._add,
+    "Sum": Walk._add,
+    "Concat": Walk._concat,
+}
+RECTIFYING = ("Relu", "ThresholdedRelu")
+KEEPING = (
+    *(
+        "Identity",
+        "Dropout",
+        "Reshape",
+        "Flatten",
+        "Squeeze",
+        "Unsqueeze",
+        "Transpose",
+        "Cast",
+        "Slice",
+        "Split",
+        "Pad",
+    ),
+    *("QuantizeLinear", "DequantizeLinear", "MaxPool", "GlobalMaxPool", "Concat"),
+)
+"""What leaves zeros zero, and makes none."""
+MULTIPLYING = (
+    *(
+        "Conv",
+        "Gemm",
+        "MatMul",
+        "ConvTranspose",
+        "ConvInteger",
+        "QLinearConv",
+        "DeformConv",
+        "MatMulInteger",
+        "QLinearMatMul",
+    ),
+    *("Einsum", "Attention", "LSTM", "GRU", "RNN"),
+)
+"""What multiplies and accumulates; where no workload can say it, it is reported as skipped."""
+
+
+def _macs(model: Model, node: Any) -> int | None:
+    """Multiplications of a node that is not searched; None if they do not follow from its shapes."""
+    sizes = [model.shapes.get(name) for name in node.input]
+    found = model.shapes.get(node.output[0])
+    place = 3 if node.op_type.startswith("QLinear") else 1
+    if found is None or len(sizes) <= place or sizes[0] is None or sizes[place] is None:
+        return None
+    data, weights = sizes[0], sizes[place]
+    if node.op_type == "ConvTranspose":
+        return math.prod(data) * math.prod(weights[1:])
+    if "Conv" in node.op_type:
+        return math.prod(found) * math.prod(weights[1:])
+    if "MatMul" in node.op_type:
+        return math.prod(found) * data[-1]
+    if node.op_type in ("LSTM", "GRU", "RNN") and sizes[2] is not None:
+        return data[0] * data[1] * (math.prod(weights) + math.prod(sizes[2]))
+    return None
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    return {item.name: onnx_of("onnx.helper").get_attribute_value(item) for item in node.attribute}
+
+
+def _both(values: Sequence[int] | None) -> int | list[int]:
+    """One number for rows and columns if they are alike; 0 for ones."""
+    rows, columns = (values or (1, 1)) if len(values or (1, 1)) == 2 else (1, (values or (1,))[0])
+    return [rows, columns] if rows != columns else rows if rows > 1 else 0
+
+
+def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2])

@@ -1,0 +1,71 @@
+"""Arrays by name in files: NumPy's archives (.npz), and safetensors, whose layout is a JSON header before raw words."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from sparsemap.errors import SpecError, shortened
+from sparsemap.files import check_file, shown
+from sparsemap.pieces.contracts.base import Array
+
+FILE_BYTES = 64 << 30
+HEADER_BYTES = 100 << 20
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F8_E4M3": "<u1", "F8_E5M2": "<u1"} | {
+    f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)
+}
+"""NumPy has no bfloat16 and no 8-bit floats: these are read as whole numbers without their sign, zero where they are."""
+SIGNLESS = {"BF16": 0x7FFF, "F8_E4M3": 0x7F, "F8_E5M2": 0x7F}
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Arrays of numbers by name. SpecError for a file of another kind, or one that is not whole."""
+    check_file(path, FILE_BYTES)
+    if path.suffix not in (".npz", ".safetensors"):
+        text = f"found the ending {path.suffix!r}, expected .npz or .safetensors"
+        if path.suffix in (".pt", ".pth", ".bin"):
+            text += "; PyTorch writes it with safetensors.torch.save_file(model.state_dict(), FILE)"
+        raise SpecError.at(shown(path), "", text)
+    if path.suffix == ".safetensors":
+        return _safetensors(path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, KeyError, MemoryError, AttributeError, zipfile.BadZipFile) as error:
+        raise SpecError.at(shown(path), "", f"cannot be read: {error}") from None
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+            raise SpecError.at(shown(path), name, "holds no numbers")
+    return arrays
+
+
+def _safetensors(path: Path) -> dict[str, Array]:
+    """Arrays that are read where they are used (memory-mapped)."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = file.read(length) if length <= min(size - 8, HEADER_BYTES) else b""
+    try:
+        table = json.loads(header)
+        found = {}
+        for name, entry in table.items():
+            if name == "__metadata__":
+                continue
+            dtype, shape, (start, stop) = entry["dtype"], [int(side) for side in entry["shape"]], entry["data_offsets"]
+            if dtype not in DTYPES:
+                raise SpecError.at(shown(path), name, f"has the type {shortened(dtype)}, expected {', '.join(DTYPES)}")
+            kind = np.dtype(DTYPES[dtype])
+            if min(shape, default=1) < 0 or stop - start != math.prod(shape) * kind.itemsize or start < 0:
+                raise ValueError(f"'{shortened(name)}' does not have the words of its shape")
+            if stop > size - 8 - length:
+                raise ValueError(f"'{shortened(name)}' ends behind the file")
+            words = np.memmap(path, kind, "r", 8 + length + start, tuple(shape)) if stop > start else np.zeros(shape)
+            found[name] = words & kind.type(SIGNLESS[dtype]) if dtype in SIGNLESS else words
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise SpecError.at(shown(path), "", f"is not a safetensors file: {error}") from None
+    return found
