@@ -37,6 +37,12 @@ class Evaluation:
         return self.reasons == 0
 
     @property
+    def reason_count(self) -> Array:
+        """(B,) int64, how many reasons each design is invalid for."""
+        bits = np.arange(64, dtype=np.uint64)
+        return (self.reasons[:, None] >> bits & np.uint64(1)).sum(axis=1).astype(np.int64)
+
+    @property
     def edp(self) -> Array:
         """Energy-delay product, (B,) pJ * cycles."""
         return self.energy_pj * self.cycles

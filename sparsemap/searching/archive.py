@@ -125,8 +125,7 @@ class Archive:
         return self.valid / max(self.proposed, 1)
 
     def _keep_closest(self, genomes: Array, evaluation: Evaluation) -> None:
-        bits = np.arange(64, dtype=np.uint64)
-        reasons = (evaluation.reasons[:, None] >> bits & np.uint64(1)).sum(axis=1)
+        reasons = evaluation.reason_count
         fewest = int(reasons.min())
         if fewest > self.fewest:
             return

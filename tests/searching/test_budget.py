@@ -37,7 +37,7 @@ def test_the_designs_are_those_that_a_budget_of_all_would_have_proposed():
     assert one.rejects == other.rejects and other.evaluations == other.proposed
 
 
-@pytest.mark.parametrize("searcher", ["sparsemap", "islands", "sparsemap-paper", "gamma", "random-pruned"])
+@pytest.mark.parametrize("searcher", ["sparsemap", "islands", "sparsemap-paper", "es-pfce"])
 def test_any_searcher_can_have_such_a_budget(searcher):
     assert search(toy_problem(limit=LIMIT), valid(150), searcher=searcher).evaluations == 150
 
@@ -49,7 +49,7 @@ def test_a_problem_without_hope_ends_and_says_why():
     assert result.given_up == (
         "given up after 3,000 designs, 1,000 for each of the budget of 3 valid ones: 0 are valid"
     )
-    assert set(result.rejects.values()) == {3000}
+    assert max(result.rejects.values()) == 3000
 
 
 def test_scores_that_a_program_tells_count_where_they_are_finite():
@@ -76,10 +76,10 @@ def test_a_stopped_search_goes_on_and_one_with_the_other_count_is_another_search
 
 
 def test_studies_and_the_command_take_the_count(tmp_path):
-    args = ["search", "matmul-32x64x48", "edge", "--searcher", "random", "--budget", "40", "--count", "valid", "--json"]
-    table = json.loads(CliRunner().invoke(cli, args).stdout)
-    assert (table["evaluations"], table["count"]) == (40, "valid") and table["proposed"] > 40
+    args = ["search", "matmul-32x64x48", "edge", "--space", "sparseloop-mapper", "--searcher", "random"]
+    table = json.loads(CliRunner().invoke(cli, [*args, "--budget", "5", "--count", "valid", "--json"]).stdout)
+    assert (table["evaluations"], table["count"]) == (5, "valid") and table["proposed"] > 5
     study = {"name": "s", "workloads": ["matmul-32x64x48"], "hardware": ["edge"], "searchers": ["random"]}
-    piece = load().build("study", {**study, "budget": 40, "count": "valid"})
+    piece = load().build("study", {**study, "space": "sparseloop-mapper", "budget": 5, "count": "valid"})
     (outcome,) = run_study(piece, out=tmp_path)
-    assert outcome.numbers["evaluations"] == 40 and outcome.numbers["valid_fraction"] == table["valid_fraction"]
+    assert outcome.numbers["evaluations"] == 5 and outcome.numbers["valid_fraction"] == table["valid_fraction"]
