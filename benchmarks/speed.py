@@ -111,6 +111,26 @@ def loop(problem: sparsemap.Problem, batch: int) -> float:
     return budget / (time.process_time() - start)
 
 
+def fidelities(registry: object, seconds: float) -> list[list[str]]:
+    """Valid designs per second with no charge and with all, tables warm, and whole searches of 10,000, tables empty."""
+    rows = []
+    for workload, hardware in PROBLEMS:
+        rates, searches = [], []
+        for model in ("timeloop", "physical"):
+            problem = sparsemap.load_problem(workload, hardware, cost_model=model, registry=registry)
+            start = time.process_time()
+            sparsemap.search(problem, budget=10_000, seed=0)
+            searches.append(10_000 / (time.process_time() - start))
+            valid = valid_genomes(problem, 4096)
+            rates.append(4096 / fastest(partial(problem.evaluator.evaluate, valid), seconds))
+        both = [[*pair, pair[1] / pair[0]] for pair in (rates, searches)]
+        shown = [
+            text for plain, charged, ratio in both for text in (f"{plain:,.0f}", f"{charged:,.0f}", percent(ratio))
+        ]
+        rows.append([f"{workload} on {hardware}", *shown])
+    return rows
+
+
 def cold(workload: str, hardware: str, search: bool) -> float:
     """Designs per second over the first 20,000 of a fresh process, tables empty; loading is not counted."""
     work = (
@@ -276,6 +296,9 @@ def main() -> None:
     cold_rows = [[f"{w} on {h}", f"{cold(w, h, False):,.0f}", f"{cold(w, h, True):,.0f}"] for w, h in PROBLEMS]
     head = ["designs per second", "random", "whole search"]
     show(table("Cold: the first 20,000 designs of a fresh process", head, cold_rows))
+    head = ["designs per second", "timeloop", "physical", "ratio", "search, timeloop", "search, physical", "ratio"]
+    title = "With no charge and with all: valid designs, warm, batch 4,096, and whole searches of 10,000, tables empty"
+    show(table(title, head, fidelities(registry, seconds)))
     show(table("Where the time goes, mm3 on cloud, valid designs", ["module", "share"], stages(registry)))
     show(
         table(

@@ -35,10 +35,9 @@ class Imbalance(Charge):
         if not rows.size:
             return
         ratio = np.ones(run.nest.batch)
-        found = np.ones(len(rows))
-        for point in Points(run, rows).all():
-            found = np.maximum(found, maxima.ratios(point, looks[:, rows]))
-        ratio[rows] = found
+        points = list(Points(run, rows).all())
+        found = maxima.ratios(Part.join(points), np.tile(looks[:, rows], len(points)))
+        ratio[rows] = found.reshape(len(points), len(rows)).max(axis=0)
         run.parts["imbalance"] = ratio
         run.compute_cycles = np.ceil(run.compute_cycles * ratio)
 
@@ -171,7 +170,9 @@ class Points:
             growth.append(np.where(moved, 1 + _rank_of(lay, t)[np.maximum(grows, 0)], 0))
         pairs = {(i, j): lanes(t, u) for i, t in enumerate(lay.operands) for j, u in enumerate(lay.operands) if i < j}
         own = [lanes(t) for t in lay.operands]
-        return Part(boxes, limits, growth, own, pairs, lanes(), extent.prod(axis=0), depth, turns)
+        return Part(
+            boxes, limits, growth, own, pairs, lanes(), extent.prod(axis=0), np.full(extent.shape[1], depth), turns
+        )
 
 
 def _rank_of(lay: Layout, t: int) -> Array:

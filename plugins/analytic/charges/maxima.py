@@ -19,7 +19,7 @@ from ..occupancy.lookup import Number, Table, fingerprint
 
 LANES = 2.0 ** np.arange(-2, 31)
 """Numbers of units for which the maximum of a tile is tabulated, the smallest a quarter."""
-TAILS = 2.0 ** -np.arange(0, 20.5, 0.5)
+TAILS = 2.0 ** -np.arange(0.0, 21.0)
 """Shares of the units for which thresholds of a tile are."""
 MERGED = 256
 """Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
@@ -43,9 +43,27 @@ class Part:
     """Per pair of operands, in how many places of those loops that move both."""
     units: PerDesign
     points: PerDesign
-    depth: int
+    depth: Array
+    """(n,) parts that a unit has room for."""
     turns: PerDesign
     """Parts in the run."""
+
+    @classmethod
+    def join(cls, parts: Sequence[Part]) -> Part:
+        """One record of several."""
+
+        def each(name: str) -> list[Array]:
+            return [np.concatenate(column) for column in zip(*(getattr(part, name) for part in parts), strict=True)]
+
+        boxes = [
+            [np.concatenate(widths) for widths in zip(*box, strict=True)]
+            for box in zip(*(part.boxes for part in parts), strict=True)
+        ]
+        pairs = {key: np.concatenate([part.pairs[key] for part in parts]) for key in parts[0].pairs}
+        last = [
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("units", "points", "depth", "turns")
+        ]
+        return cls(boxes, parts[0].limits, each("growth"), each("lanes"), pairs, *last)
 
 
 class Tiles:
@@ -124,7 +142,7 @@ class Maxima:
         found = np.ones(len(part.units))
         if not some.size:
             return found
-        columns = [np.full(some.size, part.depth), np.minimum(part.turns[some], 1 << 20)]
+        columns = [part.depth[some], np.minimum(part.turns[some], 1 << 20)]
         columns += [part.units[some], part.points[some]]
         for i, box in enumerate(part.boxes):
             there = np.isfinite(looks[i, some])
@@ -150,12 +168,12 @@ class Maxima:
     def _of(self, part: Part, looks: Array, rows: Rows, operands: list[int]) -> Array:
         """Of designs in which the same operands thin the work."""
         best = np.ones(len(rows))
-        for grown in GROWN if part.depth > 1 else (1,):
-            mine = np.flatnonzero(part.turns[rows] >= grown)
+        for grown in GROWN:
+            mine = np.flatnonzero((part.turns[rows] >= grown) & ((part.depth[rows] > 1) | (grown == 1)))
             if not mine.size:
                 continue
             ratio = self._maximum(part, looks, rows[mine], operands, grown)
-            best[mine] = np.maximum(best[mine], ratio * grown / (grown + part.depth - 1))
+            best[mine] = np.maximum(best[mine], ratio * grown / (grown + part.depth[rows[mine]] - 1))
         return best
 
     def _maximum(self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: int) -> Array:

@@ -71,6 +71,18 @@ def test_searched_designs_stay_above_the_bound(workload: str, hardware: str) -> 
         assert result.best.cycles >= cycles
 
 
+@pytest.mark.parametrize(
+    "workload, hardware", [("mm3", "cloud"), ("mm12", "edge"), ("conv11", "mobile"), ("mm1", "scnn-like")]
+)
+def test_designs_that_are_charged_stay_above_the_bound(workload: str, hardware: str) -> None:
+    problem = sparsemap.load_problem(workload, hardware, cost_model="physical", registry=REGISTRY)
+    rng = np.random.default_rng(1)
+    assert_bounded(problem, problem.space.repair(problem.space.sample(1000, rng), rng))
+    result = sparsemap.search(problem, budget=1000, seed=0)
+    energy, cycles = bound_of(problem)
+    assert result.found.energy_pj >= energy and result.found.cycles >= cycles
+
+
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:

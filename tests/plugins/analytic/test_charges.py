@@ -6,8 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from charged import LEVELS, cost, made, product
+from charged import LEVELS, REGISTRY, cost, made, product
 from sparsemap_plugins.analytic.charges.network import length_mm
+
+from sparsemap import load_problem, search
+from sparsemap.testing import check_cost_model
 
 # One lane; k of P and Q in the buffer.
 DOT = {
@@ -282,3 +285,16 @@ def test_a_skipping_unit_looks_at_so_many_positions_in_a_cycle() -> None:
     assert cost(table, "intersection", compute=compute).cycles[0] == pytest.approx(10_000 / 32, rel=0.02)
     assert cost(table, "intersection").cycles[0] == cost(table).cycles[0]
     assert cost(table, "intersection").energy_pj[0] > cost(table).energy_pj[0]
+
+
+@pytest.mark.parametrize("workload, hardware", [("conv11", "mobile"), ("mttkrp", "edge"), ("conv1", "scnn-like")])
+def test_charged_designs_cost_the_same_in_any_batch_and_in_detail(workload: str, hardware: str) -> None:
+    problem = load_problem(workload, hardware, cost_model="physical", registry=REGISTRY)
+    check_cost_model(problem.cost_model, problem, 100)
+
+
+def test_a_result_tells_its_design_in_the_other_fidelity() -> None:
+    problem = load_problem("mm1", "mobile", cost_model="physical", registry=REGISTRY)
+    best = search(problem, budget=300, seed=0).found
+    assert list(best.fidelities) == ["timeloop"]
+    assert best.fidelities["timeloop"]["edp"] < best.edp
