@@ -27,8 +27,8 @@ class Costs:
     """Metadata bits by action, such as "read" or "skipped_update"."""
 
 
-def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
-    """Energy and demand of every tensor at every level."""
+def level_costs(layout: Layout, counts: Counts, metadata: Metadata, energies: bool = True) -> Costs:
+    """Energy and demand of every tensor at every level; without `energies` the energy is of no use."""
     xp, shape = metadata.xp, tuple(counts.read.shape)
     cells = shape[0] * shape[1] * shape[2]
     prices = {action: np.array([row[action] for row in layout.energies])[:, None] for action in layout.energies[0]}
@@ -60,7 +60,7 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
         for action, amount in bits.items():
             prefix, _, name = action.rpartition("_")
             price = f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"
-            if prices[price].any():
+            if energies and prices[price].any():
                 spent = spent + xp.ceil(amount / width) * energy[price]
         read = read + xp.floor(timed_read / word)
         written = written + xp.floor(timed_write / word)

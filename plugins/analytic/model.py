@@ -263,7 +263,7 @@ class _Prepared:
             charge.worked(run)
         compute_cycles = run.compute_cycles
         costs = run.costs = level_costs(lay, counts, metadata)
-        run.time_costs = costs if timed.counts is counts else level_costs(lay, timed.counts, timed.metadata)
+        run.time_costs = costs if timed.counts is counts else level_costs(lay, timed.counts, timed.metadata, False)
         run.active = active
         here, slowdown = level_cycles(lay, run.time_costs, used[: lay.S], active, compute_cycles, xp)
         energy, cycles = compute_energy(lay, compute), compute_cycles

@@ -18,6 +18,8 @@ class GateTime(Charge):
     type_name: ClassVar[str] = "gate-time"
 
     def stored(self, run: Run) -> None:
+        if not any((some.action.passes[run.genes[some.action.gene][some.rows]]).any() for some in run.removal.wanted):
+            return
         run.time_removal = run.removal.where(
             run.layout, lambda some: ~some.action.passes[run.genes[some.action.gene][some.rows]]
         )
