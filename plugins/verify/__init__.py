@@ -15,11 +15,18 @@ from sparsemap import hookimpl
 if TYPE_CHECKING:
     import click
 
+    from .comparison import executed_over_analytic
     from .report import Row, Verification
     from .run import TooLarge, verify
 
-__all__ = ["Row", "TooLarge", "Verification", "register_commands", "verify"]
-_LATER = {"Row": "report", "TooLarge": "run", "Verification": "report", "verify": "run"}
+__all__ = ["Row", "TooLarge", "Verification", "executed_over_analytic", "register_commands", "verify"]
+_LATER = {
+    "Row": "report",
+    "TooLarge": "run",
+    "Verification": "report",
+    "executed_over_analytic": "comparison",
+    "verify": "run",
+}
 
 
 def __getattr__(name: str) -> Any:

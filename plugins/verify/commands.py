@@ -40,7 +40,7 @@ def verify_command(
 
     loaded = design_file.load(design, load(plugin_dirs=plugin_dirs))
     with click.progressbar(length=trials, file=sys.stderr if sys.stderr.isatty() else io.StringIO()) as bar:
-        found = verify(loaded.problem, loaded.batch, trials, seed, force, lambda _: bar.update(1))
+        found = verify(loaded.problem, loaded.batch, trials, seed, force, lambda _: bar.update(1), compare=True)
     click.echo(json.dumps(found.table(), indent=2) if as_json else found.text(), nl=as_json)
     if not found.correct:
         context.exit(1)

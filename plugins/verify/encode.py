@@ -19,9 +19,12 @@ import numpy as np
 from sparsemap import Fiber, Format
 from sparsemap.pieces.contracts.base import Array
 
+from . import runs
 from .stored import Layout, blocks, lay_out
 
 BITMASK, COORDINATE, RUN_LENGTH, OFFSETS, FORMULA = "bitmask", "coordinate", "run-length", "offsets", "formula"
+TOKENS = "tokens"
+"""Run lengths as an encoder writes them, see `runs.py`."""
 
 
 @attrs.frozen(eq=False)
@@ -40,6 +43,8 @@ class Stream:
     payload: Array
     whole: bool = False
     """Every position is there, whatever the offsets say of the words below it."""
+    width: int = 0
+    """Bits of a token."""
 
     def positions(self) -> Array:
         """(fibers, L) bool, decoded: which positions are occupied."""
@@ -49,6 +54,8 @@ class Stream:
             return np.diff(self.values, axis=1) > 0
         if self.structure in (BITMASK, FORMULA):
             return self.values
+        if self.structure == TOKENS:
+            return runs.decode(self.values, self.ends, self.length, self.width)
         found = np.zeros((len(self.ends), self.length), dtype=bool)
         fiber = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
         at = self.values
@@ -89,10 +96,13 @@ def structure_of(form: Format) -> str:
     return FORMULA
 
 
-def build(form: Format, rows: Array, weights: Array, below: int, whole: bool = False) -> Stream:
+def build(
+    form: Format, rows: Array, weights: Array, below: int, whole: bool = False, width: int = 0, encoded: bool = False
+) -> Stream:
     """The structure of one rank. `rows` (fibers, L) bool: stored positions or blocks; `weights`: words under each.
 
-    `below`: words under a position, stored or not; `whole`: see `Stream`.
+    `below`: words under a position, stored or not; `whole`: see `Stream`; `width`: bits of a token, 0: run lengths have
+    no escapes; `encoded`: formulas are those of an encoder.
     """
     structure = structure_of(form)
     count, length = rows.shape
@@ -103,15 +113,19 @@ def build(form: Format, rows: Array, weights: Array, below: int, whole: bool = F
         return Stream(structure, length, rows, ends, np.full(count, length), occupied)
     if structure == COORDINATE:
         return Stream(structure, length, at, ends, occupied, occupied)
+    if structure == RUN_LENGTH and width:
+        tokens, count_of = runs.encode(rows, width)
+        return Stream(TOKENS, length, tokens, np.cumsum(count_of), count_of, occupied, width=width)
     if structure == RUN_LENGTH:
         new = np.diff(fiber, prepend=-1) > 0
-        runs = np.where(new, at, np.diff(at, prepend=0) - 1)
-        return Stream(structure, length, runs, ends, occupied, occupied)
+        empty = np.where(new, at, np.diff(at, prepend=0) - 1)
+        return Stream(structure, length, empty, ends, occupied, occupied)
     if structure == OFFSETS:
         offsets = np.concatenate([np.zeros((count, 1), dtype=np.int64), np.cumsum(weights, axis=1)], axis=1)
         return Stream(structure, length, offsets, ends, np.zeros(count), np.full(count, length + 1), whole)
     one = Fiber.of(np.ones(count), length, occupied, length * below)
-    units = form.units(attrs.evolve(one, longest=occupied) if form.padded else one)
+    count_units = form.encoded if encoded else form.units
+    units = count_units(attrs.evolve(one, longest=occupied) if form.padded else one)
     both = units.metadata, units.payload
     metadata, payload = (np.broadcast_to(np.asarray(x, dtype=np.float64), count) for x in both)
     return Stream(FORMULA, length, rows, ends, metadata, payload, whole)
@@ -136,8 +150,15 @@ class Encoded:
     """(words stored,) bool: the data, zeros among them, in the order of the ranks."""
 
 
-def encode(tiles: Array, formats: Sequence[Format], layout: Layout | None = None) -> Encoded:
-    """Tiles (U, L1, .., LR) bool, one format per rank; `layout` if more than the tiles decides what is stored."""
+def encode(
+    tiles: Array, formats: Sequence[Format], layout: Layout | None = None, widths: Sequence[int] = (),
+    jumps: Sequence[bool] = (),
+) -> Encoded:  # fmt: skip
+    """Tiles (U, L1, .., LR) bool, one format per rank; `layout` if more than the tiles decides what is stored.
+
+    `widths`: per rank, bits of the tokens of a run-length rank; `jumps`: ranks with an offset for every position that is
+    there, and for the end, besides what the format stores.
+    """
     count, lengths = len(tiles), tiles.shape[1:]
     layout = layout or lay_out(tiles, formats)
     streams, owners, sizes = [], [], []
@@ -150,14 +171,20 @@ def encode(tiles: Array, formats: Sequence[Format], layout: Layout | None = None
         inside = tuple(range(rank + 2, tiles.ndim))
         weights = layout.words.sum(axis=inside, dtype=np.int64).reshape(-1, lengths[rank])[exists]
         below = math.prod(lengths[rank + 1 :])
-        stream = build(form, blocks(rows, block), weights, below * block, not form.compressed and bool(rows.all()))
+        whole = not form.compressed and bool(rows.all())
+        width = widths[rank] if widths else 0
+        stream = build(form, blocks(rows, block), weights, below * block, whole, width, bool(widths))
         owner = exists // max(1, math.prod(lengths[:rank]))
         full = np.full(1, float(stream.length))
-        widths = form.units(Fiber.of(np.ones(1), stream.length, full, lengths[rank] * below))
+        units = form.units(Fiber.of(np.ones(1), stream.length, full, lengths[rank] * below))
         last = rank == len(formats) - 1
-        wide = [float(np.max(widths.metadata_bits)), 0.0 if last else float(np.max(widths.payload_bits))]
+        wide = [float(np.max(units.metadata_bits)), 0.0 if last else float(np.max(units.payload_bits))]
+        if stream.structure == TOKENS:
+            wide[0] = float(width)
         bits[:, rank] = np.bincount(owner, stream.metadata * wide[0] + stream.payload * wide[1], count)
         named = wide[1] if stream.structure == OFFSETS else wide[0]
+        if jumps and jumps[rank] and not wide[1]:
+            bits[:, rank] += _offsets(rows, weights, owner, count, lengths[rank] * below, form.compressed)
         if stream.structure != FORMULA and 0 < named < 62 and stream.largest_value() >= 2**named:
             too_wide += int((stream.values >= 2**named).sum())
         streams.append(stream)
@@ -165,6 +192,24 @@ def encode(tiles: Array, formats: Sequence[Format], layout: Layout | None = None
         sizes.append(block)
     data = tiles[layout.words]
     return Encoded(tuple(streams), tuple(owners), count, bits, too_wide, lengths, tuple(sizes), data)
+
+
+def _offsets(rows: Array, weights: Array, owner: Array, tiles: int, words: int, compressed: bool) -> Array:
+    """(tiles,) bits of the offsets of a rank, which are stored and read again: each names the data below a position."""
+    there = rows if compressed else np.ones_like(rows)
+    fiber, at = np.nonzero(there)
+    length = np.where(there, weights, 0)
+    ends = np.cumsum(length, axis=1)
+    begins = (ends - length)[fiber, at]  # the offsets: the first of a fiber is 0, and its last is the end
+    following = np.append(begins, 0)[1:]
+    last = np.append(np.diff(fiber) > 0, True)[: len(fiber)]
+    following[last] = ends[fiber[last], -1]
+    if not np.array_equal(following - begins, weights[fiber, at]):
+        raise AssertionError("offsets lead to other words than those below their positions")
+    width = 1
+    while 2**width < words + 1:
+        width *= 2
+    return np.bincount(owner, there.sum(axis=1) + 1.0, tiles) * width
 
 
 def decode(encoded: Encoded) -> Array:

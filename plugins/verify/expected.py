@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from sparsemap.errors import DesignError
+from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.problem import Problem
 
 from .simulate import Simulation
 from .tally import Key, energy_action
@@ -17,14 +19,14 @@ NEEDED = ("traffic", "cells", "compute", "compute_cycles", "instances_active", "
 Found = tuple[dict[Key, float], dict[Key, float]]
 
 
-def evaluate(sim: Simulation) -> Evaluation:
-    """The cost model on the design; `DesignError` if it is invalid or if the model gives no counts."""
-    evaluation = sim.problem.evaluator.evaluate_designs(sim.designs.take(slice(0, 1)), detail=True)
+def evaluate(problem: Problem, designs: Designs) -> Evaluation:
+    """The cost model on the first design; `DesignError` if it is invalid or if the model gives no counts."""
+    evaluation = problem.evaluator.evaluate_designs(designs.take(slice(0, 1)), detail=True)
     if evaluation.reasons[0]:
         raise DesignError(f"the design is invalid: {', '.join(evaluation.reasons_of(0))}")
     missing = [name for name in NEEDED if name not in (evaluation.detail or {})]
     if missing:
-        name = sim.problem.cost_model.name
+        name = problem.cost_model.name
         raise DesignError(f"cost model '{name}' gives no counts to compare with (its detail lacks '{missing[0]}')")
     return evaluation
 

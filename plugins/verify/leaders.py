@@ -73,8 +73,11 @@ class Guard:
         return found
 
 
-def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
-    """By (tensor, level). Where several filters hit the same accesses the one that removes more counts."""
+def guards(nest: Nest, timed: bool = False) -> dict[tuple[int, int], Guard]:
+    """By (tensor, level). Where several filters hit the same accesses the one that removes more counts.
+
+    `timed`: those alone that save the time of what they remove.
+    """
     problem = nest.problem
     found: dict[tuple[int, int], tuple[float, Guard]] = {}
     occupancies = [tensor.density.occupancy(nest.shape(t)) for t, tensor in enumerate(problem.tensors)]
@@ -85,7 +88,7 @@ def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
             mechanism = nest.mechanism(place)
             blind = mechanism.needs_metadata(place)
             for rule, target, followed in problem.filters(mechanism, place):
-                if KINDS[rule.action] != wanted:
+                if KINDS[rule.action] != wanted or (timed and rule.passes):
                     continue
                 stored = nest.stored(target)
                 level = max(s for s in stored if s <= place.storage)
@@ -110,6 +113,28 @@ def guards(nest: Nest) -> dict[tuple[int, int], Guard]:
                 if (target, level) not in found or removed > found[target, level][0]:
                     found[target, level] = (removed, guard)
     return {key: guard for key, (_, guard) in found.items()}
+
+
+def looked_at(nest: Nest) -> frozenset[tuple[int, int]]:
+    """(tensor, level): the tensor leads a filter there."""
+    problem = nest.problem
+    found = set()
+    for place in problem.places:
+        if place.storage is not None:
+            for _, _, followed in problem.filters(nest.mechanism(place), place):
+                found |= {(t, max(s for s in nest.stored(t) if s <= place.storage)) for t in followed}
+    return frozenset(found)
+
+
+def time_passes(nest: Nest) -> bool:
+    """Whether a filter at storage lets the time of what it holds back pass."""
+    problem = nest.problem
+    return any(
+        rule.passes
+        for place in problem.places
+        if place.storage is not None
+        for rule, _, _ in problem.filters(nest.mechanism(place), place)
+    )
 
 
 @attrs.frozen(eq=False)

@@ -9,11 +9,13 @@ import numpy as np
 
 from sparsemap import Fiber
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.problem.designs import Rank
+from sparsemap.pieces.contracts.sparsity import name_bits
+from sparsemap.problem.designs import Loop, Rank
 
-from .encode import FORMULA, decode, encode, structure_of
+from .encode import FORMULA, RUN_LENGTH, decode, encode, structure_of
 from .nest import Nest, box_words, flat
-from .stored import Contents, Layout, store_zeros
+from .runs import width
+from .stored import Contents, Layout, lay_out, store_zeros
 
 
 @attrs.frozen
@@ -28,11 +30,23 @@ class TileRank(Rank):
     """Positions, or blocks, of one fiber."""
 
 
+@attrs.frozen
+class Coding:
+    """What is written beyond the formats' own counts (docs/model.md, `run-lengths` and `pointers`)."""
+
+    every_fiber: bool = False
+    """Every fiber below a position that is there, run lengths with widths and escapes."""
+    jumps: frozenset[Loop] = frozenset()
+    """Loops whose ranks have offsets."""
+
+
 @attrs.frozen(eq=False)
 class Bits:
     """Bits of metadata of some tiles, (tiles, ranks), ranks outer to inner."""
 
     real: Array
+    within: Array
+    """What the tile takes as a part of the tile of the parent: an empty one takes bits there if its fibers are written."""
     formula: Array | None
     """What the format's formula says for the number of nonzeros that the tile has; None: it cannot say."""
     conditional: Array | None
@@ -93,31 +107,45 @@ class Ranks:
         """(L1, .., LR) numbers of the words of the tile at the origin, rank after rank."""
         return self._offsets().reshape([rank.length for rank in self.ranks])
 
+    def written(self, mask: Array) -> Layout | None:
+        """What an encoder writes of the whole tensor; the ranks are those of the outermost level."""
+        if not self.built or not self.ranks:
+            return None
+        order = self.order
+        layout = lay_out(mask.reshape(-1)[order][None], self.formats, every_fiber=True)
+        return layout.spread(order, mask.shape)
+
     def contents(self, mask: Array) -> Contents:
         """What is stored of the whole tensor; the ranks are those of the outermost level."""
         if not store_zeros(self.formats):
             return Contents.of(mask)
         return Contents.of(mask, self.formats, self.order)
 
-    def bits(self, contents: Contents, origins: Array) -> Bits:
-        """Bits of the tiles at `origins` (U, ranks of the tensor)."""
+    def bits(
+        self, contents: Contents, origins: Array, coding: Coding = Coding(), written: Layout | None = None
+    ) -> Bits:
+        """Bits of the tiles at `origins` (U, ranks of the tensor); `written`: see `written`, if `coding` needs it."""
         mask = contents.mask
         if not self.ranks:
             nothing = np.zeros((len(origins), 0))
             held = contents.stored.values.reshape(-1)[flat(origins, self.shape)]
-            return Bits(nothing, nothing, nothing, held)
+            return Bits(nothing, nothing, nothing, nothing, held)
         if not self.built:
             words = origins[:, None, :] + box_words(self.tile)
             held = mask.reshape(-1)[flat(words, self.shape)].sum(axis=1)
+            if coding != Coding():
+                found = self._coded(held, coding)
+                return Bits(np.where(held[:, None] > 0, found, 0.0), found, None, None, held)
             formula, conditional = self._formula(held, False), self._formula(held, True)
             nothing = np.zeros((len(origins), len(self.ranks)))
-            return Bits(nothing if conditional is None else conditional, formula, conditional, held)
+            real = nothing if conditional is None else conditional
+            return Bits(real, real, formula, conditional, held)
         words = flat(origins, self.shape)[:, None] + self._offsets()
 
         def tiles_of(part: Array) -> Array:
             return part.reshape(-1)[words].reshape(len(origins), *(rank.length for rank in self.ranks))
 
-        tiles, layout = tiles_of(mask), contents.layout
+        tiles, layout = tiles_of(mask), written if coding.every_fiber else contents.layout
         if layout is not None:
             first = len(layout.fibers) - len(self.ranks)
 
@@ -130,13 +158,59 @@ class Ranks:
                 tuple(rank_of(part, rank + 1) for rank, part in enumerate(layout.positions[first:])),
                 tiles_of(layout.words),
             )
-        encoded = encode(tiles, self.formats, layout)
+        widths = self._widths(coding.every_fiber)
+        encoded = encode(tiles, self.formats, layout, widths, [rank.loop in coding.jumps for rank in self.ranks])
         if not np.array_equal(decode(encoded), tiles):
             raise AssertionError("what was stored of a tile does not decode to that tile")
         nonzeros = tiles.reshape(len(tiles), -1).sum(axis=1)
         held = tiles_of(contents.stored.values).reshape(len(tiles), -1).sum(axis=1)
+        if coding != Coding():
+            return Bits(
+                np.where(held[:, None] > 0, encoded.bits, 0.0), encoded.bits, None, None, held, encoded.too_wide
+            )
         formula, conditional = self._formula(nonzeros, False), self._formula(nonzeros, True)
-        return Bits(encoded.bits, formula, conditional, held, encoded.too_wide)
+        return Bits(encoded.bits, encoded.bits, formula, conditional, held, encoded.too_wide)
+
+    def _widths(self, every_fiber: bool) -> list[int]:
+        """Per rank, bits of a token; 0 where the format names no encoder. Empty unless an encoder writes."""
+        if not every_fiber:
+            return []
+        found = []
+        for rank in self.ranks:
+            probe = Fiber.of(np.ones(1), 8, np.full(1, 2.5), 1.0)
+            tells = not np.array_equal(rank.format.encoded(probe).metadata, rank.format.units(probe).metadata)
+            if structure_of(rank.format) == RUN_LENGTH and tells:
+                filled = 1.0 - float(self.occupancy.empty(rank.below))
+                found.append(width(rank.blocks, min(1.0, max(0.0, filled)), int(name_bits(rank.blocks))))
+            else:
+                found.append(0)
+        return found
+
+    def _coded(self, held: Array, coding: Coding) -> Array:
+        """(U, ranks) bits of windows, by the formats' formulas for so many nonzeros."""
+        kinds, of = np.unique(held, return_inverse=True)
+        some = kinds > 0
+        found = np.zeros((len(kinds), len(self.ranks)))
+        lengths = [rank.length for rank in self.ranks]
+        kept = np.zeros(int(some.sum()))  # what the next compressed rank outside keeps together is never empty
+        for i, rank in enumerate(self.ranks):
+            above, inside = math.prod(lengths[:i]), rank.length * math.prod(lengths[i + 1 :])
+            empty = kept if coding.every_fiber else self._empty(rank.box, kinds[some])
+            empty_below = self._empty(rank.below, kinds[some])
+            fibers, occupied = above * (1.0 - empty), rank.blocks * (1.0 - empty_below)
+            usual = np.full(len(fibers), 1.0 - float(self.occupancy.empty(rank.below)))
+            fiber = attrs.evolve(Fiber.of(fibers, rank.blocks, occupied, inside, above), usual=usual)
+            units = rank.format.encoded(fiber) if coding.every_fiber else rank.format.units(fiber)
+            bits = units.metadata * units.metadata_bits
+            if i < len(self.ranks) - 1:
+                bits = bits + units.payload * units.payload_bits
+                if rank.loop in coding.jumps and not np.any(units.payload_bits):
+                    entries = above * occupied if rank.format.compressed else fibers * rank.blocks
+                    bits = bits + (fibers + entries) * name_bits(inside + 1.0)
+            found[some, i] = bits
+            if rank.format.compressed:
+                kept = empty_below
+        return found[of.reshape(-1)]
 
     def _offsets(self) -> Array:
         """Numbers of the words of a tile in the order of its ranks, relative to the first."""

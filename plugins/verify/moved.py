@@ -16,17 +16,35 @@ from sparsemap.pieces.contracts.base import Array
 
 from .leaders import GATE
 from .links import Sent
-from .metadata import Bits
-from .products import Done
+from .metadata import Bits, Coding
 from .stored import Contents
 from .tally import Tally
 
 if TYPE_CHECKING:
-    from .simulate import Activity, Simulation
+    from .simulate import Simulation, Walk
 
 
-def count_metadata(sim: Simulation, tally: Tally, contents: Sequence[Contents], active: Activity, done: Done) -> None:
-    bits = {(t, s): ranks.bits(contents[t], sim.tiles[t, s][0]) for (t, s), ranks in sim.ranks.items()}
+AllBits = Mapping[tuple[int, int], Bits]
+"""By tensor and level, of its different tiles."""
+
+
+def all_bits(
+    sim: Simulation, contents: Sequence[Contents], every_fiber: bool = False, pointers: bool = False
+) -> AllBits:
+    """What is written of one trial's tensors."""
+    found = {}
+    whole = {}
+    for (t, s), ranks in sim.ranks.items():
+        coding = Coding(every_fiber, sim.jumps[t] if pointers else frozenset())
+        if every_fiber and s == sim.chains[t][0]:
+            whole[t] = ranks.written(contents[t].mask)
+        found[t, s] = ranks.bits(contents[t], sim.tiles[t, s][0], coding, whole.get(t))
+    return found
+
+
+def count_metadata(sim: Simulation, walk: Walk, bits: AllBits) -> Tally:
+    """What moved in a walk, with the metadata that moved along."""
+    tally, done = walk.tally.copy(), walk.done
     tally.too_wide += sum(found.too_wide for found in bits.values())
     for t, chain in enumerate(sim.chains):
         if not sim.packed[t]:
@@ -35,14 +53,15 @@ def count_metadata(sim: Simulation, tally: Tally, contents: Sequence[Contents], 
             _output(sim, tally, bits)
             continue
         for child in chain[1:-1]:
-            _link(sim, tally, t, child, bits, *active[t, child])
+            _link(sim, tally, t, child, bits, walk)
         level = sim.products.inner[t]
         where, share = sim.tiles[t, level][1], 1.0 / sim.ranks[t, level].words
         _book(tally, "metadata_read", level, t, bits[t, level], where, done.accesses[t] * share)
-        guard = sim.guards.get((t, level))
+        guard = walk.guards.get((t, level))
         if guard is not None:
             name = "gated_metadata_read" if guard.kind == GATE else "skipped_metadata_read"
             _book(tally, name, level, t, bits[t, level], where, done.accesses_held_back[t] * share)
+    return tally
 
 
 def _book(tally: Tally, name: str, level: int, t: int, bits: Bits, where: Array, passes: Array) -> None:
@@ -56,11 +75,9 @@ def _book(tally: Tally, name: str, level: int, t: int, bits: Bits, where: Array,
         tally.shift(name, level, t, "fibers", conditional - formula)
 
 
-def _link(
-    sim: Simulation, tally: Tally, t: int, child: int, bits: Mapping[tuple[int, int], Bits],
-    want: Array | None, take: Array | None,
-) -> None:  # fmt: skip
+def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk: Walk) -> None:
     link = sim.links[t, child]
+    want, take = walk.active[t, child]
     parent = link.parent
     groups, children = sim.sent(t, child, take)
     wanted = groups if want is take else sim.sent(t, child, want)[0]
@@ -96,7 +113,8 @@ def _link(
             real = split(above.real, True)
         else:
             top = above.real[:, :own].sum(axis=1)
-            real = float((passes(sent) * below.real.sum(axis=1)[inside(sent)]).sum())
+            there = above.held[sent_to] > 0
+            real = float((passes(sent) * there * below.within.sum(axis=1)[inside(sent)]).sum())
             real += float((passes(asked) * top[asked_to]).sum()) * part
         if above.formula is None or above.conditional is None:
             return real, {}
@@ -111,7 +129,7 @@ def _link(
 
     real, causes = read(groups, wanted)
     book("metadata_read", real, causes)
-    guard = sim.guards.get((t, parent))
+    guard = walk.guards.get((t, parent))
     if guard is not None:
         name = "gated_metadata_read" if guard.kind == GATE else "skipped_metadata_read"
         assert take is not None
@@ -121,7 +139,7 @@ def _link(
     _book(tally, "metadata_fill", child, t, bits[t, child], inside(children), passes(children))
 
 
-def _output(sim: Simulation, tally: Tally, bits: Mapping[tuple[int, int], Bits]) -> None:
+def _output(sim: Simulation, tally: Tally, bits: AllBits) -> None:
     """Bits per stored word of the finished tiles, for every word that moves."""
     t = sim.nest.output
     for level in sim.chains[t][:-1]:
@@ -134,7 +152,7 @@ def _output(sim: Simulation, tally: Tally, bits: Mapping[tuple[int, int], Bits])
         formula = conditional = real
         if found.formula is not None and found.conditional is not None:
             formula, conditional = (float(often @ x.sum(axis=1)) / words for x in (found.formula, found.conditional))
-        for action in ("read", "fill", "update"):
+        for action in ("read", "fill", "update", "leave"):
             for prefix in ("", "gated_", "skipped_"):
                 key = f"{prefix}{action}", level, t
                 if key in tally.values:

@@ -13,16 +13,16 @@ from .leaders import GATE
 from .links import Link, Sent
 from .nest import Boxes
 from .products import Done
-from .tally import Tally
 
 if TYPE_CHECKING:
-    from .simulate import Activity, Simulation
+    from .simulate import Simulation, Walk
 
 
-def count_outputs(sim: Simulation, tally: Tally, boxes: Boxes, active: Activity, done: Done) -> None:
-    """All links of the output between storage levels; `boxes` of the finished output's nonzeros."""
+def count_outputs(sim: Simulation, walk: Walk) -> None:
+    """All links of the output between storage levels."""
     out = sim.nest.output
-    final = boxes if sim.packed[out] else None
+    tally, active, done = walk.tally, walk.active, walk.done
+    final = walk.contents[out].stored if sim.packed[out] else None
     for child in sim.chains[out][1:-1]:
         link = sim.links[out, child]
         want, take = active[out, child]
@@ -36,15 +36,16 @@ def count_outputs(sim: Simulation, tally: Tally, boxes: Boxes, active: Activity,
 
         asked, sent = sim.sent(out, child, want), sim.sent(out, child, take)
         real, model = moved(sent, take is None), of_all(sent, take is None)
+        tally.add("leave", child, out, real[3])
         names = (("update", link.parent), ("read", link.parent), ("fill", child))
-        for (name, level), now, then in zip(names, real, model, strict=True):
+        for (name, level), now, then in zip(names, real, model, strict=False):
             tally.add(name, level, out, now)
             tally.shift(name, level, out, "Q13", now - then)
         if link.overlapping:
             separate = float(link.amounts(sent[0], final).sum())
             for name in ("update", "read"):
                 tally.shift(name, link.parent, out, "Q2", model[0] - separate)
-        guard = sim.guards.get((out, link.parent))
+        guard = walk.guards.get((out, link.parent))
         if guard is not None:
             assert take is not None
             gone = moved(asked, want is None) - moved(sim.kept(out, child, want, take), False)
@@ -55,11 +56,11 @@ def count_outputs(sim: Simulation, tally: Tally, boxes: Boxes, active: Activity,
                 tally.shift(name, link.parent, out, "Q13", now - then)
 
 
-def count_products(sim: Simulation, tally: Tally, done: Done) -> None:
+def count_products(sim: Simulation, walk: Walk) -> None:
     """Updates by the compute units."""
-    out = sim.nest.output
+    out, tally, done = sim.nest.output, walk.tally, walk.done
     level = sim.products.inner[out]
-    guard = sim.guards.get((out, level))
+    guard = walk.guards.get((out, level))
     kept = _share(sim, "read", "update", level)
     for name, share, real, wanted in (
         ("update", 1.0, done.updates, done.updates_wanted),
@@ -93,16 +94,18 @@ def _of_all(
     return updates, updates * _share(sim, "read", "update", link.parent), fills
 
 
-def _whole_tiles(link: Link, sent: tuple[Sent, Sent], everything: bool) -> tuple[float, float, float]:
-    """Updates, reads and fills if all words of a tile move."""
+def _whole_tiles(link: Link, sent: tuple[Sent, Sent], everything: bool) -> tuple[float, float, float, float]:
+    """Updates, reads, fills, and words that leave the children, if all words of a tile move."""
     groups, children = sent
     updates = link.read_words(groups, None, everything)
-    fills = float(link.amounts(children).sum()) - link.distinct(children)
-    return updates, updates - link.distinct(groups), fills
+    leave = float(link.amounts(children).sum())
+    return updates, updates - link.distinct(groups), leave - link.distinct(children), leave
 
 
-def _partial_sums(sim: Simulation, link: Link, sent: tuple[Sent, Sent], done: Done) -> tuple[float, float, float]:
-    """Updates, reads and fills if only nonzero partial sums move."""
+def _partial_sums(
+    sim: Simulation, link: Link, sent: tuple[Sent, Sent], done: Done
+) -> tuple[float, float, float, float]:
+    """Updates, reads, fills, and words that leave the children, if only nonzero partial sums move."""
     groups, children = sent
     ratio = sim.nest.steps(sim.nest.levels) // sim.nest.steps(link.child)
     below = done.first[link.child]
@@ -115,8 +118,9 @@ def _partial_sums(sim: Simulation, link: Link, sent: tuple[Sent, Sent], done: Do
     rows, owners, words = key // size // link.parents, key // size % link.parents, key % size
     before = done.first[link.parent][owners, words] < rows * ratio
     rows, receivers, words = link.words(children)
-    back = below[receivers, words] < rows * ratio
-    return float(len(key)), float(before.sum()), float(back.sum())
+    first = below[receivers, words]
+    back, leave = first < rows * ratio, first < (link.run_ends(rows) + 1) * ratio
+    return float(len(key)), float(before.sum()), float(back.sum()), float(leave.sum())
 
 
 def dense_counts(sim: Simulation) -> dict[tuple[str, int, int], tuple[float, float]]:

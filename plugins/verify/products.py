@@ -29,6 +29,8 @@ class Done:
     skipped: int = 0
     busy: Array = attrs.field(factory=lambda: np.zeros(0))
     """(computes,) cycles in which each unit was occupied."""
+    work: Array = attrs.field(factory=lambda: np.zeros((0, 0)))
+    """(parts, computes) the same, between two steps of `begins`."""
     read: dict[int, float] = attrs.field(factory=dict)
     held_back: dict[int, float] = attrs.field(factory=dict)
     """Operand reads that a guard removed."""
@@ -56,6 +58,7 @@ class Products:
         self.nest, self.packed, self.unit = nest, packed, unit
         self.inner = [nest.stored(t)[-1] for t in range(len(packed))]
         self.links = [Link(nest, t, level, nest.levels) for t, level in enumerate(self.inner)]
+        self.all_guards = guards
         self.guards = [guards.get((t, level)) for t, level in enumerate(self.inner)]
         self.step_words = [flat(link.steps, link.shape) for link in self.links]
         self.place_words = [flat(link.places, link.shape) for link in self.links]
@@ -64,11 +67,12 @@ class Products:
 
     def run(
         self, values: Sequence[Array], contents: Sequence[Contents], active: Sequence[Array | None],
-        rng: np.random.Generator,
+        rng: np.random.Generator, begins: Array | None = None,
     ) -> Done:  # fmt: skip
         """One trial. `values` of the operands are flat; `contents` has the finished output, too.
 
-        `active` per tensor: (steps, instances) of its innermost level, the accesses that guards further out leave.
+        `active` per tensor: (steps, instances) of its innermost level, the accesses that guards further out leave;
+        `begins`: steps at which a part of the `work` begins, the first of them 0.
         """
         nest, out = self.nest, self.nest.output
         words = math.prod(nest.shape(out))
@@ -82,14 +86,16 @@ class Products:
         touched = [np.zeros(self.links[out].parents * words, dtype=bool) for _ in range(2)]
         stored = [part.stored.values.reshape(-1) > 0 for part in contents]
         size = max(1, CHUNK // self.units)
+        if begins is not None:
+            done.work = np.zeros((len(begins), self.units), dtype=np.int32)
         for start in range(0, self.steps, size):
             rows = slice(start, min(start + size, self.steps))
-            self._chunk(done, rows, values, contents, stored, active, touched, rng)
+            self._chunk(done, rows, values, contents, stored, active, touched, rng, begins)
         done.reductions = done.updates - int(touched[0].sum())
         done.reductions_wanted = done.updates_wanted - int(touched[1].sum())
         return done
 
-    def _chunk(self, done, rows, values, contents, stored, active, touched, rng) -> None:
+    def _chunk(self, done, rows, values, contents, stored, active, touched, rng, begins) -> None:
         nest, out = self.nest, self.nest.output
         words = [s[rows, None] + p for s, p in zip(self.step_words, self.place_words, strict=True)]
         shape = words[out].shape
@@ -111,7 +117,12 @@ class Products:
             self._reads(done, t, rows, words[t], stored[t], wanted[t], allowed[t])
         result = math.prod((values[t][words[t]] for t in nest.operands), start=np.ones(shape))
         there = [stored[t][words[t]] if self.packed[t] else np.ones_like(alive) for t in nest.operands]
-        computed = self._compute(done, alive, result != 0, there, rng)
+        computed, occupied = self._compute(done, alive, result != 0, there, rng)
+        if begins is not None:
+            first = int(np.searchsorted(begins, rows.start, side="right")) - 1
+            last = int(np.searchsorted(begins, rows.stop))
+            at = np.maximum(begins[first:last] - rows.start, 0)
+            done.work[first:last] += np.add.reduceat(occupied, at, axis=0, dtype=np.int32)
         done.output += np.bincount(words[out][computed], result[computed], len(done.output))
         product = computed & (result != 0)
         happens = product if self.packed[out] else computed
@@ -165,8 +176,8 @@ class Products:
 
     def _compute(
         self, done: Done, alive: Array, effectual: Array, there: Sequence[Array], rng: np.random.Generator
-    ) -> Array:
-        """Computes that are carried out (7.3); operands that are not `there` are absent."""
+    ) -> tuple[Array, Array]:
+        """Computes that are carried out (7.3), and those that take a cycle; operands that are not `there` are absent."""
         complete = np.logical_and.reduce(there)
         exists = alive & np.logical_or.reduce(there)
         absent, zero = exists & ~complete, exists & complete & ~effectual
@@ -176,11 +187,12 @@ class Products:
         done.actual += int(computed.sum())
         if self.unit.kind == SKIP:
             done.skipped += int(left_out.sum())
-            done.busy += computed.sum(axis=0)
+            occupied = computed
         else:
             done.gated += int(left_out.sum())
-            done.busy += (computed | left_out).sum(axis=0)
-        return computed
+            occupied = computed | left_out
+        done.busy += occupied.sum(axis=0)
+        return computed, occupied
 
     def _updates(self, done, happens, words, final, wanted, allowed, touched) -> None:
         """Products of units that work on the same output word at the same step are added before they are stored."""

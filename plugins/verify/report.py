@@ -9,6 +9,8 @@ import attrs
 
 from sparsemap.files import aligned
 
+from .comparison import Effect, Fidelity
+
 ASSUMPTIONS = {
     "Q1": "sliding windows: the model keeps the overlap with the tile before only while the step stays the same,"
     " and lets inner loops go back by one iteration",
@@ -127,6 +129,10 @@ class Verification:
     correct: bool
     """Whether the output was equal to the dense product in every trial."""
     notes: tuple[str, ...] = ()
+    fidelities: tuple[Fidelity, ...] = ()
+    """Cost models, under which the design is valid, against its execution."""
+    effects: tuple[Effect, ...] = ()
+    """What each charge adds."""
 
     def row(self, quantity: str, level: str = "", tensor: str = "") -> Row:
         for row in self.rows:
@@ -143,7 +149,11 @@ class Verification:
         names = ("quantity", "level", "tensor", "expected", "mean", "stderr", "margin", "deviation", "verdict")
         rows = [{name: getattr(row, name) for name in names} | {"causes": dict(row.causes)} for row in self.rows]
         head = {"title": self.title, "trials": self.trials, "seed": self.seed, "output_correct": self.correct}
-        return {**head, "rows": rows, "notes": list(self.notes)}
+        models = [
+            {"cost_model": x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in self.fidelities
+        ]
+        charges = [{"charge": x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in self.effects]
+        return {**head, "rows": rows, "notes": list(self.notes), "cost_models": models, "charges": charges}
 
     def text(self) -> str:
         lines = [f"{self.title}: {self.trials} trials, seed {self.seed}; counts are totals over all instances"]
@@ -152,7 +162,28 @@ class Verification:
         lines += _columns(self.rows)
         lines.append("")
         lines += self._summary()
+        lines += self._ratios()
         return "\n".join(lines) + "\n"
+
+    def _ratios(self) -> list[str]:
+        if not self.fidelities:
+            return []
+        head = ("cost model", "energy, pJ", "cycles", "executed / analytic: energy", "cycles", "EDP")
+        cells = [head]
+        for one in self.fidelities:
+            cells.append((one.name, *map(_number, one.analytic), *map(_shown, one.ratios())))
+        lines = ["", "Executed over analytic, each cost model by its own semantics:", *aligned(cells, "<>>>>>", gap=2)]
+        if self.effects:
+            cells = [("charge", "adds pJ", "executed", "ratio", "adds cycles", "executed", "ratio")]
+            for charge in self.effects:
+                pairs = zip(charge.analytic, charge.executed, charge.ratios, strict=True)
+                cells.append((charge.name, *(x for a, e, r in pairs for x in (_number(a), _number(e), _shown(r)))))
+            lines += [
+                "",
+                "What each charge adds to the others, analytic and executed:",
+                *aligned(cells, "<>>>>>>", gap=2),
+            ]
+        return lines
 
     def _summary(self) -> list[str]:
         counts = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in VERDICTS}
@@ -177,6 +208,10 @@ def _share(amount: float, row: Row) -> float:
 
 def _percent(amount: float, row: Row) -> str:
     return f"{100.0 * amount / row.expected:+.1f} %" if row.expected else "expected 0"
+
+
+def _shown(ratio: float) -> str:
+    return "-" if math.isnan(ratio) else f"{ratio:.3f}"
 
 
 def _number(value: float) -> str:

@@ -10,6 +10,8 @@ from sparsemap.errors import SparseMapError
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
+from .charges import Settled
+from .comparison import COMPARED, Comparison
 from .expected import evaluate, expected, window_parts
 from .report import Row, Verification, spread
 from .simulate import Simulation
@@ -40,26 +42,35 @@ def verify(
     seed: int = 0,
     force: bool = False,
     progress: Callable[[int], None] | None = None,
+    compare: bool = False,
 ) -> Verification:
     """Simulates the first of `designs` on random tensors and compares every count with the cost model's.
 
     `TooLarge` if that would take more than about a minute, unless `force`; `progress` is called after every trial.
+    `compare`: the first trials are executed as every fidelity and every charge says, too.
     """
     if trials < 1:
         raise SparseMapError(f"expected at least 1 trial, found {trials}")
     computes = int(np.prod([int(size) for size in problem.sizes.values()], dtype=object))
     refuse_large(computes, trials, force)
     sim = Simulation(problem, designs)
-    evaluation = evaluate(sim)
+    comparison = Comparison.of(sim)
+    evaluation = evaluate(comparison.own, sim.designs)
     tallies: list[Tally] = []
     for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
-        tallies.append(sim.trial(np.random.default_rng(sequence)))
+        compared = compare and number < COMPARED and comparison.charged
+        paid = Settled(sim, sim.trial(np.random.default_rng(sequence), compared or bool(comparison.charges)))
+        tallies.append(paid.pay(comparison.charges))
+        if compared:
+            comparison.add(paid)
         if progress is not None:
             progress(number + 1)
     title = f"{problem.workload.name or 'workload'} on {problem.hardware.name or 'hardware'}"
     correct = all(tally.correct for tally in tallies)
-    rows = _rows(sim, tallies, *expected(sim, evaluation, trials), window_parts(sim, evaluation))
-    return Verification(title, trials, seed, rows, correct, tuple(_notes(sim, tallies)))
+    windows = {} if comparison.charges else window_parts(sim, evaluation)
+    rows = _rows(sim, tallies, *expected(sim, evaluation, trials), windows)
+    notes = [*_notes(sim, tallies), *comparison.notes]
+    return Verification(title, trials, seed, rows, correct, tuple(notes), comparison.fidelities(), comparison.effects())
 
 
 def refuse_large(computes: int, trials: int, force: bool) -> None:

@@ -14,29 +14,54 @@ access is held back if the leader's words are zero, and the output is computed. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import attrs
 import numpy as np
 
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.problem.designs import Designs
+from sparsemap.problem.designs import Designs, Loop
 from sparsemap.problem.problem import Problem
 
-from .leaders import GATE, Unit, guards
+from .leaders import GATE, Guard, Unit, guards, looked_at, time_passes
 from .links import Link, Sent
 from .metadata import Ranks, is_packed
-from .moved import count_metadata
 from .nest import Boxes, Nest, flat
 from .outputs import count_outputs, count_products, dense_counts
 from .products import NEVER, Done, Products, reference_output
 from .stored import Contents, store_zeros, units_of
-from .tally import Tally, timing
+from .tally import Tally
+from .waiting import Waiting
 
+Guards = Mapping[tuple[int, int], Guard]
+"""By tensor and level."""
 Activity = dict[tuple[int, int], tuple[Array | None, Array | None]]
 """By tensor and child level, (steps, instances) bool: accesses wanted, and those that take place; None: all."""
+
+
+@attrs.frozen(eq=False)
+class Walk:
+    """The nest once through: what moved, with these filters."""
+
+    tally: Tally
+    contents: Sequence[Contents]
+    active: Activity
+    done: Done
+    guards: Guards
+
+
+@attrs.frozen(eq=False)
+class Trial:
+    """One draw of the tensors, executed."""
+
+    contents: Sequence[Contents]
+    energy: Walk
+    """With all filters."""
+    time: Walk
+    """Without those that let the time of what they hold back pass, if these take time."""
 
 
 @attrs.define(eq=False, slots=False)
@@ -76,6 +101,40 @@ class Simulation:
         return {key: (link.to_groups(None), link.to_children(None)) for key, link in self.links.items()}
 
     @cached_property
+    def timed_products(self) -> Products | None:
+        """Without the filters that let the time of what they hold back pass; None: there are none of these."""
+        if not time_passes(self.nest):
+            return None
+        return Products(self.nest, self.packed, guards(self.nest, timed=True), Unit.of(self.nest))
+
+    @cached_property
+    def waiting(self) -> Waiting:
+        return Waiting(self)
+
+    @cached_property
+    def looked_at(self) -> frozenset[tuple[int, int]]:
+        """(tensor, level): a filter reads the tensor there."""
+        return looked_at(self.nest)
+
+    @cached_property
+    def jumps(self) -> tuple[frozenset[Loop], ...]:
+        """Per tensor, the loops whose ranks have offsets where hardware must jump (docs/model.md, `pointers`)."""
+        return tuple(frozenset(self._jumps(t)) for t in range(len(self.chains)))
+
+    def _jumps(self, t: int) -> Iterator[Loop]:
+        for s, child in pairwise(self.chains[t][:-1]):
+            if (t, s) not in self.ranks or (t, child) not in self.ranks:
+                continue
+            ranks, inner = self.ranks[t, s].ranks, len(self.ranks[t, child])
+            apart = any(
+                loop.spatial and loop.bound > 1 and self.nest.relevant(t, loop.axis)
+                for loop in self.nest.block(s, child)
+            )
+            variable = any(rank.format.compressed for rank in ranks[len(ranks) - inner :])
+            if len(ranks) > inner and variable and (apart or (t, s) in self.guards):
+                yield ranks[len(ranks) - inner - 1].loop
+
+    @cached_property
     def dense(self) -> dict[tuple[str, int, int], tuple[float, float]]:
         """See `dense_counts`."""
         return dense_counts(self)
@@ -92,7 +151,8 @@ class Simulation:
             found[t, s] = index, at.reshape(len(steps), len(places))
         return found
 
-    def trial(self, rng: np.random.Generator) -> Tally:
+    def trial(self, rng: np.random.Generator, charged: bool = False) -> Trial:
+        """`charged`: with what the charges need that concern time."""
         nest, out = self.nest, self.nest.output
         masks: list[Array] = [np.zeros(0, dtype=bool)] * len(self.chains)
         values: list[Array] = [np.zeros(0)] * len(self.chains)
@@ -106,18 +166,28 @@ class Simulation:
             self.ranks[t, chain[0]].contents(mask) if self.packed[t] else Contents.of(mask)
             for t, (chain, mask) in enumerate(zip(self.chains, masks, strict=True))
         ]
+        begins = self.waiting.begins if charged else None
+        energy = self._walk(self.products, values, contents, expected, rng, begins)
+        timed = energy
+        if charged and self.timed_products is not None:
+            timed = self._walk(self.timed_products, values, contents, expected, rng, begins)
+        return Trial(contents, energy, timed)
+
+    def _walk(
+        self, products: Products, values: Sequence[Array], contents: Sequence[Contents], expected: Array,
+        rng: np.random.Generator, begins: Array | None,
+    ) -> Walk:  # fmt: skip
         tally = Tally()
-        active, inner = self._walk_storage(tally, contents, rng)
-        done = self.products.run(values, contents, inner, rng)
+        active, inner = self._walk_storage(tally, contents, rng, products.all_guards)
+        done = products.run(values, contents, inner, rng, begins)
         tally.correct = bool(np.array_equal(done.output, expected))
-        if contents[out].layout is not None:
-            self._store_together(contents[out], done)
-        self._innermost(tally, done)
-        count_products(self, tally, done)
-        count_outputs(self, tally, contents[out].stored, active, done)
-        count_metadata(self, tally, contents, active, done)
-        timing(self, tally, done)
-        return tally
+        if contents[self.nest.output].layout is not None:
+            self._store_together(contents[self.nest.output], done)
+        self._innermost(tally, done, products.all_guards)
+        walk = Walk(tally, contents, active, done, products.all_guards)
+        count_products(self, walk)
+        count_outputs(self, walk)
+        return walk
 
     def _store_together(self, contents: Contents, done: Done) -> None:
         """A partial sum of the output is stored as soon as any is that is stored with it.
@@ -140,7 +210,7 @@ class Simulation:
     # -- operands
 
     def _walk_storage(
-        self, tally: Tally, contents: Sequence[Contents], rng: np.random.Generator
+        self, tally: Tally, contents: Sequence[Contents], rng: np.random.Generator, guards: Guards
     ) -> tuple[Activity, list[Array | None]]:
         """Guards of all storage levels, and the operands' reads and fills between them.
 
@@ -154,14 +224,14 @@ class Simulation:
             for i, level in enumerate(chain[1:-1]):
                 parent = chain[i]
                 want = now if now is None else self._spread(now, parent, level)
-                guard = self.guards.get((t, parent))
+                guard = guards.get((t, parent))
                 now = want
                 if guard is not None:
                     required = guard.required(contents, slice(None), rng)
                     now = required if want is None else want & required
                 active[t, level] = want, now
                 if t != self.nest.output:
-                    self._operand(tally, t, level, contents[t].stored if self.packed[t] else None, want, now)
+                    self._operand(tally, t, level, contents[t].stored if self.packed[t] else None, want, now, guard)
             inner.append(now)
             self._instances(tally, t, contents[t].stored)
         return active, inner
@@ -185,8 +255,9 @@ class Simulation:
         return link.kept(groups, link.by_group(take)), link.kept(children, take)
 
     def _operand(
-        self, tally: Tally, t: int, child: int, boxes: Boxes | None, want: Array | None, take: Array | None
-    ) -> None:
+        self, tally: Tally, t: int, child: int, boxes: Boxes | None, want: Array | None, take: Array | None,
+        guard: Guard | None,
+    ) -> None:  # fmt: skip
         link = self.links[t, child]
         groups, children = self.sent(t, child, take)
         read = link.read_words(groups, boxes, take is None)
@@ -203,7 +274,6 @@ class Simulation:
             kept = link.read_words(whole_groups, boxes, True) * float(link.by_group(take).mean())
             tally.shift("read", link.parent, t, "stay", read - kept)
             tally.shift("fill", child, t, "stay", filled - share * float(link.amounts(whole_children, boxes).sum()))
-        guard = self.guards.get((t, link.parent))
         if guard is not None:
             assert take is not None
             gone = link.read_words(self.sent(t, child, want)[0], boxes, want is None)
@@ -222,13 +292,13 @@ class Simulation:
                 held = boxes.count(link.widths, link.steps, link.places) > 0
                 tally.add("instances", level, t, float(held.mean() * held.shape[1]))
 
-    def _innermost(self, tally: Tally, done: Done) -> None:
+    def _innermost(self, tally: Tally, done: Done, guards: Guards) -> None:
         tally.add("compute", None, None, done.actual)
         tally.add("gated_compute", None, None, done.gated)
         tally.add("skipped_compute", None, None, done.skipped)
         for t in self.nest.operands:
             level = self.products.inner[t]
             tally.add("read", level, t, done.read[t])
-            guard = self.guards.get((t, level))
+            guard = guards.get((t, level))
             if guard is not None:
                 tally.add("gated_read" if guard.kind == GATE else "skipped_read", level, t, done.held_back[t])

@@ -6,6 +6,7 @@ a fiber is stored if it holds a nonzero, or if it leads to fibers of one length,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import attrs
@@ -28,6 +29,21 @@ class Layout:
     words: Array
     """(U, L1, .., LR) bool: words of data."""
 
+    def spread(self, order: Array, shape: tuple[int, ...]) -> Layout:
+        """Of one tensor: every array for each word, in the shape of the tensor; `order` as in `Contents.of`."""
+
+        def wide(part: Array) -> Array:
+            return spread(part, order, shape)
+
+        return Layout(tuple(map(wide, self.fibers)), tuple(map(wide, self.positions)), wide(self.words))
+
+
+def spread(part: Array, order: Array, shape: tuple[int, ...]) -> Array:
+    """(1, L1, .., some rank) of one tensor -> for each word, in the shape of the tensor."""
+    found = np.empty(math.prod(shape), dtype=part.dtype)
+    found[order] = part[0].reshape(part.shape[1:] + (1,) * (order.ndim + 1 - part.ndim))
+    return found.reshape(shape)
+
 
 def store_zeros(formats: Sequence[Format]) -> bool:
     """Whether the formats of some ranks, outer to inner, may store zeros."""
@@ -35,8 +51,9 @@ def store_zeros(formats: Sequence[Format]) -> bool:
     return any(not form.compressed or form.padded or form.block > 1 for form in formats[first:])
 
 
-def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True) -> Layout:
-    """`padding`: whether fibers are padded, to the fullest one of all tiles."""
+def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True, every_fiber: bool = False) -> Layout:
+    """`padding`: whether fibers are padded, to the fullest one of all tiles; `every_fiber`: whether an encoder writes
+    all fibers below positions that are there, as a decoder needs them, empty ones too."""
     exists = np.ones(len(tiles), dtype=bool)
     first = next((form for form in formats if form.compressed), None)
     every = first is not None and first.padded and padding  # the first compressed rank stores empty fibers, too
@@ -44,12 +61,12 @@ def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True) -> La
     fibers, positions = [], []
     for rank, form in enumerate(formats):
         occupied = tiles.any(axis=tuple(range(rank + 2, tiles.ndim)))
-        found = exists if below or every else exists & occupied.any(axis=-1)
+        found = exists if below or every or every_fiber else exists & occupied.any(axis=-1)
         if form.compressed:
             kept = _kept(occupied, found, form, padding)
             below, every = True, False
         else:
-            kept = np.ones_like(occupied) if below or every else occupied
+            kept = np.ones_like(occupied) if below or every or every_fiber else occupied
         exists = kept & found[..., None]
         fibers.append(found)
         positions.append(exists)
@@ -103,12 +120,7 @@ class Contents:
         flat = mask.reshape(-1)
         tree = flat[order][None]
 
-        def spread(part: Array) -> Array:
-            found = np.empty_like(flat)
-            found[order] = part[0].reshape(part.shape[1:] + (1,) * (tree.ndim - part.ndim))
-            return found.reshape(mask.shape)
-
         layout = lay_out(tree, formats)
-        wide = Layout(tuple(map(spread, layout.fibers)), tuple(map(spread, layout.positions)), spread(layout.words))
-        seen = spread(lay_out(tree, formats, padding=False).words)
+        wide = layout.spread(order, mask.shape)
+        seen = spread(lay_out(tree, formats, padding=False).words, order, mask.shape)
         return cls(mask, nonzero, Boxes(wide.words), Boxes(seen), wide)

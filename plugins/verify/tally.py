@@ -31,6 +31,10 @@ class Tally:
     def add(self, quantity: str, level: int | None, tensor: int | None, value: float) -> None:
         self.values[quantity, level, tensor] += value
 
+    def copy(self) -> Tally:
+        parts = {key: dict(part) for key, part in self.parts.items()}
+        return Tally(defaultdict(float, self.values), defaultdict(dict, parts), self.correct, self.too_wide)
+
     def shift(self, quantity: str, level: int | None, tensor: int | None, assumption: str, amount: float) -> None:
         parts = self.parts[quantity, level, tensor]
         parts[assumption] = parts.get(assumption, 0.0) + amount
@@ -47,16 +51,40 @@ def energy_action(action: str) -> str:
     return action.replace("fill", "write").replace("update", "write")
 
 
-def timing(sim: Simulation, tally: Tally, done: Done) -> None:
-    """Cycles per level and in all, and energy."""
-    problem, nest, values = sim.problem, sim.nest, tally.values
+ACTIONS = [prefix + action for action in ("read", "fill", "update") for prefix in ("", "gated_", "skipped_")]
+
+
+def spend(sim: Simulation, tally: Tally) -> None:
+    """Energy (section 9)."""
+    problem, values = sim.problem, tally.values
+    energy = sum(
+        values.get((name, None, None), 0.0) * problem.mac_pj(action)
+        for name, action in (("compute", "compute"), ("gated_compute", "gated"), ("skipped_compute", "skipped"))
+    )
+    for level, spec in enumerate(problem.levels):
+        for t in range(len(sim.chains)):
+            for action in ACTIONS:
+                count = values.get((action, level, t), 0.0)
+                bits = values.get((metadata_of(action), level, t), 0.0)
+                energy += count * problem.energy_pj(level, energy_action(action)) if count else 0.0
+                if bits:
+                    name = energy_action(metadata_of(action))
+                    energy += bits / spec.metadata_width * problem.energy_pj(level, name)
+    tally.add("energy_pj", None, None, energy)
+
+
+def time(sim: Simulation, tally: Tally, timed: Tally, done: Done, compute_cycles: float | None = None) -> float:
+    """Cycles per level and the most of them (section 8), from the counts of `timed`, set in `tally`.
+
+    `compute_cycles`: those of the lanes with what they wait; absent: the mean of all lanes.
+    """
+    problem, nest, values = sim.problem, sim.nest, timed.values
     unit_cycles = float(np.ceil((done.actual + done.gated) / sim.products.units))
-    tally.add("compute_cycles", None, None, unit_cycles)
     busiest = float(done.busy.max(initial=0))
     tally.add("busiest_unit", None, None, busiest)
     tally.shift("busiest_unit", None, None, "balance", busiest - unit_cycles)
-    macs = (("compute", done.actual), ("gated", done.gated), ("skipped", done.skipped))
-    energy = sum(count * problem.mac_pj(action) for action, count in macs)
+    unit_cycles = unit_cycles if compute_cycles is None else float(np.ceil(compute_cycles))
+    tally.add("compute_cycles", None, None, unit_cycles)
     most = unit_cycles
     for level, spec in enumerate(problem.levels):
         used = float(nest.instances(level))
@@ -65,22 +93,13 @@ def timing(sim: Simulation, tally: Tally, done: Done) -> None:
         for t in range(len(sim.chains)):
             if level not in sim.chains[t]:
                 continue
-            spent, amount = 0.0, {}
-            for action in ("read", "fill", "update"):
-                for prefix in ("", "gated_", "skipped_"):
-                    count = values.get((f"{prefix}{action}", level, t), 0.0)
-                    bits = values.get((f"{prefix}metadata_{action}", level, t), 0.0)
-                    amount[prefix + action] = count, bits
-                    name = energy_action(prefix + action)
-                    spent += count * problem.energy_pj(level, name) if count else 0.0
-                    if bits:
-                        name = energy_action(f"{prefix}metadata_{action}")
-                        spent += bits / spec.metadata_width * problem.energy_pj(level, name)
-            energy += spent
-            out = sum(amount[a][0] for a in READS) + sum(amount[a][1] for a in READS) // spec.word_bits
-            into = sum(amount[a][0] for a in WRITES) + sum(amount[a][1] for a in WRITES) // spec.word_bits
-            read += np.ceil(out / used) / busy
-            written += np.ceil(into / used) / busy
+
+            def words(actions: tuple[str, ...], level: int = level, t: int = t, width: int = spec.word_bits) -> float:
+                bits = sum(values.get((metadata_of(a), level, t), 0.0) for a in actions)
+                return sum(values.get((a, level, t), 0.0) for a in actions) + bits // width
+
+            read += np.ceil(words(READS) / used) / busy
+            written += np.ceil(words(WRITES) / used) / busy
         slowdown = 1.0
         demands = ((spec.read_bandwidth, read), (spec.write_bandwidth, written), (spec.bandwidth, read + written))
         for bandwidth, demand in demands:
@@ -89,5 +108,10 @@ def timing(sim: Simulation, tally: Tally, done: Done) -> None:
         cycles = float(np.ceil(busy / slowdown)) if unit_cycles or slowdown < 1.0 else 0.0
         tally.add("level_cycles", level, None, cycles)
         most = max(most, cycles)
-    tally.add("cycles", None, None, most)
-    tally.add("energy_pj", None, None, energy)
+    return most
+
+
+def metadata_of(action: str) -> str:
+    """The action's metadata."""
+    prefix, _, name = action.rpartition("_")
+    return f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"

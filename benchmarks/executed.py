@@ -1,0 +1,153 @@
+"""Claims of the cost models against execution, in cells scaled down: `python benchmarks/executed.py [--out FILE.md]`.
+
+A cell is scaled down as a whole: its largest dimension is halved until execution takes at most `COMPUTES`
+multiply-accumulates; capacities shrink as the tensors do, every fan-out by the same factor, and bandwidths so that each
+level's time keeps its ratio to that of the computes; energies per access are those of the full size. In each, a search
+under `physical` chooses a design, and random valid ones stand beside it. All are executed on three random tensors, with
+every charge; the claims of `timeloop` and `physical` about the same designs are held against that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from sparsemap_plugins.verify import executed_over_analytic
+
+from sparsemap import Problem, load_problem, search
+from sparsemap.files import write_text
+from sparsemap.pieces.loading import load
+
+COMPUTES, BUDGET, SAMPLED, RANDOM, TRIALS = 150_000, 1500, 1000, 3, 3
+WORKLOADS = ("mm1", "mm2", "mm3", "mm5", "mm6", "mm12", "mm13", "conv1", "conv2", "conv4", "conv8", "conv13")
+CELLS = [(workload, hardware) for workload in WORKLOADS for hardware in ("cloud", "mobile")]
+
+
+@attrs.frozen
+class Claim:
+    """A design, and executed over analytic: energy, cycles, EDP."""
+
+    cell: str
+    kind: str
+    ratios: dict[str, tuple[float, float, float]]
+    """By cost model."""
+
+
+def scaled(workload: str, hardware: str, registry: Any) -> Problem:
+    """The cell, small enough to be executed."""
+    full = load_problem(workload, hardware, registry=registry)
+    dims = {dim: int(size) for dim, size in full.workload.dims.items()}
+    while math.prod(dims.values()) > COMPUTES:
+        largest = max(dims, key=lambda dim: dims[dim])
+        dims[largest] = max(1, dims[largest] // 2)
+    small = load_problem(attrs.evolve(full.workload, dims=dims), hardware, registry=registry)
+    words, computes = (_ratio(small, full, part) for part in ("words", "computes"))
+    groups = sum(level.memory.fanout is not None and level.fanout > 1 for level in full.levels)
+    shrink = computes ** (1.0 / (groups + 1))  # lanes, and steps of a lane
+    levels, lanes = [], 1.0
+    fanouts = [max(2, round(level.fanout * shrink)) if level.fanout > 1 else level.fanout for level in full.levels]
+    for level, fanout in zip(full.levels, fanouts, strict=True):
+        lanes *= fanout / level.fanout
+    steps = computes / lanes
+    instances = 1.0
+    for level, fanout, table in zip(full.levels, fanouts, full.hardware.levels, strict=True):
+        made = dict(table)
+        actions = ("read", "write", "metadata_read", "metadata_write")
+        made["energy"] = {action: full.energy_pj(level.index, action) for action in actions}
+        if level.capacity_bits is not None:
+            each = words if level.index < len(full.levels) - 1 else words / instances
+            made["capacity"] = f"{max(16, round(level.capacity_bits / level.word_bits * min(1.0, each)))} words"
+        for key in ("bandwidth", "read_bandwidth", "write_bandwidth"):
+            limit = getattr(level, key)
+            if limit is not None:
+                made[key] = f"{limit * words / steps / instances:g} words/cycle"
+        if level.memory.fanout is not None:
+            made["fanout"] = fanout
+        instances *= fanout / level.fanout
+        levels.append(made)
+    hard = attrs.evolve(full.hardware, levels=tuple(levels))
+    return load_problem(small.workload, hard, cost_model="physical", registry=registry)
+
+
+def _ratio(small: Problem, full: Problem, part: str) -> float:
+    def size(problem: Problem) -> float:
+        sizes = {dim: int(n) for dim, n in problem.sizes.items()}
+        if part == "computes":
+            return float(math.prod(sizes.values()))
+        return float(sum(math.prod(tensor.shape(sizes)) for tensor in problem.tensors))
+
+    return size(small) / size(full)
+
+
+def claims(cells: list[tuple[str, str]], registry: Any) -> Iterator[Claim]:
+    for number, (workload, hardware) in enumerate(cells):
+        begin = time.perf_counter()
+        problem = scaled(workload, hardware, registry)
+        found = search(problem, budget=BUDGET, seed=0)
+        chosen = [("chosen", found.best.genome)] if found.best else []
+        rng = np.random.default_rng(0)
+        genomes = problem.space.repair(problem.space.sample(SAMPLED, rng), rng)
+        valid = genomes[problem.evaluator.evaluate(genomes).valid][:RANDOM]
+        searched = time.perf_counter() - begin
+        for kind, genome in chosen + [("random", genome) for genome in valid]:
+            executed = executed_over_analytic(problem, problem.space.decode(np.array([genome])), TRIALS)
+            ratios = {name: one.ratios(full=True) for name, one in executed.items()}
+            shown = "; ".join(f"{name} {energy:.3f} {cycles:.3f}" for name, (energy, cycles, _) in ratios.items())
+            print(f"  {workload}/{hardware} {kind}: energy and cycles, {shown}", file=sys.stderr, flush=True)
+            yield Claim(f"{workload}/{hardware}", kind, ratios)
+        seconds = time.perf_counter() - begin
+        text = f"{number + 1}/{len(cells)} {workload}/{hardware}: {seconds:.0f} s, {searched:.0f} s of them searching"
+        print(text, file=sys.stderr, flush=True)
+
+
+def table(found: list[Claim]) -> str:
+    lines = ["| designs | cost model | n | quantity | geometric mean | within 15 % | worst |"]
+    lines.append("|---|---|---:|---|---:|---:|---:|")
+    for kind in ("chosen", "random"):
+        for model in ("timeloop", "physical"):
+            for i, quantity in enumerate(("energy", "cycles", "EDP")):
+                ratios = [one.ratios[model][i] for one in found if one.kind == kind and model in one.ratios]
+                if ratios:
+                    mean, near = statistics.geometric_mean(ratios), sum(1 / 1.15 <= x <= 1.15 for x in ratios)
+                    worst = max(ratios, key=lambda x: abs(math.log(x)))
+                    row = (
+                        kind,
+                        model,
+                        len(ratios),
+                        quantity,
+                        f"{mean:.3f}",
+                        f"{near / len(ratios):.0%}",
+                        f"{worst:.2f}",
+                    )
+                    lines.append("| " + " | ".join(map(str, row)) + " |")
+    lines += ["", "| chosen designs | timeloop: energy | cycles | EDP | physical: energy | cycles | EDP |"]
+    lines.append("|---|---:|---:|---:|---:|---:|---:|")
+    for one in found:
+        if one.kind == "chosen":
+            cells = [f"{x:.3f}" for model in ("timeloop", "physical") for x in one.ratios.get(model, (math.nan,) * 3)]
+            lines.append(f"| {one.cell} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="write the table to this file too")
+    parser.add_argument("--cell", action="append", help="a cell such as mm3/cloud; by default all", default=[])
+    options = parser.parse_args()
+    cells = [cell for cell in CELLS if not options.cell or "/".join(cell) in options.cell]
+    text = table(list(claims(cells, load())))
+    print(text)
+    if options.out:
+        write_text(options.out, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What an execution pays for with each charge (docs/model.md, Charges), from the counts of one trial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from sparsemap.problem.problem import Problem
+
+from .moved import all_bits, count_metadata
+from .simulate import Simulation, Trial, Walk
+from .tally import Tally, spend, time
+
+EXECUTED = ("gate-time", "drains", "filter-metadata", "run-lengths", "pointers", "overlap", "imbalance")
+
+
+def charges_of(problem: Problem) -> tuple[Any, ...]:
+    """The charges of the problem's cost model."""
+    return tuple(getattr(problem.cost_model, "charges", ()))
+
+
+@attrs.define(eq=False, slots=False)
+class Settled:
+    """One trial, paid for in as many ways as asked."""
+
+    sim: Simulation
+    trial: Trial
+
+    def __attrs_post_init__(self) -> None:
+        self._bits: dict[tuple[bool, bool], Any] = {}
+        self._moved: dict[tuple[int, bool, bool], Tally] = {}
+        self._cycles: dict[tuple[Any, ...], float] = {}
+
+    def pay(self, charges: frozenset[str], as_modelled: bool = False) -> Tally:
+        """Counts, cycles and energy with these charges.
+
+        `as_modelled`: without `drains`, every compute is taken to leave a product, as the formulas without it have it.
+        """
+        sim, trial = self.sim, self.trial
+        walks = trial.energy, trial.time if "gate-time" in charges else trial.energy
+        tally, timed = (self._counts(walk, charges, as_modelled) for walk in walks)
+        spend(sim, tally)
+        overlap, imbalance = "overlap" in charges, "imbalance" in charges
+        waits = self._waits(walks[1], timed, False, True) if imbalance else None
+        if timed is tally:
+            timed = tally.copy()
+        most = time(sim, tally, timed, walks[1].done, waits)
+        if overlap:
+            most = max(most, self._waits(walks[1], timed, True, imbalance))
+        tally.add("cycles", None, None, float(-(-most // 1)))
+        for key in [key for key in tally.values if key[0].endswith("leave")]:
+            del tally.values[key]
+        return tally
+
+    def _counts(self, walk: Walk, charges: frozenset[str], as_modelled: bool) -> Tally:
+        coding = "run-lengths" in charges, "pointers" in charges
+        key = id(walk), *coding
+        if coding not in self._bits:
+            self._bits[coding] = all_bits(self.sim, self.trial.contents, *coding)
+        if key not in self._moved:
+            self._moved[key] = count_metadata(self.sim, walk, self._bits[coding])
+        tally = self._moved[key].copy()
+        out = self.sim.nest.output
+        if "drains" in charges:
+            for level in range(self.sim.nest.levels):
+                for kind in ("", "metadata_"):
+                    if ("leave" if not kind else "metadata_leave", level, out) in tally.values:
+                        tally.add(f"{kind}read", level, out, tally.values[f"{kind}leave", level, out])
+        elif as_modelled:
+            for (name, level, t), parts in tally.parts.items():
+                if t == out and "Q13" in parts:
+                    tally.values[name, level, t] -= parts["Q13"]
+        if "filter-metadata" in charges:
+            for t, level in self.sim.looked_at:
+                names = ["metadata_read"] if self.sim.packed[t] else ["read"]
+                for name in names:
+                    for held in (f"gated_{name}", f"skipped_{name}"):
+                        if (held, level, t) in tally.values:
+                            tally.add(name, level, t, tally.values[held, level, t])
+                            tally.values[held, level, t] = 0.0
+        return tally
+
+    def _waits(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> float:
+        key = id(walk), transfers, together
+        if transfers:
+            key = *key, tuple(sorted((name, level or 0, t or 0, x) for (name, level, t), x in counts.values.items()))
+        if key not in self._cycles:
+            self._cycles[key] = self.sim.waiting.cycles(walk, counts, transfers, together)
+        return self._cycles[key]

@@ -1,0 +1,65 @@
+"""Run lengths as an encoder writes them: tokens of b bits, escapes, and a last token (docs/model.md, `run-lengths`)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+
+
+def encode(rows: Array, bits: int) -> tuple[Array, Array]:
+    """(fibers, L) bool -> tokens of all fibers one after the other, and (fibers,) how many each has."""
+    escape, length = 2**bits - 1, rows.shape[1]
+    fiber, at = np.nonzero(np.pad(rows, [(0, 0), (0, 1)], constant_values=True))  # the end of a fiber is found as well
+    before = np.where(np.diff(fiber, prepend=-1) > 0, -1, np.concatenate([[-1], at[:-1]]))
+    escapes, left = np.divmod(at - before - 1, escape)
+    named = (at < length) | (left > 0)
+    ends = np.cumsum(escapes + named)
+    tokens = np.full(int(ends[-1]) if len(ends) else 0, escape, dtype=np.int64)
+    tokens[ends[named] - 1] = left[named]
+    return tokens, np.bincount(fiber, escapes + named, len(rows)).astype(np.int64)
+
+
+def decode(tokens: Array, ends: Array, length: int, bits: int) -> Array:
+    """(fibers, L) bool again; every fiber is read until all its positions are told."""
+    escape = 2**bits - 1
+    fiber = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+    told = np.cumsum(np.where(tokens == escape, escape, tokens + 1))
+    begins = np.concatenate([[0], told])[np.concatenate([[0], ends[:-1]])] if len(ends) else ends
+    told = told - begins[fiber]
+    found = np.zeros((len(ends), length), dtype=bool)
+    named = (tokens < escape) & (told <= length)
+    found[fiber[named], told[named] - 1] = True
+    last = told[ends - 1] if len(ends) else told
+    before = last - np.where(tokens[ends - 1] == escape, escape, tokens[ends - 1] + 1) if len(ends) else last
+    if not ((last >= length) & (before < length)).all():
+        raise AssertionError("the tokens of a fiber do not end where the fiber does")
+    return found
+
+
+@cache
+def width(length: int, filled: float, most: int) -> int:
+    """Bits of a token, of 1, 2, 4 .. `most`, with which fibers of so many positions take the fewest."""
+    widths = [2**i for i in range(6) if 2**i <= most]
+    return min(widths, key=lambda bits: (bits * expected_tokens(length, filled, bits), bits))
+
+
+def expected_tokens(length: int, filled: float, bits: int) -> float:
+    """Of a fiber whose positions hold something with probability `filled` each: position by position."""
+    escape = 2**bits - 1
+    states = min(escape, length + 1)
+    chance = np.zeros(states)  # of a run so long that no token has told yet
+    chance[0] = 1.0
+    total = 0.0
+    for _ in range(length):
+        total += filled
+        longer = (1.0 - filled) * chance
+        chance = np.zeros(states)
+        chance[1:] = longer[:-1]
+        chance[0] = filled
+        if states == escape:
+            total += longer[-1]
+            chance[0] += longer[-1]
+    return total + 1.0 - float(chance[0])
