@@ -2,7 +2,8 @@
 
 A cell is scaled down as a whole: its largest dimension is halved until execution takes at most `COMPUTES`
 multiply-accumulates; capacities shrink as the tensors do, every fan-out by the same factor, and bandwidths so that each
-level's time keeps its ratio to that of the computes; energies per access are those of the full size. In each, a search
+level's time keeps its ratio to that of the computes; energies per access are those of the full size, leakage is in
+proportion to the lanes. In each, a search
 under `physical` chooses a design, and random valid ones stand beside it. All are executed on three random tensors, with
 every charge; the claims of `timeloop` and `physical` about the same designs are held against that.
 """
@@ -26,7 +27,7 @@ from sparsemap import Problem, load_problem, search
 from sparsemap.files import write_text
 from sparsemap.pieces.loading import load
 
-COMPUTES, BUDGET, SAMPLED, RANDOM, TRIALS = 150_000, 1500, 1000, 3, 3
+COMPUTES, BUDGET, SAMPLED, RANDOM, TRIALS = 150_000, 1500, 1000, 2, 3
 WORKLOADS = ("mm1", "mm2", "mm3", "mm5", "mm6", "mm12", "mm13", "conv1", "conv2", "conv4", "conv8", "conv13")
 CELLS = [(workload, hardware) for workload in WORKLOADS for hardware in ("cloud", "mobile")]
 
@@ -61,6 +62,7 @@ def scaled(workload: str, hardware: str, registry: Any) -> Problem:
     for level, fanout, table in zip(full.levels, fanouts, full.hardware.levels, strict=True):
         made = dict(table)
         actions = ("read", "write", "metadata_read", "metadata_write")
+        made["leakage_mw"] = full.leakage_mw(level.index) * computes / steps / instances
         made["energy"] = {action: full.energy_pj(level.index, action) for action in actions}
         if level.capacity_bits is not None:
             each = words if level.index < len(full.levels) - 1 else words / instances

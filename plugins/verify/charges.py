@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import attrs
@@ -11,8 +12,12 @@ from sparsemap.problem.problem import Problem
 from .moved import all_bits, count_metadata
 from .simulate import Simulation, Trial, Walk
 from .tally import Tally, spend, time
+from .wires import compared_pj, leakage_pj, looking_cycles, network_pj
 
-EXECUTED = ("gate-time", "drains", "filter-metadata", "run-lengths", "pointers", "overlap", "imbalance")
+EXECUTED = (
+    *("gate-time", "drains", "filter-metadata", "run-lengths", "pointers", "overlap", "imbalance"),
+    *("leakage", "gated", "network", "intersection"),
+)
 
 
 def charges_of(problem: Problem) -> tuple[Any, ...]:
@@ -40,15 +45,26 @@ class Settled:
         sim, trial = self.sim, self.trial
         walks = trial.energy, trial.time if "gate-time" in charges else trial.energy
         tally, timed = (self._counts(walk, charges, as_modelled) for walk in walks)
-        spend(sim, tally)
+        spend(sim, tally, sim.problem.technology.gated_residual if "gated" in charges else 0.0)
+        if "network" in charges:
+            tally.add(
+                "energy_pj", None, None, network_pj(sim, self._counts(walks[0], charges - {"drains"}, as_modelled))
+            )
         overlap, imbalance = "overlap" in charges, "imbalance" in charges
         waits = self._waits(walks[1], timed, False, True) if imbalance else None
-        if timed is tally:
-            timed = tally.copy()
+        if "intersection" in charges:
+            tally.add("energy_pj", None, None, compared_pj(sim, tally))
+            looking = looking_cycles(sim, walks[1])
+            if looking:
+                done = walks[1].done
+                waits = max(looking, (done.actual + done.gated) / sim.products.units if waits is None else waits)
         most = time(sim, tally, timed, walks[1].done, waits)
         if overlap:
             most = max(most, self._waits(walks[1], timed, True, imbalance))
-        tally.add("cycles", None, None, float(-(-most // 1)))
+        cycles = float(math.ceil(most))
+        tally.add("cycles", None, None, cycles)
+        if "leakage" in charges:
+            tally.add("energy_pj", None, None, leakage_pj(sim, cycles))
         for key in [key for key in tally.values if key[0].endswith("leave")]:
             del tally.values[key]
         return tally

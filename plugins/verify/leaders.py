@@ -61,6 +61,8 @@ class Guard:
     leaders: tuple[Leader, ...]
     caught: float
     """Share of the empty cases that the mechanism catches; below one, the others are drawn at random."""
+    place: int
+    """The level that acts; it may lie inside `level`, if it lacks the tensor."""
     blind: bool
     """Whether it looks at the leaders' metadata alone, which tell of whole blocks."""
 
@@ -109,20 +111,21 @@ def guards(nest: Nest, timed: bool = False) -> dict[tuple[int, int], Guard]:
                 empty = 1.0 - full
                 removed = float(eliminated_of(mechanism, place, rule, np.array([empty]))[0])
                 caught = min(1.0, removed / empty) if empty > 0 else 1.0
-                guard = Guard(level, wanted, tuple(leaders), caught, blind)
+                guard = Guard(level, wanted, tuple(leaders), caught, place.storage, blind)
                 if (target, level) not in found or removed > found[target, level][0]:
                     found[target, level] = (removed, guard)
     return {key: guard for key, (_, guard) in found.items()}
 
 
-def looked_at(nest: Nest) -> frozenset[tuple[int, int]]:
-    """(tensor, level): the tensor leads a filter there."""
+def looked_at(nest: Nest, actions: tuple[str, ...] = ("gate", "skip")) -> frozenset[tuple[int, int]]:
+    """(tensor, level): the tensor leads a filter there that acts so."""
     problem = nest.problem
     found = set()
     for place in problem.places:
         if place.storage is not None:
-            for _, _, followed in problem.filters(nest.mechanism(place), place):
-                found |= {(t, max(s for s in nest.stored(t) if s <= place.storage)) for t in followed}
+            for rule, _, followed in problem.filters(nest.mechanism(place), place):
+                if rule.action in actions:
+                    found |= {(t, max(s for s in nest.stored(t) if s <= place.storage)) for t in followed}
     return frozenset(found)
 
 

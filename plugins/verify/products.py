@@ -27,6 +27,8 @@ class Done:
     actual: int = 0
     gated: int = 0
     skipped: int = 0
+    left: int = 0
+    """Computes that filters at storage leave."""
     busy: Array = attrs.field(factory=lambda: np.zeros(0))
     """(computes,) cycles in which each unit was occupied."""
     work: Array = attrs.field(factory=lambda: np.zeros((0, 0)))
@@ -178,6 +180,7 @@ class Products:
         self, done: Done, alive: Array, effectual: Array, there: Sequence[Array], rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Computes that are carried out (7.3), and those that take a cycle; operands that are not `there` are absent."""
+        done.left += int(alive.sum())
         complete = np.logical_and.reduce(there)
         exists = alive & np.logical_or.reduce(there)
         absent, zero = exists & ~complete, exists & complete & ~effectual

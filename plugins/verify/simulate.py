@@ -49,6 +49,8 @@ class Walk:
     tally: Tally
     contents: Sequence[Contents]
     active: Activity
+    inner: Sequence[Array | None]
+    """Per operand, (steps, instances) of its innermost level: accesses that filters further out leave."""
     done: Done
     guards: Guards
 
@@ -115,6 +117,11 @@ class Simulation:
     def looked_at(self) -> frozenset[tuple[int, int]]:
         """(tensor, level): a filter reads the tensor there."""
         return looked_at(self.nest)
+
+    @cached_property
+    def skipped_by(self) -> frozenset[tuple[int, int]]:
+        """(tensor, level): the tensor leads a skip there."""
+        return looked_at(self.nest, ("skip",))
 
     @cached_property
     def jumps(self) -> tuple[frozenset[Loop], ...]:
@@ -184,7 +191,7 @@ class Simulation:
         if contents[self.nest.output].layout is not None:
             self._store_together(contents[self.nest.output], done)
         self._innermost(tally, done, products.all_guards)
-        walk = Walk(tally, contents, active, done, products.all_guards)
+        walk = Walk(tally, contents, active, inner, done, products.all_guards)
         count_products(self, walk)
         count_outputs(self, walk)
         return walk

@@ -54,11 +54,20 @@ def energy_action(action: str) -> str:
 ACTIONS = [prefix + action for action in ("read", "fill", "update") for prefix in ("", "gated_", "skipped_")]
 
 
-def spend(sim: Simulation, tally: Tally) -> None:
-    """Energy (section 9)."""
+def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
+    """Energy (section 9); `residual`: what a gated access or compute costs at least, as a share of a full one."""
     problem, values = sim.problem, tally.values
+
+    def price(level: int, action: str) -> float:
+        stated = problem.energy_pj(level, energy_action(action))
+        if residual and action.startswith("gated_"):
+            return max(stated, residual * problem.energy_pj(level, energy_action(action.removeprefix("gated_"))))
+        return stated
+
+    macs = {name: problem.mac_pj(name) for name in ("compute", "gated", "skipped")}
+    macs["gated"] = max(macs["gated"], residual * macs["compute"])
     energy = sum(
-        values.get((name, None, None), 0.0) * problem.mac_pj(action)
+        values.get((name, None, None), 0.0) * macs[action]
         for name, action in (("compute", "compute"), ("gated_compute", "gated"), ("skipped_compute", "skipped"))
     )
     for level, spec in enumerate(problem.levels):
@@ -66,10 +75,8 @@ def spend(sim: Simulation, tally: Tally) -> None:
             for action in ACTIONS:
                 count = values.get((action, level, t), 0.0)
                 bits = values.get((metadata_of(action), level, t), 0.0)
-                energy += count * problem.energy_pj(level, energy_action(action)) if count else 0.0
-                if bits:
-                    name = energy_action(metadata_of(action))
-                    energy += bits / spec.metadata_width * problem.energy_pj(level, name)
+                energy += count * price(level, action) if count else 0.0
+                energy += bits / spec.metadata_width * price(level, metadata_of(action)) if bits else 0.0
     tally.add("energy_pj", None, None, energy)
 
 

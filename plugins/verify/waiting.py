@@ -55,7 +55,7 @@ class Port:
             at += sum(part[0] < begin for part in kept)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, kw_only=True)
 class Tiles:
     """The tiles of one tensor at one level, in turn."""
 
@@ -76,15 +76,25 @@ class Tiles:
     port: Array
     """(groups,) instance of the parent."""
     words: Array
-    """(tiles in turn, groups) words of the tile, as a share of all words of this link."""
+    """(tiles in turn, groups) words of the part of the tile that a group uses, as a share of all words of this link."""
+    parts: Array | float
+    """(groups,) in how many parts the tile is used."""
+    own_port: Array
+    """(groups,) instance of the level, the first that gets the tile."""
+    spread: float
+    """Share of a group's words that one instance of the level gets."""
     bring: tuple[float, float] = (0.0, 0.0)
     """Cycles of all that the tiles bring, at the parents' ports and at the level's own, all instances together."""
     take: tuple[float, float] = (0.0, 0.0)
     """Of all that leaves."""
-    ports: tuple[list[Port], list[Port]] = attrs.field(factory=lambda: ([], []))
-    """The parent's, for reading and for writing."""
+    ports: tuple[list[Port], list[Port]]
+    """The parent's for reading, and the level's own for writing."""
+    back: tuple[list[Port], list[Port]]
+    """The other two: for what leaves."""
     free: deque[Array] = attrs.field(factory=deque)
-    """When the tiles that still have room here were finished with, the last `depth` of them."""
+    """When the last `depth` tiles that made room were finished with."""
+    freed: int = 0
+    """Tiles that made room."""
     arrived: Array = attrs.field(factory=lambda: np.zeros(0))
     waiting: deque[tuple[Array, int]] = attrs.field(factory=deque)
     """Results that have not left: when they are ready, and number of the tile."""
@@ -100,24 +110,35 @@ class Tiles:
         """(groups,) of (lanes,)."""
         return np.maximum.reduceat(time[self.order], self.begins)
 
-    def transfer(self, ready: Array, tile: int, cycles: tuple[float, float], ports: list[Port]) -> Array:
+    def transfer(
+        self, ready: Array, tile: int, cycles: tuple[float, float], ports: tuple[list[Port], list[Port]]
+    ) -> Array:
         """(groups,) when the words of a tile are there."""
-        if not any(cycles) or not ports:
+        if not any(cycles):
             return ready
         share = self.words[tile]
-        done = ready + share * max(cycles)
-        busy = share * cycles[0]
-        if not cycles[0]:
-            return done
+        whole = share * self.parts * max(cycles[0], self.spread * cycles[1])
+        done = ready + whole  # the tile comes as one, though each part goes where there is room
+        for busy, numbers, at in (
+            (share * cycles[0], self.port, ports[0]),
+            (share * (self.spread * cycles[1]), self.own_port, ports[1]),
+        ):
+            if busy.any():
+                done = np.maximum(done, self._served(ready, busy, numbers, at))
+        return done
+
+    def _served(self, ready: Array, busy: Array, numbers: Array, ports: list[Port]) -> Array:
+        done = ready.copy()
         if self.words.size <= REQUESTS:
             for i in np.argsort(ready, kind="stable"):
                 if busy[i]:
-                    done[i] = max(done[i], ports[self.port[i]].serve(float(ready[i]), float(busy[i])))
+                    done[i] = ports[numbers[i]].serve(float(ready[i]), float(busy[i]))
             return done
-        for number, port in enumerate(ports):
-            mine = self.port == number
+        for number in np.unique(numbers):
+            mine = numbers == number
             if busy[mine].any():
-                done[mine] = np.maximum(done[mine], port.serve(float(ready[mine].min()), float(busy[mine].sum())))
+                last = ports[number].serve(float(ready[mine].min()), float(busy[mine].sum()))
+                done[mine] = np.maximum(ready[mine] + busy[mine], last)
         return done
 
     def finish(self, time: Array) -> None:
@@ -129,6 +150,7 @@ class Tiles:
             self._room(ready)
 
     def _room(self, ready: Array) -> None:
+        self.freed += 1
         self.free.append(ready)
         if len(self.free) > self.depth:
             self.free.popleft()
@@ -137,7 +159,7 @@ class Tiles:
         """Results leave, but for the last `but` tiles."""
         while len(self.waiting) > but:
             ready, tile = self.waiting.popleft()
-            done = self.transfer(ready, tile, self.take, self.ports[1])
+            done = self.transfer(ready, tile, self.take, self.back)
             self.moved = max(self.moved, float(done.max()))
             self._room(done)
 
@@ -146,10 +168,10 @@ class Tiles:
         if self.leaves:
             self.leave(self.depth - 1)
         behind = self.count - self.depth
-        ready = np.zeros(len(self.lead)) if behind < 0 else self.free[0]
+        ready = np.zeros(len(self.lead)) if behind < 0 else self.free[behind - self.freed]
         if self.parent is not None and self.parent.count:
             ready = np.maximum(ready, self.parent.arrived[self.parent.group[self.lead]])
-        self.arrived = self.transfer(ready, self.count, self.bring, self.ports[0])
+        self.arrived = self.transfer(ready, self.count, self.bring, self.ports)
         self.count += 1
         return self.arrived
 
@@ -199,34 +221,39 @@ class Waiting:
         ports: dict[int, tuple[list[Port], list[Port]]] = {}
         for link, rows in self.links:
             t, h, p = link.tensor, link.child, link.parent
-            instances = nest.instances(p) if together else 1
-            if p not in ports:
-                one = [Port() for _ in range(instances)]
-                level = sim.problem.levels[p]
-                ports[p] = one, one if level.bandwidth is not None else [Port() for _ in range(instances)]
+            for s in (p, h):
+                if s not in ports:
+                    one, other = ([Port() for _ in range(nest.instances(s) if together else 1)] for _ in range(2))
+                    ports[s] = one, one if sim.problem.levels[s].bandwidth is not None else other
             if together:
                 group, lead = self.lanes[link]
             else:
                 group, lead = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
             port = lead // (self.units // link.parents) if together else lead
-            words = self._words(link, walk, group, lead) if transfers else np.zeros((0, 0))
+            own_port = lead // (self.units // len(link.places)) if together else lead
+            words, parts = self._words(link, walk, lead) if transfers else (np.zeros((0, 0)), 1.0)
+            spread = 1.0
             if transfers and not together:
-                words = words.sum(axis=1, keepdims=True) / link.parents
+                words, parts = words.sum(axis=1, keepdims=True) / link.parents, 1.0
+                spread = link.parents / len(link.leads)
             order = np.argsort(group, kind="stable")
             begins = np.searchsorted(group[order], np.arange(len(lead)))
             starts = np.zeros(len(self.begins), dtype=bool)
             starts[np.searchsorted(self.begins, rows)] = True
             depth = int(sim.problem.buffers[h, t])
             parent = found.get((t, p))
+            there, here = ports[p], ports[h]
             made = found[t, h] = Tiles(
-                t, h, parent, depth, t == nest.output, starts, group, lead, order, begins, port, words, ports=ports[p]
-            )
+                tensor=t, level=h, parent=parent, depth=depth, leaves=t == nest.output, starts=starts, group=group,
+                lead=lead, order=order, begins=begins, port=port, words=words, parts=parts, own_port=own_port, spread=spread,
+                ports=(there[0], here[1]), back=(there[1], here[0]),
+            )  # fmt: skip
             if transfers:
                 made.bring, made.take = self._cycles(link, counts)
         return sorted(found.values(), key=lambda tiles: tiles.level)
 
-    def _words(self, link: Link, walk: Walk, group: Array, lead: Array) -> Array:
-        """(tiles in turn, groups) shares of all words of a link, by the words that tiles have."""
+    def _words(self, link: Link, walk: Walk, lead: Array) -> tuple[Array, Array | float]:
+        """See `Tiles`: shares of all words of a link, by the words that tiles have, and parts of a tile."""
         sim, t = self.sim, link.tensor
         sent = sim.sent(t, link.child, walk.active[t, link.child][1])[0]
         boxes = walk.contents[t].stored if sim.packed[t] else None
@@ -241,8 +268,8 @@ class Waiting:
         place = np.empty(link.fan, dtype=np.int64)
         place[link.order] = np.repeat(np.arange(link.groups), link.members)
         of = parent * link.groups + place[inner]
-        parts = np.bincount(of, minlength=summed.shape[1])
-        return summed[:, of] / np.maximum(parts, 1)[of] / summed.sum()
+        parts = np.bincount(of, minlength=summed.shape[1])[of]
+        return summed[:, of] / parts / summed.sum(), parts
 
     def _cycles(self, link: Link, counts: Tally) -> tuple[tuple[float, float], tuple[float, float]]:
         sim, t, p, h = self.sim, link.tensor, link.parent, link.child

@@ -1,0 +1,108 @@
+"""Energy beside the accesses: wires and adders, comparisons, leakage (docs/model.md, `network` to `intersection`)."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .leaders import SKIP
+from .tally import Tally
+
+if TYPE_CHECKING:
+    from .simulate import Simulation, Walk
+
+
+def leakage_pj(sim: Simulation, cycles: float) -> float:
+    """All instances that there are, used or not."""
+    problem = sim.problem
+    milliwatt = sum(level.instances * problem.leakage_mw(level.index) for level in problem.levels)
+    return cycles / problem.clock_hz * milliwatt * 1e9
+
+
+def network_pj(sim: Simulation, tally: Tally) -> float:
+    """`tally` with metadata, and without results that leave towards the parent."""
+    problem, nest, values, energy = sim.problem, sim.nest, tally.values, 0.0
+    technology, out = problem.technology, nest.output
+    for t, chain in enumerate(sim.chains):
+        for level, child in pairwise(chain):
+            spec = problem.levels[level]
+
+            def words(action: str, level: int = level, t: int = t) -> float:
+                return values.get((action, level, t), 0.0)
+
+            bits = (words("read") + words("update")) * spec.word_bits
+            bits += words("metadata_read") + words("metadata_update")
+            sums = words("update") if t == out else 0.0
+            for block in range(level, child):
+                copies = _copies(sim, t, block)
+                fanout, side = problem.levels[block].fanout, _side_mm(sim, block)
+                energy += bits * technology.wire_pj_per_bit_mm * _tree_mm(copies, fanout, side)
+                energy += sums * (copies - 1) * technology.add_pj(spec.word_bits)
+                bits, sums = bits * copies, sums * copies
+    return energy
+
+
+def _copies(sim: Simulation, t: int, block: int) -> float:
+    """Children of a block that one word goes to or comes from."""
+    nest = sim.nest
+    places = np.zeros((1, len(nest.sizes)), dtype=np.int64)
+    for loop in nest.block(block, block + 1):
+        if loop.spatial:
+            steps = np.zeros((loop.bound, len(nest.sizes)), dtype=np.int64)
+            steps[:, loop.axis] = np.arange(loop.bound) * loop.stride
+            places = (places[:, None] + steps).reshape(-1, len(nest.sizes))
+    return len(places) / len(np.unique(places @ nest.access[t].T, axis=0))
+
+
+def _side_mm(sim: Simulation, level: int) -> float:
+    """Of the square over all children of one instance."""
+    problem = sim.problem
+    area = problem.technology.mac_area_mm2(problem.hardware.word_bits)
+    for inner in reversed(problem.levels[level + 1 :]):
+        area = problem.technology.area_mm2(inner) + inner.fanout * area
+    return math.sqrt(problem.levels[level].fanout * area)
+
+
+def _tree_mm(leaves: float, fanout: int, side: float) -> float:
+    """Wires of an H-tree over a square from its root to so many of its leaves, which are spread evenly."""
+    leaves = min(leaves, fanout)
+    spanned = 1.5 * side * (math.sqrt(leaves) - 1.0)
+    return spanned + side * (math.sqrt(leaves) - leaves / math.sqrt(fanout))
+
+
+def compared_pj(sim: Simulation, tally: Tally) -> float:
+    """An addition for every metadata access of what leads a skip, and for every compute that a skipping unit sees."""
+    problem, values = sim.problem, tally.values
+    energy = 0.0
+    for t, level in sim.skipped_by:
+        width = problem.levels[level].metadata_width
+        bits = values.get(("metadata_read", level, t), 0.0)
+        energy += bits / width * problem.technology.add_pj(width)
+    if sim.products.unit.kind == SKIP:
+        seen = values["compute", None, None] + values["skipped_compute", None, None]
+        energy += seen * problem.technology.add_pj(problem.hardware.word_bits)
+    return energy
+
+
+def looking_cycles(sim: Simulation, walk: Walk) -> float:
+    """The cycles that skipping units need to look at all positions, `lookahead` in a cycle; 0 without limits."""
+    problem, found = sim.problem, 0.0
+    for (t, level), guard in walk.guards.items():
+        limit = problem.levels[guard.place].memory.lookahead
+        if guard.kind != SKIP or limit is None:
+            continue
+        child = sim.chains[t][sim.chains[t].index(level) + 1]
+        if (t, child) in sim.links:
+            link, want = sim.links[t, child], walk.active[t, child][0]
+            tiles = link.to_children(want).first.sum() / len(link.places)
+        else:
+            before = walk.inner[t]
+            tiles = sim.products.steps * (1.0 if before is None else float(before.mean()))
+        found = max(found, float(tiles) / limit)
+    limit = problem.hardware.compute.lookahead
+    if sim.products.unit.kind == SKIP and limit is not None:
+        found = max(found, walk.done.left / sim.products.units / limit)
+    return math.ceil(found)

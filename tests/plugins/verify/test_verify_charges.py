@@ -1,0 +1,179 @@
+"""What execution pays for with each charge, on designs whose numbers can be counted: the examples of docs/model.md."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sparsemap_plugins.verify import runs, verify
+from sparsemap_plugins.verify.charges import Settled
+from sparsemap_plugins.verify.simulate import Simulation
+from verify_designs import build
+
+WIDE = {"capacity": "1 MB", "fanout": 64, "gate_skip": True}
+LEVELS = [{"name": "DRAM", "class": "dram"}, {"name": "Buffer", "class": "sram", **WIDE}]
+REGISTERS = [*LEVELS, {"name": "Registers", "class": "regfile", "capacity": "1 KB"}]
+ALL = frozenset({"gate-time", "drains", "filter-metadata", "run-lengths", "pointers", "overlap", "imbalance"})
+P, Q, Z = 0, 1, 2
+
+
+def product(p, q, mapping, formats=None, gate_skip=None, levels=LEVELS, **sizes):
+    """Z[m,n] = P[m,k] * Q[k,n], unlimited bandwidth unless the levels say otherwise."""
+    sizes = {"m": 1, "k": 1, "n": 1, **sizes}
+    groups = ["L1_T", *(f"L{i + 1}_{part}" for i in range(1, len(levels)) for part in "TS" if part == "T" or i == 1)]
+    loops = {group: list(mapping.get(group, [])) for group in groups}
+    for own in loops.values():
+        listed = {loop.split("=")[0] for loop in own}
+        own[:0] = [f"{dim}=1" for dim in sizes if dim not in listed]
+    own = {t: ["uncompressed"] for t in "PQZ"} | (formats or {})
+    return {
+        "workload": {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": sizes, "density": {"P": p, "Q": q}},
+        "hardware": {"levels": levels, "compute": {"gate_skip": True}},
+        "mapping": loops,
+        "beyond_format": "offset-pair",
+        "formats": {t: [*["uncompressed"] * (4 - len(own[t])), *own[t]] for t in "PQZ"},
+        "gate_skip": {"Buffer": "none", "MAC": "none"} | (gate_skip or {}),
+    }
+
+
+def pay(table, *charges, seed=0):
+    """Counts of one trial, by quantity, level and tensor."""
+    sim = Simulation(*build(table))
+    trial = sim.trial(np.random.default_rng(seed), charged=True)
+    assert trial.energy.tally.correct and trial.time.tally.correct
+    return Settled(sim, trial).pay(frozenset(charges)).values
+
+
+def test_the_cycle_of_a_gate_passes_and_its_energy_does_not() -> None:
+    lane = {"L2_T": ["m=4", "n=4", "k=4"]}
+    gated = product(0.5, 0.5, lane, gate_skip={"Buffer": "gate-q-by-p"}, m=4, k=4, n=4)
+    free, charged = pay(gated), pay(gated, "gate-time")
+    assert (free["cycles", None, None], charged["cycles", None, None]) == (32, 64)
+    assert charged["compute", None, None] == 32 and charged["energy_pj", None, None] == free["energy_pj", None, None]
+    both = product(
+        0.5,
+        0.5,
+        lane,
+        {"P": ["bitmask"], "Q": ["bitmask"]},
+        {"Buffer": "gate-q-by-p", "MAC": "skip-both"},
+        m=4,
+        k=4,
+        n=4,
+    )
+    found = pay(both, "gate-time")
+    assert found["cycles", None, None] == found["compute", None, None]
+
+
+def test_results_are_read_where_they_leave() -> None:
+    table = product(1.0, 1.0, {"L2_T": ["m=4", "k=8"]}, m=4, k=8)
+    assert pay(table)["read", 1, Z] == 28
+    found = pay(table, "drains")
+    assert (found["read", 1, Z], found["update", 1, Z], found["update", 0, Z]) == (28 + 4, 32, 4)
+
+
+def test_what_a_filter_looks_at_is_read() -> None:
+    formats = {"P": ["bitmask"], "Q": ["bitmask"]}
+    table = product(
+        0.5, 0.5, {"L2_T": ["m=8", "n=8", "k=8"]}, formats, {"Buffer": "skip-both", "MAC": "skip-both"}, m=8, k=8, n=8
+    )
+    assert pay(table)["metadata_read", 1, P] < 512
+    assert pay(table, "filter-metadata")["metadata_read", 1, P] == 512
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("length", [1, 3, 8, 21])
+def test_run_lengths_are_read_back_and_have_the_expected_number(length, bits) -> None:
+    rows = np.random.default_rng(length).random((4000, length)) < 0.15
+    tokens, count = runs.encode(rows, bits)
+    assert tokens.max() < 2**bits
+    assert np.array_equal(runs.decode(tokens, np.cumsum(count), length, bits), rows)
+    assert count.mean() == pytest.approx(runs.expected_tokens(length, 0.15, bits), rel=0.05)
+
+
+def test_the_example_of_run_lengths() -> None:
+    assert runs.expected_tokens(8, 0.1, 2) == pytest.approx(3.305, abs=5e-4)
+    assert [runs.expected_tokens(8, 0.1, bits) for bits in (1, 4)] == pytest.approx([8.0, 1.7])
+    assert runs.width(8, 0.1, 4) == 2
+
+
+def test_empty_fibers_are_written_unless_a_rank_outside_leaves_them_out() -> None:
+    rows = {"L2_T": ["m=10", "k=8"]}
+    below_plain = product(0.1, 1.0, rows, {"P": ["uncompressed", "bitmask"]}, m=10, k=8)
+    assert pay(below_plain)["metadata_fill", 1, P] < 80
+    assert pay(below_plain, "run-lengths")["metadata_fill", 1, P] == 80
+    below_bitmask = product(0.1, 1.0, rows, {"P": ["bitmask", "bitmask"]}, m=10, k=8)
+    assert pay(below_bitmask, "run-lengths")["metadata_fill", 1, P] == pay(below_bitmask)["metadata_fill", 1, P]
+
+
+def test_offsets_are_stored_and_read_where_rows_are_left_out() -> None:
+    table = product(
+        0.25,
+        1.0,
+        {"L2_T": ["m=8"], "L3_T": ["k=16"]},
+        {"P": ["uncompressed", "coordinate"]},
+        levels=REGISTERS,
+        m=8,
+        k=16,
+    )
+    assert pay(table, "pointers")["metadata_fill", 1, P] == pay(table)["metadata_fill", 1, P]  # streams in order
+    jumping = table | {"gate_skip": {"Buffer": "gate-p-by-q", "MAC": "none"}}
+    for action, level in (("metadata_fill", 1), ("metadata_read", 1), ("metadata_read", 0)):
+        added = pay(jumping, "pointers")[action, level, P] - pay(jumping)[action, level, P]
+        assert added == (8 + 1) * 8
+
+
+def test_a_single_buffer_waits_for_its_transfers_and_a_second_one_hides_them_but_for_the_first() -> None:
+    """Four tiles of P of 100 words at a word per cycle; two lanes take 50 cycles for each."""
+    for double, cycles in ((False, 600), (["role:P"], 450)):
+        buffer = LEVELS[1] | {
+            "bypass": ["role:Q", "role:Z"],
+            "write_bandwidth": "1 words/cycle",
+            "double_buffered": double,
+        }
+        table = product(
+            1.0, 1.0, {"L1_T": ["m=4"], "L2_T": ["k=50"], "L2_S": ["k=2"]}, levels=[LEVELS[0], buffer], m=4, k=100
+        )
+        assert pay(table)["cycles", None, None] == 400
+        assert pay(table, "overlap")["cycles", None, None] == cycles
+        assert pay(table, "overlap", "imbalance")["cycles", None, None] == cycles
+
+
+def columns(**level):
+    """Every lane has its rows of Q, and all reduce into the column of Z that the buffer holds."""
+    formats, mapping = {"P": ["bitmask"], "Q": ["bitmask"]}, {"L1_T": ["n=32"], "L2_T": ["m=32"], "L2_S": ["k=32"]}
+    levels = [LEVELS[0], LEVELS[1] | level]
+    return product(0.125, 0.125, mapping, formats, {"MAC": "skip-both"}, levels, m=32, k=32, n=32)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_lanes_that_reduce_together_wait_for_the_fullest(depth) -> None:
+    table = columns(double_buffered=depth > 1, buffer_depth=max(2, depth))
+    sim = Simulation(*build(table))
+    trial = sim.trial(np.random.default_rng(3), charged=True)
+    work = trial.time.done.work.astype(float)
+    ends, finished = np.zeros(32), [0.0] * depth
+    for column in work:
+        ends = np.maximum(ends, finished[-depth]) + column
+        finished.append(ends.max())
+    found = Settled(sim, trial).pay(frozenset({"imbalance"})).values
+    assert found["cycles", None, None] == finished[-1]
+    assert work.shape == (32, 32) and work.sum() == found["compute", None, None]
+
+
+def test_lanes_that_share_their_work_do_not_wait() -> None:
+    mean = pay(columns())["cycles", None, None]
+    assert pay(columns(), "imbalance")["cycles", None, None] > 4 * mean
+    assert pay(columns(work_stealing=True), "imbalance")["cycles", None, None] == pytest.approx(mean, abs=32)
+
+
+def test_the_report_tells_executed_over_analytic_of_both_fidelities_and_of_each_charge() -> None:
+    table = columns()
+    table["gate_skip"] = {"Buffer": "gate-q-by-p", "MAC": "skip-both"}
+    table["cost_model"] = {"extends": "physical"}
+    found = verify(*build(table), trials=3, compare=True)
+    assert {one.name for one in found.fidelities} == {"timeloop", "physical"}
+    effects = {effect.name: effect for effect in found.effects}
+    assert set(effects) >= ALL
+    assert effects["drains"].analytic[0] != 0 and effects["imbalance"].executed[1] > 0
+    text = found.text()
+    assert "Executed over analytic" in text and "gate-time" in text and "nan" not in text
+    assert [x["cost_model"] for x in found.table()["cost_models"]] == ["timeloop", "physical"]
