@@ -10,6 +10,8 @@ access is held back if the leader's words are zero, and the output is computed. 
   tile, with metadata only nonzero partial sums do. An instance gets back its own partial sums.
 * A format may store zeros: they are moved as nonzeros are, and a compute unit meets them.
 * A compute that is gated, skipped or eliminated leaves its output word alone.
+
+What the charges of a cost model add to this is in `charges.py`.
 """
 
 from __future__ import annotations
