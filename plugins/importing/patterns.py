@@ -67,11 +67,11 @@ class Pattern:
 
 
 def share(count: int, of: int) -> float:
-    """The shortest decimal d with ceil(d * of) == count, which is how density models count."""
-    for digits in range(1, 18):
-        found = round(count / of, digits)
-        if 0 < found <= 1 and math.ceil(found * of) == count:
-            return found
+    """A decimal d with ceil(d * of) == count, which is how density models count: count / of to four places or more."""
+    for digits in range(4, 18):
+        for found in (round(count / of, digits), math.floor(count / of * 10**digits) / 10**digits):
+            if 0 < found <= 1 and math.ceil(found * of) == count:
+                return found
     return float(np.nextafter(count / of, 0))
 
 
