@@ -58,6 +58,16 @@ class Node:
         )
 
     @cached_property
+    def densities(self) -> dict[str, float]:
+        """The share of nonzeros of every operand, the expected one where it is a range."""
+        loops = self.loops
+        return {
+            tensor.name: tensor.density.occupancy(tensor.shape(loops.sizes)).density
+            for tensor in (loops.tensors if loops else ())
+            if loops and not tensor.output
+        }
+
+    @cached_property
     def content(self) -> str:
         """Sizes, tensors and densities of the loops as text: equal for layers that are the same search."""
         loops = self.loops

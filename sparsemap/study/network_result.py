@@ -32,6 +32,10 @@ class LayerResult:
     """The first layer that is equal to it, in whose folder its design is."""
     macs: int
     """Of one repetition, as all numbers here."""
+    sizes: str
+    """Of the dimensions, "k 64 c 3 ..."."""
+    densities: str
+    """Shares of nonzeros of the operands, "P 0.55 Q 0.5"; the expected ones of ranges."""
     state: str
     """"done", "kept" from an earlier run, "failed", or "waiting" if the run ended before its turn."""
     edp: float | None = None
@@ -133,8 +137,11 @@ class NetworkResult:
         return {**about, **self.totals, "layers": self.rows()}
 
     def markdown(self) -> str:
-        """A row per layer and one for the totals."""
-        return markdown_table([HEAD, *(_cells(self, [layer]) for layer in self.layers), self._last_row()], "<>")
+        """A row per layer, with its sizes and densities, and one for the totals."""
+        about = [["sizes", "densities"], *([layer.sizes, layer.densities] for layer in self.layers), ["", ""]]
+        numbers = [HEAD, *(_cells(self, [layer]) for layer in self.layers), self._last_row()]
+        rows = [[first, *more, *rest] for (first, *rest), more in zip(numbers, about, strict=True)]
+        return markdown_table(rows, "<<<>")
 
     def groups(self) -> list[list[str]]:
         """The table for a terminal: like `markdown`, with a row for all layers that are equal."""

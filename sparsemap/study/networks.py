@@ -193,6 +193,8 @@ class Plan:
                     repeat=node.repeat,
                     searched=group[0].name,
                     macs=node.macs,
+                    sizes=" ".join(f"{dim} {size}" for dim, size in (node.loops.sizes if node.loops else {}).items()),
+                    densities=" ".join(f"{name} {density:.3g}" for name, density in node.densities.items()),
                     **found,
                 )
         first = self.cells[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,9 @@ def test_totals_are_sums_over_the_layers_and_their_product(result: NetworkResult
     assert math.isclose(sum(float(row["share_of_energy_pj"]) for row in rows), 1.0)
     table = json.loads((folder / "network.json").read_text())
     assert table["edp"] == result.edp and table["complete"] and len(table["layers"]) == 4
-    assert "| all layers |     5 |" in (folder / "layers.md").read_text()
+    table_text = (folder / "layers.md").read_text()
+    assert "| fc         | m 1 k 8 n 10            | P 1 Q 0.5 |     1 |" in table_text, "with sizes and densities"
+    assert re.search(r"\| all layers \| +\| +\| +5 \|", table_text)
 
 
 def test_no_designs_of_the_layers_have_a_lower_product_than_the_bound(result: NetworkResult):

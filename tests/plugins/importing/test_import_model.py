@@ -23,6 +23,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
+VERSIONS = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
 RNG = np.random.default_rng(0)
 HALF = {"type": "n-of-m", "n": 2, "m": 4}
 RANGE = {"type": "range", "low": 0.1, "high": 1.0}
@@ -52,7 +53,7 @@ def saved(path: Path, nodes: list[Any], constants: dict[str, Any], inputs: dict[
         for name, array in constants.items()
     ]
     graph = helper.make_graph(made, "graph", given, found, arrays)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(helper.make_model(graph, opset_imports=VERSIONS, ir_version=8), path)
     return path
 
 
@@ -272,10 +273,12 @@ def test_what_no_workload_says_is_reported_with_its_share_of_macs(tmp_path, regi
         ("Conv", ["x", "conv.weight"], "a", {}),
         ("ConvTranspose", ["a", "up.weight"], "b", {"strides": [2, 2]}),
         ("Conv", ["b", "conv.weight"], "y", {}),
+        ("FusedConv", ["y", "conv.weight"], "z", {"domain": "com.microsoft"}),
     ]
-    file = saved(tmp_path / "net.onnx", layers, constants, {"x": [1, 4, 4, 4]}, "y")
+    file = saved(tmp_path / "net.onnx", layers, constants, {"x": [1, 4, 4, 4]}, "z")
     text = " ".join(run(file, "-o", tmp_path / "net.toml").split())
     assert "ConvTranspose '/b/ConvTranspose' is skipped, 44 % of all MACs" in text
+    assert "FusedConv '/z/FusedConv' is skipped, of unknown MACs" in text
     assert "list of layers" in text, "sizes do not fit without it"
     assert [node.macs for node in nodes(tmp_path / "net.toml", registry).values()] == [256, 1024]
     (tmp_path / "net.toml").unlink()
