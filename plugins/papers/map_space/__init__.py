@@ -5,6 +5,9 @@ Their studies are in `specs/studies`; `table-mse-4.csv` holds the numbers printe
 
 TITLE = "Map-space study (Kao et al.)"
 NAMES = {
+    "mse-fig-3": "mappers of each family with the same number of legal mappings (Fig. 3, without the surrogate)",
+    "mse-fig-5": "GAMMA with one mutation at a time: tiles, orders, parallel dimensions (Fig. 5)",
+    "mse-fig-6": "GAMMA with and without crossover, and a standard genetic algorithm (Fig. 6)",
     "mse-robust": "designs for a range of densities beside designs for one, in the joint space",
     "mse-table-4": "mappings for a range of densities beside mappings for one (Table 4)",
 }
@@ -12,5 +15,7 @@ NAMES = {
 
 
 def module_of(name: str) -> str:
-    """The module is named alike, with underscores and without `mse`."""
+    """The module is named alike, with underscores and without `mse`; figures that compare mappers share one."""
+    if name in ("mse-fig-3", "mse-fig-5", "mse-fig-6"):
+        return "mappers"
     return name.removeprefix("mse-").replace("-", "_")

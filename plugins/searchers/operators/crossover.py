@@ -64,8 +64,14 @@ class OnePoint(Crossover):
 
     type_name: ClassVar[str] = "one-point"
 
+    rate: float = attrs.field(default=1.0, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Share of the pairs that are crossed; the others give a copy of the first parent."""
+
     def cross(self, pairs: Genomes, context: Context) -> Genomes:
-        return _crossed(pairs, np.arange(1, pairs.shape[2]), 1, context.rng)
+        children = _crossed(pairs, np.arange(1, pairs.shape[2]), 1, context.rng)
+        if self.rate < 1:
+            children = np.where(context.rng.random((len(pairs), 1)) < self.rate, children, pairs[:, 0])
+        return children
 
 
 @attrs.frozen(kw_only=True)
