@@ -8,6 +8,7 @@ NAMES = {
     "mse-fig-3": "mappers of each family with the same number of legal mappings (Fig. 3, without the surrogate)",
     "mse-fig-5": "GAMMA with one mutation at a time: tiles, orders, parallel dimensions (Fig. 5)",
     "mse-fig-6": "GAMMA with and without crossover, and a standard genetic algorithm (Fig. 6)",
+    "mse-fig-7": "one mapping with all of its loop orders (Fig. 7)",
     "mse-robust": "designs for a range of densities beside designs for one, in the joint space",
     "mse-table-4": "mappings for a range of densities beside mappings for one (Table 4)",
 }

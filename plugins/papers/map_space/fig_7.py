@@ -1,0 +1,94 @@
+"""Fig. 7: the same mapping with every loop order, the same one at every level: few orders differ in what they cost."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+
+import numpy as np
+
+from sparsemap import load_problem, search
+from sparsemap.files import markdown_table, times
+from sparsemap.pieces.contracts import Array
+from sparsemap.plots import COLOURS, Figure, subplots
+from sparsemap.problem.designs import Designs
+
+from ..report import Report, number
+from ..runs import Runner
+
+UJ = 1e6
+"""pJ per uJ: the paper prints cycles * uJ."""
+PAPER = {"orders": 5040, "distinct": 16, "worst": 14.4, "best": 3.0e10}
+"""Section 4.4 and Fig. 7; the EDP in cycles * uJ."""
+ALIKE = 1e-9
+"""Relative difference of EDPs that are the same."""
+
+
+def report(runner: Runner, name: str) -> Report:
+    study = runner.study(name)
+    workload, hardware = study.workloads[0], study.hardware[0]
+    problem = load_problem(workload, hardware, study.space, registry=runner.registry)
+    found = search(problem, study.budget, study.seeds[0], study.searchers[0]).found
+    orders = np.array(list(permutations(range(len(problem.dims)))), dtype=np.int8)
+    edps = with_orders(problem, found.genome, orders)
+    groups = classes(edps)
+    valid = int(np.isfinite(edps).sum())
+    best, worst = edps[groups[0]].min(), edps[groups[-1]].max()
+    rows = [
+        ["orders", f"{PAPER['orders']:,}", f"{len(orders):,}"],
+        ["valid", f"{PAPER['orders']:,}", f"{valid:,}"],
+        ["distinct EDPs", f"{PAPER['distinct']}", f"{len(groups)}"],
+        ["worst over best", times(PAPER["worst"]), times(worst / best)],
+        ["best EDP (cycles * uJ)", number(PAPER["best"]), number(best / UJ)],
+    ]
+    listed = [
+        [f"{at + 1}", number(edps[rows_].min() / UJ), times(edps[rows_].min() / best), f"{len(rows_):,}", outer]
+        for at, rows_ in enumerate(groups)
+        for outer in [" ".join(problem.dims[dim] for dim in orders[rows_[0]])]
+    ]
+    text = [
+        "# Fig. 7: all loop orders of one mapping\n\n",
+        f"`sparsemap paper {name}`: the best mapping of {workload} on {hardware} that `{study.searchers[0]}` finds in "
+        f"{study.budget:,} designs, then each of its {len(orders):,} loop orders, the same at every level. The mapping as "
+        f"it was found, with an order of its own at every level, has EDP {number(found.edp / UJ)}, "
+        f"{times(found.edp / best)} that of the best common order.\n\n",
+        markdown_table([["", "paper", "here"], *rows], "<>>"),
+        "\n## Classes of orders\n\nOrders that cost the same, best first; of each the first in the order of the "
+        "workload.\n\n",
+        markdown_table([["class", "EDP", "over the best", "orders", "outermost to innermost"], *listed], ">>>><"),
+    ]
+    headline = (
+        f"{len(orders):,} orders, {valid:,} valid, {len(groups)} distinct EDPs (paper: {PAPER['distinct']}), "
+        f"worst over best {times(worst / best)} (paper: {times(PAPER['worst'])})"
+    )
+    table = [
+        {"class": at + 1, "edp": edps[row], "order": " ".join(problem.dims[dim] for dim in orders[row])}
+        for at, rows_ in enumerate(groups)
+        for row in rows_
+    ]
+    return Report(name, headline, "".join(text), table, lambda: draw(np.sort(edps[np.isfinite(edps)]) / UJ))
+
+
+def with_orders(problem, genome: Array, orders: Array) -> Array:
+    """EDPs (n,) of a design with each of these orders (n, D) at all of its levels; infinite where it is then invalid."""
+    columns = dict(problem.space.decode(np.repeat(genome[None, :], len(orders), axis=0)).columns)
+    levels = len(problem.mapping_levels)
+    columns["order"] = np.ascontiguousarray(np.repeat(orders.T[None], levels, axis=0))
+    return problem.evaluator.evaluate_designs(Designs(columns)).edp
+
+
+def classes(edps: Array) -> list[Array]:
+    """Rows of valid designs that cost the same, the best first."""
+    rows = np.argsort(edps, kind="stable")[: np.isfinite(edps).sum()]
+    starts = np.flatnonzero(np.diff(edps[rows]) > ALIKE * edps[rows][:-1]) + 1
+    return [np.sort(group) for group in np.split(rows, starts)]
+
+
+def draw(edps: Array) -> Figure:
+    figure, axes = subplots(1, 1, figsize=(4.6, 3.2), squeeze=False)
+    axis = axes[0][0]
+    axis.plot(np.arange(1, len(edps) + 1), edps, color=COLOURS[0], drawstyle="steps-post")
+    axis.set(
+        xlabel="loop orders, best first", ylabel="EDP (cycles * uJ)", ylim=(0, math.ceil(1.1 * edps.max() / 1e9) * 1e9)
+    )
+    return figure
