@@ -1,13 +1,28 @@
-"""Reports of a design: the loop nest as in the paper's Fig. 13, energies and cycles, and files for other programs."""
+"""Reports of a design: the loop nest as in the paper's Fig. 13, energies and cycles, and files for other programs; and
+the verbs that explain, compare and draw designs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from sparsemap import hookimpl
 
-from .breakdown import BreakdownText
-from .loop_nest import LoopNestText
-from .summary import SummaryText
-from .tables import DesignTable, EnergyTable, JsonReport
+if TYPE_CHECKING:
+    import click
 
 
 @hookimpl
 def register_exporters():
+    from .breakdown import BreakdownText
+    from .loop_nest import LoopNestText
+    from .summary import SummaryText
+    from .tables import DesignTable, EnergyTable, JsonReport
+
     return [BreakdownText, DesignTable, EnergyTable, JsonReport, LoopNestText, SummaryText]
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    from .commands import explain_command
+
+    cli.add_command(explain_command)

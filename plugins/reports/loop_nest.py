@@ -57,7 +57,7 @@ def loop_nest(design: Design, detail: Mapping[str, Any], width: int = 80) -> str
     step = 2 if 2 * len(loops) + 42 <= width else 1
     depth = 0
     for level in problem.levels:
-        lines.append(_heading(level.name, _used(level, detail), actions.get(level.name, ""), width))
+        lines.append(_heading(level.name, room(level, detail), actions.get(level.name, ""), width))
         groups = [(i, group) for i, group in enumerate(problem.mapping_levels) if group.storage == level.index]
         for number, group in groups:
             here = [loop for loop in loops if loop.group == number]
@@ -113,7 +113,7 @@ def _actions(design: Design) -> dict[str, str]:
     }
 
 
-def _used(spec: Level, detail: Mapping[str, Any]) -> str:
+def room(spec: Level, detail: Mapping[str, Any]) -> str:
     """`96 of 128 KB, 75 %`: the most that one instance holds at a time, against its capacity."""
     words, metadata = detail.get("data_words_max"), detail.get("metadata_bits_max")
     if spec.capacity_bits is None:

@@ -12,7 +12,14 @@ from doc_blocks import Section, difference, run_section, sections
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "plugins").glob("*.md"))
-DOCS = ("docs/networks.md", "docs/pruning.md", "docs/reliability.md", "docs/robust.md", "docs/warm-start.md")
+DOCS = (
+    "docs/networks.md",
+    "docs/explain.md",
+    "docs/pruning.md",
+    "docs/reliability.md",
+    "docs/robust.md",
+    "docs/warm-start.md",
+)
 FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *DOCS, *PAGES)
 RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in PAGES else "## ") if s.runs]
 

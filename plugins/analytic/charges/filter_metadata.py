@@ -18,6 +18,7 @@ class FilterMetadata(Charge):
     """Of a leader, nothing is held back by a filter at the level at which it leads: metadata, or words if it has none."""
 
     type_name: ClassVar[str] = "filter-metadata"
+    of_metadata: ClassVar[bool] = True
 
     def moved(self, run: Run) -> None:
         leads = _leads(run)

@@ -18,6 +18,7 @@ class Pointers(Charge):
     """The innermost rank outside a child's tile has offsets where tiles are left out, or go to several readers."""
 
     type_name: ClassVar[str] = "pointers"
+    of_metadata: ClassVar[bool] = True
 
     def stored(self, run: Run) -> None:
         lay, nest = run.layout, run.nest

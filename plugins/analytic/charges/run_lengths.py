@@ -24,6 +24,7 @@ class RunLengths(Charge):
     """Fibers that are there are written, empty ones too; run lengths with widths and escapes."""
 
     type_name: ClassVar[str] = "run-lengths"
+    of_metadata: ClassVar[bool] = True
     every_fiber: ClassVar[bool] = True
 
     def format(self, form: Format) -> Format:

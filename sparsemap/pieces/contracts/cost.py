@@ -60,6 +60,8 @@ class Charge(Piece):
     """Whether formats are asked for all fibers that are there, also those that hold nothing."""
     fewer_updates: ClassVar[bool] = False
     """Whether it takes away updates of the output that do not happen, which a lower bound has to know."""
+    of_metadata: ClassVar[bool] = False
+    """Whether what it charges is metadata, which goes when metadata are taken to be free."""
 
     def least_pj(self, problem: Problem, cycles: float) -> float:
         """pJ that it adds to every design that runs for `cycles` or longer: what a lower bound may count."""

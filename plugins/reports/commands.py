@@ -1,0 +1,54 @@
+"""The verbs `sparsemap explain`, `diff` and `plot`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import click
+
+from sparsemap.cli.group import json_option, plugin_dirs
+from sparsemap.pieces import defaults
+
+
+@click.command("explain")
+@click.argument("design", type=click.Path())
+@click.argument("quantity", default="edp")
+@click.option(
+    "--budget",
+    default=0,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Also search N designs from this one with nothing and with each one thing free; without, nothing is searched.",
+)
+@click.option(
+    "--space", default=defaults.SPACE, show_default=True, metavar="NAME", help="The design space of these searches."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of these searches.")
+@plugin_dirs
+@json_option
+def explain_command(
+    design: str, quantity: str, budget: int, space: str, seed: int, plugin_dirs: tuple[str, ...], as_json: bool
+) -> None:
+    """Explain why a number of DESIGN, a TOML file or the folder of a search, is what it is.
+
+    QUANTITY is edp (which is the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. It tells
+    what limits the design and what does next, and evaluates the design with one thing free: the bandwidth or the
+    capacity of a level, the energy of its accesses, all metadata, each charge of the cost model.
+    """
+    from sparsemap.cli import output
+    from sparsemap.pieces.loading import load
+    from sparsemap.problem import design_file
+
+    from .explain import Searches, explain
+    from .variants import Base
+
+    def watch(found: Iterator[tuple[str, float | None]], total: int) -> Iterator[tuple[str, float | None]]:
+        return output.step_progress(found, total, lambda one: f"searches   {one[0] or 'nothing free'}")
+
+    base = Base(design_file.load(design, load(plugin_dirs=plugin_dirs)))
+    found = explain(base, quantity, Searches(budget, space, seed, watch))
+    if as_json:
+        click.echo(json.dumps(found.data, indent=2))
+    else:
+        output.show("\n".join(found.lines))

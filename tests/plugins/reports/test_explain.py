@@ -1,0 +1,146 @@
+"""What is said of a design comes from evaluating it, as it is and with one thing changed."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.reports.accesses import accesses_of
+from sparsemap_plugins.reports.explain import Searches, explain, limits
+from sparsemap_plugins.reports.variants import Base, freed
+
+from sparsemap import load_problem, search
+from sparsemap.cli.main import cli
+from sparsemap.errors import SearchError
+from sparsemap.pieces.contracts import plain
+
+
+@pytest.fixture(scope="module")
+def result():
+    return search(load_problem("mm3", "cloud", cost_model="physical"), budget=400)
+
+
+@pytest.fixture(scope="module")
+def base(result):
+    return Base(result.found.design)
+
+
+@pytest.fixture(scope="module")
+def uncharged():
+    return Base(search(load_problem("mm3", "cloud"), budget=400).found.design)
+
+
+@pytest.fixture(scope="module")
+def free(base):
+    return {found.name: found.outcome for found in freed(base)}
+
+
+def on(result, hardware):
+    """The same genome on another hardware."""
+    problem = load_problem("mm3", hardware, cost_model="physical")
+    return problem.evaluator.evaluate(result.found.genome[None, :])
+
+
+def test_a_design_whose_table_is_not_changed_costs_what_it_costs(base, result):
+    same = base.changed(lambda table: None)
+    assert (same.energy_pj, same.cycles) == (result.found.energy_pj, result.found.cycles)
+
+
+def test_free_bandwidth_is_that_of_a_hardware_without_the_limit(base, free, result):
+    wide = {"name": "wide", "extends": "cloud", "levels": {"DRAM": {"bandwidth": "unlimited"}}}
+    found = free["bandwidth of DRAM"]
+    assert (found.energy_pj, found.cycles) == (on(result, wide).energy_pj[0], on(result, wide).cycles[0])
+    assert found.cycles < base.outcome.cycles
+
+
+def test_energies_that_are_free_one_by_one_add_up_to_the_energy(base, free):
+    names = [name for name in free if name.startswith("energy of ")]
+    assert names == ["energy of DRAM", "energy of GLB", "energy of PEB", "energy of MAC"]
+    saved = sum(base.outcome.energy_pj - free[name].energy_pj for name in names)
+    assert saved == pytest.approx(base.outcome.energy_pj)
+
+
+def test_free_metadata_have_no_bits_and_still_lead(free):
+    found = free["metadata"]
+    assert found.valid
+    cells = [cell for row in found.detail["cells"] for cell in row if cell is not None]
+    assert not any(np.any(bits) for cell in cells for bits in cell.bits.values())
+
+
+def test_a_charge_is_free_when_the_cost_model_is_without_it(base, free, result):
+    charges = [charge.type_name for charge in base.design.problem.cost_model.charges]
+    rest = [name for name in charges if name != "filter-metadata"]
+    problem = load_problem("mm3", "cloud", cost_model={"type": "analytic", "charges": rest})
+    found = problem.evaluator.evaluate(result.found.genome[None, :])
+    assert free["charge filter-metadata"].energy_pj == found.energy_pj[0]
+
+
+def test_capacity_costs_a_design_that_fits_nothing(base, free):
+    for name in ("capacity of GLB", "capacity of PEB"):
+        assert (free[name].energy_pj, free[name].cycles) == (base.outcome.energy_pj, base.outcome.cycles)
+
+
+def test_limits_are_followed_down_to_the_compute_units(base):
+    chain = limits(base)
+    assert chain[0].outcome is base.outcome
+    assert [step.outcome.cycles for step in chain] == sorted((s.outcome.cycles for s in chain), reverse=True)
+    assert "the MAC units" in chain[-1].name
+
+
+def test_accesses_times_their_prices_are_the_energy_of_a_tensor_at_a_level(uncharged):
+    problem, outcome = uncharged.design.problem, uncharged.outcome
+    for s in range(len(problem.levels)):
+        for t in range(len(problem.tensors)):
+            found = accesses_of(outcome, t, s)
+            assert sum(row.energy_pj for row in found.rows) == pytest.approx(found.energy_pj), (t, s)
+
+
+def test_a_tensor_at_a_level_is_explained_in_words(base):
+    text = "\n".join(map(plain, explain(base, "PEB.Z").lines))
+    assert text.startswith("Z at PEB: ")
+    for word in ("tile", "held by", "loops", "update", "pJ each"):
+        assert word in text
+
+
+def test_what_makes_no_difference_is_named_without_a_row(base):
+    text = "\n".join(map(plain, explain(base, "edp").lines))
+    _, _, same = text.partition("no difference: ")
+    assert "capacity of GLB" in same
+    assert text.index("bandwidth of DRAM") < text.index("no difference")
+
+
+def test_searches_start_from_the_design_and_are_never_worse(uncharged):
+    data = explain(uncharged, "cycles", Searches(budget=20)).data
+    assert data["searched_edp"] <= data["edp"] * (1 + 1e-12)
+    for row in data["free"]:
+        assert row["searched_edp"] <= row["edp"] * (1 + 1e-12)
+
+
+def test_an_invalid_design_is_told_what_it_lacks_and_what_would_make_it_valid(tmp_path, result):
+    text = result.found.text().replace('capacity = "128 KB"', 'capacity = "1 KB"')
+    (tmp_path / "small.toml").write_text(text, "utf-8")
+    found = CliRunner().invoke(cli, ["explain", str(tmp_path / "small.toml")])
+    assert found.exit_code == 0, found.output
+    assert "the design is not valid: capacity:PEB" in found.output
+    data = json.loads(CliRunner().invoke(cli, ["explain", str(tmp_path / "small.toml"), "--json"]).output)
+    assert data["reasons"] == ["capacity:PEB"]
+    assert {row["free"]: bool(row["reasons"]) for row in data["free"]} == {
+        "capacity of GLB": True,
+        "capacity of PEB": False,
+        "capacity of all levels": False,
+    }
+    found = CliRunner().invoke(cli, ["explain", str(tmp_path / "small.toml"), "PEB"])
+    assert found.exit_code == 2
+    assert "the design is not valid" in found.output
+
+
+def test_the_folder_of_a_search_names_its_design(tmp_path, result):
+    result.write(tmp_path)
+    whole = CliRunner().invoke(cli, ["explain", str(tmp_path), "--json"])
+    assert json.loads(whole.output)["edp"] == result.found.edp
+    assert whole.output == CliRunner().invoke(cli, ["explain", str(tmp_path / "design.toml"), "--json"]).output
+
+
+def test_a_quantity_that_there_is_not_is_told_with_the_nearest_one(base):
+    with pytest.raises(SearchError, match=r"no quantity 'GLB\.p'; did you mean 'GLB\.P'"):
+        explain(base, "GLB.p")
