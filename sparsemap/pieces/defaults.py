@@ -28,3 +28,5 @@ TYPES = {
     "workload": "einsum",
 }
 """The type of a spec without `type`, by kind."""
+DESIGN_FILE = "design.toml"
+"""The design in the folder of a search."""

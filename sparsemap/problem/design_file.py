@@ -46,8 +46,6 @@ from .load import make_problem
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
 
-FILE = "design.toml"
-"""What a search calls it in its folder."""
 SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "formats": "formats", "mechanisms": "gate_skip"}
 """Tables of the file by the column of `Designs` that they give."""
@@ -127,7 +125,7 @@ def _settled(design: Design) -> dict[str, dict[str, Any]]:
 
 def load(path: str | os.PathLike[str], registry: Registry) -> Design:
     """The design of a file, or of the folder of a search, with its problem; `SpecError` with everything that is wrong."""
-    path = os.path.join(path, FILE) if os.path.isdir(path) else path
+    path = os.path.join(path, defaults.DESIGN_FILE) if os.path.isdir(path) else path
     return structure(SpecTable.of(toml_io.read(path, "design"), shown(path)), registry, shown(path))
 
 

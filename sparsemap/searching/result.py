@@ -19,8 +19,7 @@ from ..files import csv_text, percent, write_texts
 from ..pieces.boundary import guarded
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
-from ..pieces.defaults import FIDELITIES, REPORT
-from ..problem import design_file
+from ..pieces.defaults import DESIGN_FILE, FIDELITIES, REPORT
 from ..problem.designs import Design
 from ..problem.evaluation import Evaluation
 from ..spec.units import format_count, format_energy
@@ -32,7 +31,6 @@ from .identity import versions_of
 if TYPE_CHECKING:
     from ..problem.problem import Problem
 
-DESIGN_FILE = design_file.FILE
 FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"
 HISTORY_FILE = "history.csv"
@@ -149,6 +147,7 @@ class Best:
 
     def text(self) -> str:
         """The design as a TOML file; DesignError if it has columns that such a file cannot hold."""
+        from ..problem import design_file
         from ..spec import toml_io
 
         return toml_io.dumps(design_file.dump(self.design, self.numbers, self.scenario_numbers))
