@@ -52,3 +52,31 @@ def explain_command(
         click.echo(json.dumps(found.data, indent=2))
     else:
         output.show("\n".join(found.lines))
+
+
+@click.command("diff")
+@click.argument("first", type=click.Path(), metavar="A")
+@click.argument("second", type=click.Path(), metavar="B")
+@plugin_dirs
+@json_option
+def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+    """Tell what differs between two designs, A and B, and what each difference costs.
+
+    Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the formats of
+    each tensor and the mechanism of each place change one at a time: alone, and in turn until A is B.
+    """
+    from sparsemap.cli import output
+    from sparsemap.pieces.loading import load
+    from sparsemap.problem import design_file
+
+    from .differences import diff_lines, steps
+    from .variants import Base
+
+    registry = load(plugin_dirs=plugin_dirs)
+    one, other = (Base(design_file.load(path, registry)) for path in (first, second))
+    found = steps(one, other)
+    if as_json:
+        ends = {path: base.outcome.to_dict() for path, base in (("a", one), ("b", other))}
+        click.echo(json.dumps({**ends, "changes": [step.to_dict() for step in found]}, indent=2))
+    else:
+        output.show("\n".join(diff_lines((first, second), one, other, found)))

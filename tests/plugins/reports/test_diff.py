@@ -1,0 +1,89 @@
+"""Two designs differ in some values; each is changed alone and in turn, and the last change makes the second design."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.reports.differences import diff_lines, steps
+from sparsemap_plugins.reports.variants import Base
+
+from sparsemap import load_problem, search
+from sparsemap.cli.main import cli
+from sparsemap.errors import SearchError
+from sparsemap.pieces.contracts import plain
+from sparsemap.problem import design_file
+from sparsemap.spec import toml_io
+
+
+@pytest.fixture(scope="module")
+def result():
+    return search(load_problem("mm3", "cloud"), budget=400)
+
+
+@pytest.fixture(scope="module")
+def base(result):
+    return Base(result.found.design)
+
+
+def changed(base, **values):
+    """The design with other values in its table, by path with two underscores between keys."""
+    table = json.loads(json.dumps(base.table))
+    for path, value in values.items():
+        *keys, last = path.split("__")
+        here = table
+        for key in keys:
+            here = here[int(key)] if isinstance(here, list) else here[key]
+        here[last] = value
+    return Base(design_file.structure(table, base.design.problem.registry))
+
+
+def test_the_last_change_makes_the_second_design(base):
+    other = Base(search(load_problem("mm3", "mobile"), budget=400, seed=1).found.design)
+    found = steps(base, other)
+    assert (found[-1].after.energy_pj, found[-1].after.cycles) == (other.outcome.energy_pj, other.outcome.cycles)
+    assert {"mapping", "GLB capacity"} <= {step.difference.name for step in found}
+
+
+def test_one_change_costs_the_same_alone_and_in_turn(base):
+    slow = changed(base, hardware__levels__0__bandwidth="64 GB/s")
+    (step,) = steps(base, slow)
+    assert step.difference.texts == (("DRAM bandwidth", "128 GB/s", "64 GB/s"),)
+    assert step.alone.cycles == step.after.cycles == slow.outcome.cycles > base.outcome.cycles
+
+
+def test_formats_change_by_tensor_and_mechanisms_by_place(base):
+    plain_p = ["uncompressed"] * len(base.table["formats"]["P"])
+    found = steps(base, changed(base, formats__P=plain_p, gate_skip__MAC="none"))
+    assert [step.difference.name for step in found] == ["formats of P", "gate_skip at MAC"]
+
+
+def test_names_and_descriptions_are_no_difference(base):
+    found = steps(base, changed(base, workload__description="another", hardware__name="mine"))
+    assert found == []
+    text = "\n".join(map(plain, diff_lines(("a", "b"), base, base, found)))
+    assert "the designs do not differ in anything that the numbers depend on" in text
+
+
+def test_a_change_that_is_not_valid_says_why_and_the_next_one_goes_on(base):
+    small = changed(base, hardware__levels__2__capacity="8 B", hardware__levels__0__bandwidth="64 GB/s")
+    first, second = steps(base, small)
+    assert first.alone.valid
+    assert second.alone.reasons == second.after.reasons == ("capacity:PEB",)
+    assert "not valid: capacity:PEB" in "\n".join(diff_lines(("a", "b"), base, small, [first, second]))
+
+
+def test_designs_of_other_tensors_or_dimensions_are_refused(base):
+    other = Base(search(load_problem("conv1", "cloud"), budget=400).found.design)
+    with pytest.raises(SearchError, match="designs of other tensors or dimensions"):
+        steps(base, other)
+
+
+def test_the_verb_prints_what_differs(base, result, tmp_path):
+    result.write(tmp_path / "a")
+    table = changed(base, hardware__levels__0__bandwidth="64 GB/s").table
+    (tmp_path / "b.toml").write_text(toml_io.dumps(table), "utf-8")
+    args = ["diff", str(tmp_path / "a"), str(tmp_path / "b.toml")]
+    text = CliRunner().invoke(cli, args).output
+    assert "DRAM bandwidth  128 GB/s  ->  64 GB/s" in text
+    data = json.loads(CliRunner().invoke(cli, [*args, "--json"]).output)
+    assert [step["change"] for step in data["changes"]] == ["DRAM bandwidth"]
