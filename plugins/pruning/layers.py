@@ -140,52 +140,68 @@ def accuracy(network: Network, images: Array, labels: Array, among: Sequence[int
 
 
 def _forward(layer: Layer, x: Array) -> tuple[Array, dict[str, Any]]:
-    cache: dict[str, Any] = {"shape": x.shape}
-    if layer.dense:
-        columns = x.reshape(len(x), -1)
-        y = columns @ layer.effective.reshape(len(layer.bias), -1).T + layer.bias
-    else:
-        kernel = layer.shape[1]
-        edge = kernel // 2
-        padded = np.pad(x, ((0, 0), (edge, edge), (edge, edge), (0, 0))) if edge else x
-        windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), axis=(1, 2))
-        columns = windows.transpose(0, 1, 2, 4, 5, 3).reshape(len(x) * x.shape[1] * x.shape[2], -1)
-        y = (columns @ layer.effective.reshape(len(layer.bias), -1).T + layer.bias).reshape(*x.shape[:3], -1)
-    cache["columns"] = columns
+    columns = x.reshape(len(x), -1) if layer.dense else _columns(x, layer.shape[1])
+    y = columns @ layer.effective.reshape(len(layer.bias), -1).T
+    y += layer.bias
+    cache: dict[str, Any] = {"shape": x.shape, "columns": columns}
     if not layer.last:
-        cache["positive"] = y > 0
-        y = np.where(cache["positive"], y, 0).astype(x.dtype)
+        np.maximum(y, 0, out=y)
+    if not layer.dense:
+        y = y.reshape(*x.shape[:3], -1)
+    cache["output"] = y
     if layer.pool:
-        n, h, w, c = y.shape
-        windows = y.reshape(n, h // 2, 2, w // 2, 2, c).transpose(0, 1, 3, 5, 2, 4).reshape(n, h // 2, w // 2, c, 4)
-        cache["largest"] = windows.argmax(axis=4)
-        y = windows.max(axis=4)
+        quarters = _quarters(y)
+        y = np.maximum(np.maximum(quarters[0], quarters[1]), np.maximum(quarters[2], quarters[3]))
+        cache["pooled"] = y
     return y, cache
+
+
+def _columns(x: Array, kernel: int) -> Array:
+    """The inputs of every output pixel, (pixels, kernel * kernel * C); a row of a window lies together in memory."""
+    n, height, width, channels = x.shape
+    edge = kernel // 2
+    padded = np.zeros((n, height + 2 * edge, width + 2 * edge, channels), x.dtype)
+    padded[:, edge : edge + height, edge : edge + width] = x
+    by_image, by_row, by_pixel, word = padded.strides
+    windows = np.lib.stride_tricks.as_strided(
+        padded,
+        (n, height, width, kernel, kernel * channels),
+        (by_image, by_row, by_pixel, by_row, word),
+        writeable=False,
+    )
+    return windows.reshape(n * height * width, kernel * kernel * channels)
+
+
+def _quarters(y: Array) -> list[Array]:
+    """The four pixels of every 2 x 2 window, each (N, height / 2, width / 2, C)."""
+    return [y[:, row::2, column::2] for row in (0, 1) for column in (0, 1)]
 
 
 def _backward(layer: Layer, cache: dict[str, Any], upstream: Array, below: bool) -> tuple[Array, Array, Array]:
     """Gradients by effective weights, by bias, and by the input (meaningless unless wanted `below`)."""
-    shape = cache["shape"]
-    if layer.pool:
-        n, h, w, c = upstream.shape
-        windows = np.zeros((n, h, w, c, 4), upstream.dtype)
-        np.put_along_axis(windows, cache["largest"][..., None], upstream[..., None], axis=4)
-        upstream = windows.reshape(n, h, w, c, 2, 2).transpose(0, 1, 4, 2, 5, 3).reshape(n, 2 * h, 2 * w, c)
+    shape, output = cache["shape"], cache["output"]
+    if layer.pool:  # to the first of the largest pixels
+        whole = np.empty_like(output)
+        left = upstream
+        for pixel, place in zip(_quarters(output), _quarters(whole), strict=True):
+            place[...] = np.where(pixel == cache["pooled"], left, 0)
+            left = left - place
+        upstream = whole
     if not layer.last:
-        upstream = upstream * cache["positive"]
+        upstream = upstream * (output > 0)
     flat = upstream.reshape(-1, len(layer.bias))
     weights = (flat.T @ cache["columns"]).reshape(layer.shape)
     bias = flat.sum(axis=0)
     if not below:
         return weights, bias, upstream
-    columns = flat @ layer.effective.reshape(len(layer.bias), -1)
+    effective = layer.effective
     if layer.dense:
-        return weights, bias, columns.reshape(shape)
+        return weights, bias, (flat @ effective.reshape(len(layer.bias), -1)).reshape(shape)
     kernel = layer.shape[1]
     edge = kernel // 2
-    columns = columns.reshape(*shape[:3], kernel, kernel, shape[3])
-    padded = np.zeros((shape[0], shape[1] + 2 * edge, shape[2] + 2 * edge, shape[3]), columns.dtype)
+    padded = np.zeros((shape[0], shape[1] + 2 * edge, shape[2] + 2 * edge, shape[3]), flat.dtype)
     for row in range(kernel):
         for column in range(kernel):
-            padded[:, row : row + shape[1], column : column + shape[2]] += columns[:, :, :, row, column]
+            part = (flat @ effective[:, row, column]).reshape(shape)
+            padded[:, row : row + shape[1], column : column + shape[2]] += part
     return weights, bias, padded[:, edge : edge + shape[1], edge : edge + shape[2]]
