@@ -52,6 +52,9 @@ def series(point: Point) -> str:
     return {"block-only": "blocks only", "nm-only": "N:M only"}.get(method, f"CRISP {point.options.get('pattern')}")
 
 
+LINES = ("CRISP 1:4", "CRISP 2:4", "CRISP 3:4", "blocks only", "N:M only")
+
+
 def report(runner: Runner, name: str) -> Report:
     found = by(points(runner, name, wanted()), lambda point: point.options["classes"])
     text = [
@@ -93,7 +96,8 @@ def percents(value: float) -> str:
 
 def at_the_end(some: Sequence[Point]) -> str:
     """CRISP beside block pruning where the latter can prune no more."""
-    blocks = max((x for x in some if series(x) == "blocks only"), key=lambda x: x.mean("achieved"))
+    ends = [x for x in some if series(x) == "blocks only"]
+    blocks = max(ends, key=lambda x: (round(x.mean("achieved"), 4), x.mean("accuracy")))
     others = [x for x in some if series(x).startswith("CRISP") and x.mean("achieved") >= blocks.mean("achieved")]
     lines = [f"blocks only {_pair(blocks)}"]
     for line in sorted({series(x) for x in others}):
@@ -115,16 +119,18 @@ def _findings(found: dict[str, list[Point]]) -> str:
         f"{cut:.0f} of all runs here. Utilisation is that of four cores that share each 64 rows.\n\n"
         "This is not the paper's figure in numbers: it has ResNet-50, ten classes of ImageNet and pretrained weights, none of"
         " which are here. The paper does not say how many steps and epochs pruning takes, nor gives numbers for the figure"
-        ' but "about 85 %" above 92 % sparsity. The learning rate of training after pruning is the paper\'s 0.1, which also'
-        " was the best of 0.02, 0.05 and 0.1 on images held out from training with other seeds, for CRISP as for blocks"
-        " only; gradients are clipped to a norm of 1, since some runs did not train without. Test images chose nothing.\n"
+        ' but "about 85 %" above 92 % sparsity. Three classes have a third of the images, and so a third of the steps of'
+        " training. The learning rate after pruning is the paper's 0.1. With gradients clipped to a norm of 1 it was the best"
+        " of 0.02, 0.05 and 0.1, for CRISP as for blocks only, on images held out from the training images of other seeds;"
+        " without clipping, two of three runs of CRISP 1:4 did not train at that rate.\n"
     )
 
 
 def draw(found: dict[str, list[Point]]) -> Figure:
     figure, axes = subplots(1, len(found), figsize=(9.6, 3.9), sharey=True)
     for axis, (classes, some) in zip(np.atleast_1d(axes), found.items(), strict=True):
-        for place, (line, its) in enumerate(by(some, series).items()):
+        for line, its in by(some, series).items():
+            place = LINES.index(line)
             its = sorted(its, key=lambda point: point.mean("achieved"))
             x = [100 * point.mean("achieved") for point in its]
             values = np.array([point.values("accuracy") for point in its]) * 100
@@ -133,7 +139,7 @@ def draw(found: dict[str, list[Point]]) -> Figure:
             axis.plot(x, values.mean(axis=1), marker=MARKERS[place], color=colour, label=line)
         dense = 100 * some[0].mean("dense_accuracy")
         axis.axhline(dense, color="#444444", linestyle=":", linewidth=1.2, label="dense")
-        axis.set(xlabel="achieved sparsity (%)", title=CLASSES[classes], xlim=(20, 100))
+        axis.set(xlabel="achieved sparsity (%)", title=CLASSES[classes], xlim=(40, 100))
     np.atleast_1d(axes)[0].set(ylabel="accuracy on test images (%)", ylim=(50, 101))
     figure.legend(*np.atleast_1d(axes)[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
     return figure
