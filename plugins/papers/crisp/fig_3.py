@@ -113,7 +113,8 @@ def _findings(found: dict[str, list[Point]]) -> str:
     return (
         f"Where block pruning can prune no more, each row of blocks having one left: {at_the_end(found['all'])}. With"
         f" three classes: {at_the_end(found['3,8,9'])}.\n\n"
-        "For blocks only, targets of 90 and 93 % both end at that limit, on different ways. *Cut* counts seeds whose pruned layers leave no path from image to output: "
+        "For blocks only, targets of 90 and 93 % both end at that limit, on different ways."
+        " *Cut* counts seeds whose pruned layers leave no path from image to output: "
         f"{cut:.0f} of all runs here. Utilisation is that of four cores that share each 64 rows.\n\n"
         "This is not the paper's figure in numbers: it has ResNet-50, ten classes of ImageNet and pretrained weights, none of"
         " which are here. The paper does not say how many steps and epochs pruning takes, nor gives numbers for the figure"
