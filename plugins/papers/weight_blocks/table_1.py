@@ -143,13 +143,13 @@ def draw(found: dict[Key, Point]) -> Figure:
             its = [(x, found.get(("one-shot", size, criterion, "none", x))) for x in SPARSITIES]
             its = [(0.0, dense), *its]
             x = [100 * sparsity for sparsity, point in its if point]
-            y = [100 * point.mean(column) for _, point in its if point]
+            y = [100 * statistics.median(point.values(column)) for _, point in its if point]
             low = [100 * min(point.values(column)) for _, point in its if point]
             high = [100 * max(point.values(column)) for _, point in its if point]
             axis.fill_between(x, low, high, color=COLOURS[place], alpha=0.1, linewidth=0)
             axis.plot(x, y, marker=MARKERS[place], color=COLOURS[place], label=label)
         axis.set(xlabel="blocks pruned (%)", title=title)
-    axes[0].set(ylabel="accuracy on test images (%)", ylim=(0, 102))
+    axes[0].set(ylabel="accuracy (%), median and range of seeds", ylim=(0, 102))
     axes[1].set(ylim=(85, 100))
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
     return figure
