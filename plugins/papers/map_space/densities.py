@@ -73,11 +73,12 @@ def tested(
         place = str(folder.resolve() / f"{workload}--{hardware}--{label}--seed{seed}")
         about = {"workload": workload, "hardware": hardware, "searcher": strategy, "seed": seed}
         cells.append(Cell(**about, budget=study.budget, parts=parts, folder=place))
-    _run(runner, cells, folder)
+    run_cells_of(runner, cells, folder)
     return [design for group in _groups(cells) for design in _over_densities(runner, group, study.space, pattern)]
 
 
-def _run(runner: Runner, cells: Sequence[Cell], folder: Path) -> None:
+def run_cells_of(runner: Runner, cells: Sequence[Cell], folder: Path) -> None:
+    """Runs the searches that are not finished; `SparseMapError` if one fails."""
     outcomes = in_processes(run_cell, cells, {}, runner.jobs) if runner.jobs > 1 else (run_cell(c, {}) for c in cells)
     failed = 0
     with study_progress(False, cells, folder) as progress:
