@@ -54,16 +54,25 @@ def subplots(rows: int, columns: int, figsize: tuple[float, float], **more: Any)
 
 def save(draw: Callable[[], Figure], folder: Path, name: str, dpi: int = 180) -> list[Path]:
     """Draws and writes PNG and SVG; the same data give the same bytes. ImportError without matplotlib."""
+    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+    write_figure(draw, *paths, dpi=dpi)
+    return paths
+
+
+STAMPS = {".png": "Software", ".svg": "Date", ".pdf": "CreationDate"}
+"""What a file would say of the moment and the program that made it."""
+
+
+def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> None:
+    """Draws once and writes to each path in the format of its ending (`STAMPS`); the same data give the same bytes."""
     import matplotlib
 
-    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
     with matplotlib.rc_context(STYLE):
         figure = draw()
         for path in paths:
-            metadata = {"Date" if path.suffix == ".svg" else "Software": None}
+            kind = path.suffix.lower()
             with replacing(path) as temporary:
-                figure.savefig(temporary, format=path.suffix[1:], dpi=dpi, bbox_inches="tight", metadata=metadata)
-    return paths
+                figure.savefig(temporary, format=kind[1:], dpi=dpi, bbox_inches="tight", metadata={STAMPS[kind]: None})
 
 
 def named_ticks(axis: Axis, names: Sequence[str], **how: Any) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from sparsemap.cli.group import json_option, plugin_dirs
+from sparsemap.errors import SearchError, need, readable
 from sparsemap.pieces import defaults
 
 
@@ -80,3 +82,34 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
         click.echo(json.dumps({**ends, "changes": [step.to_dict() for step in found]}, indent=2))
     else:
         output.show("\n".join(diff_lines((first, second), one, other, found)))
+
+
+@click.command("plot")
+@click.argument("result", type=click.Path())
+@click.option(
+    "--kind",
+    required=True,
+    type=click.Choice(["convergence", "energy", "cycles", "loopnest", "roofline"]),
+    help="What is drawn; convergence needs the folder of a search.",
+)
+@click.option(
+    "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."
+)
+@plugin_dirs
+def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
+    """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide."""
+    from sparsemap.pieces.loading import load
+    from sparsemap.plots import write_figure
+    from sparsemap.problem import design_file
+
+    from .figures import KINDS, Source, checked
+    from .variants import Outcome
+
+    path = checked(Path(out))
+    need("matplotlib", "a figure", "plots")
+    outcome = Outcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
+    if not outcome.valid:
+        raise SearchError(f"{result}: the design is not valid: {', '.join(outcome.reasons)}")
+    source = Source(outcome, Path(result) if Path(result).is_dir() else None)
+    write_figure(lambda: KINDS[kind](source), path, dpi=300)
+    click.echo(readable(str(path)))

@@ -1,0 +1,242 @@
+"""`sparsemap plot`: figures of a design or a search, one column of a paper wide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import SearchError, listed
+from sparsemap.files import percent, read_csv
+from sparsemap.pieces.contracts import plain
+from sparsemap.plots import COLOURS, MARKERS, named_ticks, subplots
+from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE, read_result
+from sparsemap.spec.units import format_count, format_energy
+
+from .accesses import accesses_of
+from .loop_nest import loop_name, room
+from .variants import Outcome
+from .wording import einsum_text, mechanism_text, symbols
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDTH = 3.5
+"""Inches, one column of a two-column paper."""
+
+
+@attrs.frozen
+class Source:
+    """What is drawn: the evaluated design, and the folder of its search if there is one."""
+
+    outcome: Outcome
+    folder: Path | None
+
+
+def convergence(source: Source) -> Figure:
+    """The best score against the designs evaluated, its proven bound, and the share of valid designs."""
+    if source.folder is None or not (source.folder / HISTORY_FILE).exists():
+        raise SearchError(f"a figure of the convergence needs the folder of a search, with {HISTORY_FILE}")
+    rows = read_csv(source.folder / HISTORY_FILE)
+    done, valid = (np.array([float(row[key]) for row in rows]) for key in ("evaluations", "valid"))
+    best = np.array([float(row["best_score"] or math.nan) for row in rows])
+    table = read_result(source.folder / RESULT_FILE)
+    figure, (top, below) = subplots(2, 1, (WIDTH, 3.0), sharex=True, gridspec_kw={"height_ratios": [2.4, 1]})
+    top.step(done, best, where="post", color=COLOURS[0])
+    top.set_yscale("log")
+    unit = f", {source.outcome.design.problem.objective.unit}".rstrip(", ")
+    top.set_ylabel(f"best score{unit}")
+    if table.get("bound"):
+        top.axhline(table["bound"], color=COLOURS[1], linestyle="--", label="proven bound")
+        top.legend()
+    step = np.diff(done, prepend=0.0)
+    below.plot(done, 100 * np.clip(valid / np.where(step > 0, step, 1.0), 0, 1), color=COLOURS[2])
+    below.set_ylim(0, 105)
+    below.set_ylabel("valid, %")
+    below.set_xlabel("designs")
+    return figure
+
+
+def energy(source: Source) -> Figure:
+    """Energy by level, stacked by tensor."""
+    problem, rows = source.outcome.design.problem, source.outcome.breakdown.rows
+    figure, axes = subplots(1, 1, (WIDTH, 0.75 + 0.36 * len(rows)))
+    names = [tensor.name for tensor in problem.tensors]
+    scale, unit = _scale(max(row.energy_pj or 0.0 for row in rows))
+    for number, name in enumerate([*names, "computes"]):
+        parts = [
+            row.by_tensor.get(name, 0.0) if row.by_tensor else (row.energy_pj or 0.0) * (name == "computes")
+            for row in rows
+        ]
+        left = [sum(row.by_tensor.get(other, 0.0) for other in names[:number]) / scale for row in rows]
+        if any(parts):
+            axes.barh(
+                range(len(rows)), np.array(parts) / scale, left=left, color=COLOURS[number], label=name, height=0.62
+            )
+    total = source.outcome.energy_pj
+    for at, row in enumerate(rows):
+        spent = row.energy_pj or 0.0
+        axes.annotate(f" {percent(spent / total)}", (spent / scale, at), va="center", fontsize=8)
+    axes.margins(x=0.13)
+    named_ticks(axes.yaxis, [row.name for row in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel(f"energy, {unit}")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(names) + 1, handlelength=1, columnspacing=1.2)
+    return figure
+
+
+def cycles(source: Source) -> Figure:
+    """The cycles that each level and the compute units need; the slowest limits the design."""
+    rows = [row for row in source.outcome.breakdown.rows if row.cycles is not None]
+    if not rows:
+        raise SearchError(f"cost model '{source.outcome.design.problem.cost_model.name}' gives no cycles by level")
+    figure, axes = subplots(1, 1, (WIDTH, 0.75 + 0.32 * len(rows)))
+    from matplotlib.ticker import MaxNLocator
+
+    slowest = max(row.cycles or 0.0 for row in rows)
+    colours = [COLOURS[1] if row.cycles == slowest else COLOURS[0] for row in rows]
+    axes.barh(range(len(rows)), [row.cycles for row in rows], color=colours, height=0.62)
+    for at, row in enumerate(rows):
+        axes.annotate(f" {format_count(row.cycles or 0.0)}", (row.cycles or 0.0, at), va="center", fontsize=8)
+    axes.margins(x=0.22)
+    named_ticks(axes.yaxis, [row.name for row in rows])
+    axes.invert_yaxis()
+    axes.xaxis.set_major_formatter(lambda value, _: format_count(value))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.set_xlabel("cycles")
+    axes.set_title(f"limited by {source.outcome.limit}", fontsize=9)
+    return figure
+
+
+def roofline(source: Source) -> Figure:
+    """Computes a cycle against computes a word at each level with a bandwidth, data and metadata, skipped words aside."""
+    outcome, problem = source.outcome, source.outcome.design.problem
+    if "compute" not in outcome.detail:
+        raise SearchError(f"cost model '{problem.cost_model.name}' gives no computes")
+    done = float(np.asarray(outcome.detail["compute"].actual)[0])
+    rate, peak = done / outcome.cycles, float(problem.compute_instances)
+    points = []
+    for level in problem.levels:
+        width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
+        words = sum(_timed_words(outcome, t, level.index) for t in range(len(problem.tensors)))
+        if math.isfinite(width) and words:
+            points.append((level.name, done / words, width * level.instances))
+    if not points:
+        raise SearchError(f"{problem.title}: no level has a bandwidth and accesses; a roofline needs one")
+    figure, axes = subplots(1, 1, (WIDTH, 2.9))
+    low = min(min(x for _, x, _ in points), min(peak / width for *_, width in points)) / 3
+    high = max(max(x for _, x, _ in points), max(peak / width for *_, width in points)) * 3
+    xs = np.geomspace(low, high, 200)
+    for number, (name, x, width) in enumerate(points):
+        colour, text = COLOURS[number % len(COLOURS)], f"{name}, {format_count(width)} words/cycle"
+        axes.plot(xs, np.minimum(xs * width, peak), color=colour, linewidth=1.2, label=text)
+        marker = MARKERS[number % len(MARKERS)]
+        axes.plot(
+            [x], [rate], marker, color=colour, markersize=6, markeredgecolor="black", markeredgewidth=0.6, zorder=4
+        )
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(min(rate, peak) / 20, peak * 2.5))
+    axes.set_xlabel("computes per word at the level")
+    axes.set_ylabel("computes per cycle")
+    axes.legend(loc="lower right", fontsize=7.5)
+    axes.annotate(f"{peak:,.0f} {problem.compute_name}", (low * 1.15, peak * 1.15), fontsize=7.5)
+    return figure
+
+
+def _timed_words(outcome: Outcome, tensor: int, level: int) -> float:
+    found = accesses_of(outcome, tensor, level)
+    spec = outcome.design.problem.levels[level]
+    rows = [row for row in found.rows if not row.name.startswith("skipped")] if found else []
+    return sum(row.count * (spec.metadata_width / spec.word_bits if "metadata" in row.name else 1.0) for row in rows)
+
+
+def loopnest(source: Source) -> Figure:
+    """The loop nest as nested boxes: a level each, with its room, what it skips or gates, and its loops."""
+    design, detail = source.outcome.design, source.outcome.detail
+    problem = design.problem
+    place = {x.storage: mechanism_text(design.mechanism(x), x, problem) for x in problem.places}
+    levels = [(level.name, level.index) for level in problem.levels] + [(problem.compute_name, None)]
+    lines: list[tuple[int, str, str, str]] = []
+    boxes: list[tuple[int, int]] = []
+    for depth, (name, index) in enumerate(levels):
+        boxes.append((depth, len(lines)))
+        used = plain(room(problem.levels[index], detail)) if index is not None else ""
+        lines.append((depth, name, used, place.get(index, "")))
+        for loop in design.loops:
+            if index is not None and loop.storage == index:
+                word = "par-for" if loop.spatial else "for"
+                lines.append(
+                    (depth, "", f"{word} {loop_name(loop)} in [0, {loop.bound})", "spatial" if loop.spatial else "")
+                )
+    lines.append((len(levels) - 1, "", einsum_text(problem.tensors), ""))
+    formats = _formats(source)
+    height = len(lines) + len(levels) * 0.35
+    figure, axes = subplots(1, 1, (WIDTH, 0.21 * (height + len(formats)) + 0.15))
+    axes.axis("off")
+    axes.set(xlim=(0, 1), ylim=(height + len(formats) + 0.4, -0.1))
+    from matplotlib.patches import Rectangle
+
+    for depth, start in boxes:
+        inset = 0.03 * depth
+        top = start + 0.05
+        bottom = height - 0.3 * depth
+        colour = COLOURS[depth % len(COLOURS)]
+        box = Rectangle((inset, top), 1 - 2 * inset, bottom - top, facecolor="white", edgecolor=colour, linewidth=1.2)
+        axes.add_patch(box)
+        axes.add_patch(Rectangle((inset, top), 1 - 2 * inset, bottom - top, facecolor=colour, alpha=0.07, linewidth=0))
+    for at, (depth, name, text, note) in enumerate(lines):
+        x, y = 0.03 * depth + 0.02, at + 0.6
+        if name:
+            axes.text(x, y, name, weight="bold", fontsize=8.5, va="center", color=COLOURS[depth % len(COLOURS)])
+            axes.text(x + 0.15, y, text, fontsize=7.5, va="center", color="#444444")
+            axes.text(0.985 - 0.03 * depth, y, note, fontsize=7.5, va="center", ha="right", style="italic")
+        else:
+            how: dict[str, Any] = {"weight": "bold"} if note else {}
+            size = min(8.0, 8.0 * (0.9 - 2 * x) / (0.0195 * len(text)))  # a letter of 8 points takes 1/51 of the column
+            axes.text(x + 0.03, y, text, fontsize=size, va="center", family="monospace", **how)
+    for at, text in enumerate(formats):
+        axes.text(0.0, height + at + 0.7, text, fontsize=7.5, va="center")
+    return figure
+
+
+def _formats(source: Source) -> list[str]:
+    """A line per tensor with the formats of its ranks, and what the short names mean."""
+    design = source.outcome.design
+    problem = design.problem
+    known: list[Any] = [*problem.candidates("format"), *problem.candidates("beyond-format")[:1]]
+    short, used, lines = symbols(known), [], []
+    for t, tensor in enumerate(problem.tensors):
+        ranks = design.ranks(t)
+        packed = any(rank.format.compressed for rank in ranks)
+        words = [f"{short[rank.format.name]}({loop_name(rank.loop)})" for rank in ranks] if packed else ["uncompressed"]
+        used += [rank.format.name for rank in ranks] if packed else []
+        lines.append(f"{tensor.name}: {' '.join(words)}")
+    if used:
+        lines.append(", ".join(f"{short[name]} = {name}" for name in dict.fromkeys(used)))
+    return lines
+
+
+def _scale(pj: float) -> tuple[float, str]:
+    """Picojoules of the unit in which an energy is told, and its name."""
+    unit = format_energy(pj).split()[-1]
+    return {"fJ": 1e-3, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "mJ": 1e9, "J": 1e12}[unit], unit.replace("u", "µ")
+
+
+KINDS: dict[str, Callable[[Source], Figure]] = {
+    "convergence": convergence,
+    "energy": energy,
+    "cycles": cycles,
+    "loopnest": loopnest,
+    "roofline": roofline,
+}
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def checked(path: Path) -> Path:
+    """The path of a figure; `SearchError` if it does not say one of `SUFFIXES`."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise SearchError(f"{path}: a figure ends in {listed(SUFFIXES)}")
+    return path
