@@ -47,9 +47,8 @@ class Settled:
         tally, timed = (self._counts(walk, charges, as_modelled) for walk in walks)
         spend(sim, tally, sim.problem.technology.gated_residual if "gated" in charges else 0.0)
         if "network" in charges:
-            tally.add(
-                "energy_pj", None, None, network_pj(sim, self._counts(walks[0], charges - {"drains"}, as_modelled))
-            )
+            crossing = self._counts(walks[0], charges - {"drains"}, as_modelled and "drains" not in charges)
+            tally.add("energy_pj", None, None, network_pj(sim, crossing))
         overlap, imbalance = "overlap" in charges, "imbalance" in charges
         waits = self._waits(walks[1], timed, False, True) if imbalance else None
         if "intersection" in charges:
