@@ -53,7 +53,7 @@ class _Output:
         for s, (above, here) in zip(levels, kept, strict=True):
             occupied = self.run.occupied[t, s]
             used = np.where(occupied > 0.0, occupied, 1.0)
-            leaves, comes = self._partial(self.drained[s], self.fills[s], used)
+            leaves, comes = self._partial(self.drained[s], self.fills[s], used, self._holders(s, self.drained[s], s))
             leaving[s], fill[s] = self.drained[s] * above * leaves, self.fills[s] * above * comes
             child = lay.child(t, s)
             if child is None:
@@ -63,7 +63,8 @@ class _Output:
                 touched = words * (1.0 - (1.0 - happens) ** visits)
                 update[s], read[s] = self.updates[s] * happens / used, (self.updates[s] * happens - touched) / used
             else:
-                leaves, comes = self._partial(self.drained[child], self.fills[child], used)
+                holders = self._holders(s, self.updates[s], child)
+                leaves, comes = self._partial(self.drained[child], self.fills[child], used, holders)
                 update[s], read[s] = self.updates[s] * here * leaves, self.reads[s] * here * comes
             read[s] += leaving[s]
         self._enter(np.maximum(read, 0.0), fill, update)
@@ -81,13 +82,20 @@ class _Output:
             above = here
         return found
 
-    def _partial(self, words: PerDesign, back: PerDesign, used: PerDesign) -> tuple[Array, Array]:
+    def _holders(self, s: int, words: PerDesign, child: int) -> PerDesign:
+        """In how many places the products of a word are added, if so many `words` arrive from or leave an instance of s."""
+        once = self.drained[child] - self.fills[child]
+        visits = np.where(once > 0.0, self.drained[child] / np.where(once > 0.0, once, 1.0), 1.0)
+        every = self.run.nest.tile_words[self.t, 0] * np.maximum(visits, 1.0)
+        return np.maximum(1.0, words * self.run.nest.instances_used[s] / every)
+
+    def _partial(self, words: PerDesign, back: PerDesign, used: PerDesign, holders: PerDesign) -> tuple[Array, Array]:
         """Shares of the words of a tile that leave, and that come back, because their sum is not zero yet."""
         once = words - back
         visits = np.maximum(1.0, words / np.where(once > 0.0, once, np.inf))
         visits = np.where(once > 0.0, visits, 1.0)
-        d = min(1.0, self.density)
-        stays = np.where(d < 1.0, (1.0 - d) ** (1.0 / visits), 0.0)
+        empty = (1.0 - min(1.0, self.density)) ** (1.0 / holders)
+        d, stays = 1.0 - empty, empty ** (1.0 / visits)
         gap = np.where(stays < 1.0, 1.0 - stays, 1.0)
         leaves = np.where(stays < 1.0, 1.0 - stays * d / (visits * gap), 0.0)
         more = np.where(visits > 1.0, visits - 1.0, 1.0)

@@ -37,15 +37,29 @@ class Overlap(Charge):
             doubled = [t for t in here if depth[h, t] > 1]
             single = words.exchange(h, [t for t in here if depth[h, t] == 1])
             if doubled:
-                moved = words.exchange(h, doubled)
-                turns = {t: np.maximum(1.0, words.turns(t, h)) for t in doubled}
-                first = np.minimum(moved, sum(words.exchange(h, [t]) / turns[t] for t in doubled))
-                last = time / np.max([turns[t] for t in doubled], axis=0)
-                time = first + np.maximum(time, moved - first + np.where(moved > 0.0, last, 0.0))
+                time = _pipelined(words, h, doubled, time, lay.output)
             time = time + single
             assert run.level_cycles is not None
             time = np.maximum(time, run.level_cycles[h])
         run.cycles = np.maximum(run.cycles, np.ceil(time * (1.0 - 1e-12)))
+
+
+def _pipelined(words: _Words, h: int, tensors: list[int], time: PerDesign, output: int) -> PerDesign:
+    """Cycles of computing for `time` with tiles that come while others are worked on, and results that leave so."""
+    operands = [t for t in tensors if t != output]
+    results = [t for t in tensors if t == output]
+    turns = {t: np.maximum(1.0, words.turns(t, h)) for t in tensors}
+    most = np.max([turns[t] for t in tensors], axis=0)
+    items = np.where(most > 1.0, np.maximum(most, 2.0), 1.0)
+    come, leave, moved = (words.exchange(h, some) for some in (operands, results, tensors))
+    first = np.minimum(come, sum((words.exchange(h, [t]) / turns[t] for t in operands), start=np.zeros(come.shape)))
+    last = leave / turns[output] if results else leave
+    others = np.maximum(items - 1.0, 1.0)
+    loaded, drained, each = (come - first) / others, (leave - last) / others, time / items
+    apart = come + leave
+    both = (loaded + drained) * moved / np.where(apart > 0.0, apart, 1.0)
+    between = np.maximum(each, loaded) + np.maximum(items - 2.0, 0.0) * np.maximum(each, both)
+    return first + last + np.where(items > 1.0, between + np.maximum(each, drained), time)
 
 
 class _Words:

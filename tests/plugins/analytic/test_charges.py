@@ -81,6 +81,20 @@ def test_partial_sums_that_are_zero_stay_where_they_are() -> None:
     assert buffer.fill[0] * held == pytest.approx(4 * 0.5)
 
 
+def test_instances_that_share_the_products_of_a_word_hold_fewer_sums() -> None:
+    """Two buffers have half of the products of every word; what both hold is added on its way to DRAM."""
+    table = {
+        "groups": ["L1_T", "L1_S", "L2_T", "L2_S"],
+        "workload": product((0.5, 0.5), m=4, k=2) | {"density": {"P": 0.5, "Q": 0.5, "Z": 0.75}},
+        "mapping": {"L1_S": ["k=2"], "L2_T": ["m=4"]}, "formats": {"Z": ["bitmask"]},
+    }  # fmt: skip
+    found = cost(table, "drains", levels=[LEVELS[0] | {"fanout": 2}, LEVELS[1]])
+    held = found.detail["instances_active"][2, 1, 0]
+    assert cell(found, 2, 0).update[0] == pytest.approx(4 * 0.75)
+    # nothing is read before the only update of a word, so that all reads are of words that leave
+    assert cell(found, 2, 1).read[0] * held == pytest.approx(2 * 4 * 0.5)
+
+
 def bits(found, tensor, level, action):
     return float(cell(found, tensor, level).bits[action][0])
 
@@ -181,6 +195,14 @@ def test_a_single_buffer_waits_for_its_transfers_and_a_second_one_hides_them_but
         free[1] |= {"write_bandwidth": "1 words/cycle"}
         assert cost(given["table"], levels=free).cycles[0] == 400
         assert cost(given["table"], "overlap", levels=free).cycles[0] == cycles
+
+
+def test_results_leave_while_the_last_tile_is_computed() -> None:
+    """Two tiles of a word of P, with 50 of Q that stay and 50 results each, four cycles a word; 50 cycles for each."""
+    table = {"workload": product(1.0, m=2, n=50), "mapping": {"L1_T": ["m=2"], "L2_T": ["n=50"]}}
+    for double, cycles in ((False, 4 * 152 + 100), (True, 4 * 51 + 50 + 200 + 200)):
+        levels = [LEVELS[0] | {"bandwidth": "0.25 words/cycle"}, LEVELS[1] | {"double_buffered": double}]
+        assert cost(table, "overlap", levels=levels).cycles[0] == cycles
 
 
 def test_two_buffers_have_half_the_room() -> None:

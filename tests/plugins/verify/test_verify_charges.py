@@ -137,6 +137,14 @@ def test_a_single_buffer_waits_for_its_transfers_and_a_second_one_hides_them_but
         assert pay(table, "overlap", "imbalance")["cycles", None, None] == cycles
 
 
+def test_results_leave_while_the_next_tile_is_computed() -> None:
+    """Two tiles of a word of P, with 50 of Q that stay and 50 results each, four cycles a word; 50 cycles for each."""
+    for double, cycles in ((False, 4 * 152 + 100), (True, 4 * 51 + 50 + 200 + 200)):
+        levels = [LEVELS[0] | {"bandwidth": "0.25 words/cycle"}, LEVELS[1] | {"double_buffered": double}]
+        table = product(1.0, 1.0, {"L1_T": ["m=2"], "L2_T": ["n=50"]}, levels=levels, m=2, n=50)
+        assert pay(table, "overlap", "imbalance")["cycles", None, None] == cycles
+
+
 def columns(**level):
     """Every lane has its rows of Q, and all reduce into the column of Z that the buffer holds."""
     formats, mapping = {"P": ["bitmask"], "Q": ["bitmask"]}, {"L1_T": ["n=32"], "L2_T": ["m=32"], "L2_S": ["k=32"]}
