@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 
+from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array
 
 from .model_file import Model, onnx_of, told
@@ -175,6 +176,9 @@ class Walk:
         if len(image) == 3 and self.values[node.input[0]].layer == INPUT:  # rows of samples are images of one row
             self.input = (image[1], 1, image[2])
         groups, channels = attributes.get("group", 1), image[1]
+        if groups < 1 or weights[1] * groups != channels or weights[0] % groups:
+            text = f"takes {channels} channels in {groups} groups, and its weights are {' x '.join(map(str, weights))}"
+            raise SpecError.at(self.model.file, told(node), text)
         window = self._window(node, weights[2:], image[2:], found[2:])
         sizes = {"p": found[-2] if len(found) == 4 else 1, "q": found[-1]}
         dilation = _both(attributes.get("dilations"))

@@ -83,16 +83,16 @@ def read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> Model:
         proto = onnx_of("onnx.inliner").inline_local_functions(proto) if proto.functions else proto
     if not proto.graph.node:
         raise SpecError.at(shown(path), "", "is not an ONNX model: its graph has no nodes")
-    constants = {tensor.name: tensor for tensor in proto.graph.initializer}
-    makers = _makers(proto.graph, constants)
-    sized, size = _sized(proto, constants, batch, dims, shown(path))
     with reported(shown(path), "", "has a graph that is not valid"):
+        constants = {tensor.name: tensor for tensor in proto.graph.initializer}
+        makers = _makers(proto.graph, constants)
+        sized, size = _sized(proto, constants, batch, dims, shown(path))
         inferred = onnx.shape_inference.infer_shapes(sized, check_type=True, strict_mode=True, data_prop=True)
-    shapes = {name: tuple(map(int, tensor.dims)) for name, tensor in constants.items()}
-    for value in (*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output):
-        shape = _shape(value)
-        if shape is not None and all(isinstance(item, int) for item in shape):
-            shapes[value.name] = tuple(item for item in shape if isinstance(item, int))
+        shapes = {name: tuple(map(int, tensor.dims)) for name, tensor in constants.items()}
+        for value in (*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output):
+            shape = _shape(value)
+            if shape is not None and all(isinstance(item, int) for item in shape):
+                shapes[value.name] = tuple(item for item in shape if isinstance(item, int))
     inputs = tuple(value.name for value in proto.graph.input if value.name not in constants)
     return Model(
         file=shown(path), proto=proto, inputs=inputs, batch=size, shapes=shapes, constants=constants, makers=makers

@@ -368,6 +368,9 @@ def test_files_that_do_not_fit_are_told(tiny, pair, tmp_path):
     }.items():
         (tmp_path / name).write_bytes(text)
         assert name in run(tmp_path / name, *([] if name.endswith("onnx") else ["--network", pair]), code=2)
+    odd = [("Conv", ["x", "w"], "y", {})]
+    file = saved(tmp_path / "odd.onnx", odd, {"w": np.ones((4, 60, 3, 3))}, {"x": [1, 3, 8, 8]}, "y")
+    assert "takes 3 channels in 1 groups, and its weights are 4 x 60 x 3 x 3" in run(file, code=2)
     np.savez(tmp_path / "wrong.npz", image=np.ones((1, 8, 16, 16)))
     assert "no input of the model 'image'; known: x" in run(tiny, "--activations", tmp_path / "wrong.npz", code=2)
     np.savez(tmp_path / "thin.npz", x=np.ones((1, 3, 16, 16)))
