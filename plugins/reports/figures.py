@@ -127,7 +127,7 @@ def roofline(source: Source) -> Figure:
             points.append((level.name, done / words, width * level.instances))
     if not points:
         raise SearchError(f"{problem.title}: no level has a bandwidth and accesses; a roofline needs one")
-    figure, axes = subplots(1, 1, (WIDTH, 2.9))
+    figure, axes = subplots(1, 1, (WIDTH, 3.1))
     low = min(min(x for _, x, _ in points), min(peak / width for *_, width in points)) / 3
     high = max(max(x for _, x, _ in points), max(peak / width for *_, width in points)) * 3
     xs = np.geomspace(low, high, 200)
@@ -141,7 +141,7 @@ def roofline(source: Source) -> Figure:
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(min(rate, peak) / 20, peak * 2.5))
     axes.set_xlabel("computes per word at the level")
     axes.set_ylabel("computes per cycle")
-    axes.legend(loc="lower right", fontsize=7.5)
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize=7.5)
     axes.annotate(f"{peak:,.0f} {problem.compute_name}", (low * 1.15, peak * 1.15), fontsize=7.5)
     return figure
 
