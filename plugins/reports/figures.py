@@ -157,6 +157,11 @@ def loopnest(source: Source) -> Figure:
     """The loop nest as nested boxes: a level each, with its room, what it skips or gates, and its loops."""
     design, detail = source.outcome.design, source.outcome.detail
     problem = design.problem
+    missing = {"bounds", "order", "formats", "mechanisms"} - design.batch.columns.keys()
+    if missing:
+        raise SearchError(
+            f"{problem.title}: the design has no {listed(sorted(missing))}, of which a loop nest is drawn"
+        )
     place = {x.storage: mechanism_text(design.mechanism(x), x, problem) for x in problem.places}
     levels = [(level.name, level.index) for level in problem.levels] + [(problem.compute_name, None)]
     lines: list[tuple[int, str, str, str]] = []

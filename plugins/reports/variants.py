@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Fiber, Format, Units
+from sparsemap.errors import SpecError
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
@@ -123,29 +124,37 @@ def freed(base: Base, kinds: tuple[str, ...] = KINDS) -> Iterator[Free]:
     limited = [level for level in problem.levels if any(getattr(level, key) is not None for key in BANDWIDTHS)]
     if "bandwidth" in kinds:
         for level in limited:
-            yield Free(f"bandwidth of {level.name}", "bandwidth", level.name, base.changed(bandwidth(level.index)))
+            yield Free(f"bandwidth of {level.name}", "bandwidth", level.name, _tried(base, bandwidth(level.index)))
         if len(limited) > 1:
-            yield Free(f"bandwidth of {ALL}", "bandwidth", "", base.changed(bandwidth(*(x.index for x in limited))))
+            yield Free(f"bandwidth of {ALL}", "bandwidth", "", _tried(base, bandwidth(*(x.index for x in limited))))
     if "accesses" in kinds:
         for level in problem.levels:
-            yield Free(f"energy of {level.name}", "accesses", level.name, base.changed(accesses(level.index)))
+            yield Free(f"energy of {level.name}", "accesses", level.name, _tried(base, accesses(level.index)))
         name = problem.compute_name
-        yield Free(f"energy of {name}", "accesses", name, base.changed(computes))
+        yield Free(f"energy of {name}", "accesses", name, _tried(base, computes))
     if "metadata" in kinds and any(getattr(x, "compressed", False) for x in problem.candidates("format")):
         charged = [x.type_name for x in charges if x.of_metadata]
-        without = base.changed(without_charges(*charged), _FreeMetadata(problem.registry))
+        without = _tried(base, without_charges(*charged), _FreeMetadata(problem.registry))
         yield Free("metadata", "metadata", "", without)
     if "charge" in kinds:
         for name in [x.type_name for x in charges]:
-            yield Free(f"charge {name}", "charge", name, base.changed(without_charges(name)))
+            yield Free(f"charge {name}", "charge", name, _tried(base, without_charges(name)))
     if "capacity" in kinds:
         small = [level for level in problem.levels if level.capacity_bits is not None]
         for level in small:
             yield Free(
-                f"capacity of {level.name}", "capacity", level.name, base.changed(capacity(problem, level.index))
+                f"capacity of {level.name}", "capacity", level.name, _tried(base, capacity(problem, level.index))
             )
         if len(small) > 1:
-            yield Free(f"capacity of {ALL}", "capacity", "", base.changed(capacity(problem, *(x.index for x in small))))
+            yield Free(f"capacity of {ALL}", "capacity", "", _tried(base, capacity(problem, *(x.index for x in small))))
+
+
+def _tried(base: Base, change: Change, registry: Any = None) -> Outcome:
+    """The design after a change; hardware or a cost model that refuses the change makes it invalid for that reason."""
+    try:
+        return base.changed(change, registry)
+    except SpecError as error:
+        return Outcome(base.design, math.inf, math.inf, (error.mistakes[0].message,), {})
 
 
 def bandwidth(*levels: int) -> Change:

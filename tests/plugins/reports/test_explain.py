@@ -11,7 +11,7 @@ from sparsemap_plugins.reports.variants import Base, freed
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
-from sparsemap.errors import SearchError
+from sparsemap.errors import SearchError, SpecError
 from sparsemap.pieces.contracts import plain
 
 
@@ -144,3 +144,12 @@ def test_the_folder_of_a_search_names_its_design(tmp_path, result):
 def test_a_quantity_that_there_is_not_is_told_with_the_nearest_one(base):
     with pytest.raises(SearchError, match=r"no quantity 'GLB\.p'; did you mean 'GLB\.P'"):
         explain(base, "GLB.p")
+
+
+def test_hardware_that_cannot_be_without_a_limit_is_told_as_such(base, monkeypatch):
+    def changed(self, change, registry=None):
+        raise SpecError.at("", "levels", "a buffer cannot be unlimited")
+
+    monkeypatch.setattr(Base, "changed", changed)
+    found = {x.name: x.outcome.reasons for x in freed(base, ("capacity",))}
+    assert found["capacity of GLB"] == ("a buffer cannot be unlimited",)
