@@ -1,6 +1,6 @@
 """Networks from files of frameworks: `sparsemap import-model`.
 
-`model_file` reads an ONNX model and infers its shapes, `graph` makes layers of its nodes, `patterns` finds the density
+`model_file` reads an ONNX model and infers its shapes, `graph` makes `layers` of its nodes, `patterns` finds the density
 model that weights keep to, `calibration` measures activations on samples, `weight_files` reads weights alone.
 """
 

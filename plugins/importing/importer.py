@@ -19,7 +19,8 @@ from sparsemap.problem.network import Node, distinct, nodes_of
 from sparsemap.spec import toml_io
 
 from .calibration import density, measured
-from .graph import WORKLOADS, Layer, Skipped, Walk
+from .graph import Skipped, Walk
+from .layers import WORKLOADS, Layer
 from .model_file import read_model
 from .patterns import DENSE, found_in
 from .weight_files import read_arrays
