@@ -30,6 +30,8 @@ OF = {
 }
 """What is made free for each total."""
 SAME = 1e-9
+CHARGED = 1e-6
+"""Share of the energy from which what no access or compute has is told as that of charges."""
 
 
 @attrs.frozen
@@ -177,6 +179,9 @@ def _head(outcome: Outcome, chain: Sequence[Limit]) -> list[str]:
         for row in outcome.breakdown.rows
         for name, energy_pj in (row.by_tensor or {"computes": row.energy_pj or 0.0}).items()
     ]
+    rest = outcome.energy_pj - sum(part for part, _ in parts)
+    if parts and rest > CHARGED * outcome.energy_pj:
+        parts.append((rest, "charges"))
     most = [f"{text} {percent(part / outcome.energy_pj)}" for part, text in sorted(parts, reverse=True)[:4] if part]
     if most:
         rows.append(["energy", ", ".join(most)])

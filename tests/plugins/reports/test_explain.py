@@ -53,11 +53,16 @@ def test_free_bandwidth_is_that_of_a_hardware_without_the_limit(base, free, resu
     assert found.cycles < base.outcome.cycles
 
 
-def test_energies_that_are_free_one_by_one_add_up_to_the_energy(base, free):
-    names = [name for name in free if name.startswith("energy of ")]
-    assert names == ["energy of DRAM", "energy of GLB", "energy of PEB", "energy of MAC"]
-    saved = sum(base.outcome.energy_pj - free[name].energy_pj for name in names)
-    assert saved == pytest.approx(base.outcome.energy_pj)
+def test_energies_that_are_free_one_by_one_add_up_to_the_energy(uncharged):
+    free = {found.name: found.outcome for found in freed(uncharged, ("accesses",))}
+    assert list(free) == ["energy of DRAM", "energy of GLB", "energy of PEB", "energy of MAC"]
+    saved = sum(uncharged.outcome.energy_pj - found.energy_pj for found in free.values())
+    assert saved == pytest.approx(uncharged.outcome.energy_pj)
+
+
+def test_energy_that_is_not_of_accesses_is_that_of_charges(base, uncharged):
+    assert "charges" in "\n".join(explain(base, "edp").lines).partition("energy")[2].partition("\n")[0]
+    assert "charges" not in "\n".join(explain(uncharged, "edp").lines)
 
 
 def test_free_metadata_have_no_bits_and_still_lead(free):
@@ -75,9 +80,10 @@ def test_a_charge_is_free_when_the_cost_model_is_without_it(base, free, result):
     assert free["charge filter-metadata"].energy_pj == found.energy_pj[0]
 
 
-def test_capacity_costs_a_design_that_fits_nothing(base, free):
-    for name in ("capacity of GLB", "capacity of PEB"):
-        assert (free[name].energy_pj, free[name].cycles) == (base.outcome.energy_pj, base.outcome.cycles)
+def test_capacity_costs_a_design_that_fits_nothing(uncharged):
+    for found in freed(uncharged, ("capacity",)):
+        same = uncharged.outcome
+        assert (found.outcome.energy_pj, found.outcome.cycles) == (same.energy_pj, same.cycles), found.name
 
 
 def test_limits_are_followed_down_to_the_compute_units(base):
@@ -102,8 +108,8 @@ def test_a_tensor_at_a_level_is_explained_in_words(base):
         assert word in text
 
 
-def test_what_makes_no_difference_is_named_without_a_row(base):
-    text = "\n".join(map(plain, explain(base, "edp").lines))
+def test_what_makes_no_difference_is_named_without_a_row(uncharged):
+    text = "\n".join(map(plain, explain(uncharged, "edp").lines))
     _, _, same = text.partition("no difference: ")
     assert "capacity of GLB" in same
     assert text.index("bandwidth of DRAM") < text.index("no difference")
