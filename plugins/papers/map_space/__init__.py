@@ -10,6 +10,7 @@ NAMES = {
     "mse-fig-6": "GAMMA with and without crossover, and a standard genetic algorithm (Fig. 6)",
     "mse-fig-7": "one mapping with all of its loop orders (Fig. 7)",
     "mse-robust": "designs for a range of densities beside designs for one, in the joint space",
+    "mse-table-2": "mappings searched at one density of the weights, tested at others (Table 2)",
     "mse-table-3": "inner and outer products over the density of an operand (Table 3)",
     "mse-table-4": "mappings for a range of densities beside mappings for one (Table 4)",
 }
