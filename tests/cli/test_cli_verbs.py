@@ -108,7 +108,8 @@ def test_a_design_file_that_is_not_there():
 # -------------------------------------------------------------------------------------------------------------- space
 
 
-def test_space_with_four_memory_levels():
+def test_space_with_four_memory_levels(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     lines = run("show", "space", "--hardware", "clustered", "--workload", "matmul-128x1024x128").stdout.splitlines()
     assert lines == [
         "mapping levels  L1_T  L2_T L2_S  L3_T L3_S  L4_T L4_S",
