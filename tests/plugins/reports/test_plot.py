@@ -2,7 +2,6 @@
 
 import re
 
-import matplotlib
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.figures import KINDS, WIDTH, Source
@@ -10,6 +9,8 @@ from sparsemap_plugins.reports.variants import Outcome
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
+
+matplotlib = pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(scope="module")
