@@ -6,7 +6,8 @@ The list of sub-packages is read from the tree, so that adding a built-in plugin
 
 from setuptools import find_namespace_packages, find_packages, setup
 
-plugins = ["sparsemap_plugins", *(f"sparsemap_plugins.{name}" for name in find_packages("plugins"))]
+folders = find_namespace_packages("plugins", exclude=["*__pycache__*"])  # also those that hold specs only
+plugins = ["sparsemap_plugins", *(f"sparsemap_plugins.{name}" for name in folders)]
 core = ["sparsemap", *(f"sparsemap.{name}" for name in find_packages("sparsemap"))]
 specs = ["sparsemap_specs", *(f"sparsemap_specs.{name}" for name in find_namespace_packages("specs"))]
 
