@@ -89,8 +89,8 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
 @click.option(
     "--kind",
     required=True,
-    type=click.Choice(["convergence", "energy", "cycles", "loopnest", "roofline"]),
-    help="What is drawn; convergence needs the folder of a search.",
+    type=click.Choice(["convergence", "energy", "cycles", "loopnest", "roofline", "pareto", "space"]),
+    help="What is drawn; convergence and pareto need the folder of a search.",
 )
 @click.option(
     "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."

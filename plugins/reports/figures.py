@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from sparsemap import evaluate, load_problem
 from sparsemap.errors import SearchError, listed
 from sparsemap.files import percent, read_csv
-from sparsemap.pieces.contracts import plain
+from sparsemap.pieces import defaults
+from sparsemap.pieces.contracts import Array, plain
 from sparsemap.plots import COLOURS, MARKERS, named_ticks, subplots
 from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE, read_result
 from sparsemap.spec.units import format_count, format_energy
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
 WIDTH = 3.5
 """Inches, one column of a two-column paper."""
+LOG_FROM = 8.0
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
+SAMPLES = 4000
+"""Random designs in a figure of the space."""
 
 
 @attrs.frozen
@@ -153,6 +159,79 @@ def _timed_words(outcome: Outcome, tensor: int, level: int) -> float:
     return sum(row.count * (spec.metadata_width / spec.word_bits if "metadata" in row.name else 1.0) for row in rows)
 
 
+def pareto(source: Source) -> Figure:
+    """The designs that no other one dominates: a panel for each objective after the first, against the first."""
+    from matplotlib.ticker import MaxNLocator
+
+    front = front_of(source)
+    objective = source.outcome.design.problem.objective
+    values = np.array([[row["objectives"][name] for name in objective.names] for row in front])
+    best = int(np.argmin([row["score"] for row in front]))
+    labels = [", ".join(filter(None, pair)) for pair in zip(objective.names, objective.units, strict=True)]
+    panels = values.shape[1] - 1
+    figure, grid = subplots(panels, 1, (WIDTH, 0.4 + 2.3 * panels), sharex=True, squeeze=False)
+    for other, axes in enumerate(grid[:, 0], 1):
+        x, y = values[:, 0], values[:, other]
+        step: dict[str, Any] = {"drawstyle": "steps-post"} if panels == 1 else {"linestyle": ""}
+        axes.plot(x, y, marker=MARKERS[0], color=COLOURS[0], linewidth=1.0, label="on the front", **step)
+        axes.plot(x[best], y[best], "*", color=COLOURS[1], markersize=12, label="lowest score", zorder=4)
+        for axis, seen in ((axes.xaxis, x), (axes.yaxis, y)):
+            if seen.min() > 0 and seen.max() / seen.min() > LOG_FROM:
+                axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+            else:
+                axis.set_major_locator(MaxNLocator(4))
+                axis.set_major_formatter(lambda value, _: format_count(value))
+        axes.set_ylabel(labels[other])
+    grid[-1, 0].set_xlabel(labels[0])
+    grid[0, 0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, handlelength=1)
+    return figure
+
+
+def front_of(source: Source) -> list[dict[str, Any]]:
+    """The rows of the front in `result.json`; `SearchError` where there is none."""
+    table = read_result(source.folder) if source.folder is not None else {}
+    if not table.get("front"):
+        raise SearchError(
+            "a figure of a front needs the folder of a search with several objectives, such as pareto:energy,delay"
+        )
+    return table["front"]
+
+
+def space(source: Source) -> Figure:
+    """Random designs by cycles and energy, with lines of equal EDP, and where the design is among them."""
+    outcome = source.outcome
+    cycles, energy_pj, valid = sampled(source)
+    figure, axes = subplots(1, 1, (WIDTH, 2.9))
+    axes.plot(cycles, energy_pj, ".", color=COLOURS[0], markersize=2.5, alpha=0.4, markeredgewidth=0, label="random")
+    axes.plot([outcome.cycles], [outcome.energy_pj], "*", color=COLOURS[1], markersize=12, label="this design")
+    axes.set(xscale="log", yscale="log", xlabel="cycles", ylabel="energy, pJ")
+    low, high = axes.get_xlim()
+    bottom, top = axes.get_ylim()
+    xs = np.geomspace(low, high, 50)
+    for power in range(math.ceil(math.log10(outcome.edp)), math.floor(math.log10(high * top)) + 1):
+        axes.plot(xs, 10.0**power / xs, ":", color="#8A8F98", linewidth=0.8, zorder=1)
+    axes.plot([], [], ":", color="#8A8F98", linewidth=0.8, label="EDP, powers of ten")
+    axes.set(xlim=(low, high), ylim=(bottom, top))
+    axes.set_title(f"{percent(valid / SAMPLES)} of {SAMPLES:,} random designs valid", fontsize=9, pad=18)
+    axes.legend(
+        loc="lower center", bbox_to_anchor=(0.45, 0.985), ncols=3, handlelength=1, columnspacing=1, fontsize=7.5
+    )
+    axes.get_legend().legend_handles[0].set(markersize=6, alpha=1)
+    return figure
+
+
+def sampled(source: Source) -> tuple[Array, Array, int]:
+    """Cycles and energies in pJ of the valid ones among `SAMPLES` random designs, repaired like those that a search
+    starts with, and how many these are. The space is that of the search, or the default one for a design file."""
+    own = source.outcome.design.problem
+    table = read_result(source.folder) if source.folder is not None else {}
+    which = table.get("identity", {}).get("space", defaults.SPACE)
+    problem = load_problem(own.workload, own.hardware, which, own.objective, own.cost_model, registry=own.registry)
+    rng = np.random.default_rng(0)
+    found = evaluate(problem, problem.space.repair(problem.space.guess(SAMPLES, rng), rng))
+    return found.cycles[found.valid], found.energy_pj[found.valid], int(found.valid.sum())
+
+
 def loopnest(source: Source) -> Figure:
     """The loop nest as nested boxes: a level each, with its room, what it skips or gates, and its loops."""
     design, detail = source.outcome.design, source.outcome.detail
@@ -236,6 +315,8 @@ KINDS: dict[str, Callable[[Source], Figure]] = {
     "cycles": cycles,
     "loopnest": loopnest,
     "roofline": roofline,
+    "pareto": pareto,
+    "space": space,
 }
 SUFFIXES = (".png", ".svg", ".pdf")
 

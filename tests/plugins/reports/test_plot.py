@@ -4,13 +4,23 @@ import re
 
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.reports import figures
 from sparsemap_plugins.reports.figures import KINDS, WIDTH, Source
 from sparsemap_plugins.reports.variants import Outcome
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
+from sparsemap.searching.result import read_result
 
 matplotlib = pytest.importorskip("matplotlib")
+SAMPLES = 200
+
+
+@pytest.fixture(autouse=True)
+def few_random_designs(monkeypatch):
+    monkeypatch.setattr(figures, "SAMPLES", SAMPLES)
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +29,10 @@ def result():
 
 
 @pytest.fixture(scope="module")
-def folder(result, tmp_path_factory):
+def folder(tmp_path_factory):
+    """A search with two objectives, which has what every kind draws."""
     path = tmp_path_factory.mktemp("search")
-    result.write(path)
+    search(load_problem("mm3", "cloud", objective="pareto:energy,delay"), budget=400).write(path)
     return path
 
 
@@ -58,9 +69,24 @@ def test_the_loop_nest_has_every_loop_and_level(result):
     assert all(level.name in shown for level in result.found.problem.levels)
 
 
-def test_what_cannot_be_drawn_is_said(folder, tmp_path):
+def test_the_front_and_the_space_have_every_design_and_the_best_one(folder):
+    source = Source(Outcome.of(design_file.load(folder, load())), folder)
+    table = read_result(folder)
+    line, star = KINDS["pareto"](source).axes[0].get_lines()
+    assert list(line.get_xdata()) == [row["objectives"]["energy"] for row in table["front"]]
+    assert (star.get_xdata()[0], star.get_ydata()[0]) == (table["energy_pj"], table["cycles"])
+    dots, star, *_ = KINDS["space"](source).axes[0].get_lines()
+    assert (star.get_xdata()[0], star.get_ydata()[0]) == (table["cycles"], pytest.approx(table["energy_pj"]))
+    assert SAMPLES / 2 < len(dots.get_xdata()) <= SAMPLES
+    assert sorted(dots.get_xdata() * dots.get_ydata())[len(dots.get_xdata()) // 2] > 2 * table["edp"]
+
+
+def test_what_cannot_be_drawn_is_said(result, folder, tmp_path):
     alone = plot(folder / "design.toml", "--kind", "convergence", "-o", tmp_path / "a.png")
     assert (alone.exit_code, "needs the folder of a search" in alone.output) == (2, True)
+    result.write(tmp_path / "one")
+    single = plot(tmp_path / "one", "--kind", "pareto", "-o", tmp_path / "a.png")
+    assert (single.exit_code, "with several objectives, such as pareto:energy,delay" in single.output) == (2, True)
     odd = plot(folder, "--kind", "energy", "-o", tmp_path / "a.gif")
     assert (odd.exit_code, "a figure ends in .png, .svg, .pdf" in odd.output) == (2, True)
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("a.*"))
