@@ -6,7 +6,6 @@ Masks are (R, C) bool, True where a block is kept (*Weight Block Sparsity*, III-
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -28,12 +27,12 @@ def one_shot(scores: Array, sparsity: float) -> Array:
     return kept.reshape(scores.shape)
 
 
-def balanced(scores: Array, sparsity: float, balance: str, column_parts: int = 1) -> Array:
+def balanced(scores: Array, sparsity: float, balance: str, part: int = 0) -> Array:
     """A mask with evenly spread zeros.
 
-    `rows`: every row of blocks has floor(sparsity * n) zeros in each of `column_parts` equal ranges of n columns, so
-    that every split of the outputs is even, and every split of the input channels into these ranges too. `columns`: the
-    same per column. `both`: rows as in `rows` over all columns, and zeros per column that differ by at most one.
+    `rows`: every row of blocks has floor(sparsity * n) zeros in each range of n = `part` columns (0: all), so that every
+    split of the outputs is even, and that of the inputs into these ranges too. `columns`: the same per column, over all
+    rows. `both`: rows as in `rows` over all columns, and zeros per column that differ by at most one.
     """
     match balance:
         case "none":
@@ -41,8 +40,8 @@ def balanced(scores: Array, sparsity: float, balance: str, column_parts: int = 1
         case "columns":
             return _even_rows(scores.T, sparsity).T
         case "rows":
-            parts = np.array_split(scores, min(column_parts, scores.shape[1]), axis=1)
-            return np.hstack([_even_rows(part, sparsity) for part in parts])
+            ends = range(part, scores.shape[1], part) if part else ()
+            return np.hstack([_even_rows(own, sparsity) for own in np.split(scores, ends, axis=1)])
         case "both":
             return _even_both(scores, sparsity)
     raise SparseMapError(f"balance {balance!r}: expected {', '.join(BALANCES)}")
@@ -131,9 +130,3 @@ def gradual_rounds(blocks: int, sparsity: float, percent: float = 5) -> int:
     """Steps until floor(sparsity * blocks) zeros."""
     target = zeros_of(sparsity, blocks)
     return math.ceil(target / max(1, math.floor(percent * target / 100 + 1e-9))) if target else 0
-
-
-def spread(counts: int, parts: int) -> Iterator[range]:
-    """Blocks 0 to `counts` in `parts` ranges that differ by at most one, the longer ones first; none is empty."""
-    for part in np.array_split(np.arange(counts), min(parts, counts)):
-        yield range(int(part[0]), int(part[-1]) + 1)

@@ -31,7 +31,7 @@ DIGITS = "digits"
     "--balance", default="none", show_default=True, help="Even zeros: `rows`, `columns` or `both` (one-shot)."
 )
 @click.option(
-    "--splits", type=click.Path(path_type=Path), metavar="FILE.json", help="How a compiler splits each layer."
+    "--splits", type=click.Path(path_type=Path), metavar="masks.json", help="How a compiler splits each layer."
 )
 @click.option("--normalise", default="none", show_default=True, help="`per-weight`: scores of rank columns per word.")
 @click.option("--budget", default="weights", show_default=True, help="What sparsity counts: `weights` or `columns`.")

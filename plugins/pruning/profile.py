@@ -14,45 +14,53 @@ from sparsemap.errors import SpecError, shortened
 from sparsemap.files import read_bytes, shown
 from sparsemap.pieces.contracts.base import Array
 
-from .block_masks import spread
-
 
 @attrs.frozen
 class Split:
-    """How a compiler divides a layer: its outputs over `rows` of cores, `cout` chunks each, and `cin` input ranges."""
+    """How a compiler divides the blocks of a layer."""
 
     rows: int = 1
-    cout: int = 1
-    cin: int = 1
+    """Rows of cores, which share the outputs."""
+    out_blocks: int = 0
+    """Blocks of outputs in a chunk of a row of cores; 0: all."""
+    in_blocks: int = 0
+    """Blocks of inputs in a part; 0: all."""
 
 
 def read_splits(path: Path) -> dict[str, Split]:
-    """`{"conv2": {"rows": 4, "cout": 2, "cin": 1}}` from a JSON file; absent numbers are 1."""
+    """By layer, from a `masks.json` such as `{"layers": {"conv2": {"split": {"rows": 4, "in_blocks": 2}}}}`."""
     try:
         table = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise SpecError.at(shown(path), "", f"is not JSON: {error}") from None
-    if not isinstance(table, dict):
-        raise SpecError.at(shown(path), "", f"found {shortened(table)}, expected a table of layers")
-    known = [field.name for field in attrs.fields(Split)]
-    for name, split in table.items():
+    layers = table.get("layers") if isinstance(table, dict) else None
+    if not isinstance(layers, dict):
+        raise SpecError.at(shown(path), "layers", f"found {shortened(layers)}, expected a table of layers")
+    known, found = [field.name for field in attrs.fields(Split)], {}
+    for name, entry in layers.items():
+        split = entry.get("split") if isinstance(entry, dict) else None
+        where = f"layers.{name}.split"
         if not isinstance(split, dict) or not split.keys() <= set(known):
-            raise SpecError.at(shown(path), name, f"found {shortened(split)}, expected numbers for {', '.join(known)}")
+            raise SpecError.at(shown(path), where, f"found {shortened(split)}, expected numbers for {', '.join(known)}")
         for key, value in split.items():
-            if type(value) is not int or value < 1:
-                raise SpecError.at(shown(path), f"{name}.{key}", f"found {shortened(value)}, expected 1 or more")
-    return {name: Split(**split) for name, split in table.items()}
+            least = int(key == "rows")
+            if type(value) is not int or value < least:
+                text = f"found {shortened(value)}, expected a whole number from {least} on"
+                raise SpecError.at(shown(path), f"{where}.{key}", text)
+        found[name] = Split(**split)
+    return found
 
 
 def kept_blocks(mask: Array, split: Split) -> Array:
-    """Kept blocks of every part of a mask (R, C): (rows of cores, chunks, input ranges); parts that do not exist have 0."""
-    counts = np.zeros((split.rows, split.cout, split.cin), np.int64)
-    for row, outputs in enumerate(spread(mask.shape[0], split.rows)):
-        for chunk, part in enumerate(spread(len(outputs), split.cout)):
-            lines = mask[outputs.start + part.start : outputs.start + part.stop]
-            for place, inputs in enumerate(spread(mask.shape[1], split.cin)):
-                counts[row, chunk, place] = lines[:, inputs.start : inputs.stop].sum()
-    return counts
+    """Kept blocks of every part of a mask (R, C): (rows of cores, chunks, input parts).
+
+    Each row of cores has ceil(R / rows) rows of blocks, of which the last chunk may have fewer; what lies beyond R is 0.
+    """
+    each = -(-mask.shape[0] // split.rows)
+    whole = np.zeros((split.rows, each, mask.shape[1]), np.int64)
+    whole.reshape(-1, mask.shape[1])[: len(mask)] = mask
+    by_chunk = np.add.reduceat(whole, np.arange(0, each, split.out_blocks or each), axis=1)
+    return np.add.reduceat(by_chunk, np.arange(0, mask.shape[1], split.in_blocks or mask.shape[1]), axis=2)
 
 
 def padding(counts: Array) -> float:
@@ -62,7 +70,7 @@ def padding(counts: Array) -> float:
 
 
 def tree(masks: Mapping[str, Array], splits: Mapping[str, Split], files: Mapping[str, str]) -> dict[str, Any]:
-    """The profile as `masks.json` has it: layer -> part of the outputs -> part of the inputs -> kept blocks.
+    """The profile as `masks.json` has it: layer -> row of cores -> chunk of the outputs -> part of the inputs -> blocks.
 
     `files` has the name of each mask's file.
     """
@@ -74,7 +82,7 @@ def tree(masks: Mapping[str, Array], splits: Mapping[str, Split], files: Mapping
             "mask": files[name],
             "blocks": list(mask.shape),
             "split": attrs.asdict(split),
-            "kept": counts.reshape(-1, split.cin).tolist(),
+            "kept": counts.tolist(),
             "padding": padding(counts),
         }
     return {"layers": layers}

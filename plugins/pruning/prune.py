@@ -244,7 +244,7 @@ def prune_weights(source: Path, chosen: Settings) -> str:
                 block_scores(job.criterion, grid, evidence[name], rng),
                 job.sparsity,
                 job.balance,
-                job.splits.get(name, Split()).cin,
+                job.splits.get(name, Split()).in_blocks,
             )
             for name, grid in grids.items()
         }

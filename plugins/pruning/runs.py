@@ -214,7 +214,7 @@ def _one_shot(
     chance, found, kept = job.generator(5), _gathered(job, network, train), {}
     for name, grid in grids.items():
         scores = block_scores(job.criterion, grid, found[name], chance)
-        kept[name] = balanced(scores, job.sparsity, job.balance, job.splits.get(name, Split()).cin)
+        kept[name] = balanced(scores, job.sparsity, job.balance, job.splits.get(name, Split()).in_blocks)
     return _retrained(job, network, grids, kept, train, progress)
 
 

@@ -95,8 +95,8 @@ def compile_command(
     """Compile a NETWORK for a mesh of cores, HARDWARE.
 
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
-    splits.json for pruning that keeps masks even, and, with the extra 'plots', the steps over time as timeline.png and
-    timeline.svg. Fully connected layers are left out, and the first convolution stays dense.
+    masks.json with the kept blocks of all parts, for pruning that keeps parts even, and, with the extra 'plots', the
+    steps over time as timeline.png and timeline.svg. Fully connected layers are left out, and the first convolution stays dense.
 
     Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """

@@ -145,7 +145,7 @@ def _from_json(path: Path) -> dict[str, Array]:
     import json
 
     try:
-        table = json.loads(read_bytes(path))
+        table = json.loads(read_bytes(path, 1 << 30))
     except ValueError as error:
         raise SpecError.at(shown(path), "", f"is no JSON: {error}") from None
     layers = table.get("layers", table) if isinstance(table, dict) else None

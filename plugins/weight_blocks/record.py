@@ -95,10 +95,15 @@ class ChunkProfile:
 
     co: Array
     """(Q,) output channels of the chunks of a core; the last may have fewer."""
+    counts: Array
+    """(M, Q, N) blocks that the chunks of every row of cores keep; N parts of the input channels."""
     kept: Array
-    """(Q, N) blocks of a chunk, the most over the rows of cores; N parts of the input channels."""
-    padding: int
-    """Blocks that rows of cores store and compute only because another row has more."""
+    """(Q, N) the most over the rows of cores."""
+
+    @property
+    def padding(self) -> int:
+        """Blocks that rows of cores store and compute only because another row has more."""
+        return int(len(self.counts) * self.kept.sum() - self.counts.sum())
 
     @classmethod
     def of(cls, layer: Layer, rows: int, per_row: int, co: int, ci: int) -> ChunkProfile:
@@ -107,14 +112,11 @@ class ChunkProfile:
         parts = max(1, layer.padded_channels // ci)
         sizes = np.full(count, co)
         sizes[-1] = per_row - (count - 1) * co
+        by_part = np.zeros((rows * per_row // BLOCK, parts), np.int64)
         if layer.mask is None:
-            kept = np.repeat((sizes // BLOCK * layer.kept_in_row(ci))[:, None], parts, axis=1)
-            return cls(sizes, kept, 0)
-        mask = layer.kept
-        whole = np.zeros((rows * per_row // BLOCK, parts * ci // BLOCK), np.int64)
-        whole[: min(len(whole), len(mask)), : mask.shape[1]] = mask[: len(whole)]
-        by_part = whole.reshape(rows, per_row // BLOCK, parts, ci // BLOCK).sum(axis=3)
-        starts = np.arange(count) * (co // BLOCK)
-        by_chunk = np.add.reduceat(by_part, starts, axis=1)
-        kept = by_chunk.max(axis=0)
-        return cls(sizes, kept, int(rows * kept.sum() - by_chunk.sum()))
+            by_part[: layer.padded_out_channels // BLOCK] = layer.kept_in_row(ci)
+        else:
+            by_part[: len(layer.kept)] = np.add.reduceat(layer.kept, range(0, parts * ci // BLOCK, ci // BLOCK), axis=1)
+        by_row = by_part.reshape(rows, per_row // BLOCK, parts)
+        by_chunk = np.add.reduceat(by_row, np.arange(count) * (co // BLOCK), axis=1)
+        return cls(sizes, by_chunk, by_chunk.max(axis=0))

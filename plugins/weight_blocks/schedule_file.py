@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 
 from sparsemap.errors import SpecError
-from sparsemap.files import read_bytes, replacing, shown, write_text
+from sparsemap.files import read_bytes, shown, write_text
 from sparsemap.pieces.contracts.base import Array
 
 from .durations import STEPS, tile_rows
 from .instructions import Instruction, instructions_of
-from .layers import Layer
+from .layers import BLOCK, Layer
 from .machine import Machine
+from .networks import read_masks
 from .schedule import Planned, Schedule
 from .splits import Cut, Splits
 from .tiling import Slice
 
 KIND = "aie2-schedule"
-SCHEDULE, LISTING, MASKS, SPLITS = "schedule.json", "listing.txt", "masks.npz", "splits.json"
+SCHEDULE, LISTING, MASKS = "schedule.json", "listing.txt", "masks.json"
 LARGEST = 1 << 30
 
 
@@ -45,14 +44,9 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
         "layers": [layer_table(planned) for planned in schedule.layers],
         "instructions": [_short(one) for one in instructions],
     }
-    paths = [folder / SCHEDULE, folder / LISTING, folder / SPLITS]
+    paths = [folder / SCHEDULE, folder / LISTING, folder / MASKS]
     write_text(paths[1], listing(schedule, instructions))
-    write_text(paths[2], json.dumps(dict(_splits(schedule)), indent=1) + "\n")
-    masks = {one.cut.layer.name: one.cut.layer.mask for one in schedule.layers if one.cut.layer.mask is not None}
-    if masks:
-        with replacing(folder / MASKS) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, **masks)  # type: ignore[arg-type]
-        paths.append(folder / MASKS)
+    write_text(paths[2], json.dumps({"layers": dict(_profile(schedule))}) + "\n")
     write_text(paths[0], _json(table))
     return paths
 
@@ -127,13 +121,27 @@ def layer_table(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _splits(schedule: Schedule) -> Iterator[tuple[str, dict[str, int]]]:
-    """How the weights of each convolution are divided, as pruning that balances masks takes it."""
+def _profile(schedule: Schedule) -> Iterator[tuple[str, dict[str, Any]]]:
+    """By convolution its mask (if it has one), its split, and the kept blocks of every row of cores, chunk and part: the
+    `masks.json` that `sparsemap prune` writes, and reads to keep parts even."""
     for one in schedule.layers:
-        if one.cut.layer.op == "conv":
-            chunks = -(-one.cut.row_channels // one.splits.co)
-            parts = -(-one.cut.channels // one.splits.ci)
-            yield one.cut.layer.name, {"rows": one.cut.machine.rows, "cout": chunks, "cin": parts}
+        cut, layer = one.cut, one.cut.layer
+        if layer.op == "conv":
+            profile = cut.profile(one.splits.co, one.splits.ci)
+            yield (
+                layer.name,
+                {
+                    **({} if layer.mask is None else {"mask": layer.mask.astype(int).tolist()}),
+                    "blocks": [layer.padded_out_channels // BLOCK, layer.padded_channels // BLOCK],
+                    "split": {
+                        "rows": cut.machine.rows,
+                        "out_blocks": int(one.splits.co) // BLOCK,
+                        "in_blocks": int(one.splits.ci) // BLOCK,
+                    },
+                    "kept": profile.counts.tolist(),
+                    "padding": profile.padding / max(1, int(profile.counts.sum())),
+                },
+            )
 
 
 def _short(one: Instruction) -> dict[str, Any]:
@@ -207,11 +215,7 @@ def read_schedule(folder: Path) -> Compiled:
         raise SpecError.at(shown(path), "", f"is no JSON: {error}") from None
     if not isinstance(table, dict) or table.get("kind") != KIND:
         raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap compile` wrote")
-    masks: Mapping[str, Array] = {}
-    beside = path.parent / MASKS
-    if beside.exists():
-        with np.load(io.BytesIO(read_bytes(beside, LARGEST)), allow_pickle=False) as stored:
-            masks = {name: stored[name] for name in stored.files}
+    masks = read_masks(path.parent / MASKS)
     try:
         layers = {entry["name"]: (_layer(entry, masks.get(entry["name"])), entry) for entry in table["layers"]}
         instructions = tuple(

@@ -19,6 +19,7 @@ DOCS = (
     "docs/reliability.md",
     "docs/robust.md",
     "docs/warm-start.md",
+    "docs/weight-blocks.md",
 )
 FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *DOCS, *PAGES)
 RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in PAGES else "## ") if s.runs]

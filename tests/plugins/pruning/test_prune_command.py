@@ -80,7 +80,7 @@ def weights(tmp_path, monkeypatch):
 
 
 def test_masks_of_a_users_weights_without_training(weights):
-    Path("splits.json").write_text('{"a.conv": {"rows": 4, "cin": 2}}')
+    Path("splits.json").write_text('{"layers": {"a.conv": {"split": {"rows": 4, "in_blocks": 1}}}}')
     options = "--method one-shot --sparsity 0.5 --balance rows --splits splits.json --positions 49 --out out"
     run("prune", "net.npz", *options.split())
     assert [row["layer"] for row in rows("out/summary.csv")] == ["a.conv", "b.conv", "all"]
@@ -90,8 +90,8 @@ def test_masks_of_a_users_weights_without_training(weights):
     assert np.array_equal(masked, np.where(kept, original.reshape(32, -1), 0).astype(np.float32))
     layers = json.loads(Path("out/masks.json").read_text())["layers"]
     assert layers["a.conv"] == {
-        "mask": "a-conv-mask.npy", "blocks": [4, 2], "split": {"rows": 4, "cout": 1, "cin": 2},
-        "kept": [[1, 1]] * 4, "padding": 0,
+        "mask": "a-conv-mask.npy", "blocks": [4, 2], "split": {"rows": 4, "out_blocks": 0, "in_blocks": 1},
+        "kept": [[[1, 1]]] * 4, "padding": 0,
     }  # fmt: skip
     assert run("check", "out/workload-a-conv.toml", "out/workload-a-conv-fitted.toml").count("fine") == 2
     assert "x = 49" in Path("out/workload-a-conv.toml").read_text()

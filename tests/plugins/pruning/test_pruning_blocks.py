@@ -42,9 +42,9 @@ def test_balance_holds_for_scores_that_all_prefer_the_same_column():
 
 def test_masks_for_a_compiler_have_no_padding_in_any_split():
     scores = RNG.random((16, 16)) * np.linspace(0.2, 1, 16)
-    split = Split(rows=4, cout=2, cin=4)
+    split = Split(rows=4, out_blocks=2, in_blocks=4)
     assert padding(kept_blocks(balanced(scores, 0.5, "none"), split)) > 0.2
-    assert padding(kept_blocks(balanced(scores, 0.5, "rows", column_parts=4), split)) == 0
+    assert padding(kept_blocks(balanced(scores, 0.5, "rows", part=4), split)) == 0
 
 
 def test_gradual_pruning_never_brings_a_block_back_and_ends_at_its_share():
@@ -66,13 +66,14 @@ def test_gradual_pruning_leaves_every_row_and_column_a_block():
 
 def test_kept_blocks_of_every_part_and_what_padding_costs():
     mask = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 1]], bool)
-    assert kept_blocks(mask, Split(rows=2, cin=2)).tolist() == [[[3, 0]], [[2, 3]]]
-    assert padding(kept_blocks(mask, Split(rows=2, cin=2))) == pytest.approx(2 * (3 + 3) / 8 - 1)
+    assert kept_blocks(mask, Split(rows=2, in_blocks=2)).tolist() == [[[3, 0]], [[2, 3]]]
+    assert kept_blocks(mask[:3], Split(rows=2, out_blocks=1)).tolist() == [[[2], [1]], [[4], [0]]]
+    assert padding(kept_blocks(mask, Split(rows=2, in_blocks=2))) == pytest.approx(2 * (3 + 3) / 8 - 1)
 
 
 def test_random_masks_are_padded_by_a_standard_deviation_of_their_parts():
     found = np.mean(
-        [padding(kept_blocks(one_shot(RNG.random((64, 32)), 0.5), Split(rows=4, cout=8))) for _ in range(50)]
+        [padding(kept_blocks(one_shot(RNG.random((64, 32)), 0.5), Split(rows=4, out_blocks=2))) for _ in range(50)]
     )
     assert found == pytest.approx(
         1.03 * 4 / 32, abs=0.02
@@ -135,16 +136,19 @@ def test_gradients_of_penalties_on_trained_masks(form):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('{"a": {"rows": 0}}', "a.rows: found 0, expected 1 or more"),
-        ('{"a": {"lines": 2}}', "expected numbers for rows, cout, cin"),
+        (
+            '{"layers": {"a": {"split": {"rows": 0}}}}',
+            "layers.a.split.rows: found 0, expected a whole number from 1 on",
+        ),
+        ('{"layers": {"a": {"split": {"lines": 2}}}}', "expected numbers for rows, out_blocks, in_blocks"),
         ("[1]", "expected a table of layers"),
         ("{", "is not JSON"),
     ],
 )
 def test_wrong_splits_say_where(tmp_path, table, message):
-    file = tmp_path / "splits.json"
+    file = tmp_path / "masks.json"
     file.write_text(table)
     with pytest.raises(SpecError, match=message):
         read_splits(file)
-    file.write_text(json.dumps({"a": {"rows": 4, "cin": 2}}))
-    assert read_splits(file) == {"a": Split(4, 1, 2)}
+    file.write_text(json.dumps({"layers": {"a": {"split": {"rows": 4, "in_blocks": 2}}}}))
+    assert read_splits(file) == {"a": Split(4, 0, 2)}

@@ -1,5 +1,6 @@
 """Schedules executed on addressed memories: bit-equal outputs, the bytes of the time model, events, and what goes wrong."""
 
+import json
 from pathlib import Path
 
 import attrs
@@ -142,17 +143,32 @@ layers = [
 """
 
 
-def test_a_network_with_masks_is_compiled_and_simulated_by_the_command(tmp_path: Path) -> None:
-    (tmp_path / "tiny.toml").write_text(NETWORK)
-    np.savez(tmp_path / "masks.npz", b=np.eye(8, 4, dtype=bool))
-    args = ["compile", str(tmp_path / "tiny.toml"), "aie2-2x2", "--masks", str(tmp_path / "masks.npz")]
-    result = CliRunner().invoke(cli, [*args, "--out", str(tmp_path / "out")], catch_exceptions=False)
-    assert result.exit_code == 0 and "tiny on aie2-2x2" in result.output, result.output
-    assert {"schedule.json", "listing.txt", "splits.json", "masks.npz"} <= {
-        f.name for f in (tmp_path / "out").iterdir()
-    }
-    result = CliRunner().invoke(cli, ["simulate", str(tmp_path / "out")], catch_exceptions=False)
-    assert result.exit_code == 0 and "3 of 3 layers bit-equal" in result.output, result.output
+def command(*args: str) -> str:
+    result = CliRunner().invoke(cli, args, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_pruned_weights_are_compiled_and_simulated_and_their_splits_keep_the_next_masks_even(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.toml").write_text(NETWORK)
+    shapes = {"a": (32, 3, 3, 3), "b": (64, 32, 3, 3), "fc": (10, 2688)}
+    weights = {name: RNG.standard_normal(shape) for name, shape in shapes.items()}
+    weights["b"] *= np.linspace(0.5, 1, 64)[:, None, None, None]  # so that later outputs keep more blocks
+    np.savez("net.npz", **weights)
+    once = ("prune", "net.npz", "--method", "one-shot", "--sparsity", "0.5")
+    kept = {}
+    for name, more in (("uneven", ()), ("even", ("--balance", "rows", "--splits", "uneven-out/masks.json"))):
+        command(*once, *more, "--out", name)
+        said = command("compile", "tiny.toml", "aie2-2x2", "--masks", name, "--out", f"{name}-out")
+        assert "tiny on aie2-2x2" in said and ("blocks are stored" in said) == (name == "uneven")
+        assert "3 of 3 layers bit-equal" in command("simulate", f"{name}-out")
+        pruned, compiled = (
+            json.loads(Path(folder, "masks.json").read_text())["layers"]["b"] for folder in (name, f"{name}-out")
+        )
+        assert np.array_equal(compiled["mask"], np.load(f"{name}/b-mask.npy"))
+        kept[name] = compiled
+    assert pruned == {**kept["even"], "mask": "b-mask.npy"} and pruned["padding"] == 0 < kept["uneven"]["padding"]
 
 
 @pytest.mark.parametrize(
