@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import click
+import forking
 import pytest
 from click.testing import CliRunner
 
@@ -324,9 +325,8 @@ def test_plugins_may_add_verbs(tmp_path):
         "@hookimpl\ndef register_commands(cli):\n    cli.add_command(greet)\n"
     )
     env = {**os.environ, "SPARSEMAP_PLUGIN_DIRS": str(tmp_path / "plugins")}
-    command = [sys.executable, "-m", "sparsemap"]
-    assert "Say hello." in subprocess.run([*command, "--help"], env=env, capture_output=True, text=True).stdout
-    assert subprocess.run([*command, "greet"], env=env, capture_output=True, text=True).stdout == "hello\n"
+    assert "Say hello." in forking.run(["-m", "sparsemap", "--help"], env=env).stdout
+    assert forking.run(["-m", "sparsemap", "greet"], env=env).stdout == "hello\n"
 
 
 EXITING = "import sys\nfrom sparsemap import hookimpl\n@hookimpl\ndef register_commands(cli):\n    sys.exit(0)\n"
@@ -338,7 +338,7 @@ def test_a_broken_plugin_does_not_break_help(body, tmp_path):
     plugin.mkdir(parents=True)
     (plugin / "__init__.py").write_text(body)
     env = {**os.environ, "SPARSEMAP_PLUGIN_DIRS": str(tmp_path / "plugins")}
-    done = subprocess.run([sys.executable, "-m", "sparsemap", "--help"], env=env, capture_output=True, text=True)
+    done = forking.run(["-m", "sparsemap", "--help"], env=env)
     assert done.returncode == 0 and "search" in done.stdout
     assert "broken" in done.stderr and "Traceback" not in done.stderr
 
@@ -353,12 +353,12 @@ def test_an_error_in_the_verb_of_a_plugin_names_its_line(tmp_path):
         "@hookimpl\ndef register_commands(cli):\n    cli.add_command(greet)\n"
     )
     env = {**os.environ, "SPARSEMAP_PLUGIN_DIRS": str(tmp_path / "plugins")}
-    command = [sys.executable, "-m", "sparsemap", "greet"]
-    done = subprocess.run([*command, "--word", "hi"], env=env, capture_output=True, text=True)
+    command = ["-m", "sparsemap", "greet"]
+    done = forking.run([*command, "--word", "hi"], env=env)
     assert done.returncode == 2
     assert "greeting/__init__.py, line 8: command 'greet' raised ValueError: invalid literal" in done.stderr
     assert "Traceback" not in done.stderr
-    meant = subprocess.run(command, env=env, capture_output=True, text=True)
+    meant = forking.run(command, env=env)
     assert meant.returncode == 2 and "Error: say a word" in meant.stderr
 
 

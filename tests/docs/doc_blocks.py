@@ -15,13 +15,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
+import forking
 
 COMMANDS = {
     "sparsemap": ["-m", "sparsemap"],
@@ -31,7 +30,6 @@ COMMANDS = {
 SHOWN = ("pip", "python3", "git", "ruff", "mypy", ".ci/run", ".venv/bin/")
 """Commands that a reader runs and a test does not: they install, or check the repository itself."""
 SEARCHES = re.compile(r"^sparsemap (search|run)\b|\bsearch\(", re.M)
-TIMEOUT = 300
 
 
 @attrs.frozen
@@ -114,7 +112,7 @@ def run_section(section: Section, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.text, "utf-8")
         elif block.language == "python":
-            _run([sys.executable, "-c", block.text], {}, folder, block, block.text, block.output)
+            _run(["-c", block.text], {}, folder, block, block.text, block.output)
         elif block.language == "toml":
             tomllib.loads(block.text)
         for command, output in commands_of(block):
@@ -124,14 +122,14 @@ def run_section(section: Section, folder: Path) -> None:
 
 
 def _split(command: str, block: Block) -> tuple[dict[str, str], list[str]]:
-    """Variables set for the command, and its words."""
+    """Variables set for the command, and what follows `python`."""
     words = shlex.split(command, comments=True)
     settings = {}
     while re.fullmatch(r"\w+=.*", words[0]):
         name, _, value = words.pop(0).partition("=")
         settings[name] = value
     assert words[0] in COMMANDS, f"{block.place}: '{words[0]}' is neither run nor known as shown only"
-    return settings, [sys.executable, *COMMANDS[words[0]], *words[1:]]
+    return settings, [*COMMANDS[words[0]], *words[1:]]
 
 
 def _run(
@@ -145,12 +143,9 @@ def _run(
 ) -> None:
     """Runs a command; AssertionError if it exits with another code or prints something else."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("SPARSEMAP_", "PYTEST_"))}
-    env = {**clean, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", **settings}
-    done = subprocess.run(
-        words, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        timeout=TIMEOUT, check=False,
-    )  # fmt: skip
-    printed = done.stdout.decode("utf-8", "replace")
+    env = {**clean, "COLUMNS": "100", "NO_COLOR": "1", **settings}
+    done = forking.run(words, folder, env, together=True)
+    printed = done.stdout
     assert done.returncode == code, f"{block.place}: exits with {done.returncode}, expected {code}\n{shown}\n{printed}"
     if output is not None:
         problem = difference(output, printed, loose=bool(SEARCHES.search(shown)))

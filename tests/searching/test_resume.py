@@ -2,10 +2,9 @@
 
 import os
 import signal
-import subprocess
-import sys
 
 import crashes
+import forking
 import pytest
 from crashes import in_process, outcome, search_quietly, stopped
 from toy_problem import toy_problem
@@ -148,8 +147,7 @@ def command(tmp_path):
 
     def run(*args, code=0, **variables):
         env = {**os.environ, "SPARSEMAP_PLUGIN_DIRS": str(plugin.parent), **variables}
-        words = [sys.executable, "-m", "sparsemap", *map(str, args)]
-        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+        done = forking.run(["-m", "sparsemap", *args], env=env)
         assert done.returncode == code, done.stderr
         return done.stdout
 
