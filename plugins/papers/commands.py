@@ -9,11 +9,11 @@ import click
 
 from sparsemap.errors import readable
 
-from . import crisp, map_space, sparsemap, weight_blocks
+from . import crisp, map_space, published, sparsemap, weight_blocks
 from .report import Report
 from .runs import Runner
 
-ROOMS = (sparsemap, map_space, crisp, weight_blocks)
+ROOMS = (sparsemap, map_space, crisp, weight_blocks, published)
 """Each has the title of a paper and, by name, what can be reproduced of it."""
 NAMES = {name: room for room in ROOMS for name in room.NAMES}
 
