@@ -64,19 +64,25 @@ class FilterMechanism(Mechanism):
     needs_leader_metadata: bool = False
     """Whether each leader must have metadata at the place: a skipping unit has to find the next nonzero."""
     effectiveness: float = attrs.field(default=1.0, validator=in_unit_interval)
-    """Share of the empty accesses, or of the computes with an empty operand, that are caught; below 1 for a unit that
-    looks ahead a few words only."""
+    """Share of the empty accesses, or of the computes with an empty operand, that are caught."""
+    lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Positions that a skipping unit looks at in a cycle: it goes straight to the next that is not empty among them, and
+    takes the last one, empty as it is, if there is none. Absent: all that there are."""
 
     def __attrs_post_init__(self) -> None:
+        if self.lookahead is not None and (self.action != "skip" or self.effectiveness < 1.0):
+            raise ValueError(
+                "lookahead: expected with action 'skip' and without effectiveness, it limits skipping alone"
+            )
         if (self.action == "none") == bool(self.rows):
             expected = "no filters" if self.action == "none" else "at least one filter"
             raise ValueError(f"expected {expected} with action '{self.action}', found {len(self.rows)}")
 
     def filters(self, place: Place) -> Sequence[Filter]:
-        return tuple(Filter(row.target, row.leader, self.action, self.cycle) for row in self.rows)
+        return tuple(Filter(row.target, row.leader, self.action, self.cycle, self.lookahead) for row in self.rows)
 
     def needs_metadata(self, place: Place) -> bool:
         return self.needs_leader_metadata
 
     def eliminated(self, place: Place, filter: Filter, empty: Array) -> Array:
-        return empty if self.effectiveness == 1.0 else empty * self.effectiveness
+        return filter.reached(empty) * self.effectiveness if self.effectiveness < 1.0 else filter.reached(empty)

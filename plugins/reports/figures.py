@@ -57,7 +57,8 @@ def convergence(source: Source) -> Figure:
     unit = f", {source.outcome.design.problem.objective.unit}".rstrip(", ")
     top.set_ylabel(f"best score{unit}")
     if table.get("bound"):
-        top.axhline(table["bound"], color=COLOURS[1], linestyle="--", label="proven bound")
+        label = f"proven bound in space {table.get('space', '')}"
+        top.axhline(table["bound"], color=COLOURS[1], linestyle="--", label=label)
         top.legend()
     step = np.diff(done, prepend=0.0)
     below.plot(done, 100 * np.clip(valid / np.where(step > 0, step, 1.0), 0, 1), color=COLOURS[2])

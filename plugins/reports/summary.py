@@ -38,7 +38,7 @@ class SummaryText(Exporter):
         if best.score != best.edp:
             numbers.insert(0, ["score", f"{best.score:.6g}{unit}   {result.objective}"])
         if result.bound is not None and result.gap is not None:
-            proof = f"{result.bound:.3e}{unit} by proof: within {result.gap:.2f}x of the optimum"
+            proof = f"{result.bound:.3e}{unit} by proof in space {result.space}: optimum within {result.gap:.2f}x"
             numbers.append(["bound", proof])
         for name, there in best.fidelities.items():
             if "edp" in there:

@@ -60,7 +60,8 @@ class Guard:
     kind: int
     leaders: tuple[Leader, ...]
     caught: float
-    """Share of the empty cases that the mechanism catches; below one, the others are drawn at random."""
+    """Share of the empty cases that the mechanism catches; below one, the others are drawn at random, without lookahead."""
+    lookahead: int | None
     place: int
     """The level that acts; it may lie inside `level`, if it lacks the tensor."""
     blind: bool
@@ -70,7 +71,9 @@ class Guard:
         """(n, children) bool: the access takes place."""
         boxes = [part.seen if self.blind else part.nonzero for part in contents]
         found = np.logical_and.reduce([leader.present(boxes[leader.tensor], rows) for leader in self.leaders])
-        if self.caught < 1.0:
+        if self.lookahead is not None:
+            found |= out_of_sight(~found, np.ones_like(found), self.lookahead)
+        elif self.caught < 1.0:
             found |= rng.random(found.shape) >= self.caught
         return found
 
@@ -111,7 +114,7 @@ def guards(nest: Nest, timed: bool = False) -> dict[tuple[int, int], Guard]:
                 empty = 1.0 - full
                 removed = float(eliminated_of(mechanism, place, rule, np.array([empty]))[0])
                 caught = min(1.0, removed / empty) if empty > 0 else 1.0
-                guard = Guard(level, wanted, tuple(leaders), caught, place.storage, blind)
+                guard = Guard(level, wanted, tuple(leaders), caught, rule.lookahead, place.storage, blind)
                 if (target, level) not in found or removed > found[target, level][0]:
                     found[target, level] = (removed, guard)
     return {key: guard for key, (_, guard) in found.items()}
@@ -159,14 +162,25 @@ class Unit:
                 return cls(KINDS[rule.action], place, rule, mechanism)
         return cls()
 
-    def left_out(self, idle: Array, computes: int, rng: np.random.Generator) -> Array:
-        """Those of the `idle` computes, a mask with `computes` in all, that the unit catches; where not all, by chance."""
-        empty = idle.sum() / max(1, computes)
+    def left_out(self, idle: Array, among: Array, rng: np.random.Generator) -> Array:
+        """Those of the `idle` computes, `among` those that come to the unit, that it catches, all masks (steps, units);
+        where not all, as far as it looks ahead, or by chance."""
+        empty = idle.sum() / max(1, int(among.sum()))
         if self.kind == NONE or not empty:
             return np.zeros_like(idle)
         assert self.mechanism is not None and self.place is not None and self.rule is not None
+        if self.rule.lookahead is not None:
+            return idle & ~out_of_sight(idle, among, self.rule.lookahead)
         caught = float(eliminated_of(self.mechanism, self.place, self.rule, np.array([empty]))[0])
         return idle if caught >= empty else idle & (rng.random(idle.shape) < caught / empty)
+
+
+def out_of_sight(empty: Array, among: Array, lookahead: int) -> Array:
+    """(steps, n) bool: of every run of `empty` positions `among` those of a column, each that ends `lookahead` of them."""
+    before = np.cumsum(empty, axis=0)
+    run = before - np.maximum.accumulate(np.where(among & ~empty, before, 0), axis=0)
+    found: Array = empty & (run % lookahead == 0)
+    return found
 
 
 def granule(nest: Nest, tensor: int) -> Array:

@@ -185,7 +185,7 @@ class Products:
         exists = alive & np.logical_or.reduce(there)
         absent, zero = exists & ~complete, exists & complete & ~effectual
         idle = absent if self.unit.kind == SKIP else absent | zero
-        left_out = self.unit.left_out(idle, int(alive.sum()), rng)
+        left_out = self.unit.left_out(idle, alive, rng)
         computed = exists & ~left_out
         done.actual += int(computed.sum())
         if self.unit.kind == SKIP:

@@ -199,7 +199,7 @@ def _notes(sim: Simulation, tallies: list[Tally]) -> list[str]:
     too_wide = sum(tally.too_wide for tally in tallies)
     if too_wide:
         notes.append(f"{too_wide} metadata values do not fit in the bits that their format gives them")
-    thinned = sorted({names[t] for (t, _), guard in sim.guards.items() if guard.caught < 1.0})
+    thinned = sorted({names[t] for (t, _), guard in sim.guards.items() if guard.caught < 1.0 and not guard.lookahead})
     for name in thinned:
         notes.append(f"a mechanism catches only a share of the empty accesses of {name}; which ones is drawn at random")
     return notes

@@ -131,5 +131,6 @@ def totals_text(result: NetworkResult) -> str:
         f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
     ]
     if result.bound:
-        lines.append(f"bound    {result.bound:.4g} pJ * cycles by proof: within {times(result.gap)} of the optimum")
+        proof = f"by proof in space {result.space}: optimum within {times(result.gap)}"
+        lines.append(f"bound    {result.bound:.4g} pJ * cycles {proof}")
     return "\n".join(lines)

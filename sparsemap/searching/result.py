@@ -39,7 +39,7 @@ HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64,
 """Columns of a history with their types."""
 AS_THEY_ARE = (
     "bound", "gap", "evaluations", "budget", "count", "proposed", "valid_fraction", "seed", "seconds", "workload",
-    "hardware", "searcher", "objective", "interrupted",
+    "hardware", "space", "searcher", "objective", "interrupted",
 )  # fmt: skip
 """What `result.json` has of a `Result` without a change."""
 
@@ -199,11 +199,13 @@ class Result:
     seconds: float = 0.0
     workload: str
     hardware: str
+    space: str
+    """The space of designs that was searched, of which `bound` speaks."""
     searcher: str = ""
     objective: str
     versions: Mapping[str, Any]
     bound: float | None = None
-    """No design of the problem can score lower, by proof; None: the cost model or the objective has no bound, or the
+    """No design of the space can score lower, by proof; None: the cost model or the objective has no bound, or the
     best design is below what the cost model says is one."""
     interrupted: bool = False
     identity: Mapping[str, Any] = attrs.field(factory=dict)
@@ -400,6 +402,7 @@ def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
         best=best,
         workload=problem.workload.name,
         hardware=problem.hardware.name,
+        space=problem.space_spec.name,
         objective=problem.objective.name or problem.objective.type_name,
         versions=versions_of(problem.registry),
         padded=dict(problem.padded),

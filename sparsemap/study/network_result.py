@@ -63,6 +63,8 @@ class NetworkResult:
 
     network: str
     hardware: str
+    space: str
+    """The space of designs of every layer, of which `bound` speaks."""
     searcher: str
     budget: int
     """Designs per distinct layer."""
@@ -99,7 +101,7 @@ class NetworkResult:
 
     @property
     def bound(self) -> float | None:
-        """The product of the layers' least energies and least cycles, each summed: no designs have a lower EDP."""
+        """The product of the layers' least energies and least cycles, each summed: no designs of the space have a lower EDP."""
         return _product(self._total("bound_energy_pj"), self._total("bound_cycles"))
 
     @property
@@ -133,7 +135,8 @@ class NetworkResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        about = {key: getattr(self, key) for key in ("network", "hardware", "searcher", "budget", "seed", "warm_start")}
+        keys = ("network", "hardware", "space", "searcher", "budget", "seed", "warm_start")
+        about = {key: getattr(self, key) for key in keys}
         return {**about, **self.totals, "layers": self.rows()}
 
     def markdown(self) -> str:

@@ -201,6 +201,7 @@ class Plan:
         return NetworkResult(
             network=self.network,
             hardware=self.hardware,
+            space=self.problem(first).space_spec.name,
             searcher=first.searcher,
             budget=first.budget,
             seed=first.seed,

@@ -173,11 +173,22 @@ class Filter:
     """"gate": the cycle is spent, the energy is not. "skip": neither is."""
     cycle: str = ""
     """Whether what is filtered takes its time: "passes" or "saved"; empty: as the action says."""
+    lookahead: int | None = None
+    """Positions that a skipping unit looks at in a cycle; None: all that there are."""
 
     @property
     def passes(self) -> bool:
         """Whether the time of what is filtered passes."""
         return self.cycle == "passes" if self.cycle else self.action == "gate"
+
+    def reached(self, empty: Array) -> Array:
+        """Share of the positions that are passed over, of which `empty` are empty, each independently (7.1): of every run
+        of empty ones each `lookahead`-th is not, since no other was in sight."""
+        if self.lookahead is None:
+            return empty
+        out_of_sight = empty**self.lookahead
+        passed = (empty - out_of_sight) / np.where(out_of_sight < 1.0, 1.0 - out_of_sight, 1.0)
+        return np.where(out_of_sight < 1.0, passed, 1.0 - 1.0 / self.lookahead)
 
 
 @attrs.frozen(kw_only=True)
@@ -198,8 +209,8 @@ class Mechanism(Piece):
     def eliminated(self, place: Place, filter: Filter, empty: Array) -> Array:
         """Share of the target's accesses removed, shape (B,), given the probability that the leaders' words are empty.
 
-        A mechanism with limited look-ahead returns less than `empty`; none may return more. At the compute unit `empty`
+        By default all, or what a unit with `lookahead` reaches; none may return more than `empty`. At the compute unit `empty`
         is the share of the computes that the action could leave out; the others are carried out. Of several filters the
         first with the strongest action is asked there.
         """
-        return empty
+        return filter.reached(empty)

@@ -40,7 +40,30 @@ def test_several_leaders():
     check_mechanism(piece)
 
 
-def test_limited_look_ahead():
+def walked(filled, lookahead):
+    """Positions that a unit takes which goes to the next filled one in sight, or to the last in sight."""
+    at, taken = -1, 0
+    while at < len(filled) - 1:
+        ahead = np.flatnonzero(filled[at + 1 : at + 1 + lookahead])
+        at, taken = at + 1 + int(ahead[0] if len(ahead) else lookahead - 1), taken + 1
+    return taken
+
+
+@pytest.mark.parametrize(("lookahead", "density"), [(1, 0.3), (2, 0.5), (4, 0.1), (16, 0.05)])
+def test_a_unit_that_looks_ahead_takes_what_no_window_passes_over(lookahead, density):
+    piece = build(action="skip", filters=[{"target": "P", "leader": "Q"}], lookahead=lookahead)
+    filled = np.random.default_rng(0).random(20_000) < density
+    (removed,) = piece.eliminated(GLB, piece.filters(GLB)[0], np.array([1.0 - density]))
+    assert walked(filled, lookahead) / len(filled) == pytest.approx(1.0 - removed, rel=0.02)
+    check_mechanism(piece)
+
+
+def test_a_unit_that_looks_ahead_and_sees_nothing_takes_the_last_of_each_window():
+    piece = build(action="skip", filters=[{"target": "P", "leader": "Q"}], lookahead=4)
+    assert piece.eliminated(GLB, piece.filters(GLB)[0], np.array([0.0, 1.0])).tolist() == [0.0, 0.75]
+
+
+def test_limited_effectiveness():
     piece = build(action="skip", filters=[{"target": "P", "leader": "Q"}], effectiveness=0.75)
     empty = np.array([0.0, 0.5, 1.0])
     assert piece.eliminated(GLB, piece.filters(GLB)[0], empty).tolist() == [0, 0.375, 0.75]
@@ -56,6 +79,10 @@ def test_limited_look_ahead():
         ({"action": "gate", "filters": [{"target": "P", "leader": "P"}]}, r"filters\[0\].*'P' cannot lead itself"),
         ({"action": "gate", "filters": [{"target": "P", "leader": 3}]}, r"filters\[0\]\.leader: expected the name"),
         ({"action": "gate", "filters": [{"target": "P", "leeder": "Q"}]}, "did you mean 'leader'"),
+        (
+            {"action": "gate", "filters": [{"target": "P", "leader": "Q"}], "lookahead": 4},
+            "expected with action 'skip'",
+        ),
         (
             {"action": "gate", "filters": [{"target": "P", "leader": "Q"}], "effectiveness": 2},
             r"m\.toml: effectiveness",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparsemap_plugins.verify import verify
 from sparsemap_plugins.verify.leaders import SKIP, guards
 from sparsemap_plugins.verify.nest import Nest
-from verify_designs import BITMASK, CSR, EINSUMS, build, example, random_design
+from verify_designs import BITMASK, CSR, EINSUMS, PIECES, build, example, random_design
 
 EXAMPLES = {
     "12.2": (example(p=0.25, p_formats=CSR), 12584.401171),
@@ -109,6 +109,23 @@ def test_a_unit_that_catches_half_of_the_empty_operands_computes_the_others(acti
         assert found.row("compute").expected == 256 - caught
         assert abs(row.mean - caught) < 4
         assert found.correct
+
+
+@pytest.mark.parametrize("place", ["PEB", "MAC"])
+def test_a_unit_with_limited_look_ahead_takes_as_many_cycles_as_its_walk(place):
+    """P of density 1/8: of a run of empty positions each fourth is out of sight, (1-e) / (1-e^4) = 30 % are taken."""
+    table = example(p=0.125, p_formats=BITMASK, **{place: "skip-q-4-ahead"})
+    table["pieces"] = {"mechanism": {"skip-q-4-ahead": {**PIECES["mechanism"]["skip-q"], "lookahead": 4}}}
+    table["workload"]["dims"] = {"m": 32, "k": 64, "n": 2}
+    table["mapping"] = {"L2_T": ["m=32"], "L2_S": ["n=2"], "L3_T": ["k=64"]}
+    for level in table["hardware"]["levels"]:
+        level.pop("capacity", None)
+    found = verify(*build(table), trials=20)
+    taken = 0.125 / (1.0 - 0.875**4) * 32 * 64 * 2
+    row = found.row("compute")
+    assert row.expected == pytest.approx(taken, abs=2)
+    assert row.mean == pytest.approx(taken, rel=0.02)
+    assert found.correct
 
 
 def leader_tile(table, level, target="Q", leader="P"):
