@@ -18,9 +18,23 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("sparsity", [0, 0.25, 0.3, 0.75, 1])
 def test_one_shot_prunes_exactly_the_share_that_was_asked_for(sparsity):
     scores = RNG.random((5, 7))
+    scores[[0, 1, 2, 3, 4, 0, 0], [0, 1, 2, 3, 4, 5, 6]] += 1  # so that the largest lie in all rows and columns
     kept = one_shot(scores, sparsity)
     assert (~kept).sum() == int(sparsity * 35 + 1e-9)
     assert not (~kept).any() or not kept.any() or scores[~kept].max() < scores[kept].min()
+
+
+@pytest.mark.parametrize("count", range(1, 41))
+def test_masks_keep_a_block_in_as_many_rows_and_columns_as_their_blocks_suffice_for(count):
+    scores = np.add.outer(np.linspace(0, 9, 8), np.arange(5.0)) + RNG.random((8, 5))  # all prefer one corner
+    kept = one_shot(scores, 1 - count / 40)
+    assert kept.sum() == count
+    assert kept.any(axis=1).sum() == min(count, 8) and kept.any(axis=0).sum() == min(count, 5)
+
+
+def test_a_column_that_scores_alone_would_empty_gets_the_block_that_costs_least():
+    scores = np.array([[9.0, 8, 1], [7, 6, 2], [5, 4, 0]])
+    assert one_shot(scores, 4 / 9).astype(int).tolist() == [[1, 1, 0], [1, 0, 1], [1, 0, 0]]
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (16, 6), (5, 9), (3, 20)])
