@@ -161,11 +161,14 @@ def _summary(network: str, hardware: str, schedule: Schedule) -> str:
         numbers = (one.splits.co, one.splits.ci, one.splits.rows, one.splits.tiles, one.splits.passes)
         spilled = "to DDR" if one.placement.spilled else ""
         rows.append([one.cut.layer.name, f"{one.seconds * 1e6:.1f}", *(f"{int(n)}" for n in numbers), spilled])
-    padding = sum(
-        one.cut.profile(one.splits.co, one.splits.ci).padding for one in schedule.layers if one.cut.layer.op == "conv"
-    )
+    convs = [one for one in schedule.layers if one.cut.layer.op == "conv"]
+    profiles = [one.cut.profile(one.splits.co, one.splits.ci) for one in convs if one.cut.layer.mask is not None]
+    padding = sum(profile.padding for profile in profiles)
+    stored = sum(one.cut.machine.rows * one.cut.chunk_sizes(one.splits.co, one.splits.ci).sum() for one in convs)
     lines = [f"{network} on {hardware}: {schedule.seconds * 1e3:.4f} ms, a model's estimate", ""]
-    lines += [*aligned(rows, "<>>>>>><", gap=2), "", f"the 10 of {len(schedule.layers)} layers that take longest"]
+    longest = f"{min(10, len(schedule.layers))} of {len(schedule.layers)}"
+    lines += [*aligned(rows, "<>>>>>><", gap=2), "", f"the {longest} layers that take longest"]
+    lines.append(f"{stored:,.0f} bytes of weights in records")
     if padding:
         lines.append(f"{padding:,} blocks are stored and computed because rows of cores keep different numbers")
     return "\n".join(lines)

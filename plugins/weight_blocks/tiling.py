@@ -8,6 +8,7 @@ leave the memory tiles. Weights are loaded for every tile again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import attrs
 
@@ -70,13 +71,17 @@ def tiled(layers: Sequence[Layer], chosen: Sequence[tuple[Sequence[Layer], int]]
 
 
 def split(chain: Sequence[Layer], count: int) -> tuple[list[Layer], dict[str, Slice]]:
-    """The layers of all tiles of a chain, and the slices that they read first and write last."""
-    whole = chain[-1].out_height
-    rows = -(-whole // count)
+    """The layers of all tiles of a chain, and the slices that they read first and write last.
+
+    Rows of tiles differ by at most one, the longer ones first: the first and the last tile share rows with one other only.
+    """
+    count = min(count, chain[-1].out_height)
+    rows, longer = divmod(chain[-1].out_height, count)
+    ends = list(accumulate(rows + (number < longer) for number in range(count)))
     layers: list[Layer] = []
     slices: dict[str, Slice] = {}
-    for number, first in enumerate(range(0, whole, rows), 1):
-        windows = list(projection(chain, first, min(first + rows, whole)))
+    for number, (first, last) in enumerate(zip([0, *ends], ends, strict=False), 1):
+        windows = list(projection(chain, first, last))
         low, high = windows[0]
         source = f"{chain[0].inputs[0]}@{chain[0].name}.{number}"
         slices[source] = Slice(chain[0].inputs[0], low, high - low)
@@ -94,7 +99,7 @@ def split(chain: Sequence[Layer], count: int) -> tuple[list[Layer], dict[str, Sl
                 )
             )
             source = name
-        slices[source] = Slice(chain[-1].name, first, windows[-1][1] - first)
+        slices[source] = Slice(chain[-1].name, first, last - first)
     return layers, slices
 
 

@@ -64,10 +64,10 @@ def test_the_best_number_of_tiles_is_found_and_layers_around_a_chain_stay(tmp_pa
 
 def test_the_figure_has_its_best_point_where_nothing_leaves_the_memory_tiles() -> None:
     cells = Cells()
-    dense = {count: point(cells, "dense", count) for count in (1, 5, 6, 7)}
-    sparse = {count: point(cells, "sparse", count)["seconds"] for count in (1, 6)}
+    dense = {count: point(cells, "dense", count) for count in (1, 4, 5, 6)}
+    sparse = {count: point(cells, "sparse", count)["seconds"] for count in (1, 5)}
     seconds = {count: row["seconds"] for count, row in dense.items()}
-    assert seconds[1] == pytest.approx(0.0246, rel=0.03) and min(seconds, key=lambda count: seconds[count]) == 6
-    assert seconds[6] == pytest.approx(0.0129, rel=0.05) and sparse[6] == pytest.approx(0.0103, rel=0.05)
-    assert seconds[1] > sparse[1] > seconds[6] > sparse[6]
-    assert all((row["spilled_layers"] == 0) == (count >= 6) for count, row in dense.items())
+    assert seconds[1] == pytest.approx(0.0246, rel=0.03) and min(seconds, key=lambda count: seconds[count]) == 5
+    assert seconds[5] == pytest.approx(0.0129, rel=0.05) and sparse[5] == pytest.approx(0.0103, rel=0.05)
+    assert seconds[1] > sparse[1] > seconds[5] > sparse[5]
+    assert all((row["spilled_layers"] == 0) == (count >= 5) for count, row in dense.items())

@@ -38,8 +38,8 @@ LISTING = [
     (3, 1, 7, 512, 512, 2, (8, 128, 2, 231.7), (8, 256, 2, 116.1)),
 ]
 OTHERS_US = {"maxpool": 104.9, "add56": 93.5, "add28": 46.8, "add14": 26.8, "add7": 15.3, "avgpool": 6.4}
-SPILLED = "layer4.0.downsample.0"
-"""The authors' buffer has no place for it, and they write what is live to DDR; here it fits."""
+UNEXPLAINED = "layer4.0.downsample.0"
+"""It takes 57 (dense) and 14 us longer in the listing than its sub-volume explains."""
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_resnet_50_on_4x4_takes_the_sub_volumes_and_times_of_the_listing(cells: 
         layer = one.cut.layer
         if layer.op == "conv":
             key = layer.height, layer.channels, layer.out_channels, layer.kernel[0], layer.stride
-            if layer.name == SPILLED:
+            if layer.name == UNEXPLAINED:
                 continue
             co, ci, rows, us = listed[key]
             assert (one.splits.co, one.splits.ci, one.splits.rows) == (co, ci, rows), layer.name
@@ -74,11 +74,11 @@ def test_resnet_50_on_4x4_takes_the_sub_volumes_and_times_of_the_listing(cells: 
     assert seen == 70
 
 
-def test_the_sums_are_those_of_the_listing_but_for_the_layer_that_spills_there(cells: Cells) -> None:
-    for sparsity, published, spilled in ((0.0, 10.773, 359.8), (0.5, 7.065, 124.8)):
+def test_the_sums_are_those_of_the_listing_but_for_one_layer(cells: Cells) -> None:
+    for sparsity, published, listed in ((0.0, 10.773, 359.8), (0.5, 7.065, 124.8)):
         schedule = cells.schedule("resnet50", 4, sparsity, "paper")
-        own = next(one.seconds for one in schedule.layers if one.cut.layer.name == SPILLED)
-        assert (schedule.seconds - own) * 1e3 + spilled / 1e3 == pytest.approx(published, rel=0.001)
+        own = next(one.seconds for one in schedule.layers if one.cut.layer.name == UNEXPLAINED)
+        assert (schedule.seconds - own) * 1e3 + listed / 1e3 == pytest.approx(published, rel=0.001)
 
 
 def test_a_conv_alone_takes_the_times_of_fig_4() -> None:
