@@ -11,8 +11,10 @@ import pytest
 from doc_blocks import Section, difference, run_section, sections
 
 ROOT = Path(__file__).parents[2]
+WHOLE = ("docs/from-timeloop.md", "docs/loop-nest.md", "docs/tutorial.md")
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "plugins").glob("*.md"))
 DOCS = (
+    "docs/index.md",
     "docs/networks.md",
     "docs/explain.md",
     "docs/pruning.md",
@@ -20,9 +22,10 @@ DOCS = (
     "docs/robust.md",
     "docs/warm-start.md",
     "docs/weight-blocks.md",
+    "docs/how-it-works.md",
 )
-FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *DOCS, *PAGES)
-RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in PAGES else "## ") if s.runs]
+FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *DOCS, *WHOLE, *PAGES)
+RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in (*WHOLE, *PAGES) else "## ") if s.runs]
 
 
 @pytest.mark.parametrize("section", RUN, ids=lambda section: f"{section.file}: {section.title or 'opening'}")
@@ -44,6 +47,14 @@ def test_links_lead_to_files_of_the_repository(name: str) -> None:
     links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", (ROOT / name).read_text("utf-8"))
     missing = [link for link in links if not link.startswith("http") and not ((ROOT / name).parent / link).exists()]
     assert not missing, f"{name}: {missing}"
+
+
+def test_the_site_has_every_page() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    shown = set(re.findall(r"[\w/-]+\.md", nav))
+    assert shown - pages == set()
+    assert {page for page in pages - shown if not page.startswith("results/")} == set()
 
 
 def test_a_line_of_dots_stands_for_any_lines_and_times_are_not_compared() -> None:
