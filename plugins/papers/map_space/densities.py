@@ -14,6 +14,7 @@ import numpy as np
 
 from sparsemap import SparseMapError, load_problem
 from sparsemap.cli.output import study_progress
+from sparsemap.pieces.contracts import Array
 from sparsemap.study.cells import Cell
 from sparsemap.study.study import run_cell
 from sparsemap.study.workers import in_processes
@@ -54,27 +55,57 @@ def density_of(strategy: str, pattern: str) -> dict[str, Any]:
 
 
 def tested(
-    runner: Runner, name: str, pairs: Iterable[tuple[str, str]], strategies: Sequence[str], pattern: str
-) -> list[Tested]:
-    """Runs the searches of a study that are not finished, each (workload, hardware) with each strategy and seed, and
-    evaluates their designs at every tested density."""
-    study, folder = runner.study(name), runner.folder(name)
-    cells = []
-    for (workload, hardware), strategy, seed in product(pairs, strategies, study.seeds):
-        parts = {
-            "workload": {"extends": workload, "name": workload, "density": {"P": density_of(strategy, pattern)}},
-            "hardware": hardware,
-            "searcher": study.searchers[0],
-            "space": study.space,
-            "objective": study.objective,
-            "cost_model": study.cost_model,
-        }
-        label = strategy.replace(" ", "-")
-        place = str(folder.resolve() / f"{workload}--{hardware}--{label}--seed{seed}")
-        about = {"workload": workload, "hardware": hardware, "searcher": strategy, "seed": seed}
-        cells.append(Cell(**about, budget=study.budget, parts=parts, folder=place))
-    run_cells_of(runner, cells, folder)
-    return [design for group in _groups(cells) for design in _over_densities(runner, group, study.space, pattern)]
+    runner: Runner,
+    name: str,
+    pairs: Iterable[tuple[str, str]],
+    strategies: Sequence[str],
+    pattern: str,
+    rounds: int = 1,
+) -> list[list[Tested]]:
+    """Runs the searches of a study that are not finished, each (workload, hardware) with each strategy and seed, in
+    rounds (see `searches`); per round its designs, evaluated at every tested density."""
+    study, folder = runner.study(name), runner.folder(name).resolve()
+    given = {strategy: {"P": density_of(strategy, pattern)} for strategy in strategies}
+    found = [searches(study, folder, *pair, seed, given, rounds) for pair, seed in product(pairs, study.seeds)]
+    run_cells_of(runner, [cell for stages in found for cells in stages for cell in cells.values()], folder)
+    return [
+        [design for cells in stage for design in _over_densities(runner, cells, study.space, pattern)]
+        for stage in zip(*found, strict=True)
+    ]
+
+
+def searches(
+    study: Any,
+    folder: Path,
+    workload: str,
+    hardware: str,
+    seed: int,
+    given: Mapping[str, Mapping[str, Any]],
+    rounds: int,
+) -> list[dict[str, Cell]]:
+    """Per round, by label, the searches of a workload with these densities of its tensors. Those of a later round start
+    from all designs of the one before, so that what one search misses by chance does not look like an effect of density."""
+    stages: list[dict[str, Cell]] = []
+    for stage in range(1, rounds + 1):
+        after = tuple(cell.folder for cell in stages[-1].values()) if stages else ()
+        cells = {}
+        for label, density in given.items():
+            parts = {
+                "workload": {"extends": workload, "name": workload, "density": density},
+                "hardware": hardware,
+                "searcher": study.searchers[0],
+                "space": study.space,
+                "objective": study.objective,
+                "cost_model": study.cost_model,
+            }
+            place = str(
+                folder
+                / f"{workload}--{hardware}--{label.replace(' ', '-')}{'' if stage == 1 else f'-{stage}'}--seed{seed}"
+            )
+            about: dict[str, Any] = {"workload": workload, "hardware": hardware, "searcher": label, "seed": seed}
+            cells[label] = Cell(**about, budget=study.budget, parts=parts, folder=place, after=after)
+        stages.append(cells)
+    return stages
 
 
 def run_cells_of(runner: Runner, cells: Sequence[Cell], folder: Path) -> None:
@@ -91,35 +122,33 @@ def run_cells_of(runner: Runner, cells: Sequence[Cell], folder: Path) -> None:
         raise SparseMapError(f"{failed} of {len(cells)} searches failed")
 
 
-def _groups(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """The cells of one workload, hardware and seed, whose designs have the same genes."""
-    groups: dict[tuple[str, str, int], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.workload, cell.hardware, cell.seed), []).append(cell)
-    return list(groups.values())
+def genomes_of(cells: Mapping[str, Cell]) -> Array:
+    """(searches, G): what each has found."""
+    found = [json.loads(Path(cell.folder, "result.json").read_text("utf-8"))["genome"] for cell in cells.values()]
+    for cell, genome in zip(cells.values(), found, strict=True):
+        if genome is None:
+            raise SparseMapError(f"{cell.name}: no valid design was found; give more designs (--scale)")
+    return np.array(found)
 
 
-def _over_densities(runner: Runner, cells: Sequence[Cell], space: Any, pattern: str) -> list[Tested]:
-    genomes = [json.loads(Path(cell.folder, "result.json").read_text("utf-8"))["genome"] for cell in cells]
-    if None in genomes:
-        raise SparseMapError(
-            f"{cells[genomes.index(None)].name}: no valid design was found; give more designs (--scale)"
-        )
+def _over_densities(runner: Runner, cells: Mapping[str, Cell], space: Any, pattern: str) -> list[Tested]:
+    genomes = genomes_of(cells)
+    first = next(iter(cells.values()))
     evaluations = []
     for density in TESTED:
-        workload = {"extends": cells[0].workload, "density": {"P": {"type": pattern, "density": density}}}
-        problem = load_problem(workload, cells[0].hardware, space, registry=runner.registry)
-        evaluations.append(problem.evaluator.evaluate(np.array(genomes)))
+        workload = {"extends": first.workload, "density": {"P": {"type": pattern, "density": density}}}
+        problem = load_problem(workload, first.hardware, space, registry=runner.registry)
+        evaluations.append(problem.evaluator.evaluate(genomes))
     return [
         Tested(
             cell.workload,
             cell.hardware,
             cell.seed,
-            cell.searcher,
+            strategy,
             tuple(float(evaluation.edp[row]) for evaluation in evaluations),
             tuple(evaluation.reasons_of(row) for evaluation in evaluations),
         )
-        for row, cell in enumerate(cells)
+        for row, (strategy, cell) in enumerate(cells.items())
     ]
 
 

@@ -19,7 +19,7 @@ STRATEGIES = (AWARE, *(static(density) for density in SEARCHED))
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
     pairs = [pair for pair in PAIRS if pair[0] in study.workloads]
-    designs = tested(runner, name, pairs, STRATEGIES, "uniform")
+    (designs,) = tested(runner, name, pairs, STRATEGIES, "uniform")
     ratios = {key: over_best(same) for key, same in by(designs, _place).items()}
     cells = by(designs, lambda design: (design.workload, design.hardware))
     lines, headline, notes = [], [], []

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparsemap import SparseMapError, load_problem
+from sparsemap import load_problem
 from sparsemap.files import markdown_table, times
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
@@ -18,11 +16,19 @@ from sparsemap.study.cells import Cell
 
 from ..report import Report, counted, number
 from ..runs import Runner
-from .densities import run_cells_of
+from .densities import genomes_of, run_cells_of, searches
 
 UJ = 1e6
 """pJ per uJ: the paper prints cycles * uJ."""
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
+GIVEN = {
+    f"{density:g}": {
+        "Q": {"type": "range", "low": min(DENSITIES), "high": max(DENSITIES), "model": "structured"}
+        | {"points": [density], "weights": "equal", "nominal": density}
+    }
+    for density in DENSITIES
+}
+"""What searches at each density give the weights: a range of which one density counts."""
 PRINTED: Mapping[str, tuple[tuple[float, ...], ...]] = {
     "resnet-conv3": (
         (3.7e10, 3.9e10, 5.8e10, 1.6e12), (1.0e10, 4.9e9, 9.1e9, 3.9e11),
@@ -42,33 +48,13 @@ PRINTED: Mapping[str, tuple[tuple[float, ...], ...]] = {
 
 def report(runner: Runner, name: str) -> Report:
     study, folder = runner.study(name), runner.folder(name).resolve()
-    (hardware,), (searcher,) = study.hardware, study.searchers
-    alone: list[Cell] = []
-    again: dict[tuple[str, int, float], Cell] = {}
-    for workload, seed in product(study.workloads, study.seeds):
-        before: list[Cell] = []
-        for stage, density in product(("alone", "again"), DENSITIES):
-            shares = {"low": min(DENSITIES), "high": max(DENSITIES), "model": "structured"}
-            given = {"type": "range", **shares, "points": [density], "weights": "equal", "nominal": density}
-            parts: dict[str, Any] = {
-                "workload": {"extends": workload, "name": workload, "density": {"Q": given}},
-                "hardware": hardware,
-                "searcher": searcher,
-                "space": study.space,
-                "objective": study.objective,
-                "cost_model": study.cost_model,
-            }
-            label = f"{density:g}-{stage}"
-            place = str(folder / f"{workload}--{hardware}--{label}--seed{seed}")
-            after = tuple(cell.folder for cell in before) if stage == "again" else ()
-            about: dict[str, Any] = {"workload": workload, "hardware": hardware, "searcher": label, "seed": seed}
-            cell = Cell(**about, budget=study.budget, parts=parts, folder=place, after=after)
-            if stage == "alone":
-                before.append(cell)
-            else:
-                again[workload, seed, density] = cell
-        alone += before
-    run_cells_of(runner, [*alone, *again.values()], folder)
+    (hardware,) = study.hardware
+    stages = {
+        (workload, seed): searches(study, folder, workload, hardware, seed, GIVEN, rounds=2)
+        for workload, seed in product(study.workloads, study.seeds)
+    }
+    run_cells_of(runner, [cell for pair in stages.values() for cells in pair for cell in cells.values()], folder)
+    again = {place: last for place, (*_, last) in stages.items()}
     found = {workload: _edps(runner, study, workload, hardware, again) for workload in study.workloads}
     lines, headline = [], []
     for workload, edps in found.items():
@@ -103,19 +89,18 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, "\n".join(headline), "".join(text), table, lambda: draw(found))
 
 
-def _edps(runner: Runner, study: Any, workload: str, hardware: str, cells: Mapping[Any, Cell]) -> Array:
+def _edps(
+    runner: Runner, study: Any, workload: str, hardware: str, again: Mapping[tuple[str, int], Mapping[str, Cell]]
+) -> Array:
     """(tested, searched) EDPs in pJ * cycles, the geometric mean over seeds."""
     logs = []
     for seed in study.seeds:
-        folders = [Path(cells[workload, seed, density].folder) for density in DENSITIES]
-        genomes = [json.loads((folder / "result.json").read_text("utf-8"))["genome"] for folder in folders]
-        if None in genomes:
-            raise SparseMapError(f"{workload}: a search found no valid design; give more designs (--scale)")
+        genomes = genomes_of(again[workload, seed])
         rows = []
         for density in DENSITIES:
             given = {"extends": workload, "density": {"Q": {"type": "structured", "density": density}}}
             problem = load_problem(given, hardware, study.space, registry=runner.registry)
-            rows.append(np.log(problem.evaluator.evaluate(np.array(genomes)).edp))
+            rows.append(np.log(problem.evaluator.evaluate(genomes).edp))
         logs.append(rows)
     return np.exp(np.mean(logs, axis=0))
 
