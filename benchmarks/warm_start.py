@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from sparsemap import search_network
 from sparsemap.files import markdown_table
+from sparsemap.pieces.data_specs import WARM_STARTS
 from sparsemap.study.network_result import NetworkResult
-from sparsemap.study.networks import WARM_STARTS
 
 WARM = tuple(name for name in WARM_STARTS if name != "off")
 

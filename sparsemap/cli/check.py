@@ -127,7 +127,8 @@ class Check:
                 self.attempt(lambda: len(problem.space))
 
     def study(self, piece: Any) -> None:
-        for kind, key in (("workload", "workloads"), ("hardware", "hardware"), ("searcher", "searchers")):
+        several = {"workload": "workloads", "network": "networks", "hardware": "hardware", "searcher": "searchers"}
+        for kind, key in several.items():
             for index, value in enumerate(getattr(piece, key)):
                 self.attempt(partial(self.named, kind, value, f"{key}[{index}]"))
         for kind, key in (("space", "space"), ("objective", "objective"), ("cost-model", "cost_model")):

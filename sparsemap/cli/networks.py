@@ -87,7 +87,7 @@ def run_network(
     plugin_dirs: tuple[str, ...],
 ) -> None:
     """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals."""
-    from ..study.network_result import NETWORK_FILES
+    from ..study.cells import NETWORK_FILES
     from ..study.networks import search_network
 
     one_of_both(cluster, jobs)

@@ -32,7 +32,7 @@ def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
-OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed", "warm_start", "start")
+OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "count", "seed", "warm_start", "start")
 """Options of `run` that a study says itself."""
 
 
@@ -43,6 +43,9 @@ OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed",
 @click.option("--space", help="Of a network: a name or TOML file.  [default: paper]")
 @click.option("--cost-model", help="Of a network: a name or TOML file.")
 @click.option("--budget", type=click.IntRange(min=1), help="Designs per layer of a network.  [default: 20000]")
+@click.option(
+    "--count", type=click.Choice(["all", "valid"]), help="Which designs of a network's budget count.  [default: all]"
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Of a network.  [default: 0]")
 @click.option(
     "--warm-start",
@@ -61,8 +64,8 @@ OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "seed",
 def run(as_json: bool, quiet: bool, hardware: str | None, **given: Any) -> None:
     """Run all cells of the STUDY in a TOML file, or search the layers of a network with --hardware.
 
-    A cell is a workload on a hardware with a searcher and a seed. Of a network, STUDY names it (`sparsemap list network`)
-    or its file; equal layers are searched once.
+    A cell is a workload or a network on a hardware with a searcher and a seed. To search one network, STUDY names it
+    (`sparsemap list network`) or its file; equal layers are searched once.
 
     A run that was interrupted or killed goes on where it stopped: finished cells are not run again unless the study
     changes them; a network needs --out for that. Results do not depend on --jobs or --cluster.
@@ -102,9 +105,8 @@ def compare(
     """
     from ..study import cells, comparison
 
-    piece, base = _study(study, plugin_dirs)
-    labels = list(dict.fromkeys(cell.searcher for cell in cells.cells_of(piece, Path("."), base)))
-    comparison.checked_reference(labels, reference)
+    piece, _ = _study(study, plugin_dirs)
+    comparison.checked_reference(list(cells.labels_of(piece.searchers).values()), reference)
     outcomes, folder = _outcomes(study, plugin_dirs, out, quiet, **given)
     found = comparison.compare(outcomes, reference)
     found.write(cells.folder_of(piece, out or ""))

@@ -90,16 +90,27 @@ class SpaceSpec(Piece):
         return {**rest, "tables": {**given, **tables}} if isinstance(given, Mapping) else rest
 
 
+WARM_STARTS = ("edit", "log", "previous", "off")
+"""Which earlier layers the search of a layer starts from: the most similar ones by a metric, the one before, none."""
+
+
+def _something(study: Study, attribute: attrs.Attribute, networks: tuple[str, ...]) -> None:
+    if not (networks or study.workloads):
+        raise ValueError("has no entry, and neither has workloads; expected at least 1")
+
+
 @attrs.frozen(kw_only=True)
 class Study(Piece):
-    """Which cells to run: every workload on every hardware, with every searcher, space and seed."""
+    """Which cells to run: every workload and network on every hardware, with every searcher, space and seed."""
 
     kind: ClassVar[str] = "study"
     type_name: ClassVar[str] = "study"
     default_type: ClassVar[str] = "study"
 
-    workloads: tuple[str, ...] = attrs.field(validator=SOME, metadata=naming("workload", paths=True))
+    workloads: tuple[str, ...] = attrs.field(default=(), metadata=naming("workload", paths=True))
     """Names or TOML files, relative to the study."""
+    networks: tuple[str, ...] = attrs.field(default=(), validator=_something, metadata=naming("network", paths=True))
+    """Names or TOML files, relative to the study; a cell of one searches all of its layers."""
     hardware: tuple[str, ...] = attrs.field(validator=SOME, metadata=naming("hardware", paths=True))
     """Names or TOML files, relative to the study."""
     searchers: tuple[str, ...] = attrs.field(
@@ -115,9 +126,11 @@ class Study(Piece):
     cost_model: str | Table = attrs.field(default=defaults.COST_MODEL, metadata=naming("cost-model", paths=True))
     """What evaluates the designs."""
     budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1), metadata=unit("designs"))
-    """Designs that each search evaluates."""
+    """Designs that each search evaluates; of a network, per layer."""
     count: str = attrs.field(default="all", validator=attrs.validators.in_(("all", "valid")))
     """Which designs count against the budget; with `valid`, invalid ones cost nothing, up to 1,000 times the budget."""
+    warm_start: str = attrs.field(default="", validator=attrs.validators.in_(("", *WARM_STARTS)))
+    """Of networks: which earlier layers a layer starts from; absent: "edit", if the searcher takes designs."""
     seeds: tuple[int, ...] = attrs.field(default=(0,), validator=SOME)
     """Seeds of the random numbers, a search for each."""
     out: str = ""

@@ -22,6 +22,7 @@ from ..searching.result import RESULT_FILE
 from ..spec.unstructuring import plain
 
 TABLE_FILES = ("table.csv", "table.md")
+NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
@@ -73,7 +74,7 @@ class Outcome:
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
-    """The cells of a study, in its order: workload, hardware, searcher, seed. Its paths are relative to `base`."""
+    """The cells of a study's workloads, in its order: workload, hardware, searcher, seed. Its paths are relative to `base`."""
     workloads, hardware, searchers = map(labels_of, (study.workloads, study.hardware, study.searchers))
     cells = []
     for (work, work_label), (hard, hard_label), (searcher, searcher_label), seed in product(
@@ -136,10 +137,16 @@ def _is_of_study(entry: Path) -> bool:
     """Whether a study made this file or folder."""
     if not entry.is_dir():
         return entry.name in (*TABLE_FILES, *COMPARISON_FILES) or is_temporary(entry)
-    named = re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name)
-    return named is not None and all(
-        below.name in (JOURNAL_FILE, RESULT_FILE) or is_temporary(below) or (entry / RESULT_FILE).is_file()
-        for below in entry.iterdir()
+    return re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name) is not None and _is_result(entry, layers=True)
+
+
+def _is_result(folder: Path, layers: bool) -> bool:
+    """Whether a search, or one per layer of a network, wrote all that is in this folder."""
+    return (folder / RESULT_FILE).is_file() or all(
+        _is_result(below, layers=False)
+        if layers and below.is_dir()
+        else below.name in (JOURNAL_FILE, *NETWORK_FILES) or is_temporary(below)
+        for below in folder.iterdir()
     )
 
 

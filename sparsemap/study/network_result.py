@@ -17,8 +17,7 @@ import attrs
 
 from ..files import csv_text, markdown_table, percent, times, write_texts
 from ..spec import units
-
-NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
+from .cells import NETWORK_FILES
 
 
 @attrs.frozen(kw_only=True)

@@ -19,6 +19,7 @@ from ..errors import SearchError, SparseMapError, traced
 from ..files import csv_text, markdown_table, write_texts
 from ..pieces.boundary import raised_in
 from ..pieces.data_specs import Study
+from ..pieces.loading import load
 from ..pieces.registry import Registry
 from ..problem.load import load_problem
 from ..searching.budget import Budget
@@ -27,6 +28,7 @@ from ..searching.journal import JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
 from ..searching.start import start_of
 from .cells import KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of
+from .plan import plans_of
 from .workers import in_processes, on_cluster
 
 Progress = Callable[[int, int, Outcome], None]
@@ -46,12 +48,27 @@ def run_study(
 
     `registry_args` are the arguments of `sparsemap.pieces.loading.load`, by which workers find the plugins. Paths in the study
     are relative to `base`. `cluster` is the address of a Dask scheduler, `dask://HOST:PORT`, whose workers then run the
-    cells instead. Outcomes are in the order of the study, whatever the order in which they ended. A cell that fails
-    does not stop the others. Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt.
+    cells instead. Outcomes are in the order of the study, whatever the order in which they ended: of workloads, then of
+    networks, one each with its totals; to `progress` their layers are cells. A cell that fails does not stop the others.
+    Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt.
     """
     folder = folder_of(study, out)
-    cells = cells_of(study, folder, Path(base))
-    return run_cells(cells, lambda found: write_tables(found, folder), registry_args, jobs, progress, cluster)
+    cells, args = cells_of(study, folder, Path(base)), dict(registry_args or {})
+    plans = plans_of(study, folder, Path(base), load(**args)) if study.networks else []
+
+    def whole(outcomes: list[Outcome]) -> list[Outcome]:
+        found = {outcome.cell.folder: outcome for outcome in outcomes}
+        ended = [found[cell.folder] for cell in cells if cell.folder in found]
+        for cell, plan in plans:
+            layers = [found[layer.folder] for layer in plan.cells if layer.folder in found]
+            if layers:
+                plan.result(layers).write(plan.folder)
+            if len(layers) == len(plan.cells):
+                ended.append(plan.outcome(cell, layers))
+        return ended
+
+    every = [*cells, *(cell for _, plan in plans for cell in plan.cells)]
+    return whole(run_cells(every, lambda found: write_tables(whole(found), folder), args, jobs, progress, cluster))
 
 
 def run_cells(
@@ -138,8 +155,6 @@ def _registry(args: Mapping[str, Any]) -> Registry:
 
 @lru_cache(maxsize=8)
 def _loaded(args: str, thread: int) -> Registry:
-    from ..pieces.loading import load
-
     return load(**json.loads(args))
 
 

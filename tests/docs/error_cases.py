@@ -159,7 +159,11 @@ GROUPS: dict[str, list[Case]] = {
         spec("A share above one", "searcher", 'type = "memetic"\ncrossover_rate = 1.5\n'),
         spec("An operator of another kind", "searcher", 'type = "memetic"\ncrossover = "segment-moves"\n'),
         check("A spec that extends itself", "format.toml", 'kind = "format"\nname = "mine"\nextends = "mine"\n'),
-        check("Names in a study", "study.toml", STUDY.replace('"mm1"', '"mm1", "mm99"').replace('"edge"', '"egde"')),
+        check(
+            "Names in a study",
+            "study.toml",
+            STUDY.replace('"mm1"]', '"mm1", "mm99"]\nnetworks = ["vgg61"]').replace('"edge"', '"egde"'),
+        ),
         check("A study without seeds", "study.toml", STUDY + "seeds = []\n"),
         Case("A study without a folder", {"study.toml": STUDY}, "run study.toml"),
     ],

@@ -14,10 +14,13 @@ from click.testing import CliRunner
 
 from sparsemap import DesignError, SearchError, load_problem, search, search_network
 from sparsemap.cli.main import cli
+from sparsemap.pieces.data_specs import Study
 from sparsemap.pieces.loading import load
 from sparsemap.problem.network import Node, nodes_of
+from sparsemap.spec import toml_io
 from sparsemap.study.network_result import NetworkResult
-from sparsemap.study.networks import earlier
+from sparsemap.study.plan import earlier
+from sparsemap.study.study import run_study
 
 CONV = {"type": "conv2d", "k": 8, "c": 8, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1}
 TINY: dict[str, Any] = {
@@ -124,8 +127,6 @@ def run(*args: object, code: int = 0) -> Any:
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    from sparsemap.spec import toml_io
-
     monkeypatch.chdir(tmp_path)
     Path("tiny.toml").write_text(toml_io.dumps({"kind": "network", **TINY}))
     return "tiny.toml"
@@ -207,3 +208,34 @@ def test_warm_starts_need_a_searcher_that_takes_designs():
     assert searched(searcher="random", budget=1, warm_start=None).warm_start == "off"
     with pytest.raises(SearchError, match="no choice 'edot'; did you mean 'edit'"):
         searched(warm_start="edot")
+
+
+# ---------------------------------------------------------------------------------------------------------- in studies
+
+
+def test_a_study_has_a_row_for_each_network_with_its_totals(tiny: str, tmp_path: Path):
+    table = {"kind": "study", "name": "s", "networks": [tiny], "workloads": ["mm1"], "hardware": ["edge-16gbps"]}
+    Path("study.toml").write_text(toml_io.dumps({**table, "budget": 100, "count": "valid", "warm_start": "edit"}))
+    rows = json.loads(run("study.toml", "--out", "one", "--json").stdout)
+    alone = search_network(TINY, "edge-16gbps", budget=100, count="valid", warm_start="edit")
+    assert [(row["workload"], row["searcher"]) for row in rows] == [("mm1", "sparsemap"), ("tiny", "sparsemap")]
+    assert (rows[1]["edp"], rows[1]["cycles"], rows[1]["evaluations"]) == (alone.edp, alone.cycles, 3 * 100)
+    assert json.loads(Path("one/tiny--edge-16gbps--sparsemap--seed0/network.json").read_text())["edp"] == alone.edp
+    assert "2 kept from earlier" in run("study.toml", "--out", "one").stderr
+
+
+def test_a_study_keeps_a_network_whose_layers_have_not_all_ended(tiny: str, tmp_path: Path):
+    study = Study(name="s", networks=(tiny,), hardware=("edge-16gbps",), budget=50, out="out")
+    folder = tmp_path / "out" / "tiny--edge-16gbps--sparsemap--seed0"
+    folder.mkdir(parents=True)
+    (folder / "fc").write_text("in the way of the layer's folder")
+    (outcome,) = run_study(study, out="out")
+    assert outcome.state == "failed" and "fc: " in outcome.error and outcome.row["edp"] is None
+    (folder / "fc").unlink()
+    (outcome,) = run_study(study)  # into the folder that the study names, since it is the study's
+    assert outcome.state == "done" and outcome.row["edp"] > 0
+
+
+def test_a_study_needs_something_to_search():
+    with pytest.raises(ValueError, match="neither has workloads"):
+        Study(name="s", hardware=("edge",))

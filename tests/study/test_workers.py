@@ -152,6 +152,18 @@ def test_a_cluster_finds_what_a_single_process_finds(cluster, table):
             assert Path("far", cell.name, name).read_text() == (cell / name).read_text()
 
 
+def test_layers_that_wait_for_others_run_on_a_cluster(cluster):
+    layer = {"type": "linear", "k": 16, "n": 8}
+    layers = [{**layer, "name": name, "m": m} for name, m in (("a", 4), ("b", 6), ("c", 8))]
+    toml_io.write("net.toml", {"kind": "network", "name": "net", "layers": layers})
+    study(workloads=[], networks=["net.toml"], searchers=["sparsemap"], budget=60, warm_start="previous")
+    run("--out", "far", "--cluster", cluster)
+    run("--out", "near")
+    place = "net--cloud--sparsemap--seed0/layers.csv"
+    assert Path("far", place).read_text() == Path("near", place).read_text()
+    assert [row.split(",")[0] for row in Path("near", place).read_text().splitlines()[1:]] == ["a", "b", "c"]
+
+
 def test_a_cluster_goes_on_with_a_study_that_was_stopped(cluster, table):
     run("--out", "far", "--cluster", cluster)
     Path("far/mm2--cloud--random--seed0/result.json").unlink()

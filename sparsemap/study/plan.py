@@ -1,0 +1,270 @@
+"""What is run for a network: a cell for every distinct layer, which may start from the designs of others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ..errors import DesignError, SearchError, unknown
+from ..pieces import defaults
+from ..pieces.contracts import Searcher, Workload
+from ..pieces.data_specs import WARM_STARTS, Study
+from ..pieces.registry import Registry, is_path
+from ..problem.design_file import workload_table
+from ..problem.load import load_problem, located
+from ..problem.network import Node, distinct, nodes_of
+from ..problem.similarity import METRICS, distance
+from ..searching.start import COUNT, check_takes, given_designs, nearest
+from ..spec import units
+from ..spec.unstructuring import plain
+from .cells import KEPT, Cell, Outcome, labels_of
+from .network_result import LayerResult, NetworkResult
+
+if TYPE_CHECKING:
+    from ..problem.problem import Problem
+
+WARM_START = "edit"
+"""By default, where the searcher takes designs; `benchmarks/warm_start.py` says what it is worth."""
+
+
+def earlier(layers: Sequence[Node], warm_start: str) -> dict[str, list[str]]:
+    """By layer the names of those before it that its search starts from, nearest first; they follow from the shapes alone."""
+    found: dict[str, list[str]] = {}
+    for place, layer in enumerate(layers):
+        known = layers[:place]
+        if warm_start in METRICS:
+            ranked = sorted(_near(layer, known, warm_start))
+            found[layer.name] = [known[-nearness[-1]].name for nearness in ranked[:COUNT]]
+        else:
+            found[layer.name] = [node.name for node in known[-1:] if warm_start == "previous"]
+    return found
+
+
+def _near(layer: Node, known: Sequence[Node], metric: str) -> Iterator[tuple[Any, ...]]:
+    """Distances by the metric and by the others, and minus the place of those whose tensors can be paired."""
+    for place, node in enumerate(known):
+        if layer.loops and node.loops:
+            with suppress(DesignError):
+                others = [distance(layer.loops, node.loops, name) for name in METRICS if name != metric]
+                yield distance(layer.loops, node.loops, metric), *others, -place
+
+
+def _started(rows: Sequence[Mapping[str, Any]] | None, score: float | None) -> dict[str, Any]:
+    """What a layer's result has of the designs that its search started from."""
+    if not rows:
+        return {}
+    scores = [row["score"] for row in rows if row["score"] is not None]
+    ratio = min(scores) / score if scores and score else None
+    names = " ".join(row["workload"] for row in rows)
+    return {"start": names, "start_distance": rows[0]["distance"], "start_ratio": ratio}
+
+
+def _table(node: Node, registry: Registry) -> Any:
+    """The workload of a layer as plain data."""
+    if not isinstance(node.piece, Workload) or node.loops is None:
+        raise TypeError(f"layer '{node.name}' has nothing to search")
+    return plain(workload_table(node.piece, node.loops, registry))
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """What is run for a network: a cell per distinct layer."""
+
+    network: str
+    hardware: str
+    nodes: tuple[Node, ...]
+    """Those with loops, in order."""
+    cells: tuple[Cell, ...]
+    """By content of the nodes, in order."""
+    folder: Path
+    warm_start: str
+    searcher: Searcher
+    registry: Registry
+    _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
+    """By folder of the cell, those asked for."""
+
+    def problem(self, cell: Cell) -> Problem:
+        """What a cell searches."""
+        if cell.folder not in self._problems:
+            parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
+            self._problems[cell.folder] = load_problem(**parts, registry=self.registry)
+        return self._problems[cell.folder]
+
+    def started(self, given: Sequence[str | os.PathLike[str]]) -> Plan:
+        """The plan with cells that start from the nearest of these designs as well. DesignError if none suits any layer."""
+        check_takes(self.searcher, self.problem(self.cells[0]))
+        designs = list(given_designs(given, self.registry))
+        if own := [file for _, file, _ in designs if self.folder in Path(file).resolve().parents]:
+            raise SearchError(f"{own[0]} is in the folder of this run, which writes it; give another folder with --out")
+        metric = self.warm_start if self.warm_start in METRICS else next(iter(METRICS))
+        cells, unfit = [], None
+        for cell in self.cells:
+            files: tuple[str, ...] = ()
+            try:
+                found = nearest(self.problem(cell), designs, metric, COUNT)
+                files = tuple(os.path.abspath(file) for _, (_, file, _) in found)
+            except DesignError as error:
+                unfit = error
+            cells.append(attrs.evolve(cell, start=files))
+        if unfit is not None and not any(cell.start for cell in cells):
+            raise unfit
+        return attrs.evolve(self, cells=tuple(cells))
+
+    def result(self, outcomes: Sequence[Outcome]) -> NetworkResult:
+        """The result of the outcomes that there are; layers without one wait."""
+        by_folder = {outcome.cell.folder: outcome for outcome in outcomes}
+        layers: dict[str, LayerResult] = {}
+        for cell, group in zip(self.cells, distinct(self.nodes).values(), strict=True):
+            found = self._numbers(cell, by_folder.get(cell.folder))
+            for node in group:
+                layers[node.name] = LayerResult(
+                    layer=node.name,
+                    type=node.piece.type_name,
+                    repeat=node.repeat,
+                    searched=group[0].name,
+                    macs=node.macs,
+                    sizes=" ".join(f"{dim} {size}" for dim, size in (node.loops.sizes if node.loops else {}).items()),
+                    densities=" ".join(f"{name} {density:.3g}" for name, density in node.densities.items()),
+                    **found,
+                )
+        first = self.cells[0]
+        return NetworkResult(
+            network=self.network,
+            hardware=self.hardware,
+            space=self.problem(first).space_spec.name,
+            searcher=first.searcher,
+            budget=first.budget,
+            seed=first.seed,
+            warm_start=self.warm_start,
+            clock_hz=units.frequency_hz(self.problem(first).hardware.clock),
+            layers=tuple(layers[node.name] for node in self.nodes),
+        )
+
+    def outcome(self, cell: Cell, outcomes: Sequence[Outcome]) -> Outcome:
+        """How the whole network ended, as that of one cell: its totals, and what failed."""
+        result = self.result(outcomes)
+        layers = {layer.searched: layer for layer in result.layers}.values()
+        tried = [(layer.evaluations or 0, layer.valid_fraction or 0.0) for layer in layers]
+        evaluations = sum(count for count, _ in tried)
+        numbers: dict[str, Any] = dict.fromkeys(KEPT) | {key: result.totals.get(key) for key in ("edp", "energy_pj")}
+        numbers |= {"cycles": result.cycles, "gap": result.gap, "evaluations": evaluations}
+        numbers["valid_fraction"] = sum(count * share for count, share in tried) / max(evaluations, 1)
+        failed = [f"{outcome.cell.workload}: {outcome.error}" for outcome in outcomes if outcome.state == "failed"]
+        if failed:
+            return Outcome(cell, "failed", numbers, "; ".join(failed))
+        return Outcome(cell, "kept" if all(outcome.state == "kept" for outcome in outcomes) else "done", numbers)
+
+    def _numbers(self, cell: Cell, outcome: Outcome | None) -> dict[str, Any]:
+        """What a layer's result has of its cell."""
+        if outcome is None:
+            return {"state": "waiting"}
+        if outcome.state == "failed":
+            return {"state": "failed", "error": outcome.error}
+        numbers, bound = dict(outcome.numbers), self.problem(cell).lower_bound
+        numbers |= _started(numbers.pop("start"), numbers.pop("score"))
+        if bound is not None:
+            numbers |= {"bound_energy_pj": float(bound.energy_pj[0]), "bound_cycles": float(bound.cycles[0])}
+        missing = {"state": "failed", "error": "no valid design was found"} if numbers.get("edp") is None else {}
+        return {"state": outcome.state, **numbers, **missing}
+
+
+def plan_of(
+    registry: Registry,
+    network: Any,
+    hardware: Any,
+    folder: Path,
+    budget: int,
+    seed: int,
+    searcher: Any,
+    space: Any,
+    objective: Any,
+    cost_model: Any,
+    warm_start: str | None = None,
+    count: str = "all",
+) -> Plan:
+    """The cells of a network. SpecError for a wrong part, before anything is searched."""
+    base, file = Path("."), ""
+    if isinstance(network, str | os.PathLike):
+        text = os.fspath(network)
+        piece, file = registry.resolve("network", text), text if is_path(text) else ""
+        base = Path(text).parent if file else base
+    else:
+        piece = registry.build("network", network)
+    nodes = tuple(node for node in nodes_of(piece, registry, base, file) if node.loops)
+    if not nodes:
+        raise SearchError(f"network '{piece.name}' has no layer to search")
+    groups = distinct(nodes)
+    parts = {"hardware": hardware, "space": space, "objective": objective, "cost_model": cost_model}
+    parts = {key: plain(located(key, value, Path("."))) for key, value in parts.items()}
+    sample = load_problem(nodes[0].piece, **parts, registry=registry)
+    named = searcher if searcher is not None else sample.objective.searcher or defaults.SEARCHER
+    named = plain(located("searcher", named, Path(".")))
+    chosen = registry.resolve("searcher", named) if isinstance(named, str) else registry.build("searcher", named)
+    labels = labels_of(group[0].name for group in groups.values())
+    folders = {group[0].name: str(folder / labels[group[0].name]) for group in groups.values()}
+    if warm_start is None:
+        warm_start = WARM_START if chosen.takes_migrants else "off"
+    if warm_start not in WARM_STARTS:
+        raise SearchError(f"warm start: {unknown('choice', warm_start, WARM_STARTS)}")
+    if warm_start != "off":
+        check_takes(chosen, sample)
+    before = earlier([group[0] for group in groups.values()], warm_start)
+    cells = tuple(
+        Cell(
+            workload=group[0].name,
+            hardware=sample.hardware.name,
+            searcher=chosen.name or chosen.type_name,
+            seed=seed,
+            budget=budget,
+            count=count,
+            parts={
+                **parts,
+                "searcher": named,
+                "workload": _table(group[0], registry),
+            },
+            folder=folders[group[0].name],
+            after=tuple(folders[name] for name in before[group[0].name]),
+        )
+        for group in groups.values()
+    )
+    return Plan(
+        network=piece.name,
+        hardware=sample.hardware.name,
+        nodes=nodes,
+        cells=cells,
+        folder=folder,
+        warm_start=warm_start,
+        searcher=chosen,
+        registry=registry,
+    )
+
+
+def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list[tuple[Cell, Plan]]:
+    """The networks of a study, in its order: network, hardware, searcher, seed; each as one cell, and its plan. Paths of
+    the study are relative to `base`."""
+    found = []
+    networks, hardware, searchers = map(labels_of, (study.networks, study.hardware, study.searchers))
+    for (net, net_label), (hard, hard_label), (searcher, searcher_label), seed in product(
+        networks.items(), hardware.items(), searchers.items(), dict.fromkeys(study.seeds)
+    ):
+        given = {
+            "network": net,
+            "hardware": hard,
+            "searcher": searcher,
+            "space": study.spaces.get(searcher, study.space),
+            "objective": study.objective,
+            "cost_model": study.cost_model,
+        }
+        given = {key: located(key, value, base) for key, value in given.items()}
+        place = folder / "--".join((net_label, hard_label, searcher_label, f"seed{seed}"))
+        about: dict[str, Any] = {"budget": study.budget, "seed": seed, "count": study.count}
+        plan = plan_of(registry, folder=place, warm_start=study.warm_start or None, **about, **given)
+        names = {"workload": net_label, "hardware": hard_label, "searcher": searcher_label}
+        found.append((Cell(**names, **about, parts=given, folder=str(place)), plan))
+    return found
