@@ -1,7 +1,7 @@
 """Networks from files of frameworks: `sparsemap import-model`.
 
 `model_file` reads an ONNX model and infers its shapes, `graph` makes `layers` of its nodes, `patterns` finds the density
-model that weights keep to, `calibration` measures activations on samples, `weight_files` reads weights alone.
+model that weights keep to, `calibration` measures activations on samples.
 """
 
 from __future__ import annotations

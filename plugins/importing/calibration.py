@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from sparsemap.arrays import read_arrays
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import shown
 from sparsemap.pieces.contracts.base import Array
 
 from .model_file import Model, onnx_of, reported
-from .weight_files import read_arrays
 
 SAMPLES = 32
 """Samples that are run at most."""

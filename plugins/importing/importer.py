@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sparsemap.arrays import read_arrays
 from sparsemap.errors import SpecError, listed, nearest
 from sparsemap.files import replacing, shown, write_text
 from sparsemap.pieces.contracts.base import Array
@@ -23,7 +24,6 @@ from .graph import Skipped, Walk
 from .layers import WORKLOADS, Layer
 from .model_file import read_model
 from .patterns import DENSE, found_in
-from .weight_files import read_arrays
 
 RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
 """What is assumed of activations behind a ReLU: their density changes with every input."""

@@ -1,19 +1,18 @@
-"""Weights and gradients of a user's network: a NumPy array (.npy), or an archive of them by layer (.npz)."""
+"""Weights and gradients of a user's network by layer, as files of arrays have them."""
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from sparsemap.arrays import read_arrays
 from sparsemap.errors import SparseMapError, SpecError, unknown
-from sparsemap.files import check_file, shown
+from sparsemap.files import shown
 from sparsemap.pieces.contracts.base import Array
 
 LAYOUTS = {"oihw": (0, 2, 3, 1), "ohwi": (0, 1, 2, 3), "hwio": (3, 0, 1, 2)}
 """Orders of the ranks of four-dimensional weights, as PyTorch, TFLite and TensorFlow have them, and the way to ours."""
-FILE_BYTES = 8 << 30
 
 
 def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
@@ -21,20 +20,9 @@ def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
 
     Matrices are (outputs, inputs). SpecError for what is no weights: other ranks, other types, NaN, no layer at all.
     """
-    check_file(path, FILE_BYTES)
-    if path.suffix not in (".npy", ".npz"):
-        raise SpecError.at(shown(path), "", f"found the ending {path.suffix!r}, expected .npy or .npz")
     found = {}
-    try:
-        if path.suffix == ".npy":
-            arrays = {path.stem: np.load(path, allow_pickle=False)}
-        else:
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, MemoryError, AttributeError, zipfile.BadZipFile) as error:
-        raise SpecError.at(shown(path), "", f"cannot be read: {error}") from None
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray) or array.ndim < 2:
+    for name, array in read_arrays(path, (".npy", ".npz")).items():
+        if array.ndim < 2:
             continue
         if array.ndim not in (2, 4):
             raise SpecError.at(shown(path), name, f"has {array.ndim} ranks, expected 2 (a matrix) or 4 (a convolution)")

@@ -51,7 +51,7 @@ def test_tables_have_every_seed_every_layer_and_all_of_them(pruned):
     assert float(summary[-1]["sparsity"]) == pytest.approx(zeros, abs=1e-3)
     assert all(row["utilisation"] == "1.0" for row in summary)
     layers = json.loads((folder / "masks.json").read_text())["layers"]
-    assert layers["conv3"]["kept"] == [[int(np.load(folder / "conv3-mask.npy").sum())]]
+    assert layers["conv3"]["kept"] == [[[int(np.load(folder / "conv3-mask.npy").sum())]]]
 
 
 @pytest.mark.parametrize("kind", ["", "-fitted"])

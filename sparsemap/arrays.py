@@ -1,4 +1,4 @@
-"""Arrays by name in files: NumPy's archives (.npz), and safetensors, whose layout is a JSON header before raw words."""
+"""Arrays by name in files: NumPy's (.npy, .npz), and safetensors, whose layout is a JSON header before raw words."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from sparsemap.errors import SpecError, shortened
-from sparsemap.files import check_file, shown
-from sparsemap.pieces.contracts.base import Array
+from .errors import SpecError, shortened
+from .files import check_file, shown
+
+Array = np.ndarray[Any, Any]
 
 FILE_BYTES = 64 << 30
 HEADER_BYTES = 100 << 20
@@ -23,19 +26,23 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F8_E4M3": "<
 SIGNLESS = {"BF16": 0x7FFF, "F8_E4M3": 0x7F, "F8_E5M2": 0x7F}
 
 
-def read_arrays(path: Path) -> dict[str, Array]:
-    """Arrays of numbers by name. SpecError for a file of another kind, or one that is not whole."""
+def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -> dict[str, Array]:
+    """Arrays of numbers by name, that of a .npy by the name of its file. SpecError for a file of another kind, or one that
+    is not whole."""
     check_file(path, FILE_BYTES)
-    if path.suffix not in (".npz", ".safetensors"):
-        text = f"found the ending {path.suffix!r}, expected .npz or .safetensors"
+    if path.suffix not in endings:
+        text = f"found the ending {path.suffix!r}, expected {' or '.join(endings)}"
         if path.suffix in (".pt", ".pth", ".bin"):
             text += "; PyTorch writes it with safetensors.torch.save_file(model.state_dict(), FILE)"
         raise SpecError.at(shown(path), "", text)
     if path.suffix == ".safetensors":
         return _safetensors(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        if path.suffix == ".npy":
+            arrays = {path.stem: np.load(path, allow_pickle=False)}
+        else:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, KeyError, MemoryError, AttributeError, zipfile.BadZipFile) as error:
         raise SpecError.at(shown(path), "", f"cannot be read: {error}") from None
     for name, array in arrays.items():
