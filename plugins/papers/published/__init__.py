@@ -2,13 +2,13 @@
 
 `_figures` has the published numbers, a file per accelerator:
 
-    title, hardware, space, einsum      the accelerator and its dataflow, by the names of specs
-    quantity                            "cycles" or "energy"; "... over dense" and "... times better" are ratios to `base`
+    title, hardware, space, einsum      the accelerator and its dataflow: specs, by name or as tables
     source, why                         where the figures come from, and why a cost model may differ
-    base                                what the ratio is to: another hardware, space, density
-    figures                             workload, sizes and densities, `published`; any other key for this one alone.
-                                        `factors` replaces those of the space's mapping; without `published`, none is known
+    base                                what ratios are to: another hardware, space, density
+    figures                             workload, sizes, densities, and what is `published` by quantity (nan: not at hand);
+                                        `layers` to be summed, `factors` of the mapping, or other keys in place of the above
 
+Quantities are those of `comparison.quantities`, alone, "over dense" (design over base) or "times better" (base over design).
 They are no specs: folders with an underscore are not read for pieces.
 """
 

@@ -6,11 +6,12 @@ import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from sparsemap import SparseMapError, evaluate, load_problem, search
+from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import unknown
 from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
@@ -41,76 +42,112 @@ def report(runner: Runner, name: str) -> Report:
 
 
 def compared(key: str, accelerator: Mapping[str, Any], runner: Runner) -> list[Row]:
-    """A row per figure of an accelerator: the published value, and the same quantity in both cost models."""
+    """A row per published quantity of an accelerator: its value in print (None: not known), and in both cost models."""
     rows = []
     for figure in accelerator["figures"]:
         if runner.workloads and figure["workload"] not in runner.workloads:
             continue
         one = {**accelerator, **figure}
-        row = {
-            "accelerator": key,
-            "workload": one["workload"],
-            "quantity": one["quantity"],
-            "published": one["published"],
-        }
         own = measured(one, runner.registry)
-        base = measured({**one, **one["base"]}, runner.registry) if "base" in one else None
-        kind, _, ratio = one["quantity"].partition(" ")
-        for model in MODELS:
-            value = own[model][kind]
-            row[model] = RATIOS[ratio](value, base[model][kind]) if base else value
-            row[f"{model} deviation"] = row[model] / row["published"] - 1 if row["published"] else math.nan
-        rows.append({**row, "source": " ".join(one["source"].split())})
+        base = measured(one, runner.registry, one["base"]) if "base" in one else own
+        for quantity, printed in one["published"].items():
+            known = None if math.isnan(printed) else printed
+            row = {"accelerator": key, "workload": one["workload"], "quantity": quantity, "published": known}
+            for model in MODELS:
+                row[model] = value_of(quantity, own[model], base[model])
+                row[f"{model} deviation"] = row[model] / known - 1 if known else None
+            rows.append({**row, "source": " ".join(one["source"].split())})
     return rows
 
 
-def measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str, float]]:
-    """Cycles and energy in pJ by cost model, of the best design without charges among those that the space leaves."""
+def value_of(quantity: str, own: Mapping[str, float], base: Mapping[str, float]) -> float:
+    """Of a quantity as `figures` name it."""
+    for ending, ratio in RATIOS.items():
+        if quantity.endswith(f" {ending}"):
+            kind = quantity.removesuffix(f" {ending}")
+            return ratio(own[kind], base[kind])
+    return own[quantity]
+
+
+def measured(
+    one: Mapping[str, Any], registry: Any, base: Mapping[str, Any] | None = None
+) -> dict[str, dict[str, float]]:
+    """Quantities by cost model, summed over the layers of a workload; of the `base` where that is given."""
+    found: dict[str, dict[str, float]] = {model: {} for model in MODELS}
+    for layer in one.get("layers", [{}]):
+        for model, values in layer_measured({**one, **layer, **(base or {})}, registry).items():
+            found[model] = {name: found[model].get(name, 0.0) + value for name, value in values.items()}
+    return found
+
+
+def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str, float]]:
+    """Of the design with the lowest EDP in `physical` among those that the space leaves."""
     density = {"Z": 1.0, **one["density"]}
     workload = {"name": one["workload"], "einsum": one["einsum"], "dims": one["dims"], "density": density}
     space: Any = one["space"]
     if "factors" in one:
         space = {"extends": space, "mapping": {"factors": one["factors"]}}
-    problems = [load_problem(workload, one["hardware"], space, cost_model=model, registry=registry) for model in MODELS]
-    best = search(problems[0], searcher="exhaustive", budget=10**7).best
+    problems = {
+        model: load_problem(workload, one["hardware"], space, cost_model=model, registry=registry) for model in MODELS
+    }
+    best = search(problems["physical"], searcher="exhaustive", budget=10**7).best
     if best is None:
         raise SparseMapError(f"{one['title']}: no design of {one['workload']} is valid")
-    found = {}
-    for model, problem in zip(MODELS, problems, strict=True):
-        result = evaluate(problem, np.asarray(best.genome)[None])
-        if not result.valid[0]:
-            raise SparseMapError(f"{one['title']}, {one['workload']}: invalid in {model}: {result.reject_counts()}")
-        found[model] = {"cycles": float(result.cycles[0]), "energy": float(result.energy_pj[0])}
-    return found
+    return {model: quantities(problem, best.genome) for model, problem in problems.items()}
+
+
+def quantities(problem: Problem, genome: Any) -> dict[str, float]:
+    """Cycles, energy in pJ, that of all levels but the outermost, and the bytes that pass the outermost."""
+    result = problem.evaluator.evaluate_designs(problem.space.decode(np.asarray(genome)[None]), detail=True)
+    detail, energy = result.detail or {}, float(result.energy_pj[0])
+    outermost = [cells[0] for cells in detail["cells"] if cells[0]]
+    words = sum(float(cell.read[0] + cell.update[0]) for cell in outermost)
+    metadata_bits = sum(
+        float(bits[0]) for c in outermost for name, bits in c.bits.items() if name in ("read", "update")
+    )
+    return {
+        "cycles": float(result.cycles[0]),
+        "energy": energy,
+        "on-chip energy": energy - float(detail["energy_pj"][:, 0].sum()),
+        "DRAM bytes": (words * problem.levels[0].word_bits + metadata_bits) / 8,
+    }
 
 
 # ------------------------------------------------------------------------------------------------------------ the page
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
+    if value is None:
+        return "not at hand"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3f}"
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:+.1f} %" if math.isfinite(value) else "-"
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:+.1f} %"
 
 
 def _summary(rows: list[Row]) -> str:
     """How far both models are off: the geometric mean of model over published, and the worst."""
-    parts = []
-    for model in MODELS:
-        ratios = [row[model] / row["published"] for row in rows]
+    known, parts = [row for row in rows if row["published"]], []
+    for model in MODELS if known else ():
+        ratios = [row[model] / row["published"] for row in known]
         worst = max(ratios, key=lambda ratio: abs(math.log(ratio)))
         parts.append(f"{model} {geometric_mean(ratios):.3f}x of what is published, worst {worst:.3f}x")
-    return "; ".join(parts)
+    return "; ".join(parts) or "nothing published is at hand"
+
+
+def _wrapped(text: str) -> str:
+    return fill(" ".join(text.split()), 118, break_long_words=False, break_on_hyphens=False)
 
 
 def _page(rows: list[Row], name: str) -> str:
     text = (
         "# Published accelerators: what is printed for them beside both cost models\n\n"
         f"`sparsemap paper {name}`: hardware, dataflow and sparse strategy of published accelerators, and what their papers,\n"
-        "or papers that validate models with them, print. Nothing is fitted to these figures: bandwidths and capacities that\n"
-        "are not published are assumed, and the specs say which. A deviation is the model over the published value, less 1.\n"
+        "or papers that validate models with them, print. No constant is fitted to these figures: bandwidths and capacities\n"
+        "that are not published are assumed, and the specs say which. A deviation is the model over the published value, minus\n"
+        "one. Where a space leaves several designs, both columns have the best in `physical`. *Artifact*: the inputs, scripts\n"
+        "and outputs that authors published beside a paper.\n"
     )
     known = accelerators()
     for key, its in by(rows, lambda row: row["accelerator"]).items():
@@ -120,20 +157,23 @@ def _page(rows: list[Row], name: str) -> str:
             cells = [cell for m in MODELS for cell in (_number(row[m]), _percent(row[f"{m} deviation"]))]
             table.append([row["workload"], row["quantity"], _number(row["published"]), *cells])
         one = known[key]
-        text += f"\n## {one['title']}\n\n{one['source']}\n\n{markdown_table(table, '<<>')}\n{one['why']}\n\n{_summary(its)}.\n"
+        below = [markdown_table(table, "<<>"), _wrapped(one["why"]) + "\n", _summary(its) + ".\n"]
+        text += "\n".join(["", f"## {one['title']}\n", _wrapped(one["source"]) + "\n", *below])
     return text
 
 
 def _draw(rows: list[Row]) -> Figure:
-    figure, axis = subplots(1, 1, figsize=(9.0, 3.7))
+    known = [row for row in rows if row["published"]]
+    figure, axis = subplots(1, 1, figsize=(9.0, 4.2))
     for place, model in enumerate(MODELS):
-        ratios = [row[model] / row["published"] for row in rows]
-        axis.plot(range(len(rows)), ratios, MARKERS[place], color=COLOURS[place], label=model, alpha=0.8)
+        ratios = [row[model] / row["published"] for row in known]
+        axis.plot(range(len(known)), ratios, MARKERS[place], color=COLOURS[place], label=model, alpha=0.8)
     axis.axhline(1.0, color="0.5", linewidth=0.8)
-    labels = [f"{row['accelerator']} {row['workload']}" for row in rows]
-    axis.set_xticks(range(len(rows)), labels, rotation=60, ha="right", fontsize="x-small")
+    labels = [f"{row['accelerator']} {row['workload']}, {row['quantity'].split()[0]}" for row in known]
+    axis.set_xticks(range(len(known)), labels, rotation=60, ha="right", fontsize="x-small")
     axis.set(ylabel="model over published", yscale="log")
-    for ticks in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
-        ticks("{x:g}")
+    ticks = (0.25, 0.5, 0.7, 1.0, 1.5, 2.0, 4.0, 8.0)
+    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_yticks([], minor=True)
     axis.legend()
     return figure

@@ -33,9 +33,8 @@ def test_a_pe_of_one_mac_takes_a_cycle_for_every_product_of_two_nonzeros(registr
 @pytest.mark.parametrize("name", accelerators())
 def test_the_specs_of_every_accelerator_leave_a_valid_design(name, registry):
     one = accelerators()[name]
-    figure = min(one["figures"], key=lambda figure: math.prod({**one, **figure}["dims"].values()))
-    (row, *_) = compared(name, {**one, "figures": [figure]}, Runner(registry=registry))
-    assert all(0 < row[model] < math.inf for model in MODELS)
+    rows = compared(name, {**one, "figures": one["figures"][-1:]}, Runner(registry=registry))
+    assert rows and all(0 < row[model] < math.inf for row in rows for model in MODELS)
 
 
 def test_a_workload_that_has_no_figure_is_told_with_the_nearest_name(registry):
@@ -46,8 +45,10 @@ def test_a_workload_that_has_no_figure_is_told_with_the_nearest_name(registry):
 def test_the_committed_table_has_the_published_figures_as_they_are_now():
     rows = list(csv.DictReader((RESULTS / "published.csv").open()))
     printed = [
-        (name, one["workload"], one.get("published")) for name, x in accelerators().items() for one in x["figures"]
+        (name, figure["workload"], quantity, value)
+        for name, one in accelerators().items()
+        for figure in one["figures"]
+        for quantity, value in figure["published"].items()
     ]
-    found = [(row["accelerator"], row["workload"], float(row["published"] or "nan")) for row in rows]
-    assert [one[:2] for one in found] == [one[:2] for one in printed]
-    assert [one[2] for one in found] == pytest.approx([one[2] or math.nan for one in printed], nan_ok=True)
+    assert [tuple(row[x] for x in ("accelerator", "workload", "quantity")) for row in rows] == [x[:3] for x in printed]
+    assert [float(row["published"] or "nan") for row in rows] == pytest.approx([x[3] for x in printed], nan_ok=True)
