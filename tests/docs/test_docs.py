@@ -51,7 +51,8 @@ def test_links_lead_to_files_of_the_repository(name: str) -> None:
 
 def test_the_site_has_every_page() -> None:
     nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
-    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    files = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*")]
+    pages = {str(path.with_suffix(".md")) for path in files if path.suffix in (".md", ".ipynb")}
     shown = set(re.findall(r"[\w/-]+\.md", nav))
     assert shown - pages == set()
     assert {page for page in pages - shown if not page.startswith("results/")} == set()
