@@ -14,5 +14,8 @@ specs = ["sparsemap_specs", *(f"sparsemap_specs.{name}" for name in find_namespa
 setup(
     packages=[*core, *plugins, *specs],
     package_dir={"sparsemap": "sparsemap", "sparsemap_plugins": "plugins", "sparsemap_specs": "specs"},
-    package_data={"sparsemap": ["py.typed"], **{name: ["*.toml", "*.csv", "*.json"] for name in [*plugins, *specs]}},
+    package_data={
+        "sparsemap": ["py.typed"],
+        **{name: ["*.toml", "*.csv", "*.json", "*.jinja"] for name in [*plugins, *specs]},
+    },
 )

@@ -23,7 +23,7 @@ def register_exporters():
 
 @hookimpl
 def register_commands(cli: click.Group) -> None:
-    from .commands import diff_command, explain_command, plot_command
+    from .commands import diff_command, explain_command, plot_command, report_command
 
-    for verb in (diff_command, explain_command, plot_command):
+    for verb in (diff_command, explain_command, plot_command, report_command):
         cli.add_command(verb)

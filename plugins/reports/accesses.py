@@ -148,15 +148,18 @@ def _instances(count: float) -> str:
 
 def _loops(design: Design, tensor: int, level: int) -> list[list[str]]:
     """The loops outside a level with what each does to the tile of a tensor, outer to inner."""
+    outside = [loop for loop in design.loops if loop.storage < level]
+    return [[_text(loop), effect(design, tensor, loop, level)] for loop in outside]
+
+
+def effect(design: Design, tensor: int, loop: Loop, level: int) -> str:
+    """What a loop outside a level does to the tile of a tensor there, in words."""
     spec = design.problem.tensors[tensor]
     moved = {dim for rank in spec.ranks for dim, _ in rank}
-    outside = [loop for loop in design.loops if loop.storage < level]
-    rows: list[list[str]] = []
-    still = True
-    for loop in reversed(outside):
-        rows.append([_text(loop), _effect(loop, loop.dim in moved, still, spec.output)])
-        still = still and (loop.spatial or loop.dim not in moved)
-    return rows[::-1]
+    outside = [other for other in design.loops if other.storage < level]
+    inner = outside[outside.index(loop) + 1 :]
+    still = all(other.spatial or other.dim not in moved for other in inner)
+    return _effect(loop, loop.dim in moved, still, spec.output)
 
 
 def _text(loop: Loop) -> str:

@@ -1,4 +1,4 @@
-"""The verbs `sparsemap explain`, `diff` and `plot`."""
+"""The verbs `sparsemap explain`, `diff`, `plot` and `report`."""
 
 from __future__ import annotations
 
@@ -112,4 +112,32 @@ def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...])
         raise SearchError(f"{result}: the design is not valid: {', '.join(outcome.reasons)}")
     source = Source(outcome, Path(result) if Path(result).is_dir() else None)
     write_figure(lambda: KINDS[kind](source), path, dpi=300)
+    click.echo(readable(str(path)))
+
+
+@click.command("report")
+@click.argument("results", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="HTML",
+    help="The file.  [default: report.html in the folder of the result; in the working directory for several]",
+)
+@plugin_dirs
+def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tuple[str, ...]) -> None:
+    """Write a page about RESULTS: one HTML file that needs nothing else.
+
+    A result is the folder of a search, of a network or of a study, or a design file; several folders of searches are
+    put side by side.
+    """
+    from sparsemap.files import write_text
+    from sparsemap.pieces.loading import load
+
+    from . import page
+
+    page.check_packages()
+    folder = results[0] if len(results) == 1 and results[0].is_dir() else Path()
+    path = out or folder / defaults.PAGE_FILE
+    write_text(path, page.html(page.page_of(results, load(plugin_dirs=plugin_dirs))))
     click.echo(readable(str(path)))

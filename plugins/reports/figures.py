@@ -73,7 +73,7 @@ def energy(source: Source) -> Figure:
     problem, rows = source.outcome.design.problem, source.outcome.breakdown.rows
     figure, axes = subplots(1, 1, (WIDTH, 0.75 + 0.36 * len(rows)))
     names = [tensor.name for tensor in problem.tensors]
-    scale, unit = _scale(max(row.energy_pj or 0.0 for row in rows))
+    scale, unit = energy_scale(max(row.energy_pj or 0.0 for row in rows))
     for number, name in enumerate([*names, "computes"]):
         parts = [
             row.by_tensor.get(name, 0.0) if row.by_tensor else (row.energy_pj or 0.0) * (name == "computes")
@@ -122,16 +122,10 @@ def cycles(source: Source) -> Figure:
 def roofline(source: Source) -> Figure:
     """Computes a cycle against computes a word at each level with a bandwidth, data and metadata, skipped words aside."""
     outcome, problem = source.outcome, source.outcome.design.problem
-    if "compute" not in outcome.detail:
+    found = roofline_points(outcome)
+    if found is None:
         raise SearchError(f"cost model '{problem.cost_model.name}' gives no computes")
-    done = float(np.asarray(outcome.detail["compute"].actual)[0])
-    rate, peak = done / outcome.cycles, float(problem.compute_instances)
-    points = []
-    for level in problem.levels:
-        width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
-        words = sum(_timed_words(outcome, t, level.index) for t in range(len(problem.tensors)))
-        if math.isfinite(width) and words:
-            points.append((level.name, done / words, width * level.instances))
+    rate, peak, points = found
     if not points:
         raise SearchError(f"{problem.title}: no level has a bandwidth and accesses; a roofline needs one")
     figure, axes = subplots(1, 1, (WIDTH, 3.1))
@@ -151,6 +145,22 @@ def roofline(source: Source) -> Figure:
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize=7.5)
     axes.annotate(f"{peak:,.0f} {problem.compute_name}", (low * 1.15, peak * 1.15), fontsize=7.5)
     return figure
+
+
+def roofline_points(outcome: Outcome) -> tuple[float, float, list[tuple[str, float, float]]] | None:
+    """Computes a cycle, as carried out and at most; and for each level with a bandwidth and accesses its name, computes
+    a word, and words a cycle of all instances. None where the cost model gives no computes."""
+    if "compute" not in outcome.detail:
+        return None
+    problem = outcome.design.problem
+    done = float(np.asarray(outcome.detail["compute"].actual)[0])
+    points = []
+    for level in problem.levels:
+        width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
+        words = sum(_timed_words(outcome, t, level.index) for t in range(len(problem.tensors)))
+        if math.isfinite(width) and words:
+            points.append((level.name, done / words, width * level.instances))
+    return done / outcome.cycles, float(problem.compute_instances), points
 
 
 def _timed_words(outcome: Outcome, tensor: int, level: int) -> float:
@@ -304,7 +314,7 @@ def _formats(source: Source) -> list[str]:
     return lines
 
 
-def _scale(pj: float) -> tuple[float, str]:
+def energy_scale(pj: float) -> tuple[float, str]:
     """Picojoules of the unit in which an energy is told, and its name."""
     unit = format_energy(pj).split()[-1]
     return {"fJ": 1e-3, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "mJ": 1e9, "J": 1e12}[unit], unit.replace("u", "µ")

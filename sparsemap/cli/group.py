@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Set
+from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ import click
 
 from ..errors import SparseMapError, readable, traced, unknown
 from ..files import system_error_text
+from ..pieces import defaults
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -147,6 +149,24 @@ def completing(kind: str) -> Callable[..., list[str]]:
         return [name for name in loaded(()).names(kind) if name.startswith(incomplete)]
 
     return names
+
+
+report_option = click.option("--report", is_flag=True, help=f"Also write {defaults.PAGE_FILE} to DIR.")
+
+
+def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
+    """What `--report` asks for: the verb `defaults.PAGE` of a plugin. Its errors are told and cost no result."""
+    ctx = click.get_current_context().find_root()
+    assert isinstance(ctx.command, click.Group)
+    verb = ctx.command.get_command(ctx, defaults.PAGE)
+    if verb is None:
+        click.secho(unknown("command", defaults.PAGE, ctx.command.commands), err=True, fg="yellow")
+        return
+    try:
+        with redirect_stdout(sys.stderr):  # what is printed there is of the search
+            ctx.invoke(verb, results=(Path(folder),), plugin_dirs=plugin_dirs)
+    except SparseMapError as error:
+        click.secho(readable(f"no report was written: {error}"), err=True, fg="yellow")
 
 
 json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")

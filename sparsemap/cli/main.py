@@ -17,7 +17,7 @@ from ..pieces import defaults
 from . import pieces as cli_pieces
 from . import show as cli_show
 from . import study as cli_study
-from .group import INTERRUPTED, Verbs, completing, loaded, plugin_dirs
+from .group import INTERRUPTED, Verbs, completing, loaded, plugin_dirs, report_option, write_report
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -81,6 +81,7 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 @plugin_dirs
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
 @click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR instead of resuming it.")
+@report_option
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
 def search(
@@ -101,6 +102,7 @@ def search(
     plugin_dirs: tuple[str, ...],
     out: str | None,
     overwrite: bool,
+    report: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -118,6 +120,8 @@ def search(
     from ..searching.start import start_of
     from . import output as cli_output
 
+    if report and not out:
+        raise click.UsageError("--report needs a folder for the report: --out DIR")
     problem = load_problem(
         workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs), backend=backend
     )
@@ -152,6 +156,8 @@ def search(
     more = cli_output.write_wanted(result, problem, out) if out else []
     if out and not quiet:
         cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {out}")
+    if report and out:
+        write_report(out, plugin_dirs)
     if result.interrupted:
         raise SystemExit(INTERRUPTED)
     if result.best is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .group import loaded, plugin_dirs
+from .group import loaded, plugin_dirs, report_option, write_report
 
 if TYPE_CHECKING:
     from ..study.cells import Outcome
@@ -60,8 +60,9 @@ OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "count"
     metavar="PATH",
     help="Designs for layers of a network to start from: a file, or a folder of results such as that of another run.",
 )
+@report_option
 @_study_options
-def run(as_json: bool, quiet: bool, hardware: str | None, **given: Any) -> None:
+def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
     """Run all cells of the STUDY in a TOML file, or search the layers of a network with --hardware.
 
     A cell is a workload or a network on a hardware with a searcher and a seed. To search one network, STUDY names it
@@ -77,7 +78,13 @@ def run(as_json: bool, quiet: bool, hardware: str | None, **given: Any) -> None:
     if hardware is not None:
         from .networks import run_network
 
-        run_network(hardware, of_network, as_json, quiet, **given)
+        if report and not given["out"]:
+            raise click.UsageError("--report needs a folder for the report: --out DIR")
+        try:
+            run_network(hardware, of_network, as_json, quiet, **given)
+        finally:
+            if report:
+                write_report(given["out"], given["plugin_dirs"])
         return
     if of_network:
         option = next(iter(of_network)).replace("_", "-")
@@ -88,6 +95,8 @@ def run(as_json: bool, quiet: bool, hardware: str | None, **given: Any) -> None:
         click.echo(json.dumps(rows, indent=2))
     elif not quiet:
         click.echo(markdown_text(rows), nl=False)
+    if report:
+        write_report(folder, given["plugin_dirs"])
     _tell(outcomes, folder, TABLE_FILES, quiet)
 
 

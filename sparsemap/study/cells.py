@@ -15,6 +15,7 @@ import attrs
 from ..errors import SearchError, shortened
 from ..files import is_temporary
 from ..pieces.data_specs import Study
+from ..pieces.defaults import PAGE_FILE
 from ..pieces.registry import is_path
 from ..problem.load import located
 from ..searching.journal import JOURNAL_FILE, designs_in
@@ -136,7 +137,7 @@ def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
 def _is_of_study(entry: Path) -> bool:
     """Whether a study made this file or folder."""
     if not entry.is_dir():
-        return entry.name in (*TABLE_FILES, *COMPARISON_FILES) or is_temporary(entry)
+        return entry.name in (*TABLE_FILES, *COMPARISON_FILES, PAGE_FILE) or is_temporary(entry)
     return re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name) is not None and _is_result(entry, layers=True)
 
 
@@ -145,7 +146,7 @@ def _is_result(folder: Path, layers: bool) -> bool:
     return (folder / RESULT_FILE).is_file() or all(
         _is_result(below, layers=False)
         if layers and below.is_dir()
-        else below.name in (JOURNAL_FILE, *NETWORK_FILES) or is_temporary(below)
+        else below.name in (JOURNAL_FILE, *NETWORK_FILES, PAGE_FILE) or is_temporary(below)
         for below in folder.iterdir()
     )
 

@@ -19,6 +19,7 @@ DOCS = (
     "docs/explain.md",
     "docs/pruning.md",
     "docs/reliability.md",
+    "docs/report.md",
     "docs/robust.md",
     "docs/warm-start.md",
     "docs/weight-blocks.md",
@@ -32,6 +33,8 @@ RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in (*WHOL
 def test_blocks_run_and_print_what_the_document_says(section: Section, tmp_path: Path) -> None:
     if any("sparsemap plot " in block.text for block in section.blocks):
         pytest.importorskip("matplotlib")
+    if any("sparsemap report " in block.text for block in section.blocks):
+        pytest.importorskip("vl_convert")
     run_section(section, tmp_path)
 
 

@@ -1,0 +1,181 @@
+"""Charts of a page, as Vega-Lite specs that vl-convert draws: SVG whose colours the page decides, and whose marks say
+what they stand for. Rows of data have `row`, `value`, `part` (what is stacked or coloured) and `tip`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sparsemap.plots import COLOURS
+
+from .content import Chart
+
+WIDTH = 420
+LOG_FROM = 8.0
+LEFT = 52
+"""Pixels left of an axis, so that charts below each other are in line."""
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+CONFIG = {
+    "background": None,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": 150, "titlePadding": 6,
+    },
+    "legend": {"orient": "top", "title": None, "labelFontSize": 11, "symbolSize": 90, "columns": 4, "offset": 6},
+    "bar": {"binSpacing": 0},
+}  # fmt: skip
+Rows = Sequence[Mapping[str, Any]]
+LABELS = "format(datum.value, abs(datum.value) >= 1e4 ? '.3~s' : '.3~r')"
+"""How the numbers at an axis look, as an expression of Vega."""
+FEW = "indexof([1, 2, 5], round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))) < 0 ? '' : "
+"""What comes before it on a logarithmic axis, of which 1, 2, 5, 10, ... have labels."""
+
+
+def mark(row: str, part: str, value: float, tip: str) -> dict[str, Any]:
+    """A row of data."""
+    return {"row": row, "part": part, "value": value, "tip": tip}
+
+
+def chart(spec: Mapping[str, Any], title: str = "") -> Chart:
+    """The drawing of a spec, as wide as all others."""
+    import vl_convert
+
+    whole = {"width": WIDTH, "autosize": {"type": "fit-x", "contains": "padding"}, "config": CONFIG, **spec}
+    return Chart(vl_convert.vegalite_to_svg(json.dumps(whole, allow_nan=False)), title)
+
+
+def _axis(field: str, title: str, scale: Mapping[str, Any], **axis: Any) -> dict[str, Any]:
+    text = FEW + LABELS if scale.get("type") == "log" else LABELS
+    how = {"title": title, "grid": True, "labelExpr": text, "tickCount": 5, **axis}
+    return {"field": field, "type": "quantitative", "scale": {"zero": False, **scale}, "axis": how}
+
+
+def _log(values: Sequence[float]) -> dict[str, Any]:
+    """The scale of an axis, logarithmic if values differ by more than `LOG_FROM`."""
+    return {"type": "log", "nice": False} if min(values) > 0 and max(values) > LOG_FROM * min(values) else {}
+
+
+def _colour(parts: Sequence[str], legend: bool = True, shown: Sequence[str] | None = None) -> dict[str, Any]:
+    """A colour for each part, whether it is `shown` or not; the legend has those that are."""
+    known = {part: COLOURS[i % len(COLOURS)] for i, part in enumerate(parts) if shown is None or part in shown}
+    scale = {"domain": list(known), "range": list(known.values())}
+    return {"field": "part", "type": "nominal", "scale": scale, **({} if legend else {"legend": None})}
+
+
+def bars(
+    rows: Rows, axis: str, ends: Mapping[str, str], parts: Sequence[str] = (), limit: float = 0.0, title: str = ""
+) -> Chart:
+    """Horizontal bars in the order of the rows, stacked by part; `ends` has a text at the end of each bar, and `limit`
+    is where a line across them stands."""
+    shown = [part for part in parts if any(row["part"] == part and row["value"] for row in rows)]
+    data = [{**row, "at": list(parts).index(row["part"]) if parts else 0} for row in rows if row["value"]]
+    order = list(dict.fromkeys(row["row"] for row in rows))
+    totals = {name: sum(row["value"] for row in rows if row["row"] == name) for name in order}
+    most = max([*totals.values(), limit]) or 1.0
+    room = 1.0 + 0.02 * (max(map(len, ends.values()), default=0) + 2)
+    y = {"field": "row", "type": "nominal", "sort": order, "title": None, "scale": {"domain": order}}
+    x = _axis(
+        "value", axis, {"domain": [0, most * room], "nice": False}, labelExpr="format(datum.value, ',~r')", tickCount=4
+    )
+    bar: dict[str, Any] = {
+        "x": {**x, "stack": "zero"},
+        "y": y,
+        "description": {"field": "tip"},
+        "order": {"field": "at"},
+    }
+    bar["color"] = _colour(parts, len(shown) > 1, shown) if parts else {"value": COLOURS[0]}
+    texts = [{"row": name, "value": totals[name], "text": text} for name, text in ends.items()]
+    layers: list[dict[str, Any]] = [
+        {"data": {"values": data}, "mark": {"type": "bar", "height": {"band": 0.72}}, "encoding": bar},
+        {
+            "data": {"values": texts},
+            "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 11, "aria": False},
+            "encoding": {"x": {"field": "value", "type": "quantitative"}, "y": y, "text": {"field": "text"}},
+        },
+    ]
+    if limit:
+        layers.append({"data": {"values": [{"value": limit}]}, "mark": {"type": "rule", "strokeDash": [4, 3]},
+                       "encoding": {"x": {"field": "value", "type": "quantitative"}}})  # fmt: skip
+    return chart({"height": {"step": 26 if len(order) < 20 else 17}, "layer": layers}, title)
+
+
+def steps(rows: Rows, x: str, y: str, line: float | None, height: int, low_at_zero: bool = False) -> Chart:
+    """A line of steps over `value`, the height of each in `at`; `line` is a level drawn across."""
+    values = [row["at"] for row in rows] + ([line] if line else [])
+    scale = {"domain": [0, 100]} if low_at_zero else {**_log(values), "padding": 5}
+    how = {"minExtent": LEFT, "maxExtent": LEFT, "tickCount": 4}
+    across = {"field": "value", "type": "quantitative"}
+    layers: list[dict[str, Any]] = [
+        {
+            "data": {"values": list(rows)},
+            "mark": {"type": "line", "interpolate": "step-after", "color": COLOURS[0], "aria": False},
+            "encoding": {
+                "x": {**across, "title": x, "axis": {"grid": False, "tickCount": 5}},
+                "y": _axis("at", y, scale, **how),
+            },
+        },
+        {
+            "data": {"values": list(rows)},
+            "mark": {"type": "point", "filled": True, "opacity": 0.01, "size": 90},
+            "encoding": {"x": across, "y": {"field": "at", "type": "quantitative"}, "description": {"field": "tip"}},
+        },
+    ]
+    if line:
+        layers.append({"data": {"values": [{"at": line}]},
+                       "mark": {"type": "rule", "strokeDash": [5, 3], "color": COLOURS[1]},
+                       "encoding": {"y": {"field": "at", "type": "quantitative"}}})  # fmt: skip
+    return chart({"height": height, "layer": layers})
+
+
+def roofs(lines: Rows, points: Rows, x: str, y: str) -> Chart:
+    """Roofs as lines through (`value`, `at`) by part, and the design below them as points."""
+    parts = list(dict.fromkeys(row["part"] for row in points))
+    position = {
+        "x": _axis("value", x, {"type": "log", "nice": False}, grid=False),
+        "y": _axis("at", y, {"type": "log"}, minExtent=LEFT, grid=False),
+    }
+    colour = {"color": _colour(parts) | {"legend": {"columns": 1}}}
+    layers = [
+        {"data": {"values": list(lines)}, "mark": {"type": "line", "aria": False}, "encoding": {**position, **colour}},
+        {
+            "data": {"values": list(points)},
+            "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
+            "encoding": {**position, **colour, "description": {"field": "tip"}},
+        },
+    ]
+    return chart({"height": 250, "layer": layers})
+
+
+def front(rows: Rows, x: str, y: str) -> Chart:
+    """Designs as points of (`value`, `at`) with the front as steps."""
+    scales = [_log([row[key] for row in rows]) | {"padding": 12} for key in ("value", "at")]
+    position = {"x": _axis("value", x, scales[0]), "y": _axis("at", y, scales[1], minExtent=LEFT)}
+    mark = {"type": "line", "interpolate": "step-after", "color": COLOURS[0], "aria": False}
+    dots = {"color": _colour(list(dict.fromkeys(row["part"] for row in rows))), "description": {"field": "tip"}}
+    layers = [
+        {"mark": mark, "encoding": position},
+        {"mark": {"type": "point", "filled": True, "size": 80, "opacity": 1}, "encoding": {**position, **dots}},
+    ]
+    return chart({"height": 250, "data": {"values": list(rows)}, "layer": layers})
+
+
+def strips(rows: Rows, axis: str, title: str = "") -> Chart:
+    """Points of `value` in a line per row, by part; 1 has a line across."""
+    order, parts = (list(dict.fromkeys(row[key] for row in rows)) for key in ("row", "part"))
+    values = [row["value"] for row in rows]
+    scale = {**_log([1.0, *values]), "padding": 8}
+    y = {"field": "row", "type": "nominal", "sort": order, "title": None, "axis": {"grid": True}}
+    shape = {"field": "part", "type": "nominal", "legend": None if len(parts) < 2 else {},
+             "scale": {"domain": parts, "range": [SHAPES[i % len(SHAPES)] for i in range(len(parts))]}}  # fmt: skip
+    points = {
+        "x": _axis("value", axis, scale),
+        "y": y, "color": _colour(parts, len(parts) > 1), "shape": shape, "description": {"field": "tip"},
+    }  # fmt: skip
+    layers = [
+        {"data": {"values": [{"value": 1.0}]}, "mark": {"type": "rule", "strokeDash": [4, 3]},
+         "encoding": {"x": {"field": "value", "type": "quantitative"}}},
+        {"data": {"values": list(rows)}, "mark": {"type": "point", "size": 45, "opacity": 0.85}, "encoding": points},
+    ]  # fmt: skip
+    return chart({"height": {"step": 20 if len(order) < 20 else 15}, "layer": layers}, title)

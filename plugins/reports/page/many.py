@@ -1,0 +1,296 @@
+"""Pages of many searches: a network, a study, and results next to each other."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparsemap.errors import SearchError
+from sparsemap.files import percent, read_csv, times
+from sparsemap.pieces import defaults
+from sparsemap.pieces.registry import Registry
+from sparsemap.searching.result import RESULT_FILE, read_result
+from sparsemap.spec.units import format_count, format_energy
+
+from . import charts
+from .content import Block, Cell, Chart, Number, Page, Section, Table, Tile, count, edp, energy, ratio, share
+
+NETWORK, TABLE = "network.json", "table.csv"
+Row = Mapping[str, Any]
+
+
+# ------------------------------------------------------------------------------------------------------------- networks
+
+
+def network(folder: Path) -> Page:
+    """The page of `sparsemap run NETWORK`: totals, layers, and where their energy and cycles go."""
+    found = json.loads((folder / NETWORK).read_text("utf-8"))
+    layers = found["layers"]
+    times_all = sum(layer["repeat"] for layer in layers)
+    tiles = [
+        Tile("EDP, pJ · cycles", edp(found["edp"], "edp"), "total energy times total cycles"),
+        Tile("energy", energy(found["energy_pj"], "energy_pj")),
+        Tile("cycles", count(found["cycles"], "cycles"), _time(found["seconds"])),
+        *(
+            [
+                Tile(
+                    "gap to the bound",
+                    ratio(found["gap"], "gap"),
+                    f"no designs can have less than {found['bound']:.3e}",
+                )
+            ]
+            if found["gap"]
+            else []
+        ),
+        Tile(
+            "layers",
+            Number(times_all, f"{times_all:,}"),
+            f"{found['searches']} searches of {found['budget']:,} designs",
+        ),
+    ]
+    warnings = [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
+    sections = [
+        Section("Where the energy goes", [_stack(folder, layers, "energy_pj")], "By layer and level, all repetitions."),
+        Section("Where the time goes", [_stack(folder, layers, "cycles")], "By layer, one after the other."),
+        Section("Layers", [_layers(layers)], "Numbers are of one repetition, shares of all."),
+    ]
+    about = f"{found['searcher']}, seed {found['seed']}, warm start {found['warm_start']}"
+    return Page(f"{found['network']} on {found['hardware']}", [about], tiles, sections, "", warnings)
+
+
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else f"{1e3 * seconds:,.4g} ms, without fusion or overlap"
+
+
+def _stack(folder: Path, layers: Sequence[Row], key: str) -> Chart:
+    """A bar per layer: energies by level where the folders of the searches have them, cycles by what limits them."""
+    data, parts, ends = [], [], {}
+    unit, scale = ("energy, uJ", 1e6) if key == "energy_pj" else ("cycles", 1.0)
+    for layer in layers:
+        if layer[key] is None:
+            continue
+        name, repeat = layer["layer"], layer["repeat"]
+        levels = _levels(folder / layer["searched"])
+        if key == "cycles":
+            slow = [row["name"] for row in levels if row["cycles"] == layer[key]]
+            pieces = {f"limited by {slow[-1]}" if slow else "all": layer[key]}
+        else:
+            pieces = {row["name"]: row["energy_pj"] or 0.0 for row in levels} or {"all": layer[key]}
+        tell = format_energy if key == "energy_pj" else format_count
+        for part, value in pieces.items():
+            parts.append(part)
+            about = f"{name}, {part}\n{tell(value)} × {repeat} = {tell(repeat * value)}"
+            data.append(charts.mark(name, part, repeat * value / scale, about))
+        ends[name] = percent(layer[f"share_of_{key}"], 1) if layer[f"share_of_{key}"] is not None else ""
+    return charts.bars(data, unit, ends, list(dict.fromkeys(parts)))
+
+
+def _levels(folder: Path) -> Sequence[Row]:
+    try:
+        return read_result(folder).get("levels", ())
+    except SearchError:
+        return ()
+
+
+def _layers(layers: Sequence[Row]) -> Table:
+    rows = []
+    for i, layer in enumerate(layers):
+        numbers: list[Cell] = [
+            edp(layer["edp"], f"layers.{i}.edp") if layer["edp"] is not None else layer["state"],
+            energy(layer["energy_pj"], f"layers.{i}.energy_pj"),
+            count(layer["cycles"], f"layers.{i}.cycles"),
+            ratio(layer["gap"], f"layers.{i}.gap"),
+            *(share(layer[f"share_of_{key}"], f"layers.{i}.share_of_{key}") for key in ("energy_pj", "cycles")),
+        ]
+        rows.append([layer["layer"], layer["type"], layer["sizes"], layer["densities"], str(layer["repeat"]), *numbers])
+    head = [
+        "layer",
+        "type",
+        "sizes",
+        "densities",
+        "times",
+        "EDP",
+        "energy",
+        "cycles",
+        "over the bound",
+        "of energy",
+        "of cycles",
+    ]
+    return Table(head, rows)
+
+
+# -------------------------------------------------------------------------------------------------------------- studies
+
+
+def study(folder: Path) -> Page:
+    """The page of `sparsemap run STUDY`: searchers against a reference with the same seed, cells against bounds."""
+    rows = [_numbers(row) | {"at": i} for i, row in enumerate(read_csv(folder / TABLE))]
+    for row in rows:
+        name = "--".join((row["workload"], row["hardware"], row["searcher"], f"seed{row['seed']}"))
+        row["gap"] = _gap(folder / name)
+    searchers, hardware, workloads, seeds = (
+        list(dict.fromkeys(row[key] for row in rows)) for key in ("searcher", "hardware", "workload", "seed")
+    )
+    reference = defaults.SEARCHER if defaults.SEARCHER in searchers else searchers[0]
+    base = {(*_cell(row), row["seed"]): row["edp"] for row in rows if row["searcher"] == reference}
+    for row in rows:
+        other = base.get((*_cell(row), row["seed"]))
+        row["ratio"] = row["edp"] / other if row["edp"] is not None and other else None
+    without = sum(row["edp"] is None for row in rows)
+    tiles = [
+        Tile("cells", Number(len(rows), f"{len(rows):,}"), f"{len(workloads)} workloads on {len(hardware)} hardware"),
+        Tile("searchers", Number(len(searchers), str(len(searchers))), ", ".join(searchers)),
+        Tile("seeds", Number(len(seeds), str(len(seeds)))),
+        Tile("without a valid design", Number(without, f"{without:,}")),
+    ]
+    sections = []
+    others = [name for name in searchers if name != reference]
+    if others:
+        same = f"EDP over that of {reference} for the same workload, hardware and seed, a mark per seed"
+        text = f"{same}: above 1, {reference} is better."
+        compared = [row for row in rows if row["searcher"] != reference]
+        sections.append(
+            Section("Searchers", _spread(compared, hardware, others, "ratio", f"EDP over {reference}"), text)
+        )
+    if any(row["gap"] for row in rows):
+        text = "Score over its proven bound, a mark per seed: no design can be below 1."
+        sections.append(Section("Gaps to the bound", _spread(rows, hardware, searchers, "gap", "over the bound"), text))
+    sections.append(Section("Cells", [_cells(rows)]))
+    return Page(folder.resolve().name, [], tiles, sections, "")
+
+
+def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
+    return {key: row[key] for key in ("workload", "hardware", "searcher", "seed")} | {
+        key: float(row[key]) if row[key] else None for key in ("edp", "energy_pj", "cycles", "valid_fraction")
+    }
+
+
+def _gap(folder: Path) -> float | None:
+    """Of a cell: a search, or the layers of a network."""
+    try:
+        return read_result(folder / NETWORK if (folder / NETWORK).exists() else folder).get("gap")
+    except SearchError:
+        return None
+
+
+def _cell(row: Row) -> tuple[str, str]:
+    return row["workload"], row["hardware"]
+
+
+def _means(rows: Sequence[Row], hardware: Sequence[str], searchers: Sequence[str], key: str) -> Table:
+    made = []
+    for group in [*hardware, *(["all"] if len(hardware) > 1 else [])]:
+        for name in searchers:
+            here = [row[key] for row in rows if row["searcher"] == name and group in (row["hardware"], "all")]
+            known = [value for value in here if value]
+            if known:
+                mean = statistics.geometric_mean(known)
+                made.append(
+                    [
+                        group,
+                        name,
+                        *map(ratio, (mean, min(known), statistics.median(known), max(known))),
+                        f"{len(known)} of {len(here)}",
+                    ]
+                )
+    return Table(["hardware", "searcher", "geometric mean", "least", "median", "most", "cells"], made)
+
+
+def _spread(
+    rows: Sequence[Row], hardware: Sequence[str], searchers: Sequence[str], key: str, axis: str
+) -> list[Chart | Table]:
+    """The table of means, and for each hardware a chart with a mark for each workload, searcher and seed."""
+    blocks: list[Chart | Table] = [_means(rows, hardware, searchers, key)]
+    for name in hardware:
+        points = []
+        for row in rows:
+            if row["hardware"] == name and row[key]:
+                about = f"{row['workload']} on {name}, {row['searcher']}, seed {row['seed']}"
+                tip = f"{about}\n{times(row[key])} {axis}, EDP {row['edp']:.4e}"
+                points.append(charts.mark(row["workload"], row["searcher"], row[key], tip))
+        if points:
+            blocks.append(charts.strips(points, axis, name))
+    return blocks
+
+
+def _cells(rows: Sequence[Row]) -> Table:
+    made = [
+        [
+            *(row[key] for key in ("workload", "hardware", "searcher", "seed")),
+            edp(row["edp"], f"{row['at']}.edp"),
+            energy(row["energy_pj"], f"{row['at']}.energy_pj"),
+            count(row["cycles"], f"{row['at']}.cycles"),
+            ratio(row["gap"]),
+            share(row["valid_fraction"], f"{row['at']}.valid_fraction"),
+        ]
+        for row in rows
+    ]
+    head = ["workload", "hardware", "searcher", "seed", "EDP", "energy", "cycles", "over the bound", "valid"]
+    return Table(head, made)
+
+
+# ---------------------------------------------------------------------------------------------------------- comparisons
+
+
+def comparison(paths: Sequence[Path], registry: Registry) -> Page:
+    """The page of several folders of searches: numbers, ratios to the first of each problem, energies by level."""
+    rows: list[dict[str, Any]] = []
+    named = len({path.resolve().name for path in paths}) == len(paths)
+    for path in paths:
+        if not (path / RESULT_FILE).is_file():
+            raise SearchError(f"{path}: expected the folder of a search, with {RESULT_FILE}; only such are compared")
+        rows.append({**read_result(path), "label": path.resolve().name if named else str(path), "ratio": None})
+    first: dict[tuple[str, str], Row] = {}
+    points = []
+    for row in rows:
+        if row["edp"] is None:
+            continue
+        base = first.setdefault(_cell(row), row)
+        row["ratio"] = row["edp"] / base["edp"]
+        about = f"{row['label']}: {row['searcher']}, seed {row['seed']}"
+        tip = f"{about}\nEDP {row['edp']:.4e} = {times(row['ratio'])} of {base['label']}"
+        problem = f"{row['workload']} on {row['hardware']}"
+        points.append(charts.mark(problem, row["searcher"], row["ratio"], tip))
+    made = [
+        [
+            row["label"], row["workload"], row["hardware"], f"{row['searcher']}, seed {row['seed']}",
+            edp(row["edp"], f"{i}.edp"), ratio(row["ratio"]), energy(row["energy_pj"], f"{i}.energy_pj"),
+            count(row["cycles"], f"{i}.cycles"), ratio(row["gap"], f"{i}.gap"), row.get("limit") or "",
+        ]
+        for i, row in enumerate(rows)
+    ]  # fmt: skip
+    head = ["result", "workload", "hardware", "searcher", "EDP", "over the first", "energy", "cycles", "over the bound"]
+    blocks: list[Block] = [Table([*head, "limited by"], made)]
+    if len(points) > len({(point["row"], point["part"]) for point in points}):  # seeds, or other repetitions
+        hardware, searchers = (list(dict.fromkeys(row[key] for row in rows)) for key in ("hardware", "searcher"))
+        blocks.append(_means(rows, hardware, searchers, "ratio"))
+    if points:
+        blocks.append(charts.strips(points, "EDP over the first one of the problem"))
+    sections = [Section("Results", blocks, "The first result of a problem is what the others of it are divided by.")]
+    if any(row.get("levels") for row in rows):
+        sections.append(Section("Energy by level", [_by_level(rows, "energy_pj")]))
+        sections.append(Section("Cycles, and what limits them", [_by_level(rows, "cycles")]))
+    return Page(f"{len(rows)} results", [], [], sections, "")
+
+
+def _by_level(rows: Sequence[Row], key: str) -> Chart:
+    """Energies stacked; of cycles the slowest level, which limits the design."""
+    data, ends = [], {}
+    scale, unit, tell = (1e6, "energy, uJ", format_energy) if key == "energy_pj" else (1.0, "cycles", format_count)
+    parts: list[str] = []
+    for row in rows:
+        known = [level for level in row.get("levels", ()) if level[key] is not None]
+        if key == "cycles" and known:
+            known = [max(known, key=lambda level: level["cycles"])]
+        for level in known:
+            parts.append(level["name"])
+            part = f"{tell(level[key])} of {tell(row[key])} = {percent(level[key] / row[key], 1)}"
+            about = f"{level['name']} of {row['label']}\n{part}"
+            data.append(charts.mark(row["label"], level["name"], level[key] / scale, about))
+        if known:
+            ends[row["label"]] = tell(math.fsum(level[key] for level in known))
+    return charts.bars(data, unit, ends, list(dict.fromkeys(parts)))

@@ -1,0 +1,177 @@
+"""The page of a result is one file: every number in it is that of the result, and names do nothing in it."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.reports.page import html, page_of
+
+from sparsemap import load_problem, search
+from sparsemap.cli.main import cli
+from sparsemap.files import read_csv
+from sparsemap.pieces.loading import load
+from sparsemap.spec.units import format_energy
+from sparsemap.study.networks import search_network
+
+pytest.importorskip("jinja2", reason="pages need the extra `report`")
+pytest.importorskip("vl_convert", reason="pages need the extra `report`")
+BOLD = '"<b onclick=x>"'
+EVIL = "<script>document.title='owned'</script>"
+
+
+class Reader(HTMLParser):
+    """The texts and values of numbers by where they are from, what marks and loops tell, and what would be loaded."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.numbers, self.tips, self.loads, self.scripts, self._of = {}, [], [], 0, None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        at = dict(attrs)
+        self.scripts += tag == "script"
+        self.tips += [at[key] for key in ("data-tip", "aria-label") if key in at]
+        self.loads += [at[key] for key in ("src", "href", "xlink:href") if key in at and at[key] != "data:,"]
+        self._of = (at.get("data-of"), float(at["value"])) if tag == "data" else None
+
+    def handle_data(self, data):
+        if self._of and self._of[0]:
+            self.numbers[self._of[0]] = (self._of[1], data)
+        self._of = None
+
+
+def at(table, place):
+    """The value in a table at such as `levels.0.by_tensor.P`."""
+    for key in place.split("."):
+        table = table[int(key)] if isinstance(table, list) else table[key]
+    return float(table)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("front")
+    search(load_problem("mm3", "cloud", objective="pareto:energy,delay"), budget=400).write(path)
+    return path
+
+
+def read(*paths):
+    text = html(page_of(paths, load()))
+    assert len(text) < 3e6
+    assert not re.search(r"\bNaN\b|\bInfinity\b|undefined|>nan<|>inf<", text)
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttp", text)
+    found = Reader(text)
+    assert (found.loads, found.scripts) == ([], 1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return read(folder)
+
+
+def test_every_number_of_a_search_is_that_of_its_result(folder, found):
+    table = json.loads((folder / "result.json").read_text("utf-8"))
+    for place, (value, _) in found.numbers.items():
+        assert value == at(table, place), place
+    wanted = {
+        "edp",
+        "energy_pj",
+        "cycles",
+        "evaluations",
+        "levels.0.by_tensor.P",
+        "levels.2.energy_pj",
+        "levels.3.cycles",
+    }
+    assert wanted <= found.numbers.keys()
+    assert {f"front.{i}.objectives.delay" for i in range(len(table["front"]))} <= found.numbers.keys()
+    assert found.numbers["energy_pj"][1] == format_energy(table["energy_pj"])
+
+
+def test_marks_and_loops_tell_formulas_with_numbers(found):
+    tips = "\n\n".join(found.tips)
+    assert re.search(r"Q at PEB\nread [\d.]+ M × 0\.\d+ pJ = [\d.]+ uJ\nfill", tips)
+    assert re.search(r"DRAM: [\d,]+ cycles = [\d,]+ cycles of the MAC units / 0\.\d+", tips)
+    assert re.search(
+        r"\d+ steps of n, one after the other\nP\[m, k\]: the tile stays\nQ\[k, n\]: brings the next tile", tips
+    )
+    assert re.search(r"GLB: [\d.]+ computes a word\n[\d.]+ computes a cycle; its roof there is", tips)
+
+
+def test_names_are_text(folder, tmp_path):
+    text = (folder / "design.toml").read_text("utf-8").replace('name = "mm3"', f'name = "{EVIL}"')
+    (tmp_path / "evil.toml").write_text(
+        text.replace('name = "PEB"', f"name = {BOLD}").replace("PEB =", f"{BOLD} ="), "utf-8"
+    )
+    page = html(page_of([tmp_path / "evil.toml"], load()))
+    assert "<script>document" not in page and "<b onclick" not in page
+    assert "&lt;script&gt;document" in page and "&lt;b onclick" in page
+
+
+def test_a_network_has_its_layers_and_totals(tmp_path):
+    first = {"name": "first", "type": "conv2d", "k": 8, "c": 4, "p": 8, "q": 8, "r": 3, "s": 3, "padding": 1}
+    second = {"name": "second", "type": "linear", "k": 512, "n": 10}
+    two = {"name": "two", "input": [4, 8, 8], "layers": [first, second]}
+    result = search_network(two, "edge", budget=60, out=str(tmp_path / "out"))
+    found, table = read(tmp_path / "out"), json.loads(json.dumps(result.to_dict()))
+    assert {"edp", "energy_pj", "cycles", "layers.0.edp", "layers.1.share_of_cycles"} <= found.numbers.keys()
+    assert all(value == at(table, place) for place, (value, _) in found.numbers.items())
+    assert any(re.match(r"second, DRAM\n.* × 1 = ", tip) for tip in found.tips)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    table = 'kind = "study"\nname = "few"\nworkloads = ["mm1"]\nhardware = ["cloud"]\nseeds = [0, 1]\nbudget = 100\n'
+    (folder / "few.toml").write_text(table + 'searchers = ["sparsemap", "random"]\nspace = "paper"', "utf-8")
+    done = CliRunner().invoke(
+        cli, ["run", str(folder / "few.toml"), "--out", str(folder / "out"), "--json", "--report"]
+    )
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["workload"] == "mm1"
+    return folder / "out"
+
+
+def test_a_study_has_its_cells_and_their_spread_over_seeds(study):
+    rows = read_csv(study / "table.csv")
+    found = Reader((study / "report.html").read_text("utf-8"))
+    for place, (value, _) in found.numbers.items():
+        row, key = place.split(".")
+        assert value == float(rows[int(row)][key])
+    assert (
+        len([tip for tip in found.tips if re.match(r"mm1 on cloud, random, seed \d\n.* EDP over sparsemap", tip)]) == 2
+    )
+    assert CliRunner().invoke(cli, ["run", str(study.parent / "few.toml"), "--out", str(study), "-q"]).exit_code == 0
+
+
+def test_results_are_put_side_by_side(study):
+    cells = [study / f"mm1--cloud--{name}--seed{seed}" for name in ("sparsemap", "random") for seed in (0, 1)]
+    found = read(*cells)
+    for place, (value, _) in found.numbers.items():
+        row, key = place.split(".", 1)
+        assert value == at(json.loads((cells[int(row)] / "result.json").read_text("utf-8")), key)
+    assert any("= 1.00x of mm1--cloud--sparsemap--seed0" in tip for tip in found.tips)
+
+
+def test_what_cannot_be_reported_is_said(study, folder, tmp_path, monkeypatch):
+    def said(*args):
+        done = CliRunner().invoke(cli, list(map(str, args)))
+        assert done.exit_code == 2
+        return done.output
+
+    assert "nothing to report: expected result.json" in said("report", tmp_path)
+    assert "expected the folder of a search, with result.json" in said("report", folder, study)
+    assert "--report needs a folder for the report: --out DIR" in said("search", "mm1", "edge", "--report")
+    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
+    assert "report.html needs the package 'vl_convert', which is not installed; try: pip install" in said(
+        "report", folder
+    )
+    assert not (folder / "report.html").exists()
+
+
+def test_a_search_without_a_valid_design_says_why(tmp_path):
+    small = load_problem("mm3", {"extends": "edge", "levels": {"PEB": {"capacity": "2 B"}}})
+    search(small, budget=50).write(tmp_path)
+    text = html(page_of([tmp_path], load()))
+    assert "None of 50 designs is valid." in text and "capacity:PEB" in text
