@@ -144,6 +144,20 @@ class Removal:
                 found.add(some.take(mine), NUMPY)
         return found
 
+    def differs(self, other: Removal) -> Array:
+        """(B,) bool: another one leaves other counts. A filter that removes nothing counts only beside another one."""
+        acts = (other.kind != NONE).any(axis=1, keepdims=True)
+        return ((self.share != other.share) | ((self.kind != other.kind) & acts)).any(axis=(0, 1))
+
+    def join(self, other: Removal, rows: Rows) -> Removal:
+        """These, and the designs `rows` of another one as further ones. NumPy only."""
+
+        def both(mine: Array, more: Array) -> Array:
+            return np.concatenate([mine, np.take(more, rows, axis=-1)], axis=-1)
+
+        empty = {t: both(part, other.empty[t]) for t, part in self.empty.items()}
+        return Removal(both(self.kind, other.kind), both(self.share, other.share), empty)
+
     def innermost(self, t: int, values: Array, xp: Backend) -> Array:
         """Of `values` (.., S, B), those at the innermost level that acts on tensor t, (.., B); 0 where none does."""
         found = xp.zeros((*values.shape[:-2], values.shape[-1]))

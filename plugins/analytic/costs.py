@@ -27,8 +27,8 @@ class Costs:
     """Metadata bits by action, such as "read" or "skipped_update"."""
 
 
-def level_costs(layout: Layout, counts: Counts, metadata: Metadata, energies: bool = True) -> Costs:
-    """Energy and demand of every tensor at every level; without `energies` the energy is of no use."""
+def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
+    """Energy and demand of every tensor at every level."""
     xp, shape = metadata.xp, tuple(counts.read.shape)
     cells = shape[0] * shape[1] * shape[2]
     prices = {action: np.array([row[action] for row in layout.energies])[:, None] for action in layout.energies[0]}
@@ -60,7 +60,7 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata, energies: bo
         for action, amount in bits.items():
             prefix, _, name = action.rpartition("_")
             price = f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"
-            if energies and prices[price].any():
+            if prices[price].any():
                 spent = spent + xp.ceil(amount / width) * energy[price]
         read = read + xp.floor(timed_read / word)
         written = written + xp.floor(timed_write / word)
@@ -90,6 +90,15 @@ def level_cycles(
     cycles = xp.ceil(busy / slowdown)
     # nothing computed: the level still moves its words (Timeloop divides by zero there)
     return xp.where((compute_cycles > 0.0) | (slowdown < 1.0), cycles, 0.0), slowdown
+
+
+def total(parts: PerTile) -> PerDesign:
+    """The sum over tensors and levels, one by one: sums of NumPy may add in another order for another batch."""
+    found = parts[0, 0]
+    for s in range(parts.shape[1]):
+        for t in range(parts.shape[0]):
+            found = found + parts[t, s] if s or t else found
+    return found
 
 
 def compute_energy(layout: Layout, compute: Compute) -> PerDesign:

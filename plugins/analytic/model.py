@@ -22,15 +22,13 @@ from sparsemap.problem.problem import Problem
 
 from .actions import PlaceTables, removals
 from .bound import LowerBound
-from .compute import compute_counts
 from .costs import compute_energy, level_costs, level_cycles
 from .detail import cell_details
 from .layout import Layout
 from .nest import Nest
 from .occupancy import DeviceTables, TensorTables
 from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
-from .run import Run, View
-from .sparse import storage_counts
+from .run import Run, filtered
 from .stored import stored
 from .traffic import dense_traffic
 from .validity import Reasons
@@ -240,30 +238,21 @@ class _Prepared:
         largest = xp.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
         metadata_bits, data_words = self._held(largest), self._held(words)
         found = self.reasons.metadata(data_words, metadata_bits, found, xp)
-        computes = run.total = used[lay.S] * nest.steps[-1]
-        densities = [occupancy.density for occupancy in lay.occupancies]
-        views = []
-        for removal in [run.removal] if run.time_removal is run.removal else [run.removal, run.time_removal]:
-            own = attrs.evolve(metadata)
-            counts = storage_counts(lay, traffic, 1.0 - density, own, rank_count, removal, self.quirks, xp)
-            compute = compute_counts(
-                lay, computes, densities, packed, granules, removal, self.places, genes, self.quirks, xp
-            )
-            views.append(View(removal, counts, own, compute))
-        run.views = tuple(views)
+        run.total = used[lay.S] * nest.steps[-1]
+        view = run.view = filtered(run, metadata, 1.0 - density, rank_count, self.quirks)
         for charge in self.charges:
             charge.moved(run)
-        counts, metadata, compute = run.energy_view.counts, run.energy_view.metadata, run.energy_view.compute
+        run.split(level_costs(lay, view.counts, view.metadata))
+        counts, compute, costs = run.counts, run.compute, run.costs
+        assert counts is not None and compute is not None and costs is not None and run.time_costs is not None
+        assert run.time_compute is not None
         if "Q9" in self.quirks:
             for t, impossible in zip(lay.operands, compute.impossible, strict=True):
                 found = self.reasons.mark(found, f"operand-probability:{lay.tensors[t].name}", impossible, xp)
-        timed = run.time_view
-        run.compute_cycles = xp.ceil((timed.compute.actual + timed.compute.gated) / used[lay.S])
+        run.compute_cycles = xp.ceil((run.time_compute.actual + run.time_compute.gated) / used[lay.S])
         for charge in self.charges:
             charge.worked(run)
         compute_cycles = run.compute_cycles
-        costs = run.costs = level_costs(lay, counts, metadata)
-        run.time_costs = costs if timed.counts is counts else level_costs(lay, timed.counts, timed.metadata, False)
         run.active = active
         here, slowdown = level_cycles(lay, run.time_costs, used[: lay.S], active, compute_cycles, xp)
         energy, cycles = compute_energy(lay, compute), compute_cycles
@@ -285,6 +274,6 @@ class _Prepared:
                 data_words_max=words, tile_words=nest.tile_words[:, : lay.S], instances_used=used, instances_active=active,
                 metadata_bits_max=metadata_bits, traffic=traffic, compute=compute, compute_cycles=compute_cycles,
                 compute_energy_pj=compute_energy(lay, compute), level_cycles=here, slowdown=slowdown, energy_pj=spent,
-                cells=cell_details(lay, traffic, counts, metadata, costs), packed=packed, charges=run.parts,
+                cells=cell_details(lay, traffic, counts, metadata.after(view.metadata), costs), packed=packed, charges=run.parts,
             )  # fmt: skip
         return energy, cycles, found

@@ -167,9 +167,10 @@ def list_ranks(
         fibers = nest.volume(t, lay.sizes[:, None]) / np.prod(box, axis=0)
         most = table.longest([part[mine] for part in box], [part[mine] for part in below], fibers[mine])
         longest = xp.put(xp.copy(longest), mine, np.minimum(most, length[mine]))
+    packed = tables.compressed[chosen] if tables.pads or tables.every_fiber or offsets is not None else None
     if tables.pads or tables.every_fiber:
         alone = [np.full(part.shape, np.inf) for part in box] if tables.every_fiber else box
-        box = _kept_together(tables.compressed[chosen], place, entries[1], alone, below)
+        box = _kept_together(packed, entries, dims.shape, alone, below)
     counts = xp.zeros((lay.S, nest.batch), dtype=xp.int64)
     ends, loops = [0] * lay.S, 0
     for s in range(lay.S - 1, -1, -1):
@@ -178,9 +179,8 @@ def list_ranks(
         ends[s] = int(rank[loops - 1].sum())
     if offsets is not None:
         pointed = _pointed(lay, t, offsets[t], counts, place, design)
-        inner = np.full(nest.batch, np.iinfo(np.int64).max)
-        np.minimum.at(inner, design, np.where(tables.compressed[chosen], place, inner[design]))
-        pointed &= (inner[design] < place) & ~tables.linked[chosen]
+        innermost = _packed_at(packed, entries, dims.shape).min(axis=0)[entries[1]]
+        pointed &= (innermost < np.arange(len(place))) & ~tables.linked[chosen]
         chosen = chosen + len(tables.formats) * pointed
     return RankList(rows, design, place, chosen, length, longest, box, below, positions, ends, counts)
 
@@ -196,18 +196,26 @@ def _pointed(lay: Layout, t: int, offsets: PerLevel, counts: Array, place: Array
     return found
 
 
-def _kept_together(compressed: Array, place: Array, column: Array, box: list[Array], below: list[Array]) -> list[Array]:
-    """The part (N,) that must hold something for a fiber to be there: what the next compressed rank outside keeps
-    together (6.5), or `box` if there is none. Entries are ordered by position, the innermost first."""
-    found = [part.copy() for part in box]
-    outside = [np.full(int(column.max(initial=0)) + 1, np.inf) for _ in box]  # of each design; infinity: none yet
-    for rank in range(int(place.max(initial=-1)), -1, -1):
-        at = np.flatnonzero(place == rank)
-        packed = at[compressed[at]]
-        for part, kept, inner in zip(found, outside, below, strict=True):
-            part[at] = np.where(np.isfinite(kept[column[at]]), kept[column[at]], part[at])
-            kept[column[packed]] = inner[packed]
+def _packed_at(packed: Array, entries: tuple[Array, Array], shape: tuple[int, ...]) -> Array:
+    """(P, n) number of the entry of a compressed rank by loop and design, the innermost loop first; elsewhere N."""
+    found = np.full(shape, len(packed))
+    found[entries] = np.where(packed, np.arange(len(packed)), len(packed))
     return found
+
+
+def _kept_together(
+    packed: Array, entries: tuple[Array, Array], shape: tuple[int, ...], box: list[Array], below: list[Array]
+) -> list[Array]:
+    """The part (N,) that must hold something for a fiber to be there: what the next compressed rank outside keeps
+    together (6.5), or `box` if there is none."""
+    found = _packed_at(packed, entries, shape)
+    outwards = np.minimum.accumulate(found[::-1], axis=0)[::-1]
+    next_out = np.append(outwards[1:], np.full((1, shape[1]), len(packed)), axis=0)[entries]
+    some = np.flatnonzero(next_out < len(packed))
+    kept = [part.copy() for part in box]
+    for part, inner in zip(kept, below, strict=True):
+        part[some] = inner[next_out[some]]
+    return kept
 
 
 def _fibers(
@@ -274,6 +282,27 @@ class Metadata:
         last = int(self.place.max()) if len(self.place) else -1
         rows = [self.xp.flatnonzero(self.place == place) for place in range(last + 1)]
         return [(some, self.cell[some]) for some in rows]
+
+    def twice(self, columns: Array) -> Metadata:
+        """The accesses of B designs, and once more those of designs that have a column (B,) beyond B. NumPy only."""
+        batch = len(columns)
+        tile, design = np.divmod(self.cell, batch)
+        more = np.flatnonzero(columns[design] >= batch)
+        width = batch + np.count_nonzero(columns >= batch)
+        cell = np.concatenate([tile * width + design, tile[more] * width + columns[design[more]]])
+
+        def both(part: Array) -> Array:
+            return np.concatenate([part, part[more]])
+
+        read, fill, update = ([both(part) for part in parts] for parts in (self.read, self.fill, self.update))
+        bits = both(self.metadata_bits), both(self.payload_bits)
+        return Metadata(cell, both(self.place), *bits, [], read, fill, update, self.xp)
+
+    def after(self, other: Metadata) -> Metadata:
+        """With the accesses of another one, which begins with these."""
+        count = len(self.cell)
+        names = ("read", "fill", "update", "gone_read", "gone_update")
+        return attrs.evolve(self, **{name: [part[:count] for part in getattr(other, name)] for name in names})
 
     def level(self, index: int, batch: int) -> Metadata | None:
         """The entries of one tensor at one level, `index` into (T, S); their cells are then designs."""

@@ -3,32 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
+import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor, PerTile
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor, PerTile, Rows
 from sparsemap.problem.problem import Problem
 
 from .actions import PlaceTables, Removal
-from .compute import Compute
+from .compute import Compute, compute_counts
 from .costs import Costs
 from .layout import Layout
 from .nest import Nest
 from .ranks import Metadata
-from .sparse import Counts
+from .sparse import Counts, storage_counts
 from .stored import Stored
 from .traffic import Traffic
+
+Record = TypeVar("Record", bound=attrs.AttrsInstance)
+
+
+def widened(values: Array, designs: Rows | None) -> Array:
+    return values if designs is None else np.take(values, designs, axis=-1)
+
+
+def columns(record: Record, which: Rows | slice) -> Record:
+    """A record with some entries of the last axis of its arrays."""
+
+    def some(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: some(part) for key, part in value.items()}
+        if isinstance(value, list):
+            return [some(part) for part in value]
+        return value[..., which] if isinstance(which, slice) else np.take(value, which, axis=-1)
+
+    names = [field.name for field in attrs.fields(type(record))]
+    return type(record)(*(some(getattr(record, name)) for name in names))
 
 
 @attrs.define(eq=False)
 class View:
-    """What the filters of `removal` leave: accesses, metadata and computes."""
+    """What the filters of `removal` leave: accesses, metadata and computes, in C columns: all B designs with what costs
+    energy, then once more those of which something else takes time."""
 
     removal: Removal
     counts: Counts
     metadata: Metadata
     compute: Compute
+    designs: Rows | None = None
+    """(C,) the design of a column; None: C = B."""
+    time: Rows | slice = slice(None)
+    """(B,) the column of a design's time."""
+
+    def wide(self, values: Array) -> Array:
+        """(.., C) of (.., B)."""
+        return widened(values, self.designs)
 
 
 @attrs.define(eq=False)
@@ -57,28 +87,56 @@ class Run:
     offsets: PerTile | None = None
     """bool: the innermost rank outside the child's tile has an offset for each position; None: none has."""
     leaving: PerLevel | None = None
-    """Words of the output that a level reads for its parent, of time; None: not counted."""
-    views: tuple[View, ...] = ()
-    """What costs energy, and what takes time: one view twice, where they do not differ."""
+    """Words of the output that a level reads for its parent, of time: (S, C) in `moved`; None: not counted."""
+    view: View | None = None
+    """What `moved` sees. Of its columns:"""
+    counts: Counts | None = None
+    """What costs energy .."""
+    time_counts: Counts | None = None
+    """.. and what takes time; so for the computes and the costs."""
+    compute: Compute | None = None
+    time_compute: Compute | None = None
+    costs: Costs | None = None
+    time_costs: Costs | None = None
     total: PerDesign | float = 0.0
     """Dense computes."""
     compute_cycles: PerDesign | float = 0.0
     active: PerTile | float = 0.0
     """Instances that are expected in use."""
-    costs: Costs | None = None
-    """What costs energy .."""
-    time_costs: Costs | None = None
-    """.. and what takes time."""
     level_cycles: PerLevel | None = None
     cycles: PerDesign | float = 0.0
     energy_pj: PerDesign | float = 0.0
     parts: dict[str, Any] = attrs.field(factory=dict)
     """For `detail`: what charges want to be seen, by their name."""
 
-    @property
-    def energy_view(self) -> View:
-        return self.views[0]
+    def split(self, costs: Costs) -> None:
+        """Sets what is of energy and what is of time, from the columns of the view and their costs."""
+        assert self.view is not None
+        counted = self.view.counts, self.view.compute, costs
+        self.counts, self.compute, self.costs = self.time_counts, self.time_compute, self.time_costs = counted
+        if self.view.designs is not None:
+            first, time = slice(0, self.nest.batch), self.view.time
+            self.counts, self.compute, self.costs = (columns(record, first) for record in counted)
+            self.time_counts, self.time_compute, self.time_costs = (columns(record, time) for record in counted)
+            if self.leaving is not None:
+                self.leaving = np.take(self.leaving, time, axis=-1)
 
-    @property
-    def time_view(self) -> View:
-        return self.views[-1]
+
+def filtered(run: Run, metadata: Metadata, emptiness: PerTile, rank_counts: PerTile, quirks: frozenset[str]) -> View:
+    """7.2 and 7.3, with all filters and, where these differ, with those that save time."""
+    lay, batch = run.layout, run.nest.batch
+    removal, timed, traffic, granules = run.removal, run.time_removal, run.traffic, run.granules
+    metadata, designs, time = attrs.evolve(metadata), None, slice(None)
+    if timed is not removal:
+        differs = removal.differs(timed)
+        rows, time = np.flatnonzero(differs), np.arange(batch)
+        time[rows] = np.arange(batch, batch + len(rows))
+        designs = np.concatenate([np.arange(batch), rows])
+        removal, traffic, metadata = removal.join(timed, rows), columns(traffic, designs), metadata.twice(time)
+        granules = {t: some.twice(time) for t, some in granules.items()}
+    inputs = (emptiness, rank_counts, run.total, run.packed, run.genes)
+    emptiness, rank_counts, total, packed, genes = (widened(values, designs) for values in inputs)
+    xp, densities = run.nest.xp, [occupancy.density for occupancy in lay.occupancies]
+    counts = storage_counts(lay, traffic, emptiness, metadata, rank_counts, removal, quirks, xp)
+    compute = compute_counts(lay, total, densities, packed, granules, removal, run.places, genes, quirks, xp)
+    return View(removal, counts, metadata, compute, designs, time)

@@ -37,6 +37,14 @@ class Stored:
     outer: Array
     """.. and (n,) bool, whether ranks above leave empty fibers out."""
 
+    def twice(self, columns: Array) -> Stored:
+        """With the rows in columns (B,) too that are none of the B designs' own; for the computes."""
+        more = np.flatnonzero(columns[self.rows] >= len(columns))
+        rows, density = columns[self.rows[more]], self.density[more]
+        return attrs.evolve(
+            self, rows=np.concatenate([self.rows, rows]), density=np.concatenate([self.density, density])
+        )
+
     def joined(self, extent: Sequence[Array], rows: Rows) -> list[Array]:
         """Extents (D, n) of what is known to be empty if extents (D, n) of the designs `rows` are: all granules they touch."""
         return [np.maximum(e, self.extent[d][rows]) for d, e in enumerate(extent)]

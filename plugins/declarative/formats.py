@@ -102,11 +102,16 @@ class ExpressionFormat(Format):
         )
 
     def encoded(self, fiber: Fiber) -> Units:
-        plain = self.units(fiber)
         if not self.encoded_units:
-            return plain
-        bits = self._value(self.encoded_bits, ENCODED_NAMES, fiber) if self.encoded_bits else plain.metadata_bits
-        return attrs.evolve(plain, metadata=self._value(self.encoded_units, ENCODED_NAMES, fiber), metadata_bits=bits)
+            return self.units(fiber)
+        return Units(
+            metadata=self._value(self.encoded_units, ENCODED_NAMES, fiber),
+            metadata_bits=self._value(
+                self.encoded_bits or ("1" if self.bits else self.unit_bits), ENCODED_NAMES, fiber
+            ),
+            payload=self._value(self.payload, COUNT_NAMES, fiber),
+            payload_bits=self._value(self.payload_bits, WIDTH_NAMES, fiber),
+        )
 
     def _parse(self, text: str, names: frozenset[str]) -> Expression:
         return Expression.parse(text, names, self.params)

@@ -28,8 +28,8 @@ class Drains(Charge):
         run.traffic = attrs.evolve(run.traffic, reads=reads)
 
     def moved(self, run: Run) -> None:
-        for view in run.views:
-            _Output(run, view).count()
+        assert run.view is not None
+        _Output(run, run.view).count()
 
 
 class _Output:
@@ -45,36 +45,42 @@ class _Output:
         self.fills, self.drained = dense.fills[self.t], dense.leaving
 
     def count(self) -> None:
-        lay, t, counts = self.run.layout, self.t, self.view.counts
+        lay, t, counts, wide = self.run.layout, self.t, self.view.counts, self.view.wide
         kept = self._kept()
         levels = [s for s in range(lay.S) if lay.stored[t, s]]
         read, fill, update = (part[t].copy() for part in (counts.read, counts.fill, counts.update))
-        leaving = self.drained.copy()
+        leaving = wide(self.drained)
+        leaving = leaving.copy() if leaving is self.drained else leaving
         for s, (above, here) in zip(levels, kept, strict=True):
             occupied = self.run.occupied[t, s]
             used = np.where(occupied > 0.0, occupied, 1.0)
-            leaves, comes = self._partial(self.drained[s], self.fills[s], used, self._holders(s, self.drained[s], s))
-            leaving[s], fill[s] = self.drained[s] * above * leaves, self.fills[s] * above * comes
+            if s:
+                leaves, comes = self._partial(
+                    self.drained[s], self.fills[s], used, self._holders(s, self.drained[s], s)
+                )
+                leaving[s] = wide(self.drained[s]) * above * wide(leaves)
+                fill[s] = wide(self.fills[s]) * above * wide(comes)
             child = lay.child(t, s)
             if child is None:
                 happens = np.minimum(self._happens(s), here)
                 words = self.updates[s] - self.reads[s]
                 visits = np.where(words > 0.0, self.updates[s] / np.where(words > 0.0, words, 1.0), 0.0)
-                touched = words * (1.0 - (1.0 - happens) ** visits)
-                update[s], read[s] = self.updates[s] * happens / used, (self.updates[s] * happens - touched) / used
+                touched = wide(words) * (1.0 - (1.0 - happens) ** wide(visits))
+                done, used = wide(self.updates[s]) * happens, wide(used)
+                update[s], read[s] = done / used, (done - touched) / used
             else:
                 holders = self._holders(s, self.updates[s], child)
                 leaves, comes = self._partial(self.drained[child], self.fills[child], used, holders)
-                update[s], read[s] = self.updates[s] * here * leaves, self.reads[s] * here * comes
+                update[s] = wide(self.updates[s]) * here * wide(leaves)
+                read[s] = wide(self.reads[s]) * here * wide(comes)
             read[s] += leaving[s]
         self._enter(np.maximum(read, 0.0), fill, update)
-        if self.view is self.run.time_view:
-            self.run.leaving = leaving
+        self.run.leaving = leaving
 
     def _kept(self) -> list[tuple[PerDesign, PerDesign]]:
         """Per level, the share of the accesses that filters further out leave, and that those up to here do."""
         removal, t, lay = self.view.removal, self.t, self.run.layout
-        above, found = np.ones(self.run.nest.batch), []
+        above, found = np.ones(removal.share.shape[-1]), []
         for s in range(lay.S):
             here = np.where(removal.kind[t, s] != NONE, 1.0 - removal.share[t, s], above)
             if lay.stored[t, s]:
@@ -108,28 +114,30 @@ class _Output:
         lanes = run.nest.instances_used[run.layout.S] / run.nest.instances_used[s]
         updates = np.where(self.updates[s] > 0.0, self.updates[s], 1.0)
         together = np.maximum(1.0, lanes * run.nest.steps[-1] / updates)
-        carried = np.where(self.packed, compute.nonzero, compute.actual) / run.total
-        return 1.0 - (1.0 - np.clip(carried, 0.0, 1.0)) ** together
+        wide = self.view.wide
+        carried = np.where(wide(self.packed), compute.nonzero, compute.actual) / wide(np.asarray(run.total))
+        return 1.0 - (1.0 - np.clip(carried, 0.0, 1.0)) ** wide(together)
 
     def _enter(self, read: Array, fill: Array, update: Array) -> None:
         """Sets the counts; metadata go with their words."""
         t, counts, metadata = self.t, self.view.counts, self.view.metadata
-        dense_reads, dense_updates = self.reads + self.drained, self.updates
+        dense_reads, dense_updates = self.view.wide(self.reads + self.drained), self.view.wide(self.updates)
         gone_read = np.minimum(counts.gone_read[t], np.maximum(dense_reads - read, 0.0))
         gone_update = np.minimum(counts.gone_update[t], np.maximum(dense_updates - update, 0.0))
-        scales = []
-        for name, new in (("read", read), ("fill", fill), ("update", update)):
-            old = getattr(counts, name)
-            scales.append((name, np.ones(old.shape)))
-            scales[-1][1][t] = new / np.where(old[t] > 0.0, old[t], 1.0)
-            changed = old.copy()
-            changed[t] = new
-            setattr(counts, name, changed)
         for name, new in (("gone_read", gone_read), ("gone_update", gone_update)):
             changed = getattr(counts, name).copy()
             changed[t] = new
             setattr(counts, name, changed)
-        if self.packed.any():
-            for name, scale in scales:
-                factor = scale.reshape(-1)[metadata.cell]
-                setattr(metadata, name, [part * factor for part in getattr(metadata, name)])
+        begin = t * read.size
+        mine = np.flatnonzero((metadata.cell >= begin) & (metadata.cell < begin + read.size))
+        cell = metadata.cell[mine] - begin
+        for name, new in (("read", read), ("fill", fill), ("update", update)):
+            old = getattr(counts, name)
+            factor = (new / np.where(old[t] > 0.0, old[t], 1.0)).reshape(-1)[cell]
+            parts = [part.copy() for part in getattr(metadata, name)]
+            for part in parts:
+                part[mine] *= factor
+            setattr(metadata, name, parts)
+            changed = old.copy()
+            changed[t] = new
+            setattr(counts, name, changed)

@@ -23,8 +23,8 @@ class FilterMetadata(Charge):
     def moved(self, run: Run) -> None:
         leads = _leads(run)
         if leads.any():
-            for view in run.views:
-                _read_in_full(view, leads, leads & ~run.packed[:, None])
+            assert run.view is not None
+            _read_in_full(run.view, *(run.view.wide(part) for part in (leads, leads & ~run.packed[:, None])))
 
 
 def _leads(run: Run) -> PerTile:

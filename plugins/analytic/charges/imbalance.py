@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import attrs
@@ -35,9 +34,10 @@ class Imbalance(Charge):
         if not rows.size:
             return
         ratio = np.ones(run.nest.batch)
-        points = list(Points(run, rows).all())
-        found = maxima.ratios(Part.join(points), np.tile(looks[:, rows], len(points)))
-        ratio[rows] = found.reshape(len(points), len(rows)).max(axis=0)
+        part = points(run, rows)
+        count = len(part.units) // len(rows)
+        found = maxima.ratios(part, np.tile(looks[:, rows], count))
+        ratio[rows] = found.reshape(count, -1).max(axis=0)
         run.parts["imbalance"] = ratio
         run.compute_cycles = np.ceil(run.compute_cycles * ratio)
 
@@ -62,117 +62,85 @@ def finest_looks(run: Run) -> Array:
     return found
 
 
-class Points:
-    """The points at which compute units wait, of the designs `rows`."""
+def points(run: Run, rows: Array) -> Part:
+    """The points at which compute units wait: J of them one after the other, each for all n designs `rows`."""
+    lay, nest, depth = run.layout, run.nest, run.problem.buffers
+    bounds, steps = nest.bounds[..., rows], nest.steps[:, rows]
+    groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None]
+    stealing = [(s, group) for s, group in groups if lay.levels[s].memory.work_stealing]
+    coupling = [(s, group) for s, group in groups if not lay.levels[s].memory.work_stealing]
+    block, dim = np.repeat([s for s, _ in coupling], lay.D), np.tile(np.arange(lay.D), len(coupling))
+    spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
+    held, grows = _stays(run, bounds, nest.order[..., rows])
+    temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
+    extents, coupled, depths, next_dim, turns = [], [], [], [], []
 
-    def __init__(self, run: Run, rows: Array) -> None:
-        self.run, self.layout = run, run.layout
-        lay, nest = self.layout, run.nest
-        self.bounds, self.order = nest.bounds[..., rows], nest.order[..., rows].astype(np.int64)
-        self.steps = nest.steps[:, rows]
-        self.steals = [level.memory.work_stealing for level in lay.levels]
-        inside = np.ones(self.bounds.shape[1:])
-        self.temporal = [inside] * (lay.S + 1)
-        for s in range(lay.S - 1, -1, -1):
-            inside = inside * self.bounds[lay.temporal[s]]
-            self.temporal[s] = inside
-        position = np.empty(self.order.shape, dtype=np.int64)
-        places = np.broadcast_to(np.arange(lay.D)[None, :, None], self.order.shape)
-        np.put_along_axis(position, self.order, places, axis=1)
-        self.position = position
+    def add(extent: Array, couples: Array, outermost: int, buffers: int, grown: Array, replaced: PerDesign) -> None:
+        for s, group in stealing:
+            extent = extent * bounds[group] if s >= outermost else extent
+        extents.append(extent)
+        coupled.append(np.where(couples, spatial, 1.0))
+        depths.append(buffers)
+        next_dim.append(grown)
+        turns.append(replaced)
 
-    def all(self) -> Iterator[Part]:
-        lay, depth = self.layout, self.run.problem.buffers
-        stays = {t: self._stays(t) for t in range(lay.T)}
-        for h in range(1, lay.S):
-            here = [t for t in range(lay.T) if lay.stored[t, h]]
-            turns = {t: self.steps[h - 1] / stays[t][h - 1][0].prod(axis=0) for t in here}
-            for t in here:
-                parent = lay.parent(t, h)
-                assert parent is not None
-                if not self._shared(t, parent).any():
-                    continue
-                held, grows = stays[t][h - 1]
-                coupled = [
-                    (s, d, self._any(turns, t, d))
-                    for s, d in self._spatial(parent)
-                    if self._any(turns, t, d) is not None
-                ]
-                extent = self.temporal[h] * held
-                yield self._part(extent, coupled, parent, int(depth[h, t]), grows, turns[t])
-        none = np.full(self.bounds.shape[2], -1)
-        everywhere = [(s, d, None) for s, d in self._spatial(0)]
-        yield self._part(self.temporal[0], everywhere, 0, 1, none, np.ones(len(none)))
+    for h in range(1, lay.S):
+        here = [t for t in range(lay.T) if lay.stored[t, h]]
+        pace = steps[h - 1] / held[h - 1].prod(axis=1)
+        for t in here:
+            parent = lay.parent(t, h)
+            assert parent is not None
+            apart = {u: (block >= parent) & ~lay.relevant[u, dim] for u in here}
+            if not (spatial[apart[t]] > 1.0).any():
+                continue
+            couples = np.zeros(spatial.shape, dtype=bool)
+            for u in here:
+                couples[apart[u]] |= pace[u] >= pace[t]
+            add(temporal[h] * held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
+    add(temporal[0], np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
+    extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)
+    return _part(run, extent, loops, dim, np.repeat(depths, len(rows)), np.concatenate(next_dim), np.concatenate(turns))
 
-    def _spatial(self, outermost: int) -> list[tuple[int, int]]:
-        """Spatial loops from a level inwards that no level shares out: level, dimension."""
-        lay = self.layout
-        levels = [s for s in range(outermost, lay.S) if lay.spatial[s] is not None and not self.steals[s]]
-        return [(s, d) for s in levels for d in range(lay.D)]
 
-    def _shared(self, t: int, parent: int) -> Array:
-        """Whether compute units share tiles of tensor t."""
-        found = np.zeros(self.bounds.shape[2], dtype=bool)
-        for s, d in self._spatial(parent):
-            if not self.layout.relevant[t, d]:
-                found |= self.bounds[self.layout.spatial[s], d] > 1.0
-        return found
+def _stays(run: Run, bounds: Array, order: Array) -> tuple[Array, Array]:
+    """Per block but the innermost and per tensor: bounds (S-1, T, D, n) of the loops that leave the tile inside in its
+    place, and the dimension (S-1, T, n) of the next one, which replaces it; -1: none."""
+    lay, count = run.layout, bounds.shape[-1]
+    found, dims = [], []
+    stay, grows = np.ones((lay.T, lay.D, count)), np.full((lay.T, count), -1)
+    for s in range(lay.S - 1):
+        here, inwards = bounds[lay.temporal[s]], order[lay.temporal[s]].astype(np.int64)
+        position = np.empty(inwards.shape, dtype=np.int64)
+        np.put_along_axis(position, inwards, np.arange(lay.D)[:, None], axis=0)
+        moves = (here > 1.0) & lay.relevant[:, :, None]
+        last = np.where(moves, position, -1).max(axis=1)
+        inner = np.where(position > last[:, None], here, 1.0)
+        none = last < 0
+        stay = np.where(none[:, None], inner * stay, inner)
+        grows = np.where(none, grows, np.take_along_axis(inwards, np.maximum(last, 0), axis=0))
+        found.append(stay)
+        dims.append(grows)
+    return np.array(found), np.array(dims)
 
-    def _any(self, turns: dict[int, PerDesign], t: int, d: int) -> Array | None:
-        """Where loops of a dimension couple units at the pace of tensor t; None: nowhere."""
-        found = [turns[u] >= turns[t] for u in turns if not self.layout.relevant[u, d]]
-        return np.any(found, axis=0) if found else None
 
-    def _stays(self, t: int) -> list[tuple[Array, Array]]:
-        """Per block: (D, n) bounds of the loops that leave the tile inside in its place, and (n,) the dimension of the
-        next one, which replaces it; -1: none."""
-        lay, found = self.layout, []
-        stay, grows = np.ones(self.bounds.shape[1:]), np.full(self.bounds.shape[2], -1)
-        for s in range(lay.S):
-            bounds, position = self.bounds[lay.temporal[s]], self.position[lay.temporal[s]]
-            moves = (bounds > 1.0) & lay.relevant[t][:, None]
-            last = np.where(moves, position, -1).max(axis=0)
-            run = np.where(position > last, bounds, 1.0)
-            stay = np.where(last < 0, run * stay, run)
-            at = np.take_along_axis(self.order[lay.temporal[s]], np.maximum(last, 0)[None], axis=0)[0]
-            grows = np.where(last < 0, grows, at)
-            found.append((stay, grows))
-        return found
+def _part(run: Run, extent: Array, loops: Array, dim: Array, depth: Array, grows: Array, turns: PerDesign) -> Part:
+    """Of boxes of work with these extents (D, N), done by units along `loops` (K, N) over the dimensions `dim` (K,)."""
+    lay = run.layout
 
-    def _part(
-        self, extent: Array, coupled: list[tuple[int, int, Array | None]], outermost: int, depth: int, grows: Array,
-        turns: PerDesign,
-    ) -> Part:  # fmt: skip
-        lay = self.layout
-        for s in range(outermost, lay.S):
-            group = lay.spatial[s]
-            if group is not None and self.steals[s]:
-                extent = extent * self.bounds[group]
-        loops = []
-        for s, d, where in coupled:
-            bound = self.bounds[lay.spatial[s], d]
-            loops.append((d, bound if where is None else np.where(where, bound, 1.0)))
+    def lanes(*tensors: int) -> PerDesign:
+        return loops[lay.relevant[list(tensors)][:, dim].all(axis=0)].prod(axis=0)
 
-        def lanes(*tensors: int) -> PerDesign:
-            found = np.ones(extent.shape[1])
-            for d, bound in loops:
-                if all(lay.relevant[t, d] for t in tensors):
-                    found = found * bound
-            return found
-
-        boxes, limits, growth = [], [], []
-        for t in lay.operands:
-            widths = self.run.nest.box(t, extent)
-            boxes.append(widths if self.run.tables[t].by_shape else [np.prod(widths, axis=0)])
-            whole = np.array(self.run.nest.box(t, lay.sizes[:, None])).reshape(-1)
-            limits.append(whole if self.run.tables[t].by_shape else whole.prod(keepdims=True))
-            moved = lay.relevant[t][np.maximum(grows, 0)] & (grows >= 0)
-            growth.append(np.where(moved, 1 + _rank_of(lay, t)[np.maximum(grows, 0)], 0))
-        pairs = {(i, j): lanes(t, u) for i, t in enumerate(lay.operands) for j, u in enumerate(lay.operands) if i < j}
-        own = [lanes(t) for t in lay.operands]
-        return Part(
-            boxes, limits, growth, own, pairs, lanes(), extent.prod(axis=0), np.full(extent.shape[1], depth), turns
-        )
+    boxes, limits, growth = [], [], []
+    for t in lay.operands:
+        widths = run.nest.box(t, extent)
+        boxes.append(widths if run.tables[t].by_shape else [np.prod(widths, axis=0)])
+        whole = np.array(run.nest.box(t, lay.sizes[:, None])).reshape(-1)
+        limits.append(whole if run.tables[t].by_shape else whole.prod(keepdims=True))
+        moved = lay.relevant[t][grows] & (grows >= 0)
+        growth.append(np.where(moved, 1 + _rank_of(lay, t)[grows], 0))
+    pairs = {(i, j): lanes(t, u) for i, t in enumerate(lay.operands) for j, u in enumerate(lay.operands) if i < j}
+    own = [lanes(t) for t in lay.operands]
+    return Part(boxes, limits, growth, own, pairs, loops.prod(axis=0), extent.prod(axis=0), depth, turns)
 
 
 def _rank_of(lay: Layout, t: int) -> Array:

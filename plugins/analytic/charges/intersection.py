@@ -10,6 +10,7 @@ import numpy as np
 from sparsemap import Charge
 
 from ..actions import SKIP
+from ..costs import total
 from ..run import Run
 
 
@@ -40,7 +41,8 @@ class Intersection(Charge):
             cycles[rows] = np.maximum(cycles[rows], np.ceil(positions / limit))
         limit, unit = run.problem.hardware.compute.lookahead, run.places.compute
         if unit is not None and limit is not None:
-            looked = run.time_view.compute.left / nest.instances_used[lay.S]
+            assert run.time_compute is not None
+            looked = run.time_compute.left / nest.instances_used[lay.S]
             skips = unit.kind[run.genes[unit.gene]] == SKIP
             cycles = np.where(skips, np.maximum(cycles, np.ceil(looked / limit)), cycles)
         run.compute_cycles = cycles
@@ -48,22 +50,20 @@ class Intersection(Charge):
     def spent(self, run: Run) -> None:
         lay, technology, costs = run.layout, run.problem.technology, run.costs
         added = np.zeros(run.nest.batch)
-        assert costs is not None
+        assert costs is not None and run.compute is not None
         looked = np.zeros((lay.T, lay.S, run.nest.batch), dtype=bool)
         for action in run.places.actions:
             if action.place.storage is not None:
                 skips = action.kind[run.genes[action.gene]] == SKIP
                 for leader in action.leaders:
                     looked[leader, lay.holder(leader, action.place.storage)] |= skips
-        for s, level in enumerate(lay.levels):
-            price = technology.add_pj(level.metadata_width)
-            for t in range(lay.T):
-                if "read" in costs.bits:
-                    compared = np.ceil(costs.bits["read"][t, s] / level.metadata_width) * looked[t, s]
-                    added = added + compared * np.asarray(run.active)[t, s] * price
+        if "read" in costs.bits:
+            width = np.array([level.metadata_width for level in lay.levels])[:, None]
+            price = np.array([technology.add_pj(level.metadata_width) for level in lay.levels])[:, None]
+            added = total(np.ceil(costs.bits["read"] / width) * looked * run.active * price)
         unit = run.places.compute
         if unit is not None:
-            done = run.energy_view.compute
+            done = run.compute
             skips = unit.kind[run.genes[unit.gene]] == SKIP
             found = done.actual + done.skipped  # pairs of which at least one operand is there
             added = added + skips * found * technology.add_pj(run.problem.hardware.word_bits)

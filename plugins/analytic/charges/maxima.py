@@ -48,23 +48,6 @@ class Part:
     turns: PerDesign
     """Parts in the run."""
 
-    @classmethod
-    def join(cls, parts: Sequence[Part]) -> Part:
-        """One record of several."""
-
-        def each(name: str) -> list[Array]:
-            return [np.concatenate(column) for column in zip(*(getattr(part, name) for part in parts), strict=True)]
-
-        boxes = [
-            [np.concatenate(widths) for widths in zip(*box, strict=True)]
-            for box in zip(*(part.boxes for part in parts), strict=True)
-        ]
-        pairs = {key: np.concatenate([part.pairs[key] for part in parts]) for key in parts[0].pairs}
-        last = [
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("units", "points", "depth", "turns")
-        ]
-        return cls(boxes, parts[0].limits, each("growth"), each("lanes"), pairs, *last)
-
 
 class Tiles:
     """Thresholds and maxima of the tiles of one operand: rows of arrays."""

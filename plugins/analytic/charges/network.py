@@ -26,8 +26,8 @@ class Network(Charge):
         lay, problem = run.layout, run.problem
         sides = problem.remember((Network, "sides"), lambda: tree_sides(problem))
         wire, added = problem.technology.wire_pj_per_bit_mm, np.zeros(run.nest.batch)
-        counts, costs = run.energy_view.counts, run.costs
-        assert costs is not None
+        counts, costs = run.counts, run.costs
+        assert counts is not None and costs is not None
         for t in range(lay.T):
             for s in range(lay.S):
                 if not lay.stored[t, s]:

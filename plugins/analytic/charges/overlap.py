@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -68,8 +67,8 @@ class _Words:
     def __init__(self, run: Run) -> None:
         self.run, self.layout = run, run.layout
         lay, costs = run.layout, run.time_costs
-        assert costs is not None
-        counts, used = run.time_view.counts, run.nest.instances_used[: lay.S]
+        counts, used = run.time_counts, run.nest.instances_used[: lay.S]
+        assert costs is not None and counts is not None
         share = run.active / used
         width = np.array([float(level.word_bits) for level in lay.levels])[:, None]
         fill = counts.fill + np.floor(costs.bits["fill"] / width) if costs.bits else counts.fill
@@ -104,10 +103,12 @@ class _Words:
         return moved / run.nest.tile_words[t, h]
 
     def _cycles(self, s: int, read: PerTile, written: PerTile, tensors: list[int]) -> PerDesign:
-        level = self.layout.levels[s]
-        out = sum((read[t, s] for t in tensors), start=np.zeros(self.run.nest.batch))
-        into = sum((written[t, s] for t in tensors), start=np.zeros(self.run.nest.batch))
-        found = np.zeros(self.run.nest.batch)
-        for words, name in ((out, "read_bandwidth"), (into, "write_bandwidth"), (out + into, "bandwidth")):
-            found = np.maximum(found, words / (getattr(level, name) or math.inf))
+        level, found = self.layout.levels[s], np.zeros(self.run.nest.batch)
+        limits = level.read_bandwidth, level.write_bandwidth, level.bandwidth
+        if not tensors or limits == (None, None, None):
+            return found
+        out, into = (sum((part[t, s] for t in tensors[1:]), start=part[tensors[0], s]) for part in (read, written))
+        for words, limit in zip((out, into, out + into), limits, strict=True):
+            if limit is not None:
+                found = np.maximum(found, words / limit)
         return found

@@ -8,9 +8,11 @@ import attrs
 import numpy as np
 
 from sparsemap import Charge
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.problem import Problem
 
 from ..actions import GATE
+from ..costs import total
 from ..run import Run
 
 NS = 1e9
@@ -43,25 +45,22 @@ class Gated(Charge):
     type_name: ClassVar[str] = "gated"
 
     def spent(self, run: Run) -> None:
-        lay, counts, residual = run.layout, run.energy_view.counts, run.problem.technology.gated_residual
-        gated = (counts.kind == GATE) * run.active
-        added = np.zeros(run.nest.batch)
-        assert run.costs is not None
+        lay, counts, residual = run.layout, run.counts, run.problem.technology.gated_residual
+        assert counts is not None and run.compute is not None and run.costs is not None
 
-        def extra(s: int, action: str) -> float:
-            prices = lay.energies[s]
-            return max(0.0, residual * prices[action] - prices[f"gated_{action}"])
+        def extra(action: str) -> Array:
+            """(S, 1) pJ of a gated access above what is charged already."""
+            found = [max(0.0, residual * prices[action] - prices[f"gated_{action}"]) for prices in lay.energies]
+            return np.array(found)[:, None]
 
-        for s, level in enumerate(lay.levels):
-            for t in range(lay.T):
-                spent = counts.gone_read[t, s] * extra(s, "read") + counts.gone_update[t, s] * extra(s, "update")
-                for action in ("read", "update"):
-                    bits = run.costs.bits.get(f"gated_{action}")
-                    if bits is not None:
-                        accesses = np.ceil(bits[t, s] / level.metadata_width)
-                        spent = spent + accesses * extra(s, f"metadata_{action}")
-                added = added + spent * gated[t, s]
+        spent = counts.gone_read * extra("read") + counts.gone_update * extra("update")
+        width = np.array([float(level.metadata_width) for level in lay.levels])[:, None]
+        for action in ("read", "update"):
+            bits = run.costs.bits.get(f"gated_{action}")
+            if bits is not None:
+                spent = spent + np.ceil(bits / width) * extra(f"metadata_{action}")
+        added = total(spent * ((counts.kind == GATE) * run.active))
         actual, stated, _ = lay.mac
-        added = added + run.energy_view.compute.gated * max(0.0, residual * actual - stated)
+        added = added + run.compute.gated * max(0.0, residual * actual - stated)
         run.parts["gated"] = added
         run.energy_pj = run.energy_pj + added

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -86,7 +87,7 @@ class Fiber:
     usual: Array = attrs.field(default=attrs.Factory(lambda self: self.occupied / self.length, takes_self=True))
     """Probability that a position of the rank holds something, anywhere in the tensor; for `encoded`."""
 
-    @property
+    @cached_property
     def run_bits(self) -> Array:
         """Bits of a run length: 1, 2, 4 .. up to `coord_bits`, those with the fewest bits for the usual fiber."""
         changes = np.diff(np.stack([self.usual, self.length, self.coord_bits]), prepend=np.nan) != 0.0
