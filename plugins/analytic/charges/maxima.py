@@ -23,7 +23,7 @@ TAILS = 2.0 ** -np.arange(0.0, 21.0)
 """Shares of the units for which thresholds of a tile are."""
 MERGED = 256
 """Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
-GROWN = (1, 2, 4, 8)
+GROWN = np.array([1, 2, 4, 8])
 """Consecutive parts that are looked at where units may be ahead of each other."""
 
 
@@ -150,16 +150,15 @@ class Maxima:
 
     def _of(self, part: Part, looks: Array, rows: Rows, operands: list[int]) -> Array:
         """Of designs in which the same operands thin the work."""
-        best = np.ones(len(rows))
-        for grown in GROWN:
-            mine = np.flatnonzero((part.turns[rows] >= grown) & ((part.depth[rows] > 1) | (grown == 1)))
-            if not mine.size:
-                continue
-            ratio = self._maximum(part, looks, rows[mine], operands, grown)
-            best[mine] = np.maximum(best[mine], ratio * grown / (grown + part.depth[rows[mine]] - 1))
-        return best
+        more = (part.turns[rows] >= GROWN[:, None]) & ((part.depth[rows] > 1) | (GROWN[:, None] == 1))
+        which, mine = np.nonzero(more)
+        grown, mine_rows = np.asarray(GROWN, dtype=np.float64)[which], rows[mine]
+        ratio = self._maximum(part, looks, mine_rows, operands, grown) * grown / (grown + part.depth[mine_rows] - 1)
+        best = np.ones(more.shape)
+        best[which, mine] = ratio
+        return best.max(axis=0)
 
-    def _maximum(self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: int) -> Array:
+    def _maximum(self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: Array) -> Array:
         """The longest work of so many consecutive parts over the mean."""
         tiles, volumes = {}, {}
         for i in operands:
@@ -193,7 +192,7 @@ class Maxima:
         return (product * _at(self.tiles[last].maxima, tiles[last], reached)).max(axis=1)
 
     def _with_meetings(
-        self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: int, excess: Array,
+        self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: Array, excess: Array,
         means: Mapping[int, Array], volumes: Mapping[int, Array],
     ) -> Array:  # fmt: skip
         """`excess`, (n,), with what varies because nonzero positions meet by chance."""
