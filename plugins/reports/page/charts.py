@@ -161,17 +161,20 @@ def front(rows: Rows, x: str, y: str) -> Chart:
     return chart({"height": 250, "data": {"values": list(rows)}, "layer": layers})
 
 
-def strips(rows: Rows, axis: str, title: str = "") -> Chart:
-    """Points of `value` in a line per row, by part; 1 has a line across."""
-    order, parts = (list(dict.fromkeys(row[key] for row in rows)) for key in ("row", "part"))
+def strips(rows: Rows, axis: str, parts: Sequence[str], title: str = "") -> Chart:
+    """Points of `value` in a line per row, by part; 1 has a line across. `parts` has those of other charts as well."""
+    order, shown = (list(dict.fromkeys(row[key] for row in rows)) for key in ("row", "part"))
+    shapes = {part: SHAPES[i % len(SHAPES)] for i, part in enumerate(parts) if part in shown}
     values = [row["value"] for row in rows]
     scale = {**_log([1.0, *values]), "padding": 8}
     y = {"field": "row", "type": "nominal", "sort": order, "title": None, "axis": {"grid": True}}
-    shape = {"field": "part", "type": "nominal", "legend": None if len(parts) < 2 else {},
-             "scale": {"domain": parts, "range": [SHAPES[i % len(SHAPES)] for i in range(len(parts))]}}  # fmt: skip
+    shape: dict[str, Any] = {"field": "part", "type": "nominal"}
+    shape["scale"] = {"domain": list(shapes), "range": list(shapes.values())}
+    if len(shown) < 2:
+        shape["legend"] = None
     points = {
         "x": _axis("value", axis, scale),
-        "y": y, "color": _colour(parts, len(parts) > 1), "shape": shape, "description": {"field": "tip"},
+        "y": y, "color": _colour(parts, len(shown) > 1, shown), "shape": shape, "description": {"field": "tip"},
     }  # fmt: skip
     layers = [
         {"data": {"values": [{"value": 1.0}]}, "mark": {"type": "rule", "strokeDash": [4, 3]},

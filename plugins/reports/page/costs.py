@@ -149,8 +149,8 @@ def _cycle_tip(outcome: Outcome, row: Mapping[str, Any]) -> str:
                 )
                 return f"{told} = {both} / {used:,.0f} units in use"
         return told
-    index = next(level.index for level in problem.levels if level.name == row["name"])
-    if "slowdown" in detail:
+    index = next((level.index for level in problem.levels if level.name == row["name"]), None)
+    if "slowdown" in detail and index is not None:
         slow = float(np.asarray(detail["slowdown"])[index, 0])
         if slow == 1.0:
             return f"{told}\nits bandwidth keeps up with the {problem.compute_name} units"

@@ -17,9 +17,11 @@ from sparsemap.searching.result import RESULT_FILE, read_result
 from sparsemap.spec.units import format_count, format_energy
 
 from . import charts
-from .content import Block, Cell, Chart, Number, Page, Section, Table, Tile, count, edp, energy, ratio, share
+from .content import Block, Cell, Chart, Number, Page, Section, Table, Tile, count, edp, energy, numbers, ratio, share
 
 NETWORK, TABLE = "network.json", "table.csv"
+MARKS = 3000
+"""Of a chart for each hardware together; more would make a page of many megabytes."""
 Row = Mapping[str, Any]
 
 
@@ -154,12 +156,14 @@ def study(folder: Path) -> Page:
         text = f"{same}: above 1, {reference} is better."
         compared = [row for row in rows if row["searcher"] != reference]
         sections.append(
-            Section("Searchers", _spread(compared, hardware, others, "ratio", f"EDP over {reference}"), text)
+            Section("Searchers", _spread(compared, hardware, others, searchers, "ratio", f"EDP over {reference}"), text)
         )
     if any(row["gap"] for row in rows):
         text = "Score over its proven bound, a mark per seed: no design can be below 1."
-        sections.append(Section("Gaps to the bound", _spread(rows, hardware, searchers, "gap", "over the bound"), text))
-    sections.append(Section("Cells", [_cells(rows)]))
+        sections.append(
+            Section("Gaps to the bound", _spread(rows, hardware, searchers, searchers, "gap", "over the bound"), text)
+        )
+    sections.append(Section("Cells", [_cells(rows)], "Numbers of the seed with the least EDP."))
     return Page(folder.resolve().name, [], tiles, sections, "")
 
 
@@ -201,36 +205,44 @@ def _means(rows: Sequence[Row], hardware: Sequence[str], searchers: Sequence[str
 
 
 def _spread(
-    rows: Sequence[Row], hardware: Sequence[str], searchers: Sequence[str], key: str, axis: str
+    rows: Sequence[Row], hardware: Sequence[str], searchers: Sequence[str], every: Sequence[str], key: str, axis: str
 ) -> list[Chart | Table]:
-    """The table of means, and for each hardware a chart with a mark for each workload, searcher and seed."""
+    """The table of means, and for each hardware a chart with a mark for each workload, searcher and seed, or for the
+    median seed where there are too many of them."""
     blocks: list[Chart | Table] = [_means(rows, hardware, searchers, key)]
+    known = [row for row in rows if row[key]]
+    if len(known) > MARKS:
+        medians = (sorted(group, key=lambda row: row[key]) for group in _by_seeds(known).values())
+        known = [group[len(group) // 2] for group in medians]
     for name in hardware:
         points = []
-        for row in rows:
-            if row["hardware"] == name and row[key]:
+        for row in known:
+            if row["hardware"] == name:
                 about = f"{row['workload']} on {name}, {row['searcher']}, seed {row['seed']}"
                 tip = f"{about}\n{times(row[key])} {axis}, EDP {row['edp']:.4e}"
                 points.append(charts.mark(row["workload"], row["searcher"], row[key], tip))
         if points:
-            blocks.append(charts.strips(points, axis, name))
+            blocks.append(charts.strips(points, axis, every, name))
     return blocks
 
 
 def _cells(rows: Sequence[Row]) -> Table:
-    made = [
-        [
-            *(row[key] for key in ("workload", "hardware", "searcher", "seed")),
-            edp(row["edp"], f"{row['at']}.edp"),
-            energy(row["energy_pj"], f"{row['at']}.energy_pj"),
-            count(row["cycles"], f"{row['at']}.cycles"),
-            ratio(row["gap"]),
-            share(row["valid_fraction"], f"{row['at']}.valid_fraction"),
-        ]
-        for row in rows
-    ]
-    head = ["workload", "hardware", "searcher", "seed", "EDP", "energy", "cycles", "over the bound", "valid"]
-    return Table(head, made)
+    made: list[list[Cell]] = []
+    for key, group in _by_seeds(rows).items():
+        known = [row for row in group if row["edp"] is not None]
+        best = min(known, key=lambda row: row["edp"]) if known else group[0]
+        told = numbers(best, f"{best['at']}.") if known else ["-"] * 3
+        spread = ratio(max(row["edp"] for row in known) / best["edp"]) if known else "-"
+        made.append([*key, f"{len(known)} of {len(group)}", *told, ratio(best["gap"]), spread])
+    head = ["workload", "hardware", "searcher", "seeds", "least EDP", "energy", "cycles", "over the bound"]
+    return Table([*head, "most over least EDP"], made)
+
+
+def _by_seeds(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((*_cell(row), row["searcher"]), []).append(row)
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------- comparisons
@@ -269,7 +281,11 @@ def comparison(paths: Sequence[Path], registry: Registry) -> Page:
         hardware, searchers = (list(dict.fromkeys(row[key] for row in rows)) for key in ("hardware", "searcher"))
         blocks.append(_means(rows, hardware, searchers, "ratio"))
     if points:
-        blocks.append(charts.strips(points, "EDP over the first one of the problem"))
+        blocks.append(
+            charts.strips(
+                points, "EDP over the first one of the problem", list(dict.fromkeys(row["searcher"] for row in rows))
+            )
+        )
     sections = [Section("Results", blocks, "The first result of a problem is what the others of it are divided by.")]
     if any(row.get("levels") for row in rows):
         sections.append(Section("Energy by level", [_by_level(rows, "energy_pj")]))

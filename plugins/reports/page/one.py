@@ -158,8 +158,9 @@ def _convergence(path: Path, found: Mapping[str, Any]) -> Iterator[Chart]:
         if row["best_score"] and math.isfinite(float(row["best_score"]))
     ]
     if best:
-        bound = found.get("bound")
-        yield charts.steps(best, "designs", "best score" + (", bound dashed" if bound else ""), bound, 170)
+        bound, unit = found.get("bound"), "pJ * cycles" if found["score"] == found["edp"] else ""
+        about = ", ".join(filter(None, ("best score", unit, "bound dashed" if bound else "")))
+        yield charts.steps(best, "designs", about, bound, 170)
     shares = []
     for before, now, row in zip([0, *done], done, rows, strict=False):
         of = min(100.0 * int(row["valid"]) / max(now - before, 1), 100.0)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -12,7 +13,7 @@ from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.files import read_csv
 from sparsemap.pieces.loading import load
-from sparsemap.spec.units import format_energy
+from sparsemap.spec.units import format_count, format_energy
 from sparsemap.study.networks import search_network
 
 pytest.importorskip("jinja2", reason="pages need the extra `report`")
@@ -99,12 +100,22 @@ def test_marks_and_loops_tell_formulas_with_numbers(found):
     assert re.search(r"GLB: [\d.]+ computes a word\n[\d.]+ computes a cycle; its roof there is", tips)
 
 
-def test_names_are_text(folder, tmp_path):
+@pytest.fixture(scope="module")
+def evil(folder, tmp_path_factory):
+    """The page of a search whose workload and a memory are called like elements of HTML."""
+    evil = tmp_path_factory.mktemp("evil")
+    shutil.copytree(folder, evil, dirs_exist_ok=True)
     text = (folder / "design.toml").read_text("utf-8").replace('name = "mm3"', f'name = "{EVIL}"')
-    (tmp_path / "evil.toml").write_text(
-        text.replace('name = "PEB"', f"name = {BOLD}").replace("PEB =", f"{BOLD} ="), "utf-8"
-    )
-    page = html(page_of([tmp_path / "evil.toml"], load()))
+    text = text.replace('name = "PEB"', f"name = {BOLD}").replace("PEB =", f"{BOLD} =")
+    (evil / "design.toml").write_text(text, "utf-8")
+    table = (folder / "result.json").read_text("utf-8").replace('"PEB"', BOLD).replace('"mm3"', json.dumps(EVIL))
+    (evil / "result.json").write_text(table, "utf-8")
+    (evil / "report.html").write_text(html(page_of([evil], load())), "utf-8")
+    return evil / "report.html"
+
+
+def test_names_are_text(evil):
+    page = evil.read_text("utf-8")
     assert "<script>document" not in page and "<b onclick" not in page
     assert "&lt;script&gt;document" in page and "&lt;b onclick" in page
 
@@ -175,3 +186,70 @@ def test_a_search_without_a_valid_design_says_why(tmp_path):
     search(small, budget=50).write(tmp_path)
     text = html(page_of([tmp_path], load()))
     assert "None of 50 designs is valid." in text and "capacity:PEB" in text
+
+
+# ---------------------------------------------------------------------------------------------------------- in a browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no Playwright: pages are not opened in a browser")
+    paths = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
+    if not (path := next(paths, None)):
+        pytest.skip("no Chromium on this machine: pages are not opened in a browser")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def opened(browser, evil):
+    """That page, and what the browser complained of or asked for."""
+    page, trouble = browser.new_page(viewport={"width": 1400, "height": 900}), []
+    page.on("console", lambda message: trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("request", lambda request: trouble.append(request.url) if request.url != evil.as_uri() else None)
+    page.goto(evil.as_uri())
+    return page, trouble
+
+
+def test_the_page_asks_for_nothing_and_its_names_do_not_run(opened):
+    page, trouble = opened
+    assert [text for text in trouble if not text.startswith("data:")] == []
+    assert page.title() == page.inner_text("h1") == f"{EVIL} on cloud"
+
+
+def test_a_reader_sees_the_numbers_of_the_result(opened, folder):
+    page, table = opened[0], json.loads((folder / "result.json").read_text("utf-8"))
+    seen = page.eval_on_selector_all("data[data-of]", "all => all.map(x => [x.dataset.of, x.innerText])")
+    told = {"energy_pj": format_energy, "cycles": format_count, "edp": "{:.3e}".format, "evaluations": "{:,.0f}".format}
+    checked = [
+        (place, text, told[key](at(table, place))) for place, text in seen if (key := place.split(".")[-1]) in told
+    ]
+    assert len(checked) > 20
+    assert [row for row in checked if row[1] != row[2]] == []
+
+
+def test_pointing_shows_the_formula(opened):
+    page, _ = opened
+    page.hover(".role-mark [aria-label^='Z at DRAM']")
+    assert re.match(r"Z at DRAM\nupdate [\d,]+ × [\d.]+ pJ = [\d.]+ uJ", page.inner_text("#tip"))
+    page.hover(".loop >> nth=0")
+    assert "one after the other\n" in page.inner_text("#tip")
+    page.hover("h1")
+    assert not page.is_visible("#tip")
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_fits_phone_and_screen_light_dark_and_paper(opened, width):
+    page, _ = opened
+    page.set_viewport_size({"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    grounds = []
+    for how in ({"color_scheme": "light"}, {"color_scheme": "dark"}, {"color_scheme": "dark", "media": "print"}):
+        page.emulate_media(**{"media": "screen", **how})
+        ink, ground = page.evaluate("(s => [s.color, s.backgroundColor])(getComputedStyle(document.body))")
+        assert page.evaluate("getComputedStyle(document.querySelector('.chart text')).fill") == ink
+        grounds.append(ground)
+    assert grounds == ["rgb(255, 255, 255)", "rgb(21, 23, 26)", "rgb(255, 255, 255)"]
