@@ -121,8 +121,8 @@ def compile_command(
     layers = layers_of(nodes_of(piece, registry, base, file), sparsity, read_masks(masks) if masks else None)
     spec = registry.resolve("hardware", hardware)
     machine = Machine.of(spec, registry, chosen)
-    if budget and "rule-splits" in chosen:
-        raise click.UsageError("--search chooses sub-volumes; the quirk 'rule-splits' (of paper) takes the rule's.")
+    if budget and "one-chunk" in chosen:
+        raise click.UsageError("--search chooses sub-volumes; the quirk 'one-chunk' (of paper) takes the rule's.")
     if tile != "auto" and not (tile.isascii() and tile.isdigit() and int(tile)):
         raise click.BadParameter(f"expected 'auto' or a whole number from 1 on, found '{tile}'", param_hint="--tile")
     if budget and tile != "1":
@@ -164,7 +164,7 @@ def _summary(network: str, hardware: str, schedule: Schedule) -> str:
     convs = [one for one in schedule.layers if one.cut.layer.op == "conv"]
     profiles = [one.cut.profile(one.splits.co, one.splits.ci) for one in convs if one.cut.layer.mask is not None]
     padding = sum(profile.padding for profile in profiles)
-    stored = sum(one.cut.machine.rows * one.cut.chunk_sizes(one.splits.co, one.splits.ci).sum() for one in convs)
+    stored = sum(one.cut.machine.rows * one.cut.profile(one.splits.co, one.splits.ci).bytes.sum() for one in convs)
     lines = [f"{network} on {hardware}: {schedule.seconds * 1e3:.4f} ms, a model's estimate", ""]
     longest = f"{min(10, len(schedule.layers))} of {len(schedule.layers)}"
     lines += [*aligned(rows, "<>>>>>><", gap=2), "", f"the {longest} layers that take longest"]
@@ -190,7 +190,7 @@ def simulate_command(context: click.Context, folder: Path, seed: int, only_times
     import json
 
     from .schedule_file import read_schedule
-    from .simulation import simulate
+    from .simulate import simulate
 
     compiled = read_schedule(folder)
     with click.progressbar(length=len(compiled.layers), file=bar_file(), label=compiled.network) as bar:

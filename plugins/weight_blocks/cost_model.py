@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -14,10 +14,9 @@ from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.problem import Problem
 
-from .durations import STEPS, Steps, layer_steps
+from .durations import Steps, layer_steps
 from .problem import ConvProblem
 from .quirks import quirks_of
-from .schedule import weight_loads
 from .splits import Splits
 
 REASONS = {
@@ -42,8 +41,6 @@ class Aie2Time(CostModel):
 
     quirks: str | tuple[str, ...] = "none"
     """paper, none, names with commas, or a list of names."""
-    index: Literal["u16", "bitmap"] = "u16"
-    """What a record has for every block position: 16 bits or one."""
     image: tuple[int, int] | None = None
     """Rows and columns of the input; absent: the fewest that the output needs."""
     load: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
@@ -70,28 +67,26 @@ class Aie2Time(CostModel):
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
         known = ConvProblem.of(problem)
         splits = Splits(*designs.columns["subvolume"].astype(np.int64))
-        over = {**known.cut.overflows(splits), "memtile": known.memtile_overflows(splits)}
+        over = {**known.cut.overflows(splits), "memtile": known.overflows(splits)}
         reasons = np.zeros(len(designs), np.uint64)
         for bit, name in enumerate(REASONS):
             reasons |= np.asarray(over[name]).astype(np.uint64) << np.uint64(bit)
-        steps = layer_steps(known.cut, splits, known.loaded(splits), known.written, weight_loads(known.cut, splits))
-        valid = reasons == 0
-        parts = energies(known, problem, steps)
-        cycles = np.where(valid, steps.total * known.cut.machine.clock_hz, np.inf)
-        energy = np.where(valid, parts[0].sum(axis=(0, 1)) + parts[1], np.inf)
-        found = self._detail(known, steps, *parts) if detail else None
-        return Evaluation(energy, cycles, reasons, tuple(REASONS), found)
-
-    def _detail(self, known: ConvProblem, steps: Steps, energy: Array, compute: Array) -> dict[str, Any]:
-        clock = known.cut.machine.clock_hz
-        between = np.maximum(steps.load_core, steps.write_core) + steps.load_core_weights
-        return {
-            "energy_pj": energy,
-            "compute_energy_pj": compute,
-            "level_cycles": np.stack([steps.loads + steps.write, between, np.zeros_like(between)]) * clock,
-            "compute_cycles": steps.compute * clock,
-            "durations_s": dict(zip(STEPS, _durations(steps), strict=True)),
+        steps = layer_steps(known.cut, splits, known.loaded(splits), known.written)
+        valid, clock = reasons == 0, known.cut.machine.clock_hz
+        moved, computed = energies(known, problem, steps)
+        cycles = np.where(valid, steps.total * clock, np.inf)
+        energy = np.where(valid, moved.sum(axis=(0, 1)) + computed, np.inf)
+        if not detail:
+            return Evaluation(energy, cycles, reasons, tuple(REASONS))
+        between = np.maximum(steps.of["LOADFM"], steps.of["WRITEFM"]) + steps.of["LOADWM"]
+        found = {
+            "energy_pj": moved,
+            "compute_energy_pj": computed,
+            "level_cycles": np.stack([steps.loads + steps.of["WRITE"], between, np.zeros_like(between)]) * clock,
+            "compute_cycles": steps.of["COMP"] * clock,
+            "durations_s": dict(steps.of),
         }
+        return Evaluation(energy, cycles, reasons, tuple(REASONS), found)
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """The longer of the kept multiply-adds on all cores and of the kept weights through all channels from DDR."""
@@ -106,12 +101,6 @@ class Aie2Time(CostModel):
         return Evaluation(np.array([energy]), np.array([max(compute, weights)]), np.zeros(1, np.uint64), tuple(REASONS))
 
 
-def _durations(steps: Steps) -> tuple[Any, ...]:
-    """In the order of `STEPS`."""
-    cores = steps.load_core, steps.load_core_weights
-    return steps.load, steps.load_weights, *cores, steps.write, steps.write_core, steps.compute
-
-
 def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array, Array]:
     """pJ by tensor and level, (T, S, B), and of the multiply-adds, (B,); a byte is a word.
 
@@ -120,25 +109,17 @@ def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array,
     """
     machine, layer = known.cut.machine, known.cut.layer
     inputs, weights, outputs = (problem.roles[role] for role in "PQZ")
-    from_ddr = {inputs: steps.load * machine.load, weights: steps.load_weights * machine.load_weights}
-    to_core = {
-        inputs: steps.load_core * machine.load_core,
-        weights: steps.load_core_weights * machine.load_core_weights,
-    }
-    copies = {inputs: (machine.columns, machine.rows), weights: (machine.rows, machine.columns)}
+    columns, rows = machine.columns, machine.rows
     found = np.zeros((len(problem.tensors), len(problem.levels), len(np.atleast_1d(steps.cores))))
-
-    def spend(tensor: int, level: int, action: str, count: Any) -> None:
-        found[tensor, level] += count * problem.energy_pj(level, action)
-
-    for tensor, (channels, broadcast) in copies.items():
-        spend(tensor, 0, "read", from_ddr[tensor] * machine.columns)
-        spend(tensor, 1, "write", from_ddr[tensor] * machine.columns)
-        spend(tensor, 1, "read", to_core[tensor] * channels)
-        spend(tensor, 2, "write", to_core[tensor] * channels * broadcast)
-    back, out = steps.write_core * machine.write_core * machine.columns, steps.write * machine.write * machine.columns
-    spend(outputs, 2, "read", back)
-    spend(outputs, 1, "write", back)
-    spend(outputs, 1, "read", out)
-    spend(outputs, 0, "write", out)
+    for step, tensor, channels, (source, target), broadcast in (
+        ("LOAD", inputs, columns, (0, 1), 1),
+        ("LOADFM", inputs, columns, (1, 2), rows),
+        ("LOADW", weights, columns, (0, 1), 1),
+        ("LOADWM", weights, rows, (1, 2), columns),
+        ("WRITEFM", outputs, columns, (2, 1), 1),
+        ("WRITE", outputs, columns, (1, 0), 1),
+    ):
+        volume = steps.of[step] * machine.rates[step] * channels
+        found[tensor, source] += volume * problem.energy_pj(source, "read")
+        found[tensor, target] += volume * broadcast * problem.energy_pj(target, "write")
     return found, layer.macs * layer.kept_share * problem.mac_pj("compute") * np.ones(found.shape[2])

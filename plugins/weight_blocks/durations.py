@@ -12,6 +12,7 @@ only, the parts follow each other and partial sums stay in the core.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -30,24 +31,18 @@ PIXELS = 4
 
 @attrs.frozen(eq=False)
 class Steps:
-    """Seconds (or, for cores, totals in seconds) of a layer; (B,) or numbers."""
+    """Seconds of a layer; (B,) or numbers."""
 
-    load: Any
-    load_weights: Any
-    write: Any
-    load_core: Any
-    """Of all iterations, and so on."""
-    load_core_weights: Any
-    compute: Any
-    write_core: Any
+    of: Mapping[str, Any]
+    """By kind of step; those of cores are sums over all iterations."""
     cores: Any
-    """What the pipeline of the last four takes."""
+    """What the pipeline of LOADFM, LOADWM, COMP and WRITEFM takes."""
     loads: Any
-    """What the first two take together: they run in parallel for every tile and pass."""
+    """What LOAD and LOADW take together: they run in parallel for every tile and pass."""
 
     @property
     def total(self) -> Any:
-        return self.loads + self.cores + self.write
+        return self.loads + self.cores + self.of["WRITE"]
 
 
 @attrs.frozen(eq=False)
@@ -81,46 +76,33 @@ def tile_rows(cut: Cut, splits: Splits) -> tuple[Any, Any]:
     return rows, -(-height // rows)
 
 
-def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any, resident: Any = 1) -> Steps:
-    """The durations of (B,) sub-volumes of a layer whose memory tiles move `load` and `write` bytes from and to DDR.
-
-    `resident`: how often weights are read from DDR, see `weight_bytes`.
-    """
+def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
+    """The durations of (B,) sub-volumes of a layer whose memory tiles move `load` and `write` bytes from and to DDR."""
     machine, quirks = cut.machine, cut.quirks
-    convolution = cut.layer.op == "conv"
     height = cut.layer.out_height
     rows, count = tile_rows(cut, splits)
     chunks = _chunks(cut, splits)
+    listed = "one-chunk" in quirks
     totals = [np.zeros(np.broadcast_shapes(np.shape(splits.co), np.shape(rows)))] * 5
-    repeats = splits.passes if "repeated-passes" in quirks else 1
     for index in range(int(np.max(count))):
         first = index * rows
         own = np.clip(height - first, 0, rows)
-        here = own > 0
         step = np.minimum(splits.rows, np.maximum(own, 1))
-        head, body, tail = row_groups(cut, np.minimum(first, height - 1), np.maximum(own, 1), step)
-        parts = _tile(cut, splits, chunks, step, head, body, tail)
-        totals = [total + np.where(here, repeats * part, 0.0) for total, part in zip(totals, parts, strict=True)]
+        groups = row_groups(cut, np.minimum(first, height - 1), np.maximum(own, 1), step)
+        found = _tile(cut, splits, chunks, step, *groups)
+        repeats = np.where(own > 0, splits.passes if listed else 1, 0)
+        totals = [total + repeats * part for total, part in zip(totals, found, strict=True)]
     cores, load_core, weights, compute, write_core = totals
-    if "one-chunk" in quirks:  # loaded once, before all groups
-        size = _paper_chunk(cut, splits) if convolution else 0.0
-        lines = 16 * np.ceil(size / 16) if "instructions" in quirks else size
-        extra = PARAMETERS if "instructions" in quirks else 0
-        weights = (lines * count * splits.passes + extra) / machine.load_core_weights
+    if listed:  # loaded once, before all groups
+        size = by_pair(splits, cut.chunk_bytes) if cut.convolves else 0.0
+        weights = (16 * np.ceil(size / 16) * count * splits.passes + PARAMETERS) / machine.load_core_weights
         cores = cores + weights
-    load, weights_in = np.asarray(load) / machine.load, weight_bytes(cut, splits, resident) / machine.load_weights
-    loads = np.maximum(load, weights_in) if "parallel-loads" in quirks else _loads(cut, splits, load, weights_in)
-    return Steps(
-        load=load,
-        load_weights=weights_in,
-        write=np.asarray(write) / machine.write,
-        load_core=load_core,
-        load_core_weights=weights,
-        compute=compute,
-        write_core=write_core,
-        cores=cores,
-        loads=loads,
-    )
+    load, weights_in = np.asarray(load) / machine.load, weight_bytes(cut, splits) / machine.load_weights
+    seconds = load, weights_in, load_core, weights, np.asarray(write) / machine.write, write_core, compute
+    together = np.maximum(load, weights_in)
+    if "power-of-two-tiles" not in quirks:
+        together = _loads(cut, splits, load, weights_in)
+    return Steps(dict(zip(STEPS, seconds, strict=True)), cores, together)
 
 
 def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
@@ -139,37 +121,28 @@ def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
     return found
 
 
-def _paper_chunk(cut: Cut, splits: Splits) -> Any:
-    return by_pair(splits, cut.chunk_bytes)
-
-
-def weight_bytes(cut: Cut, splits: Splits, resident: Any = 1) -> Any:
-    """Bytes of weights that the fullest memory tile gets from DDR."""
-    machine, quirks = cut.machine, cut.quirks
-    extra = PARAMETERS if "instructions" in quirks else 0
-    if cut.layer.op != "conv":
-        return extra * np.ones(np.shape(splits.co))
-    if "bias-per-part" in quirks:
-        chunks = -(-cut.layer.padded_out_channels // splits.co) * -(-cut.channels // splits.ci)
-        held = -(-chunks // machine.columns) * _paper_chunk(cut, splits)
-    else:
-        held = memtile_weights(cut, splits)
-    if "instructions" in quirks:
-        held = 128 * np.ceil(held / 128)
-    return held * resident + extra
-
-
-def memtile_weights(cut: Cut, splits: Splits) -> Any:
-    """Bytes of all weights in the fullest memory tile, which has those of ceil(rows / columns) rows of cores."""
-    share = -(-cut.machine.rows // cut.machine.columns)
-    return share * by_pair(splits, lambda co, ci: float(cut.chunk_sizes(co, ci).sum()))
+def weight_bytes(cut: Cut, splits: Splits, loads: Any = None) -> Any:
+    """Bytes of weights that the fullest memory tile gets from DDR: once, or once per tile where they pass in parts, or
+    as often as `loads` says. It has those of ceil(rows / columns) rows of cores."""
+    machine = cut.machine
+    if loads is None:
+        loads = np.where(np.asarray(splits.passes) > 1, tile_rows(cut, splits)[1], 1)
+    if "one-chunk" in cut.quirks:
+        if not cut.convolves:
+            return PARAMETERS * np.ones(np.shape(splits.co))
+        chunks = -(-cut.layer.padded_out_channels // splits.co) * cut.parts(splits.ci)
+        held = -(-chunks // machine.columns) * by_pair(splits, cut.chunk_bytes)
+        return 128 * np.ceil(held / 128) * loads + PARAMETERS
+    if not cut.convolves:
+        return np.zeros(np.shape(splits.co))
+    share = -(-machine.rows // machine.columns)
+    return share * by_pair(splits, lambda co, ci: float(cut.profile(co, ci).bytes.sum())) * loads
 
 
 def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
     """Per kind of chunk: how many (B,), output channels, bytes and kept blocks of all their input channels."""
-    if "one-chunk" in cut.quirks and cut.layer.op == "conv":
-        kept = cut.layer.density * (splits.co // BLOCK) * (splits.ci // BLOCK)
-        return [(np.ones(np.shape(splits.co)), splits.co, 0.0, kept)]
+    if "one-chunk" in cut.quirks and cut.convolves:
+        return [(np.ones(np.shape(splits.co)), splits.co, 0.0, listed_blocks(cut, splits))]
     pairs, inverse = splits.pairs
     tables = [_kinds(cut, *pair) for pair in pairs]
     most = max(map(len, tables))
@@ -178,67 +151,62 @@ def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
     return [tuple(padded[inverse, kind, field].reshape(shape) for field in range(4)) for kind in range(most)]
 
 
+def listed_blocks(cut: Cut, splits: Splits) -> Any:
+    """Kept blocks of the only chunk that the paper's estimator counts."""
+    return cut.layer.density * (splits.co // BLOCK) * (splits.ci // BLOCK)
+
+
 def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
     """Kinds of chunks: how many, output channels, bytes and kept blocks of all parts."""
-    if cut.layer.op != "conv":
+    if not cut.convolves:
         count, last = divmod(cut.row_channels, co)
         return [(count, co, 0.0, 0.0)] + ([(1, last, 0.0, 0.0)] if last else [])
     profile = cut.profile(co, ci)
-    sizes, kept = cut.chunk_sizes(co, ci).sum(axis=1), profile.kept.sum(axis=1)
-    found = Counter(zip(profile.co.tolist(), sizes.tolist(), kept.tolist(), strict=True))
+    columns = profile.co, profile.bytes.sum(axis=1), profile.kept.sum(axis=1)
+    found = Counter(zip(*(column.tolist() for column in columns), strict=True))
     return [(count, *kind) for kind, count in found.items()]
 
 
 def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> Iteration:
     """What one iteration over `step` output rows takes, for a chunk (or a part of it) with so many kept blocks."""
-    layer, machine, quirks = cut.layer, cut.machine, cut.quirks
-    in_rows = (step - 1) * layer.stride + layer.kernel[0]
-    padded = "padded-width" in quirks
-    if layer.op != "conv":
-        return _pool_iteration(cut, step, in_rows, channels)
-    width, count = cut.input_tile[:2] if padded else (cut.in_columns, splits.ci)
-    load = in_rows * (round_up(width) if padded else width) * count
-    if padded:
-        write = step * round_up(cut.out_columns) * cut.charged_channels
-    else:
-        write = cut.busy_rows * step * cut.out_columns * channels
-    if "input-macs" in quirks:
-        compute = np.ceil(layer.density * in_rows * width * count * cut.taps * splits.ci / machine.macs - 1e-9)
-    else:
-        compute = np.ceil(step * cut.out_columns / PIXELS) * cut.taps * kept * (PIXELS * BLOCK * BLOCK / machine.macs)
-    return Iteration(load, compute, write)
-
-
-def _pool_iteration(cut: Cut, step: Any, in_rows: Any, channels: Any) -> Iteration:
     layer, machine = cut.layer, cut.machine
-    cores = 1 if "one-row-pools" in cut.quirks else cut.busy_rows  # a column's transfers carry the channels of all
-    window = in_rows * cut.in_columns
-    return Iteration(
-        cut.operands * window * channels * cores,
-        np.ceil((step * cut.out_columns if layer.op == "add" else window) * channels / machine.macs),
-        step * cut.out_columns * channels * cores,
-    )
+    in_rows, pixels = cut.in_rows(step), step * cut.out_columns
+    padded, counted = "padded-width" in cut.quirks, "input-macs" in cut.quirks
+    if not cut.convolves:  # a column's transfers carry the channels of all its cores
+        cores, window = 1 if counted else cut.busy_rows, in_rows * cut.in_columns
+        compute = np.ceil((pixels if layer.op == "add" else window) * channels / machine.macs)
+        return Iteration(cut.operands * window * channels * cores, compute, pixels * channels * cores)
+    taps = layer.kernel[0] * layer.kernel[1]
+    width, count = cut.input_tile[:2] if padded else (cut.in_columns, splits.ci)
+    if counted:
+        compute = np.ceil(layer.density * in_rows * width * count * taps * splits.ci / machine.macs - 1e-9)
+    else:
+        compute = np.ceil(pixels / PIXELS) * taps * kept * (PIXELS * BLOCK * BLOCK / machine.macs)
+    if padded:
+        written = step * round_up(cut.out_columns) * cut.charged_channels
+        return Iteration(in_rows * round_up(width) * count, compute, written)
+    return Iteration(in_rows * width * count, compute, cut.busy_rows * pixels * channels)
 
 
 def _tile(
     cut: Cut, splits: Splits, chunks: list[tuple[Any, Any, Any, Any]], step: Any, head: Any, body: Any, tail: Any
-) -> tuple[Any, Any, Any, Any, Any]:
+) -> list[Any]:
     """Seconds of one tile: the cores' pipeline, and in it LOADFM, LOADWM, COMP and WRITEFM."""
     machine = cut.machine
     edges, count = head + tail, head + body + tail
-    parts = -(-cut.channels // splits.ci) if cut.layer.op == "conv" and "one-chunk" not in cut.quirks else 1
-    sums = [0.0] * 5
+    parts = 1 if "one-chunk" in cut.quirks else cut.parts(splits.ci)
+    sums: list[Any] = [0.0] * 5
     for number, channels, size, kept in chunks:
-        if cut.layer.op != "conv":  # steps through the channels load no weights, and form one group
-            head, body, tail, number = head * number, body * number, tail * number, 1
-            edges, count = head + tail, head + body + tail
+        groups = body
+        if not cut.convolves:  # steps through the channels load no weights, and form one group
+            edges, groups, count, number = (head + tail) * number, body * number, (head + body + tail) * number, 1
         one = iteration(cut, splits, step, channels, kept)
         load, write = one.load / machine.load_core, one.write / machine.write_core
         compute, weights = one.compute / machine.clock_hz, size / machine.load_core_weights
         alone = load + compute + write
         longest = np.maximum(np.maximum(load, compute), write)
         fill = 0.0 if "no-fill" in cut.quirks else alone - longest
-        grouped = edges * alone + np.where(body == 1, alone, body * longest + np.where(body > 0, fill, 0.0))
+        grouped = edges * alone + np.where(groups == 1, alone, groups * longest + np.where(groups > 0, fill, 0.0))
         sequential = count * (weights + parts * load + compute + write)
         found = (
             np.where(parts > 1, sequential, weights + grouped),
@@ -248,4 +216,4 @@ def _tile(
             count * write,
         )
         sums = [total + number * value for total, value in zip(sums, found, strict=True)]
-    return tuple(sums)  # type: ignore[return-value]
+    return sums

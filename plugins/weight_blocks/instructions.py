@@ -10,13 +10,13 @@ guards the first of them, `lock + 1` the second.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
 
-from .durations import PARAMETERS, Iteration, iteration, row_groups, tile_rows, weight_bytes
-from .events import constant
+from .durations import PARAMETERS, Iteration, iteration, listed_blocks, row_groups, tile_rows, weight_bytes
 from .memory import Place, tile_windows
 from .schedule import Planned, Schedule
 from .splits import Cut
@@ -72,120 +72,47 @@ def instructions_of(schedule: Schedule) -> list[Instruction]:
     found: list[Instruction] = []
     now = 0.0
     for planned in schedule.layers:
-        for together in layer_instructions(planned, schedule.row_bytes):
+        for together in Emitter(planned, schedule.row_bytes).layer():
             end = now + span(together)
             found.extend(
-                attrs.evolve(one, start=now + offset, end=end - after) for one, offset, after in _times(together)
+                attrs.evolve(one, start=now + ahead, end=end - after) for one, ahead, after in _times(together)
             )
             now = end
     return found
 
 
-def span(together: Sequence[Instruction], buffers: int = 2) -> float:
-    """Seconds that instructions take which run together: in parallel, as a pipeline, or part by part."""
+def constant(load: float, compute: float, write: float, count: int) -> float:
+    """The end of a pipeline of so many iterations with two buffers each for inputs and outputs."""
+    longest = max(load, compute, write)
+    return count * longest + (load + compute + write - longest)
+
+
+def span(together: Sequence[Instruction], end: Callable[[float, float, float, int], float] = constant) -> float:
+    """Seconds that instructions take which run together: in parallel, part by part, or as a pipeline that has an `end`."""
     by_type = {one.type: one for one in together}
     if "COMP" not in by_type:
-        channels = {one.type for one in together}
-        return max(sum(one.seconds for one in together if one.type == channel) for channel in channels)
+        return max(sum(one.seconds for one in together if one.type == channel) for channel in by_type)
     load, compute, write = (by_type[name] for name in GROUP)
     if load.parts > 1:
         each = by_type["LOADWM"].seconds + load.seconds + compute.seconds
         return load.iterations * (load.parts * each + write.seconds)
-    return constant(load.seconds, compute.seconds, write.seconds, load.iterations, buffers)
+    return end(load.seconds, compute.seconds, write.seconds, load.iterations)
 
 
 def _times(together: Sequence[Instruction]) -> Iterator[tuple[Instruction, float, float]]:
     """Instructions with when they start after the first, and end before the last."""
-    by_type = {one.type: one for one in together}
-    whole = span(together)
-    if "COMP" not in by_type:
-        passed = {one.type: 0.0 for one in together}
-        for one in together:
-            yield one, passed[one.type], whole - passed[one.type] - one.seconds
-            passed[one.type] += one.seconds
-        return
-    load, compute, write = (by_type[name].seconds for name in GROUP)
-    weights = by_type["LOADWM"].seconds if "LOADWM" in by_type else 0.0
-    before = {"LOADWM": 0.0, "LOADFM": weights, "COMP": weights + load, "WRITEFM": weights + load + compute}
-    after = {"LOADWM": load + compute + write, "LOADFM": compute + write, "COMP": write, "WRITEFM": 0.0}
+    whole, ahead = span(together), dict.fromkeys([one.type for one in together], 0.0)
+    chained = "COMP" in ahead
+    order = [name for name in ("LOADWM", *GROUP) if name in ahead]
+    seconds = {one.type: one.seconds for one in together}
     for one in together:
-        yield one, before[one.type], after[one.type]
-
-
-def layer_instructions(planned: Planned, row_bytes: dict[str, int]) -> Iterator[list[Instruction]]:
-    """The instructions of a layer: lists of those that run together. `row_bytes`: of a tensor, per memory tile."""
-    cut, splits, place = planned.cut, planned.splits, planned.placement
-    layer = cut.layer
-    rows, count = (int(value) for value in tile_rows(cut, splits))
-    windows = tile_windows(layer, rows) if place.spilled else [(0, layer.height)]
-    for gone in place.evicted:
-        yield [_write(planned, gone, gone.end - gone.start, 0, 0)]
-    for tile in range(count):
-        first = tile * rows
-        own = min(rows, layer.out_height - first)
-        low, high = windows[min(tile, len(windows) - 1)]
-        together = []
-        if place.spilled or tile == 0:
-            for source in place.inputs:
-                if source.tensor in place.loaded:
-                    size = (high - low) * row_bytes[source.tensor]
-                    together.append(_load(planned, source, size, low, high - low, tile))
-        for number, size in enumerate(_pass_sizes(planned)):
-            if size and (tile == 0 or splits.passes > 1):
-                together.append(_load_weights(planned, size, number, tile))
-            if together:
-                yield together
-            together = []
-            yield from _pass(planned, Tile(tile, first, own, low if place.spilled else 0), number)
-        if place.stored:
-            size = own * row_bytes[layer.name] if place.spilled else place.output.end - place.output.start
-            yield [_write(planned, place.output, size, first, own)]
-
-
-def _load(planned: Planned, source: Place, size: int, row: int, rows: int, tile: int) -> Instruction:
-    seconds = size / planned.cut.machine.load
-    return Instruction(
-        type="LOAD",
-        layer=planned.cut.layer.name,
-        seconds=seconds,
-        tensor=source.tensor,
-        address=(source.start,),
-        origin=row,
-        row=row,
-        rows=rows,
-        tile=tile,
-        bytes=(size,),
-    )
-
-
-def _load_weights(planned: Planned, size: float, number: int, tile: int) -> Instruction:
-    return Instruction(
-        type="LOADW",
-        layer=planned.cut.layer.name,
-        seconds=size / planned.cut.machine.load_weights,
-        tensor="weights",
-        address=(planned.placement.weights.start,),
-        chunk=number,
-        tile=tile,
-        bytes=(round(size),),
-    )
-
-
-def _write(planned: Planned, source: Place, size: int, row: int, rows: int) -> Instruction:
-    return Instruction(
-        type="WRITE",
-        layer=planned.cut.layer.name,
-        seconds=size / planned.cut.machine.write,
-        tensor=source.tensor,
-        address=(source.start,),
-        origin=row,
-        row=row,
-        rows=rows,
-        bytes=(size,),
-    )
-
-
-# ---------------------------------------------------------------------------------------------------------- inside cores
+        if chained:
+            at = order.index(one.type)
+            before, after = (sum(seconds[name] for name in part) for part in (order[:at], order[at + 1 :]))
+            yield one, before, after
+        else:
+            yield one, ahead[one.type], whole - ahead[one.type] - one.seconds
+            ahead[one.type] += one.seconds
 
 
 @attrs.frozen
@@ -200,208 +127,160 @@ class Tile:
 
 def chunk_passes(cut: Cut, co: int, ci: int, passes: int) -> list[range]:
     """The chunks of every pass."""
-    count = len(cut.chunk_sizes(co, ci))
+    count = len(cut.profile(co, ci).co)
     each = -(-count // passes)
     return [range(first, min(first + each, count)) for first in range(0, count, each)]
 
 
-def record_offsets(cut: Cut, co: int, ci: int, chunks: range) -> dict[tuple[int, int], int]:
-    """Where the records of a pass start, by chunk and part: chunk by chunk, their parts one behind the other."""
-    sizes = cut.chunk_sizes(co, ci)
-    found, at = {}, 0
-    for chunk in chunks:
-        for part in range(sizes.shape[1]):
-            found[chunk, part] = at
-            at += int(sizes[chunk, part])
-    return found
+@attrs.frozen(slots=False)
+class Emitter:
+    """Writes the instructions of a layer, as lists of those that run together."""
 
+    planned: Planned
+    row_bytes: dict[str, int]
+    """Of a tensor, in one memory tile."""
 
-def _pass_sizes(planned: Planned) -> list[float]:
-    """Bytes of weights that every pass brings to a memory tile."""
-    cut, splits = planned.cut, planned.splits
-    whole = float(weight_bytes(cut, splits, 1))
-    if cut.layer.op != "conv" or "bias-per-part" in cut.quirks:
-        return [whole / splits.passes] * splits.passes
-    share = -(-cut.machine.rows // cut.machine.columns)
-    sizes = cut.chunk_sizes(splits.co, splits.ci).sum(axis=1)
-    passes = chunk_passes(cut, splits.co, splits.ci, splits.passes)
-    found = [share * float(sizes[part.start : part.stop].sum()) for part in passes]
-    return [found[0] + whole - sum(found), *found[1:]]
+    @cached_property
+    def cut(self) -> Cut:
+        return self.planned.cut
 
+    def one(self, kind: str, amount: Any, **fields: Any) -> Instruction:
+        """An instruction that moves so many bytes, or computes for so many cycles."""
+        size = {} if kind == "COMP" else {"bytes": (round(float(amount)),)}
+        seconds = float(amount) / self.cut.machine.rates[kind]
+        return Instruction(type=kind, layer=self.cut.layer.name, seconds=seconds, **{**size, **fields})
 
-def _pass(planned: Planned, tile: Tile, number: int) -> Iterator[list[Instruction]]:
-    """What cores do with the weights of one pass."""
-    cut, splits = planned.cut, planned.splits
-    if cut.layer.op != "conv":
-        if number == 0:
-            yield from _pooled(planned, tile)
-    elif "one-chunk" in cut.quirks:
-        if number == 0 or "repeated-passes" in cut.quirks:
-            yield [_listed_chunk(planned, first=tile.number == number == 0)]
-            kept = cut.layer.density * (splits.co // 8) * (splits.ci // 8)
-            yield from _groups(
-                planned, tile, 0, splits.co, iteration(cut, splits, _step(planned, tile), splits.co, kept)
-            )
-    else:
-        chunks = chunk_passes(cut, splits.co, splits.ci, splits.passes)[number]
-        offsets = record_offsets(cut, splits.co, splits.ci, chunks)
-        every = range(len(cut.chunk_sizes(splits.co, splits.ci))) if "repeated-passes" in cut.quirks else chunks
-        for chunk in every:
-            yield from _chunk(planned, tile, chunk, offsets)
+    def layer(self) -> Iterator[list[Instruction]]:
+        cut, splits, place = self.cut, self.planned.splits, self.planned.placement
+        layer = cut.layer
+        rows, count = (int(value) for value in tile_rows(cut, splits))
+        windows = tile_windows(layer, rows) if place.spilled else [(0, layer.height)] * count
+        sizes = self._pass_sizes()
+        for gone in place.evicted:
+            yield [self.rows("WRITE", gone, gone.end - gone.start, 0, 0)]
+        for number, (low, high) in enumerate(windows):
+            first = number * rows
+            tile = Tile(number, first, min(rows, layer.out_height - first), low if place.spilled else 0)
+            together = []
+            for source in place.inputs:
+                if source.tensor in place.loaded and (place.spilled or number == 0):
+                    size = (high - low) * self.row_bytes[source.tensor]
+                    together.append(self.rows("LOAD", source, size, low, high - low, tile=number))
+            for part, size in enumerate(sizes):
+                if size and (number == 0 or splits.passes > 1):
+                    at = (place.weights.start,)
+                    together.append(self.one("LOADW", size, tensor="weights", address=at, chunk=part, tile=number))
+                if together:
+                    yield together
+                together = []
+                yield from self._pass(tile, part)
+            if place.stored:
+                whole = place.output.end - place.output.start
+                size = tile.rows * self.row_bytes[layer.name] if place.spilled else whole
+                yield [self.rows("WRITE", place.output, size, first, tile.rows)]
 
+    def rows(self, kind: str, of: Place, size: int, row: int, rows: int, tile: int = 0) -> Instruction:
+        """LOAD or WRITE of rows of a tensor."""
+        return self.one(kind, size, tensor=of.tensor, address=(of.start,), origin=row, row=row, rows=rows, tile=tile)
 
-def _step(planned: Planned, tile: Tile) -> int:
-    return min(planned.splits.rows, tile.rows)
+    def _pass_sizes(self) -> list[float]:
+        """Bytes of weights that every pass brings to a memory tile."""
+        cut, splits = self.cut, self.planned.splits
+        whole = float(weight_bytes(cut, splits, 1))
+        if not cut.convolves or "one-chunk" in cut.quirks:
+            return [whole / splits.passes] * splits.passes
+        share = -(-cut.machine.rows // cut.machine.columns)
+        sizes = cut.profile(splits.co, splits.ci).bytes.sum(axis=1)
+        passes = chunk_passes(cut, splits.co, splits.ci, splits.passes)
+        return [share * float(sizes[part.start : part.stop].sum()) for part in passes]
 
+    def _pass(self, tile: Tile, number: int) -> Iterator[list[Instruction]]:
+        """What cores do with the weights of one pass."""
+        cut, splits = self.cut, self.planned.splits
+        start = self.planned.placement.weights.start
+        if not cut.convolves:
+            if number == 0:
+                yield from self._pooled(tile)
+        elif "one-chunk" in cut.quirks:
+            size = cut.chunk_bytes(splits.co, splits.ci)
+            moved = 16 * -(-size // 16) + (PARAMETERS if tile.number == number == 0 else 0)
+            yield [self._weights(0, (start,), (round(moved),), moved)]
+            one = iteration(cut, splits, self.step(tile), splits.co, listed_blocks(cut, splits))
+            yield from self._groups(tile, 0, splits.co, one)
+        else:
+            for chunk in chunk_passes(cut, splits.co, splits.ci, splits.passes)[number]:
+                sizes = cut.profile(splits.co, splits.ci).bytes[chunk].astype(int).tolist()
+                yield from self._chunk(tile, chunk, tuple(start + sum(sizes[:part]) for part in range(len(sizes))))
+                start += sum(sizes)
 
-def _listed_chunk(planned: Planned, first: bool) -> Instruction:
-    """The only chunk that the paper's estimator counts."""
-    cut, splits = planned.cut, planned.splits
-    size = cut.chunk_bytes(splits.co, splits.ci)
-    if "instructions" in cut.quirks:
-        size = 16 * -(-size // 16) + (PARAMETERS if first else 0)
-    return _weights(planned, 0, (planned.placement.weights.start,), (round(size),), size)
+    def step(self, tile: Tile) -> int:
+        return min(self.planned.splits.rows, tile.rows)
 
+    def _weights(self, chunk: int, address: tuple[int, ...], sizes: tuple[int, ...], mean: float) -> Instruction:
+        where = {"tensor": "weights", "address": address, "core": WEIGHTS}
+        return self.one("LOADWM", mean, parts=len(sizes), chunk=chunk, bytes=sizes, **where)
 
-def _weights(
-    planned: Planned, chunk: int, address: tuple[int, ...], sizes: tuple[int, ...], mean: float
-) -> Instruction:
-    return Instruction(
-        type="LOADWM",
-        layer=planned.cut.layer.name,
-        seconds=mean / planned.cut.machine.load_core_weights,
-        parts=len(sizes),
-        tensor="weights",
-        address=address,
-        core=WEIGHTS,
-        chunk=chunk,
-        bytes=sizes,
-    )
+    def _chunk(self, tile: Tile, chunk: int, address: tuple[int, ...]) -> Iterator[list[Instruction]]:
+        """A chunk of weights and its iterations; with parts of the input channels, one part after the other in each."""
+        cut, splits, step = self.cut, self.planned.splits, self.step(tile)
+        profile, parts = cut.profile(splits.co, splits.ci), len(address)
+        channels, sizes = int(profile.co[chunk]), tuple(profile.bytes[chunk].astype(int).tolist())
+        weights = self._weights(chunk, address, sizes, sum(sizes) / parts)
+        one = iteration(cut, splits, step, channels, profile.kept[chunk].sum() / parts)
+        if parts == 1:
+            yield [weights]
+            yield from self._groups(tile, chunk, channels, one)
+        else:
+            count = -(-tile.rows // step)
+            triple = self._triple(tile, channels, one, 0, count, chunk=chunk, parts=parts, channel=chunk * splits.co)
+            yield [attrs.evolve(weights, iterations=count), *triple]
 
+    def _groups(self, tile: Tile, chunk: int, channels: int, one: Iteration) -> Iterator[list[Instruction]]:
+        """Iterations at the padding one by one, all others together."""
+        for at, count, _ in self._bounds(tile):
+            channel = chunk * self.planned.splits.co
+            yield self._triple(tile, channels, one, at, count, chunk=chunk, channel=channel)
 
-def _chunk(
-    planned: Planned, tile: Tile, chunk: int, offsets: dict[tuple[int, int], int]
-) -> Iterator[list[Instruction]]:
-    """A chunk of weights and its iterations; with parts of the input channels, one part after the other in each."""
-    cut, splits = planned.cut, planned.splits
-    profile, sizes = cut.profile(splits.co, splits.ci), cut.chunk_sizes(splits.co, splits.ci)
-    parts, channels = sizes.shape[1], int(profile.co[chunk])
-    start = planned.placement.weights.start
-    address = tuple(start + offsets.get((chunk, part), 0) for part in range(parts))
-    own = tuple(int(size) for size in sizes[chunk])
-    weights = _weights(planned, chunk, address, own, sum(own) / parts)
-    step = _step(planned, tile)
-    one = iteration(cut, splits, step, channels, profile.kept[chunk].sum() / parts)
-    if parts == 1:
-        yield [weights]
-        yield from _groups(planned, tile, chunk, channels, one)
-        return
-    count = -(-tile.rows // step)
-    triple = _triple(planned, tile, chunk, channels, one, 0, count, parts=parts)
-    yield [attrs.evolve(weights, iterations=count), *triple]
+    def _bounds(self, tile: Tile) -> list[tuple[int, int, bool]]:
+        """First iteration and iterations of every group, and whether it is that in the body."""
+        groups = row_groups(self.cut, tile.first, tile.rows, self.step(tile))
+        head, body, tail = (int(count) for count in groups)
+        found = [(at, 1, False) for at in range(head)] + ([(head, body, True)] if body else [])
+        return found + [(at, 1, False) for at in range(head + body, head + body + tail)]
 
+    def _pooled(self, tile: Tile) -> Iterator[list[Instruction]]:
+        """Steps through the channels of a core, which load no weights: iterations of several form one group."""
+        cut, splits = self.cut, self.planned.splits
+        whole, rest = divmod(cut.row_channels, splits.co)
+        if "one-chunk" in cut.quirks:
+            yield [self._weights(0, (0,), (PARAMETERS,), PARAMETERS)]
+        for count, channels, channel in ((whole, splits.co, 0), (min(rest, 1), rest, whole * splits.co)):
+            if not count:
+                continue
+            one = iteration(cut, splits, self.step(tile), channels, 0)
+            for at, rows, body in sorted(self._bounds(tile), key=lambda group: group[2]):
+                if body:
+                    yield self._triple(tile, channels, one, at, rows * count, channel=channel, steps=count)
+                else:
+                    for start in range(channel, channel + count * channels, channels):
+                        yield self._triple(tile, channels, one, at, 1, channel=start)
 
-def _groups(planned: Planned, tile: Tile, chunk: int, channels: int, one: Iteration) -> Iterator[list[Instruction]]:
-    """Iterations at the padding one by one, all others together."""
-    step = _step(planned, tile)
-    head, body, tail = (int(count) for count in row_groups(planned.cut, tile.first, tile.rows, step))
-    for at in range(head):
-        yield _triple(planned, tile, chunk, channels, one, at, 1)
-    if body:
-        yield _triple(planned, tile, chunk, channels, one, head, body)
-    for at in range(head + body, head + body + tail):
-        yield _triple(planned, tile, chunk, channels, one, at, 1)
-
-
-def _pooled(planned: Planned, tile: Tile) -> Iterator[list[Instruction]]:
-    """Steps through the channels of a core, which load no weights: iterations of several form one group."""
-    cut, splits = planned.cut, planned.splits
-    step = _step(planned, tile)
-    head, body, tail = (int(count) for count in row_groups(cut, tile.first, tile.rows, step))
-    whole, rest = divmod(cut.row_channels, splits.co)
-    channel = 0
-    if "instructions" in cut.quirks:
-        yield [_weights(planned, 0, (0,), (PARAMETERS,), PARAMETERS)]
-    for count, channels in ((whole, splits.co), (1 if rest else 0, rest)):
-        if not count:
-            continue
-        one = iteration(cut, splits, step, channels, 0)
-        starts = range(channel, channel + count * channels, channels)
-        for at in (*range(head), *range(head + body, head + body + tail)):
-            for start in starts:
-                yield _triple(planned, tile, 0, channels, one, at, 1, channel=start)
-        if body:
-            yield _triple(planned, tile, 0, channels, one, head, body * count, channel=channel, steps=count)
-        channel += count * channels
-
-
-def _triple(
-    planned: Planned,
-    tile: Tile,
-    chunk: int,
-    channels: int,
-    one: Iteration,
-    at: int,
-    count: int,
-    parts: int = 1,
-    steps: int = 1,
-    channel: int | None = None,
-) -> list[Instruction]:
-    """LOADFM, COMP and WRITEFM of `count` iterations from iteration `at` of a tile on."""
-    cut, place = planned.cut, planned.placement
-    layer, machine, step = cut.layer, cut.machine, _step(planned, tile)
-    last = tile.first + tile.rows - step
-    row = min(tile.first + at * step, last)
-    common: dict[str, Any] = {
-        "layer": layer.name,
-        "iterations": count,
-        "channel": chunk * planned.splits.co if channel is None else channel,
-        "channels": channels,
-        "chunk": chunk,
-        "steps": steps,
-        "tile": tile.number,
-    }
-    return [
-        Instruction(
-            type="LOADFM",
-            seconds=float(one.load) / machine.load_core,
-            parts=parts,
-            address=tuple(source.start for source in place.inputs),
-            origin=tile.origin,
-            core=INPUT,
-            row=row * layer.stride - layer.padding[0],
-            rows=(step - 1) * layer.stride + layer.kernel[0],
-            step=step * layer.stride,
-            last_row=last * layer.stride - layer.padding[0],
-            bytes=(round(float(one.load)),),
-            lock=INPUT_LOCK,
-            **common,
-        ),
-        Instruction(
-            type="COMP",
-            seconds=float(one.compute) / machine.clock_hz,
-            parts=parts,
-            core=OUTPUT,
-            row=row,
-            rows=step,
-            step=step,
-            last_row=last,
-            lock=INPUT_LOCK,
-            **common,
-        ),
-        Instruction(
-            type="WRITEFM",
-            seconds=float(one.write) / machine.write_core,
-            tensor=layer.name,
-            address=(place.output.start,),
-            origin=tile.first if place.spilled else 0,
-            core=OUTPUT,
-            row=row,
-            rows=step,
-            step=step,
-            last_row=last,
-            bytes=(round(float(one.write)),),
-            lock=OUTPUT_LOCK,
-            **common,
-        ),
-    ]
+    def _triple(
+        self, tile: Tile, channels: int, one: Iteration, at: int, count: int, parts: int = 1, **fields: Any
+    ) -> list[Instruction]:
+        """LOADFM, COMP and WRITEFM of `count` iterations from iteration `at` of a tile on."""
+        cut, place, step = self.cut, self.planned.placement, self.step(tile)
+        layer, last = cut.layer, tile.first + tile.rows - step
+        row = min(tile.first + at * step, last)
+        fields |= {"iterations": count, "channels": channels, "tile": tile.number}
+        stride, above = layer.stride, layer.padding[0]
+        read = {"row": row * stride - above, "rows": cut.in_rows(step), "step": step * stride}
+        read |= {"last_row": last * stride - above, "core": INPUT, "lock": INPUT_LOCK, "parts": parts}
+        made = {"row": row, "rows": step, "step": step, "last_row": last, "core": OUTPUT}
+        sources = tuple(source.start for source in place.inputs)
+        target = {"tensor": layer.name, "address": (place.output.start,), "lock": OUTPUT_LOCK}
+        return [
+            self.one("LOADFM", one.load, address=sources, origin=tile.origin, **read, **fields),
+            self.one("COMP", one.compute, **made, parts=parts, lock=INPUT_LOCK, **fields),
+            self.one("WRITEFM", one.write, origin=tile.first if place.spilled else 0, **target, **made, **fields),
+        ]

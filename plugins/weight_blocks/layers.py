@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
 
 import attrs
 import numpy as np
@@ -13,7 +11,6 @@ from sparsemap.pieces.contracts.base import Array
 
 BLOCK = 8
 """Rows and columns of a block of weights: output and input channels that are kept or pruned together."""
-OPS = ("conv", "maxpool", "avgpool", "add", "concat")
 
 
 def round_up(value: int, step: int = BLOCK) -> int:
@@ -32,6 +29,7 @@ class Layer:
 
     name: str
     op: str
+    """conv, maxpool, avgpool, add or concat."""
     inputs: tuple[str, ...]
     height: int
     width: int
@@ -90,13 +88,10 @@ class Layer:
         inside = (self.height + self.padding[0] - self.kernel[0]) // self.stride + 1
         return max(0, self.out_height - max(0, inside))
 
-    @cached_property
-    def kept(self) -> Array:
-        """(rows, columns) bool of whole blocks, padding of the channels included: the mask, or all where there is none."""
-        shape = self.padded_out_channels // BLOCK, self.padded_channels // BLOCK
-        if self.mask is None:
-            return np.ones(shape, bool)
-        return np.asarray(self.mask, bool)
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """Blocks of output and of input channels."""
+        return self.padded_out_channels // BLOCK, self.padded_channels // BLOCK
 
     def kept_in_row(self, channels: int) -> int:
         """Blocks that a block row keeps of a part of the input channels, where masks are balanced (no mask is given)."""
@@ -108,9 +103,3 @@ class Layer:
         low = start * self.stride - self.padding[0]
         high = (stop - 1) * self.stride - self.padding[0] + self.kernel[0]
         return max(0, low), max(0, min(self.height, high))
-
-
-def total(layers: Sequence[Layer]) -> tuple[int, int, int]:
-    """Convolutions, their multiply-adds and their weights."""
-    convs = [layer for layer in layers if layer.op == "conv"]
-    return len(convs), sum(layer.macs for layer in convs), sum(layer.weights for layer in convs)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import attrs
 
@@ -49,6 +48,8 @@ class Aie2Core(MemoryLevel):
     """Each of two."""
     weight_buffer: str = "16 KiB"
     """One."""
+    index: Literal["u16", "bitmap"] = "u16"
+    """What records of weights have for every block position: 16 bits or one."""
 
 
 @attrs.frozen
@@ -73,6 +74,15 @@ class Machine:
     load_core_weights: float
     write_core: float
     alignment: int = 32
+    index: str = "u16"
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """By kind of step, bytes (of COMP cycles) per second."""
+        return {
+            "LOAD": self.load, "LOADW": self.load_weights, "LOADFM": self.load_core, "LOADWM": self.load_core_weights,
+            "WRITE": self.write, "WRITEFM": self.write_core, "COMP": self.clock_hz,
+        }  # fmt: skip
 
     @classmethod
     def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> Machine:
@@ -84,46 +94,30 @@ class Machine:
         levels: list[Any] = [None] * len(hardware.levels)
         for index, table in enumerate(hardware.levels):
             with collecting(mistakes, f"levels[{index}]"):
-                levels[index] = _level(registry, table)
+                named = {("type" if key == "class" else key): value for key, value in table.items()}
+                levels[index] = registry.build("memory-level", named)
         if mistakes:
             raise SpecError(mistakes).within("", file)
         found = [level.type_name for level in levels]
         if found[1:] != [MemTile.type_name, Aie2Core.type_name]:
-            text = (
-                f"expected an outer level, then {MemTile.type_name} and {Aie2Core.type_name}; found {', '.join(found)}"
-            )
-            raise SpecError.at(file, f"hardware {hardware.name}: levels", text)
+            wanted = f"expected an outer level, then {MemTile.type_name} and {Aie2Core.type_name}"
+            raise SpecError.at(file, f"hardware {hardware.name}: levels", f"{wanted}; found {', '.join(found)}")
         ddr, tile, core = levels
-        binary = "gib" in quirks
         clock = units.frequency_hz(hardware.clock)
-        load, write = (_rate(text, clock, binary) for text in (tile.load, tile.write))
-        machine = None
+        channels = {"load": tile.load, "load_weights": tile.load_weights, "write": tile.write, "load_core": core.load}
+        channels |= {"load_core_weights": core.load_weights, "write_core": core.write}
+        sizes = {"memtile": tile.capacity, "core": core.capacity, "inputs": core.input_buffer}
+        sizes |= {"outputs": core.output_buffer, "weights": core.weight_buffer}
+        known: dict[str, Any] = {}
         with collecting(mistakes, "levels"):
-            machine = cls(
-                columns=ddr.fanout or 1,
-                rows=tile.fanout or 1,
-                memtile=_bytes(tile.capacity),
-                core=_bytes(core.capacity),
-                inputs=_bytes(core.input_buffer),
-                outputs=_bytes(core.output_buffer),
-                weights=_bytes(core.weight_buffer),
-                macs=core.fanout or 1,
-                clock_hz=clock,
-                load=load,
-                load_weights=_rate(tile.load_weights, clock, binary),
-                write=min(write, load) if "write-4" in quirks else write,
-                load_core=_rate(core.load, clock, binary),
-                load_core_weights=_rate(core.load_weights, clock, binary),
-                write_core=_rate(core.write, clock, binary),
-                alignment=tile.alignment,
-            )
-        if machine is None:
+            known |= {name: _rate(text, clock, "gib" in quirks) for name, text in channels.items()}
+            known |= {name: _bytes(text) for name, text in sizes.items()}
+        if mistakes:
             raise SpecError(mistakes).within("", file)
-        return machine
-
-
-def _level(registry: Any, table: Mapping[str, Any]) -> Any:
-    return registry.build("memory-level", {("type" if key == "class" else key): table[key] for key in table})
+        if "write-4" in quirks:
+            known["write"] = min(known["write"], known["load"])
+        counts = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
+        return cls(**counts, **known, clock_hz=clock, alignment=tile.alignment, index=core.index)
 
 
 def _rate(text: str, clock_hz: float, binary: bool) -> float:

@@ -1,9 +1,13 @@
-"""The memories of a mesh while a schedule runs: arrays of bytes that know which tensor wrote each of them."""
+"""The memories of a mesh and what instructions do to them: arrays of bytes that know which tensor wrote each of them.
+
+Every instruction reads and writes at its addresses; a stale or unwritten byte that is read is an error, and so is a
+write beyond a buffer. The two buffers of a core's inputs and outputs are full or empty. Computations take the kept
+blocks out of the records in the core's memory and multiply these alone.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from functools import cached_property
 
 import attrs
 import numpy as np
@@ -11,9 +15,12 @@ import numpy as np
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
-from .instructions import Instruction
-from .layers import BLOCK
+from .instructions import INPUT, OUTPUT_LOCK, Instruction
+from .layers import Layer, round_up
+from .operations import Blocks, Weights, compute, pooled, quantised
+from .record import unpack
 from .schedule_file import Compiled
+from .splits import Cut, Splits
 
 
 class Broken(SparseMapError):
@@ -22,10 +29,10 @@ class Broken(SparseMapError):
 
 @attrs.define
 class Tally:
-    """What was moved and computed, by layer."""
+    """What was moved and computed."""
 
-    volumes: dict[str, Counter[str]] = attrs.field(factory=dict)
-    """Bytes by kind of step, of the memory tile, column or row of cores that moves most."""
+    volumes: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+    """Bytes by layer and kind of step, of the memory tile, column or row of cores that moves most."""
     blocks: int = 0
     """Blocks times pixels that were multiplied."""
     records: Counter[tuple[str, int, int]] = attrs.field(factory=Counter)
@@ -35,53 +42,43 @@ class Tally:
     reach: int = 0
     """How many columns away from its own a core read inputs at most."""
 
-    def add(self, layer: str, step: str, volume: int) -> None:
-        self.volumes.setdefault(layer, Counter())[step] += volume
-
 
 @attrs.define(slots=False)
 class Machinery:
     """The memories while a schedule runs."""
 
     compiled: Compiled
-    seed: int = 0
     tally: Tally = attrs.field(factory=Tally)
 
     def __attrs_post_init__(self) -> None:
         machine = self.compiled.machine
         self.tiles = np.zeros((machine.columns, machine.memtile), np.int8)
         self.owner = np.zeros((machine.columns, machine.memtile), np.int16)
+        """Numbers of tensors; 0: nothing, -1: weights."""
         self.cores = np.zeros((machine.columns, machine.rows, machine.core), np.int8)
         self.ddr: dict[str, Array] = {}
+        self.names = ["nothing", *self.compiled.shapes, "weights"]
         self.tags = {name: number for number, name in enumerate(self.compiled.shapes, 1)}
         self.full = [False] * 4
         """By lock: whether the buffer that it guards holds something."""
-
-    @cached_property
-    def shapes(self) -> dict[str, tuple[int, int, int]]:
+        self.shapes = dict(self.compiled.shapes)
         """Of all tensors, those that slices are of included."""
-        found = dict(self.compiled.shapes)
         for name, part in self.compiled.slices.items():
-            _, width, channels = self.compiled.shapes[name]
             height = max(p.first + p.rows for p in self.compiled.slices.values() if p.tensor == part.tensor)
-            found.setdefault(part.tensor, (height, width, channels))
-        return found
-
-    @cached_property
-    def columns(self) -> int:
-        return self.compiled.machine.columns
+            self.shapes.setdefault(part.tensor, (height, *self.compiled.shapes[name][1:]))
 
     def row_bytes(self, tensor: str) -> int:
         _, width, channels = self.compiled.shapes[tensor]
-        return -(-width // self.columns) * (-(-channels // BLOCK) * BLOCK)
+        return -(-width // self.compiled.machine.columns) * round_up(channels)
 
-    def view(self, memory: Array, tensor: str, address: int) -> Array:
-        """(memory tiles, rows, columns, channels) of a tensor whose first row is at an address."""
+    def views(self, tensor: str, address: int) -> tuple[Array, Array]:
+        """(memory tiles, rows, columns, channels) of a tensor whose first row is at an address, and what wrote it."""
         _, width, channels = self.compiled.shapes[tensor]
-        size = self.row_bytes(tensor)
-        rows = (memory.shape[1] - address) // size
-        shape = self.columns, rows, -(-width // self.columns), -(-channels // BLOCK) * BLOCK
-        return memory[:, address : address + rows * size].reshape(shape)
+        size, columns = self.row_bytes(tensor), self.compiled.machine.columns
+        rows = (self.compiled.machine.memtile - address) // size
+        shape = columns, rows, -(-width // columns), round_up(channels)
+        data, owner = (m[:, address : address + rows * size].reshape(shape) for m in (self.tiles, self.owner))
+        return data, owner
 
     def whole(self, tensor: str) -> Array:
         """A tensor in DDR; made at its first use. A slice is the rows of the tensor that it is of."""
@@ -89,46 +86,45 @@ class Machinery:
             return self.whole(part.tensor)[part.first : part.first + part.rows]
         if tensor not in self.ddr:
             height, width, channels = self.shapes[tensor]
-            self.ddr[tensor] = np.zeros((height, width, -(-channels // BLOCK) * BLOCK), np.int8)
+            self.ddr[tensor] = np.zeros((height, width, round_up(channels)), np.int8)
         return self.ddr[tensor]
 
     # -------------------------------------------------------------------------------------------- between DDR and tiles
 
     def load(self, one: Instruction) -> None:
         source = self.whole(one.tensor)[one.row : one.row + one.rows]
-        data, owner = (self.view(memory, one.tensor, one.address[0]) for memory in (self.tiles, self.owner))
+        data, owner = self.views(one.tensor, one.address[0])
         self.check_end(one, one.address[0] + one.rows * self.row_bytes(one.tensor))
         width = data.shape[2]
-        for tile in range(self.columns):
+        for tile in range(len(data)):
             part = source[:, tile * width : (tile + 1) * width]
             data[tile, : one.rows, : part.shape[1]] = part
             owner[tile, : one.rows, : part.shape[1]] = self.tags[one.tensor]
-        self.tally.add(one.layer, one.type, source[:, :width].size)
+        self.tally.volumes[one.layer, one.type] += source[:, :width].size
 
     def write(self, one: Instruction) -> None:
-        data, owner = (self.view(memory, one.tensor, one.address[0]) for memory in (self.tiles, self.owner))
-        width = data.shape[2]
+        data, owner = self.views(one.tensor, one.address[0])
+        width, first = data.shape[2], one.row - one.origin
         rows = one.rows or self.compiled.shapes[one.tensor][0]
         target = self.whole(one.tensor)[one.row : one.row + rows]
-        first = one.row - one.origin
         self.check_rows(one, one.tensor, one.address[0], np.arange(first, first + rows))
-        for tile in range(self.columns):
+        for tile in range(len(data)):
             part = target[:, tile * width : (tile + 1) * width]
-            held = slice(first, first + rows), slice(0, part.shape[1])
-            self.check_owner(one, owner[tile][held], one.tensor)
-            part[...] = data[tile][held]
-        self.tally.add(one.layer, one.type, target[:, :width].size)
+            held = tile, slice(first, first + rows), slice(0, part.shape[1])
+            self.check_owner(one, owner[held], one.tensor)
+            part[...] = data[held]
+        self.tally.volumes[one.layer, one.type] += target[:, :width].size
 
-    def load_weights(self, one: Instruction, stored: list[Array], offset: int) -> int:
-        """Copies the next bytes of the weights of every memory tile; returns where they end."""
-        size, at = one.bytes[0], one.address[0]
+    def load_weights(self, one: Instruction, weights: Weights) -> None:
+        """Copies a pass of the weights of every memory tile."""
+        weights.number = one.chunk
+        size, at, offset = one.bytes[0], one.address[0], weights.offset_of(one.chunk)
         self.check_end(one, at + size)
-        for tile, own in enumerate(stored):
+        for tile, own in enumerate(weights.stored):
             part = own[offset : offset + size]
             self.tiles[tile, at : at + len(part)] = part
             self.owner[tile, at : at + len(part)] = -1
-        self.tally.add(one.layer, one.type, len(stored[0][offset : offset + size]))
-        return offset + size
+        self.tally.volumes[one.layer, one.type] += len(weights.stored[0][offset : offset + size])
 
     def check_end(self, one: Instruction, end: int) -> None:
         if end > self.compiled.machine.memtile or one.address[0] < 0:
@@ -137,17 +133,14 @@ class Machinery:
 
     def check_rows(self, one: Instruction, tensor: str, address: int, rows: Array) -> None:
         """Raises Broken unless rows, counted from the one at an address, lie in a memory tile."""
-        size = self.row_bytes(tensor)
-        ends = address + (rows.max(initial=-1) + 1) * size
+        ends = address + (rows.max(initial=-1) + 1) * self.row_bytes(tensor)
         if address < 0 or rows.min(initial=0) < 0 or ends > self.compiled.machine.memtile:
             raise Broken(f"{one.layer}: {one.type} of {tensor} at 0x{address:05X} leaves the memory tile")
 
     def check_owner(self, one: Instruction, owners: Array, tensor: str) -> None:
-        if (owners != self.tags[tensor]).any():
-            found = owners[owners != self.tags[tensor]].ravel()[0]
-            names = {number: name for name, number in self.tags.items()}
-            what = names.get(int(found), "weights") if found else "nothing"
-            raise Broken(f"{one.layer}: {one.type} reads {tensor} where {what} was written")
+        wrong = owners[owners != self.tags.get(tensor, -1)]
+        if wrong.size:
+            raise Broken(f"{one.layer}: {one.type} reads {tensor} where {self.names[wrong.flat[0]]} was written")
 
     # ---------------------------------------------------------------------------------------------------------- locks
 
@@ -160,3 +153,182 @@ class Machinery:
         if not self.full[lock]:
             raise Broken(f"{one.layer}: {one.type} reads a buffer (lock {lock}) that is not full")
         self.full[lock] = False
+
+
+@attrs.define(slots=False)
+class Running:
+    """A layer while it runs."""
+
+    machinery: Machinery
+    layer: Layer
+    cut: Cut
+    splits: Splits
+    sources: tuple[str, ...]
+    """The tensors that it reads, concatenations resolved."""
+    weights: Weights | None
+    blocks: Blocks | None = None
+    """The kept blocks of the chunk in the cores, per row of cores."""
+
+    def __attrs_post_init__(self) -> None:
+        layer, cut = self.layer, self.cut
+        columns = np.arange(cut.machine.columns)[:, None]
+        first = 0 * columns if layer.is_global else columns * cut.out_columns * layer.stride
+        at = first - layer.padding[1] + np.arange(cut.in_columns)
+        """(columns of cores, columns of a tile): columns of the image."""
+        share = -(-layer.width // cut.machine.columns)
+        self.there = (at >= 0) & (at < layer.width)
+        inside = np.clip(at, 0, layer.width - 1)
+        self.tile, self.local = inside // share, inside % share
+        if not layer.is_global:
+            reach = int(np.where(self.there, np.abs(self.tile - columns), 0).max())
+            self.machinery.tally.reach = max(self.machinery.tally.reach, reach)
+
+    def position(self, one: Instruction, k: int) -> tuple[int, int]:
+        """First row and channel of iteration k."""
+        step, at = divmod(k, one.iterations // one.steps)
+        return min(one.row + at * one.step, one.last_row), one.channel + step * one.channels
+
+    def put(self, one: Instruction, at: int, data: Array, room: int, what: str) -> None:
+        """Writes (columns, rows of cores, bytes) into a buffer of the cores."""
+        if data.shape[2] > room:
+            raise Broken(f"{one.layer}: {data.shape[2]} bytes of {what} in a buffer of {room}")
+        self.machinery.cores[:, :, at : at + data.shape[2]] = data
+
+    # ------------------------------------------------------------------------------------------------------------ loads
+
+    def gather(self, one: Instruction, row: int, low: int, high: int, sources: list[int]) -> Array:
+        """(columns of cores, rows, columns, channels [low, high)) of the inputs; what is outside is padding."""
+        machinery, layer = self.machinery, self.layer
+        empty = -128 if layer.op == "maxpool" else 0
+        columns, width = self.there.shape
+        found = np.full((columns, one.rows, width, high - low), empty, np.int8)
+        rows = np.arange(row, row + one.rows)
+        kept = (rows >= 0) & (rows < layer.height)
+        rows, at = rows[kept] - one.origin, 0
+        for place in sources:
+            name = self.sources[place]
+            channels = round_up(machinery.compiled.shapes[name][2])
+            begin, end = max(low, at), min(high, at + channels)
+            if begin < end:
+                machinery.check_rows(one, name, one.address[place], rows)
+                index = self.tile[:, None, :], rows[None, :, None], self.local[:, None, :], slice(begin - at, end - at)
+                data, owner = (view[index] for view in machinery.views(name, one.address[place]))
+                inside = np.broadcast_to(self.there[:, None, :], data.shape[:3])
+                machinery.check_owner(one, owner[inside], name)
+                found[:, kept, :, begin - low : end - low] = np.where(inside[..., None], data, empty)
+            at += channels
+        return found
+
+    def load_records(self, one: Instruction, part: int) -> None:
+        """A record to every row of cores, broadcast to its columns; decodes what the cores then hold."""
+        machinery, machine, rows = self.machinery, self.cut.machine, []
+        if self.weights is None:
+            return
+        size, per_row = one.bytes[part], self.weights.pass_sizes[self.weights.number]
+        channels = int(self.cut.profile(self.splits.co, self.splits.ci).co[one.chunk])
+        for row in range(machine.rows):
+            tile, at = row % machine.columns, one.address[part] + row // machine.columns * per_row
+            machinery.check_owner(one, machinery.owner[tile, at : at + size], "weights")
+            record = machinery.tiles[tile, at : at + size]
+            if size > machine.weights:
+                raise Broken(f"{one.layer}: a record of {size} bytes in a buffer of {machine.weights}")
+            machinery.cores[:, row, one.core : one.core + size] = record
+            held = machinery.cores[0, row, one.core : one.core + size].view(np.uint8)
+            rows.append(unpack(held, channels, self.splits.ci, self.layer.kernel, machine.index, bias=part == 0))
+        machinery.tally.volumes[one.layer, one.type] += size
+        machinery.tally.records[one.layer, one.chunk, part] += 1
+        self.blocks = Blocks.of(rows)
+
+    def load(self, one: Instruction, k: int, part: int) -> None:
+        machinery, machine, cut = self.machinery, self.cut.machine, self.cut
+        buffer = (k * one.parts + part) % 2
+        machinery.fill(one, one.lock + buffer)
+        row, start = self.position(one, k)
+        every = list(range(len(self.sources)))
+        if cut.convolves:
+            low = part * self.splits.ci
+            data = self.gather(one, row, low, low + self.splits.ci, every).reshape(machine.columns, 1, -1)
+            moved, held = data.shape[2], np.broadcast_to(data, (machine.columns, machine.rows, data.shape[2]))
+        else:
+            operands = [[place] for place in every] if self.layer.op == "add" else [every]
+            parts = [self._shares(one, row, start, own).reshape(*machinery.cores.shape[:2], -1) for own in operands]
+            held = np.concatenate(parts, axis=2)
+            moved = held.shape[2] * cut.busy_rows
+        self.put(one, one.core + buffer * machine.inputs, held, machine.inputs, "inputs")
+        machinery.tally.volumes[one.layer, one.type] += moved
+
+    def _shares(self, one: Instruction, row: int, start: int, sources: list[int]) -> Array:
+        """(columns, rows of cores, rows, columns, channels) of inputs where every row of cores has channels of its own; of
+        a global average, every core."""
+        cut, columns = self.cut, self.cut.machine.columns
+        shape = columns, cut.machine.rows, one.rows, cut.in_columns, one.channels
+        found = np.zeros(shape, np.int8)
+        for share in range(cut.machine.rows * (columns if self.layer.is_global else 1)):
+            low = share * cut.row_channels + start
+            high = min(low + one.channels, cut.channels)
+            if low < high:
+                data = self.gather(one, row, low, high, sources)
+                core, column = divmod(share, columns) if self.layer.is_global else (share, slice(None))
+                found[column, core, ..., : high - low] = data[column]
+        return found
+
+    # ---------------------------------------------------------------------------------------------------------- compute
+
+    def compute(self, one: Instruction, k: int, part: int, load: Instruction) -> None:
+        machinery, machine, layer = self.machinery, self.cut.machine, self.layer
+        buffer, out = (k * one.parts + part) % 2, k % 2 if one.parts == 1 else 0
+        machinery.drain(one, load.lock + buffer)
+        shape = load.rows, self.cut.in_columns, self.splits.ci if self.cut.convolves else one.channels
+        at, tile = INPUT + buffer * machine.inputs, (one.rows, self.cut.out_columns, one.channels)
+        inputs = machinery.cores[:, :, at : at + int(np.prod(shape)) * self.cut.operands]
+        if self.blocks is not None and self.cut.convolves:
+            if (inputs != inputs[:, :1]).any():
+                raise Broken(f"{one.layer}: the rows of cores hold other inputs")
+            sums, multiplied = compute(
+                inputs[:, 0].reshape(machine.columns, *shape), self.blocks, layer, tile, machine.rows
+            )
+            machinery.tally.blocks += multiplied
+            outputs = self._accumulated(sums, part, one, tile)
+        else:
+            outputs = pooled(inputs, layer, shape, tile)
+        if outputs is not None:
+            machinery.fill(one, OUTPUT_LOCK + out)
+            flat = outputs.reshape(machine.columns, machine.rows, -1)
+            self.put(one, one.core + out * machine.outputs, flat, machine.outputs, "outputs")
+
+    def _accumulated(self, sums: Array, part: int, one: Instruction, tile: tuple[int, int, int]) -> Array | None:
+        """int8 outputs after the last part; partial sums stay in both output buffers as int32."""
+        assert self.weights is not None
+        if one.parts > 1:
+            if part:
+                held = self.machinery.cores[:, :, one.core : one.core + 4 * int(np.prod(tile))]
+                sums = sums + held.copy().view(np.int32).reshape(sums.shape)
+            flat = (
+                np.ascontiguousarray(sums.astype(np.int32)).reshape(*self.machinery.cores.shape[:2], -1).view(np.int8)
+            )
+            self.put(one, one.core, flat, 2 * self.cut.machine.outputs, "partial sums")
+        return None if part < one.parts - 1 else quantised(sums, self.weights.shift)
+
+    def write(self, one: Instruction, k: int, parts: int) -> None:
+        machinery, machine, layer, cut = self.machinery, self.cut.machine, self.layer, self.cut
+        buffer = k % 2 if parts == 1 else 0
+        machinery.drain(one, one.lock + buffer)
+        at, tile = one.core + buffer * machine.outputs, (one.rows, cut.out_columns, one.channels)
+        size = int(np.prod(tile))
+        data = machinery.cores[:, :, at : at + size].reshape(machine.columns, machine.rows, *tile)
+        row, start = self.position(one, k)
+        row -= one.origin
+        held, owner = machinery.views(layer.name, one.address[0])
+        width, limit = held.shape[2], held.shape[3]
+        machinery.check_end(one, one.address[0] + (row + one.rows) * machinery.row_bytes(layer.name))
+        for column, core in np.ndindex(machine.columns, machine.rows):
+            to, first = (0, 0) if layer.is_global else (column, column * width)
+            columns = min(width, cut.out_columns, layer.out_width - first)
+            share = core * machine.columns + column if layer.is_global else core
+            low = share * cut.row_channels + start
+            high = min(low + one.channels, (share + 1) * cut.row_channels, limit)
+            if low < high and columns > 0:
+                place = to, slice(row, row + one.rows), slice(0, columns), slice(low, high)
+                held[place] = data[column, core, :, :columns, : high - low]
+                owner[place] = machinery.tags[layer.name]
+        machinery.tally.volumes[one.layer, one.type] += cut.busy_rows * size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sparsemap.arrays import read_arrays
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import read_bytes, shown
 from sparsemap.pieces.contracts.base import Array
@@ -28,6 +29,8 @@ TYPES = {
 """Operations by the type of a node."""
 LEFT_OUT = "linear"
 """Fully connected layers: the paper's lists have none."""
+LARGEST = 1 << 30
+"""Bytes of a JSON file."""
 
 
 def layers_of(nodes: Sequence[Node], sparsity: float = 0.0, masks: Mapping[str, Array] | None = None) -> list[Layer]:
@@ -37,24 +40,14 @@ def layers_of(nodes: Sequence[Node], sparsity: float = 0.0, masks: Mapping[str, 
     pixel, its global average takes their place, as in the paper.
     """
     layers: list[Layer] = []
-    last: Node | None = None
     for node in nodes:
-        kind = node.piece.type_name
-        if kind == LEFT_OUT:
+        if node.piece.type_name == LEFT_OUT:
+            if layers and nodes[len(layers) - 1].shape[1:] != (1, 1):
+                channels, height, width = nodes[len(layers) - 1].shape
+                shape = height, width, channels, 1, 1, channels
+                layers.append(Layer("average", "avgpool", (layers[-1].name,), *shape, (height, width)))
             break
-        if kind not in TYPES:
-            raise SpecError.at("", f"layer {node.name}", f"{unknown('type', kind, TYPES)} (those that are compiled)")
-        if not node.shape:
-            raise SpecError.at("", f"layer {node.name}", "has no shapes; the network needs the key 'input'")
-        if node.repeat > 1:
-            raise SpecError.at("", f"layer {node.name}", "is repeated; write its repetitions as layers")
         layers.append(_layer(node))
-        last = node
-    if last is not None and last.shape[1:] != (1, 1) and len(layers) < len(nodes):
-        channels, height, width = last.shape
-        layers.append(
-            Layer("average", "avgpool", (last.name,), height, width, channels, 1, 1, channels, (height, width))
-        )
     return pruned(layers, sparsity, masks or {})
 
 
@@ -68,12 +61,11 @@ def pruned(layers: Sequence[Layer], sparsity: float, masks: Mapping[str, Array])
     for layer in layers:
         mask = masks.get(layer.name)
         if mask is not None:
-            expected = layer.padded_out_channels // 8, layer.padded_channels // 8
-            if np.shape(mask) != expected:
-                shape = " x ".join(map(str, np.shape(mask)))
-                text = f"is {shape} blocks, expected {expected[0]} x {expected[1]} (output x input channels)"
+            if mask.shape != layer.blocks:
+                sizes, wanted = (" x ".join(map(str, shape)) for shape in (mask.shape, layer.blocks))
+                text = f"is {sizes} blocks, expected {wanted} (output x input channels)"
                 raise SpecError.at("", f"masks: {layer.name}", text)
-            layer = attrs.evolve(layer, mask=np.asarray(mask, bool))
+            layer = attrs.evolve(layer, mask=mask)
         elif layer.op == "conv" and layer.name != names[0] and not masks:
             layer = attrs.evolve(layer, density=1.0 - sparsity)
         found.append(layer)
@@ -82,6 +74,16 @@ def pruned(layers: Sequence[Layer], sparsity: float, masks: Mapping[str, Array])
 
 def _layer(node: Node) -> Layer:
     piece: Any = node.piece
+
+    def wrong(text: str) -> SpecError:
+        return SpecError.at("", f"layer {node.name}", text)
+
+    if piece.type_name not in TYPES:
+        raise wrong(f"{unknown('type', piece.type_name, TYPES)} (those that are compiled)")
+    if not node.shape:
+        raise wrong("has no shapes; the network needs the key 'input'")
+    if node.repeat > 1:
+        raise wrong("is repeated; write its repetitions as layers")
     op = TYPES[piece.type_name]
     out, height, width = node.shape
     channels = sum(shape[0] for shape in node.given) if op == "concat" else node.given[0][0]
@@ -89,92 +91,66 @@ def _layer(node: Node) -> Layer:
     if piece.type_name == "global-average":
         kernel = node.given[0][1:]
     elif op in ("conv", "maxpool", "avgpool"):
-        kernel, stride = (piece.r, piece.s), _one_stride(node)
-        padding = _padding(node, kernel, stride)
+        kernel, stride = (piece.r, piece.s), piece.stride[0]
+        if piece.stride[1] != stride:
+            raise wrong(f"strides {stride} and {piece.stride[1]} differ, which is not compiled")
         if getattr(piece, "groups", 1) > 1 or tuple(getattr(piece, "dilation", (1, 1))) != (1, 1):
-            raise SpecError.at("", f"layer {node.name}", "groups and dilation are not compiled")
+            raise wrong("groups and dilation are not compiled")
+        padding = _before(piece.padding, node.given[0][1:], node.shape[1:], kernel, stride)
     return Layer(node.name, op, node.inputs, *node.given[0][1:], channels, height, width, out, kernel, stride, padding)
 
 
-def _one_stride(node: Node) -> int:
-    stride = node.piece.stride  # type: ignore[union-attr]
-    if stride[0] != stride[1]:
-        raise SpecError.at(
-            "", f"layer {node.name}", f"strides {stride[0]} and {stride[1]} differ, which is not compiled"
-        )
-    return int(stride[0])
-
-
-def _padding(node: Node, kernel: tuple[int, int], stride: int) -> tuple[int, int]:
+def _before(
+    padding: Any, size: Sequence[int], out: Sequence[int], kernel: Sequence[int], stride: int
+) -> tuple[int, int]:
     """Rows above and columns to the left; what lies behind follows from the shapes."""
-    given: Any = node.piece.padding  # type: ignore[union-attr]
-    if given == "valid":
+    if padding == "valid":
         return 0, 0
-    if given == "same":
-        sizes = zip(node.given[0][1:], node.shape[1:], kernel, strict=True)
-        before = [max(0, (out - 1) * stride + k - size) // 2 for size, out, k in sizes]
-        return before[0], before[1]
-    return given[0][0], given[1][0]
-
-
-# ---------------------------------------------------------------------------------------------------------------- masks
+    if padding == "same":
+        top, left = (max(0, (o - 1) * stride + k - i) // 2 for i, o, k in zip(size, out, kernel, strict=True))
+        return top, left
+    return padding[0][0], padding[1][0]
 
 
 def read_masks(path: Path) -> dict[str, Array]:
-    """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` beside such files.
+    """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` (perhaps beside such files).
 
     A mask is an array of blocks, (output channels / 8, input channels / 8), True or 1 where a block is kept. A JSON file
     has under `layers` the table of every layer, whose key `mask` is the name of its `.npy` file or the lists of its rows.
     """
     if path.is_dir():
         inside = path / "masks.json"
-        return (
-            read_masks(inside) if inside.exists() else {file.stem: _array(file) for file in sorted(path.glob("*.npy"))}
-        )
-    if path.suffix == ".json":
-        return _from_json(path)
+        if inside.exists():
+            return read_masks(inside)
+        return {file.stem: _mask(file) for file in sorted(path.glob("*.npy"))}
     if path.suffix == ".npz":
-        import io
-
-        with np.load(io.BytesIO(read_bytes(path, 1 << 30)), allow_pickle=False) as stored:
-            return {name: _blocks(stored[name], f"{shown(path)}: {name}") for name in stored.files}
-    raise SpecError.at(shown(path), "", "expected masks as a .npz file, a folder of .npy files, or masks.json")
-
-
-def _from_json(path: Path) -> dict[str, Array]:
-    import json
-
+        return {name: _blocks(array, f"{shown(path)}: {name}") for name, array in read_arrays(path).items()}
+    if path.suffix != ".json":
+        raise SpecError.at(shown(path), "", "expected masks as a .npz file, a folder of .npy files, or masks.json")
     try:
-        table = json.loads(read_bytes(path, 1 << 30))
-    except ValueError as error:
+        table = json.loads(read_bytes(path, LARGEST))
+    except (ValueError, RecursionError) as error:
         raise SpecError.at(shown(path), "", f"is no JSON: {error}") from None
-    layers = table.get("layers", table) if isinstance(table, dict) else None
+    layers = table.get("layers") if isinstance(table, dict) else None
     if not isinstance(layers, dict):
         raise SpecError.at(shown(path), "layers", "expected a table by layer")
-    found = {}
-    for name, entry in layers.items():
-        value = entry.get("mask") if isinstance(entry, dict) else entry
-        if value is None:
-            continue
-        if isinstance(value, str):
-            found[name] = _array(path.parent / value)
-        else:
-            found[name] = _blocks(np.array(value), f"{shown(path)}: layers.{name}")
-    return found
+    given = {name: entry.get("mask") for name, entry in layers.items() if isinstance(entry, dict)}
+    return {
+        name: _mask(path.parent / mask) if isinstance(mask, str) else _blocks(mask, f"{shown(path)}: layers.{name}")
+        for name, mask in given.items()
+        if mask is not None
+    }
 
 
-def _array(path: Path) -> Array:
-    import io
-
-    return _blocks(np.load(io.BytesIO(read_bytes(path, 1 << 30)), allow_pickle=False), shown(path))
+def _mask(path: Path) -> Array:
+    return _blocks(read_arrays(path, (".npy",))[path.stem], shown(path))
 
 
-def _blocks(array: Array, file: str) -> Array:
-    if (
-        array.ndim != 2
-        or array.dtype.kind not in "bui"
-        or not math.prod(array.shape)
-        or not np.isin(array, (0, 1)).all()
-    ):
+def _blocks(value: Any, file: str) -> Array:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.zeros(0)
+    if array.ndim != 2 or array.dtype.kind not in "bui" or not array.size or not np.isin(array, (0, 1)).all():
         raise SpecError.at(file, "", "expected a matrix of blocks with entries 0 and 1")
     return array.astype(bool)

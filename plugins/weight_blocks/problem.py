@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.problem import Problem
 
-from .layers import BLOCK, Layer, round_up
+from .layers import Layer, round_up
 from .machine import Machine
 from .memory import tile_windows
 from .schedule import pass_bytes
@@ -46,7 +45,7 @@ class ConvProblem:
             text = f"sub-volumes are for cost models of type '{Aie2Time.type_name}', not for '{model.name}'"
             raise SpecError.at(problem.files.get("space", ""), "segments", text)
         machine = Machine.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
-        return cls(Cut(_layer(problem, model), machine, model.quirk_set, model.index), model)
+        return cls(Cut(_layer(problem, model), machine, model.quirk_set), model)
 
     # ------------------------------------------------------------------------------------------------------ what fits
 
@@ -63,91 +62,68 @@ class ConvProblem:
     @cached_property
     def most_rows(self) -> Array:
         """(output choices, input choices) most rows that all buffers of a core hold; 0: none."""
-        height = self.cut.layer.out_height
         found = np.zeros((len(self.outputs), len(self.inputs)), np.int64)
-        for i, co in enumerate(self.outputs):
-            for j, ci in enumerate(self.inputs):
-                most = min(height, max((0, *self.cut._row_steps(co, ci, height))))
-                while most and any(np.any(over) for over in self.cut.overflows(Splits(co, ci, most)).values()):
-                    most -= 1
-                    if most and self.cut.overflows(Splits(co, ci, 1))["core-weights"].any():
-                        most = 0
-                found[i, j] = most
+        fits = self.cut.candidates(self.cut.layer.out_height)
+        np.maximum.at(found, (np.searchsorted(self.outputs, fits.co), np.searchsorted(self.inputs, fits.ci)), fits.rows)
         return found
 
     @cached_property
     def rule(self) -> Splits:
         """The paper's rule, as far as the buffers allow it: rows are taken away where it charges too little."""
         rule = self.cut.rule()
-        i, j = self.outputs.index(rule.co), self.inputs.index(rule.ci)
-        if not self.most_rows[i, j]:
-            return rule
-        return Splits(rule.co, rule.ci, int(min(rule.rows, self.most_rows[i, j])))
+        most = self.most_rows[self.outputs.index(rule.co), self.inputs.index(rule.ci)]
+        return Splits(rule.co, rule.ci, int(min(rule.rows, most))) if most else rule
 
     @cached_property
     def tilings(self) -> list[tuple[int, int]]:
         """Tiles and passes that fit in memory tiles with the smallest chunks, those with the fewest of both first."""
         if self.model.tiles:
             return [(self.model.tiles, self.model.passes or 1)]
-        highest = min(MOST_TILES, self.cut.layer.out_height)
-        tiles = sorted(
-            {-(-self.cut.layer.out_height // -(-self.cut.layer.out_height // t)) for t in range(1, highest + 1)}
-        )
+        height = self.cut.layer.out_height
+        tiles = {-(-height // -(-height // t)) for t in range(1, min(MOST_TILES, height) + 1)}
         every = sorted(((t, p) for t in tiles for p in PASSES), key=lambda both: (both[0] * both[1], both))
-        smallest = [Splits(self.outputs[0], self.inputs[-1], 1, t, p) for t, p in every]
-        return [both for both, one in zip(every, smallest, strict=True) if not np.any(self.memtile_overflows(one))]
+        smallest = Splits(self.outputs[0], self.inputs[-1], 1)
+        return [(t, p) for t, p in every if not self.overflows(attrs.evolve(smallest, tiles=t, passes=p)).any()]
 
     # --------------------------------------------------------------------------------------------------- bytes of tiles
 
     def row_bytes(self, width: int, channels: int) -> int:
         return -(-width // self.cut.machine.columns) * round_up(channels)
 
-    def held(self, splits: Splits) -> Any:
-        """(B,) bytes of the activations that a memory tile holds at a time."""
-        layer = self.cut.layer
-        inside, outside = (
-            self.row_bytes(layer.width, layer.channels),
-            self.row_bytes(layer.out_width, layer.out_channels),
-        )
-        return self._by_rows(splits, lambda rows, windows: max(b - a for a, b in windows) * inside + rows * outside)
+    @cached_property
+    def in_row(self) -> int:
+        return self.row_bytes(self.cut.layer.width, self.cut.layer.channels)
+
+    @cached_property
+    def out_row(self) -> int:
+        return self.row_bytes(self.cut.layer.out_width, self.cut.layer.out_channels)
 
     def loaded(self, splits: Splits) -> Any:
         """(B,) bytes of activations per memory tile that come from DDR."""
         if self.model.load is not None:
-            return float(self.model.load) * np.ones(np.shape(splits.co))
-        inside = self.row_bytes(self.cut.layer.width, self.cut.layer.channels)
-        return self._by_rows(splits, lambda rows, windows: sum(b - a for a, b in windows) * inside)
+            return np.full(np.shape(splits.co), float(self.model.load))
+        return self._by_rows(splits, lambda rows, windows: sum(windows) * self.in_row)
 
     @property
     def written(self) -> float:
-        layer = self.cut.layer
-        if self.model.write is not None:
-            return float(self.model.write)
-        return float(layer.out_height * self.row_bytes(layer.out_width, layer.out_channels))
+        return float(self.cut.layer.out_height * self.out_row if self.model.write is None else self.model.write)
 
     def _by_rows(self, splits: Splits, value: Any) -> Any:
+        """A value that depends on the rows of a tile and on those of all tiles' inputs."""
         layer = self.cut.layer
         rows = -(-layer.out_height // np.asarray(splits.tiles))
         found, inverse = np.unique(rows, return_inverse=True)
-        values = np.array([value(int(one), tile_windows(layer, int(one))) for one in found], float)
+        windows = ([high - low for low, high in tile_windows(layer, one)] for one in found.tolist())
+        values = np.array([value(*both) for both in zip(found.tolist(), windows, strict=True)], float)
         return np.broadcast_to(values[inverse].reshape(np.shape(rows)), np.shape(splits.co))
 
-    def weights(self, splits: Splits) -> Any:
-        """(B,) bytes of the largest pass; infinity where there are fewer chunks than passes."""
-        passes = np.broadcast_to(np.asarray(splits.passes), np.shape(splits.co))
-        found = np.full(np.shape(splits.co), math.inf)
-        for count in np.unique(passes):
-            at = passes == count
-            part = Splits(np.asarray(splits.co)[at], np.asarray(splits.ci)[at], 1, 1, int(count))
-            found[at] = pass_bytes(self.cut, part)
-        return found
-
-    def memtile_overflows(self, splits: Splits) -> Any:
+    def overflows(self, splits: Splits) -> Any:
         """(B,) bool: which sub-volumes a memory tile cannot hold."""
-        weights = self.weights(splits)
+        weights = pass_bytes(self.cut, splits)
         if self.model.room is not None:
             return weights > self.model.room
-        return weights + self.held(splits) > self.cut.machine.memtile
+        held = self._by_rows(splits, lambda rows, windows: max(windows) * self.in_row + rows * self.out_row)
+        return weights + held > self.cut.machine.memtile
 
 
 def _layer(problem: Problem, model: Aie2Time) -> Layer:
@@ -156,34 +132,18 @@ def _layer(problem: Problem, model: Aie2Time) -> Layer:
     if piece.type_name != "conv2d" or piece.groups > 1 or piece.dilation != (1, 1) or piece.batch > 1:
         text = "is compiled for a mesh of cores only as one 'conv2d' without groups, dilation and batch"
         raise SpecError.at(file, "type", f"{piece.type_name}: {text}")
-    if piece.stride[0] != piece.stride[1]:
+    stride, kernel, out = piece.stride[0], (piece.r, piece.s), (piece.p, piece.q)
+    if piece.stride[1] != stride:
         raise SpecError.at(file, "stride", "strides of rows and columns that differ are not compiled")
-    weights = problem.tensors[problem.roles["Q"]].density
-    mask = getattr(weights, "mask", None)
-    given = piece.padding if not isinstance(piece.padding, str) else None
-    (top, bottom), (left, right) = given or ((piece.r // 2, piece.r // 2), (piece.s // 2, piece.s // 2))
-    if piece.padding == "valid":
-        top = bottom = left = right = 0
-    stride = piece.stride[0]
-    image = model.image or (
-        max(1, (piece.p - 1) * stride + piece.r - top - bottom),
-        max(1, (piece.q - 1) * stride + piece.s - left - right),
-    )
-    shape = problem.tensors[problem.roles["Q"]].shape(problem.loops.sizes)
-    density = 1.0 if mask is not None else float(weights.occupancy(shape).density)
-    return Layer(
-        piece.name or "layer",
-        "conv",
-        ("input",),
-        image[0],
-        image[1],
-        piece.c,
-        piece.p,
-        piece.q,
-        piece.k,
-        (piece.r, piece.s),
-        stride,
-        (top, left),
-        density,
-        np.asarray(mask, bool)[: round_up(piece.k) // BLOCK] if mask is not None else None,
-    )
+    given = piece.padding if not isinstance(piece.padding, str) else [(k // 2, k // 2) for k in kernel]
+    sides = [(0, 0), (0, 0)] if piece.padding == "valid" else given
+    image = model.image or [max(1, (o - 1) * stride + k - sum(s)) for o, k, s in zip(out, kernel, sides, strict=True)]
+    padding = sides[0][0], sides[1][0]
+    weights = problem.tensors[problem.roles["Q"]]
+    mask = getattr(weights.density, "mask", None)
+    if mask is None:
+        density = float(weights.density.occupancy(weights.shape(problem.loops.sizes)).density)
+    else:
+        mask, density = np.asarray(mask, bool)[: round_up(piece.k) // 8], 1.0
+    shape = *image, piece.c, *out, piece.k
+    return Layer(piece.name or "layer", "conv", ("input",), *shape, kernel, stride, padding, density, mask)

@@ -11,22 +11,19 @@ from collections.abc import Iterable
 from sparsemap.errors import SpecError, nearest
 
 QUIRKS = {
-    "input-macs": "a core's multiply-adds are counted from its input tile, over as many channels as its buffer holds",
-    "one-chunk": "a core that needs several chunks of weights loads one and computes once",
-    "padded-width": "tiles are as wide as the next multiple of 8, and an output buffer is charged with all rows of cores",
+    "input-macs": "multiply-adds are counted from a core's input tile, over as many channels as its buffer holds; pools "
+    "and sums run on one core of a column",
+    "one-chunk": "the largest chunk of weights that fits is taken, and a core that needs several loads one, with 192 B of "
+    "parameters and the bias in every part, and computes once; a pass over part of the outputs repeats the work of all",
+    "padded-width": "tiles are as wide as the next multiple of 8, an output buffer is charged with all rows of cores, and "
+    "an image with fewer columns than the mesh is not split",
     "no-fill": "filling and draining of the double buffers take no time",
     "write-4": "memory tiles write to DDR at 4 GBps, the rate at which they read, not at 8",
     "gib": "1 GBps is 2^30 bytes per second",
-    "stride-output": "the rows of an output tile that fit are divided by the stride",
+    "stride-output": "the rows of an output tile that fit are divided by the stride (with one-chunk)",
     "first-spills": "input and output of the first convolution are in DDR",
-    "power-of-two-tiles": "layers that do not fit evict all others and run in 1, 2, 4 ... tiles or passes",
-    "parallel-loads": "the weights of all passes come from DDR while the activations of all tiles do",
-    "narrow-images": "an image with fewer columns than there are columns of cores is not split: every column does all",
-    "rule-splits": "the largest chunk of weights that fits is taken, not the splits that take the least time",
-    "repeated-passes": "a pass over part of the output channels repeats the work of all",
-    "one-row-pools": "pooling and adding run on one core of a column",
-    "bias-per-part": "every part of the input channels carries the bias, not only the first",
-    "instructions": "transfers of weights carry 192 B of parameters and go in lines of 128 B and 16 B",
+    "power-of-two-tiles": "layers that do not fit evict all others and run in 1, 2, 4 ... tiles or passes, whose weights "
+    "all come from DDR while the activations do",
 }
 ALL = frozenset(QUIRKS)
 NAMED = {"none": frozenset[str](), "paper": ALL}

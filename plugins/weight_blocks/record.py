@@ -19,7 +19,6 @@ from sparsemap.pieces.contracts.base import Array
 from .layers import BLOCK, Layer
 
 EMPTY = 0xFFFF
-INDEXES = ("u16", "bitmap")
 
 
 def record_bytes(co: Any, ci: Any, kept: Any, taps: int, index: str = "u16", bias: Any = True) -> Any:
@@ -29,44 +28,25 @@ def record_bytes(co: Any, ci: Any, kept: Any, taps: int, index: str = "u16", bia
     return kept * (BLOCK * BLOCK * taps) + 4 * co * bias + entries
 
 
-@attrs.frozen(eq=False)
-class Chunk:
-    """A chunk of weights in the clear."""
-
-    weights: Array
-    """(co, kh, kw, ci) int8; blocks that are not kept count as zero, whatever they hold."""
-    kept: Array
-    """(co / 8, ci / 8) bool."""
-    bias: Array | None = None
-    """(co,) int32; absent where another part of the input channels carries it."""
-
-
-def pack(chunk: Chunk, index: str = "u16") -> bytes:
-    """The record of a chunk."""
-    co, kh, kw, ci = chunk.weights.shape
-    rows, columns = np.nonzero(chunk.kept)
-    blocks = chunk.weights.reshape(co // BLOCK, BLOCK, kh, kw, ci // BLOCK, BLOCK)[rows, :, :, :, columns]
-    if index == "u16":
-        entries = np.where(chunk.kept, np.arange(ci // BLOCK), EMPTY).astype("<u2").tobytes()
-    else:
-        entries = np.packbits(chunk.kept).tobytes()
-    bias = b"" if chunk.bias is None else chunk.bias.astype("<i4").tobytes()
-    return bias + entries + np.ascontiguousarray(blocks.transpose(0, 2, 3, 1, 4)).astype(np.int8).tobytes()
-
-
-def unpack(record: Any, co: int, ci: int, taps: tuple[int, int], index: str = "u16", bias: bool = True) -> Chunk:
-    """The chunk of a record, with zeros in the blocks that it leaves out. Trailing bytes are padding."""
-    kept, values, blocks = unpack_blocks(record, co, ci, taps, index, bias)
+def pack(weights: Array, kept: Array, bias: Array | None, index: str = "u16") -> bytes:
+    """The record of a chunk: int8 weights (co, kh, kw, ci), kept blocks (co / 8, ci / 8) bool, int32 bias (co,) unless
+    another part of the input channels carries it."""
+    co, kh, kw, ci = weights.shape
     rows, columns = np.nonzero(kept)
-    weights = np.zeros((co // BLOCK, BLOCK, *taps, ci // BLOCK, BLOCK), np.int8)
-    weights[rows, :, :, :, columns] = blocks.transpose(0, 3, 1, 2, 4)
-    return Chunk(weights.reshape(co, *taps, ci), kept, values)
+    blocks = weights.reshape(co // BLOCK, BLOCK, kh, kw, ci // BLOCK, BLOCK)[rows, :, :, :, columns]
+    if index == "u16":
+        entries = np.where(kept, np.arange(ci // BLOCK), EMPTY).astype("<u2").tobytes()
+    else:
+        entries = np.packbits(kept).tobytes()
+    first = b"" if bias is None else bias.astype("<i4").tobytes()
+    return first + entries + np.ascontiguousarray(blocks.transpose(0, 2, 3, 1, 4)).astype(np.int8).tobytes()
 
 
-def unpack_blocks(
+def unpack(
     record: Any, co: int, ci: int, taps: tuple[int, int], index: str = "u16", bias: bool = True
 ) -> tuple[Array, Array | None, Array]:
-    """Which blocks are kept, the bias, and the kept blocks (K, kh, kw, 8, 8) in the order of the index."""
+    """Which blocks a record keeps, its bias, and the kept blocks (K, kh, kw, 8, 8) in the order of the index. Trailing
+    bytes are padding."""
     data = np.frombuffer(bytes(record), np.uint8)
     shape = co // BLOCK, ci // BLOCK
     at = 4 * co if bias else 0
@@ -99,6 +79,8 @@ class ChunkProfile:
     """(M, Q, N) blocks that the chunks of every row of cores keep; N parts of the input channels."""
     kept: Array
     """(Q, N) the most over the rows of cores."""
+    bytes: Array
+    """(Q, N) of the records; the first part carries the bias."""
 
     @property
     def padding(self) -> int:
@@ -106,17 +88,19 @@ class ChunkProfile:
         return int(len(self.counts) * self.kept.sum() - self.counts.sum())
 
     @classmethod
-    def of(cls, layer: Layer, rows: int, per_row: int, co: int, ci: int) -> ChunkProfile:
+    def of(cls, layer: Layer, rows: int, per_row: int, co: int, ci: int, index: str = "u16") -> ChunkProfile:
         """For so many rows of cores with so many output channels each."""
-        count = -(-per_row // co)
+        count, blocks = -(-per_row // co), ci // BLOCK
         parts = max(1, layer.padded_channels // ci)
         sizes = np.full(count, co)
         sizes[-1] = per_row - (count - 1) * co
         by_part = np.zeros((rows * per_row // BLOCK, parts), np.int64)
         if layer.mask is None:
-            by_part[: layer.padded_out_channels // BLOCK] = layer.kept_in_row(ci)
+            by_part[: layer.blocks[0]] = layer.kept_in_row(ci)
         else:
-            by_part[: len(layer.kept)] = np.add.reduceat(layer.kept, range(0, parts * ci // BLOCK, ci // BLOCK), axis=1)
+            by_part[: layer.blocks[0]] = layer.mask.reshape(-1, parts, blocks).sum(axis=2)
         by_row = by_part.reshape(rows, per_row // BLOCK, parts)
-        by_chunk = np.add.reduceat(by_row, np.arange(count) * (co // BLOCK), axis=1)
-        return cls(sizes, by_chunk, by_chunk.max(axis=0))
+        counts = np.add.reduceat(by_row, np.arange(count) * (co // BLOCK), axis=1)
+        kept, bias = counts.max(axis=0), np.arange(parts) == 0
+        taps = layer.kernel[0] * layer.kernel[1]
+        return cls(sizes, counts, kept, record_bytes(sizes[:, None], ci, kept, taps, index, bias))

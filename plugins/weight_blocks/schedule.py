@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsemap.errors import SpecError
 
-from .durations import Steps, layer_steps, tile_rows
+from .durations import Steps, layer_steps
 from .layers import BLOCK, Layer, round_up
 from .machine import Machine
 from .memory import Allocator, Place, Placement
@@ -33,6 +33,15 @@ class Planned:
         return float(self.steps.total)
 
 
+@attrs.frozen
+class Slice:
+    """A tensor of a tile: rows [first, first + rows) of another one."""
+
+    tensor: str
+    first: int
+    rows: int
+
+
 @attrs.frozen(eq=False, slots=False)
 class Schedule:
     """The layers of a network in order; concatenations take no time and are left out."""
@@ -45,8 +54,8 @@ class Schedule:
     """Rows, columns and channels of every tensor."""
     concats: Mapping[str, tuple[str, ...]]
     """Concatenations by name, as the tensors that they join."""
-    slices: Mapping[str, Any]
-    """Tensors of tiles by name: which rows of another one they are (`tiling.Slice`)."""
+    slices: Mapping[str, Slice]
+    """Tensors of tiles by name."""
 
     @cached_property
     def seconds(self) -> float:
@@ -69,90 +78,80 @@ def compile_layers(
     quirks: frozenset[str] = frozenset(),
     choose: Choose | None = None,
     progress: Callable[[], None] = lambda: None,
-    stored: frozenset[str] = frozenset(),
-    slices: Mapping[str, Any] | None = None,
+    slices: Mapping[str, Slice] | None = None,
 ) -> Schedule:
     """The schedule of a network on a machine that has the rates that the quirks ask for.
 
-    `choose` replaces the exhaustive choice of sub-volumes. Outputs named in `stored` go to DDR. Tiles of a layer, whose
-    names are alike up to an "@", divide the input channels alike, since they have the same weights.
+    `choose` replaces the exhaustive choice of sub-volumes. `slices` and what they are of go to DDR. Tiles of a layer,
+    whose names are alike up to an "@", divide the input channels alike, since they have the same weights.
     """
-    parts: dict[str, int] = {}
+    slices = slices or {}
     cuts = {layer.name: Cut(layer, machine, quirks) for layer in layers}
+    parts: dict[str, int] = {}
     known: dict[Any, Splits] = {}
-
-    held: dict[tuple[str, int], int] = {}
-
-    def weights(layer: Layer, passes: int) -> int:
-        key = layer.name, passes
-        if key not in held:
-            held[key] = least_weights(cuts[layer.name], passes) if layer.op == "conv" else 0
-        return held[key]
-
-    concats = {layer.name: layer.inputs for layer in layers if layer.op == "concat"}
-    allocator = Allocator(layers, machine, quirks, weights, wanted=stored)
+    stored = frozenset(slices) | {part.tensor for part in slices.values()}
+    allocator = Allocator(layers, machine, quirks, lambda name, passes: least_weights(cuts[name], passes), stored)
     planned = []
     for index, layer in enumerate(layers):
-        placement = allocator.place(index)
         if layer.op == "concat":
             continue
-        cut = cuts[layer.name]
+        placement, cut = allocator.place(index), cuts[layer.name]
         base, is_tile, _ = layer.name.partition("@")
         splits = choose(cut, placement) if choose else best_splits(cut, placement, known, parts.get(base, 0))
-        if is_tile and layer.op == "conv":
-            parts[base] = int(splits.ci)
-        if layer.op == "conv" and "rule-splits" not in quirks:
-            start = -(-placement.room[0] // machine.alignment) * machine.alignment
-            place = Place("weights", start, start + int(pass_bytes(cut, splits)))
-            placement = attrs.evolve(placement, weights=place)
+        if cut.convolves:
+            if is_tile:
+                parts[base] = int(splits.ci)
+            if "one-chunk" not in quirks:
+                start = -(-placement.room[0] // machine.alignment) * machine.alignment
+                place = Place("weights", start, start + int(pass_bytes(cut, splits)))
+                placement = attrs.evolve(placement, weights=place)
         planned.append(Planned(cut, splits, placement, steps_of(cut, splits, placement)))
         progress()
-    return Schedule(machine, quirks, tuple(planned), allocator.shapes, concats, slices or {})
+    concats = {layer.name: layer.inputs for layer in layers if layer.op == "concat"}
+    return Schedule(machine, quirks, tuple(planned), allocator.shapes, concats, slices)
 
 
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
     """The durations of a layer where it has its place."""
-    return layer_steps(cut, splits, placement.load, placement.write, weight_loads(cut, splits))
-
-
-def weight_loads(cut: Cut, splits: Splits) -> Any:
-    """How often weights come from DDR: once, or once per tile where they pass in parts."""
-    return np.where(np.asarray(splits.passes) > 1, tile_rows(cut, splits)[1], 1)
+    return layer_steps(cut, splits, placement.load, placement.write)
 
 
 def least_weights(cut: Cut, passes: int) -> int:
     """Bytes of weights per memory tile of the largest pass: those of the rule's sub-volume, or the least that is sound."""
-    if "rule-splits" in cut.quirks:
+    if not cut.convolves:
+        return 0
+    if "one-chunk" in cut.quirks:
         rule = cut.rule()
-        chunks = -(-cut.layer.padded_out_channels // rule.co) * -(-cut.channels // rule.ci)
-        whole = -(-chunks // cut.machine.columns) * cut.chunk_bytes(rule.co, rule.ci)
-        return math.ceil(whole / passes)
+        chunks = -(-cut.layer.padded_out_channels // rule.co) * cut.parts(rule.ci)
+        return math.ceil(-(-chunks // cut.machine.columns) * cut.chunk_bytes(rule.co, rule.ci) / passes)
     sizes = (float(pass_bytes(cut, Splits(co, cut.channels, 1, 1, passes))) for co in (BLOCK, cut.row_channels))
     return int(min(*sizes, cut.machine.memtile + 1))
 
 
 def pass_bytes(cut: Cut, splits: Splits) -> Any:
-    """Bytes of weights per memory tile of the largest pass; infinity where there are fewer chunks than passes."""
+    """(B,) bytes of weights per memory tile of the largest pass; infinity where there are fewer chunks than passes."""
     share = -(-cut.machine.rows // cut.machine.columns)
-    passes = int(np.max(splits.passes))
+    passes = np.broadcast_to(splits.passes, np.shape(splits.co))
+    found = np.full(passes.shape, math.inf)
+    for count in np.unique(passes).tolist():
 
-    def largest(co: int, ci: int) -> float:
-        sizes = cut.chunk_sizes(co, ci).sum(axis=1)
-        if passes > len(sizes):
-            return math.inf
-        return share * float(np.add.reduceat(sizes, np.arange(0, len(sizes), -(-len(sizes) // passes))).max())
+        def largest(co: int, ci: int, count: int = count) -> float:
+            sizes = cut.profile(co, ci).bytes.sum(axis=1)
+            if count > len(sizes):
+                return math.inf
+            return share * float(np.add.reduceat(sizes, range(0, len(sizes), -(-len(sizes) // count))).max())
 
-    return by_pair(splits, largest)
+        found = np.where(passes == count, by_pair(splits, largest), found)
+    return found
 
 
 def signature(cut: Cut, placement: Placement) -> Any:
     """Equal for layers that have the same sub-volumes and times; room beyond twice the weights counts as that."""
-    layer = cut.layer
     room = placement.room[1] - placement.room[0]
-    if layer.op == "conv":
+    if cut.convolves:
         room = min(room, 2 * least_weights(cut, 1))
-    mask = None if layer.mask is None else layer.mask.tobytes()
-    shape = attrs.astuple(attrs.evolve(layer, name="", inputs=(), mask=None))
+    mask = None if cut.layer.mask is None else cut.layer.mask.tobytes()
+    shape = attrs.astuple(attrs.evolve(cut.layer, name="", inputs=(), mask=None))
     return shape, mask, placement.tiles, placement.passes, placement.load, placement.write, room
 
 
@@ -162,22 +161,17 @@ def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: 
     `part`: the input channels of a chunk, if they are given.
     """
     tiles, passes = placement.tiles, placement.passes
-    if "rule-splits" in cut.quirks:
+    if "one-chunk" in cut.quirks:
         return attrs.evolve(cut.rule(), tiles=tiles, passes=passes)
-    layer, key = cut.layer, (signature(cut, placement), part)
-    if key in known:
-        return known[key]
-    rows = -(-layer.out_height // tiles)
-    every = cut.candidates(rows)
-    every = attrs.evolve(every, tiles=tiles, passes=passes)
-    if layer.op == "conv":
-        fits = pass_bytes(cut, every) <= placement.room[1] - placement.room[0]
-        fits &= (every.ci == part) | (part == 0)
-        every = Splits(every.co[fits], every.ci[fits], every.rows[fits], tiles, passes)
-    if not len(every.co):
-        raise SpecError.at("", f"layer {layer.name}", "no sub-volume fits in the buffers of a core")
-    times = layer_steps(cut, every, placement.load, placement.write, weight_loads(cut, every)).total
-    best = int(np.argmin(times))
-    found = Splits(int(every.co[best]), int(every.ci[best]), int(every.rows[best]), tiles, passes)
-    known[key] = found
-    return found
+    key = signature(cut, placement), part
+    if key not in known:
+        every = attrs.evolve(cut.candidates(-(-cut.layer.out_height // tiles)), tiles=tiles, passes=passes)
+        if cut.convolves:
+            fits = pass_bytes(cut, every) <= placement.room[1] - placement.room[0]
+            fits &= (every.ci == part) | (part == 0)
+            every = Splits(every.co[fits], every.ci[fits], every.rows[fits], tiles, passes)
+        if not len(every.co):
+            raise SpecError.at("", f"layer {cut.layer.name}", "no sub-volume fits in the buffers of a core")
+        best = int(np.argmin(steps_of(cut, every, placement).total))
+        known[key] = Splits(int(every.co[best]), int(every.ci[best]), int(every.rows[best]), tiles, passes)
+    return known[key]

@@ -1,4 +1,4 @@
-"""A compiled network as files: `schedule.json`, its listing, and the masks that it was compiled for."""
+"""A compiled network as files: `schedule.json`, its listing, and the masks and blocks of all parts."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from sparsemap.errors import SpecError
 from sparsemap.files import read_bytes, shown, write_text
 from sparsemap.pieces.contracts.base import Array
 
-from .durations import STEPS, tile_rows
+from .durations import tile_rows
 from .instructions import Instruction, instructions_of
 from .layers import BLOCK, Layer
 from .machine import Machine
-from .networks import read_masks
-from .schedule import Planned, Schedule
+from .networks import LARGEST, read_masks
+from .schedule import Planned, Schedule, Slice
 from .splits import Cut, Splits
-from .tiling import Slice
 
 KIND = "aie2-schedule"
 SCHEDULE, LISTING, MASKS = "schedule.json", "listing.txt", "masks.json"
-LARGEST = 1 << 30
 
 
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
@@ -38,17 +36,24 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
         "seconds": schedule.seconds,
         "seconds_in_a_pipeline": instructions[-1].end,
         "machine": attrs.asdict(schedule.machine),
-        "shapes": {name: list(shape) for name, shape in schedule.shapes.items()},
-        "concats": {name: list(parts) for name, parts in schedule.concats.items()},
+        "shapes": schedule.shapes,
+        "concats": schedule.concats,
         "slices": {name: attrs.asdict(part) for name, part in schedule.slices.items()},
         "layers": [layer_table(planned) for planned in schedule.layers],
-        "instructions": [_short(one) for one in instructions],
+        "instructions": [attrs.asdict(one, filter=_is_given) for one in instructions],
     }
-    paths = [folder / SCHEDULE, folder / LISTING, folder / MASKS]
-    write_text(paths[1], listing(schedule, instructions))
-    write_text(paths[2], json.dumps({"layers": dict(_profile(schedule))}) + "\n")
-    write_text(paths[0], _json(table))
-    return paths
+    texts = {
+        LISTING: listing(schedule, instructions),
+        MASKS: json.dumps({"layers": dict(_profile(schedule))}) + "\n",
+        SCHEDULE: _json(table),
+    }
+    for file, text in texts.items():
+        write_text(folder / file, text)
+    return [folder / file for file in texts]
+
+
+def _is_given(field: attrs.Attribute[Any], value: Any) -> bool:
+    return bool(field.default is attrs.NOTHING or value != field.default)
 
 
 def _json(table: Mapping[str, Any]) -> str:
@@ -65,29 +70,12 @@ def _json(table: Mapping[str, Any]) -> str:
 
 def layer_table(planned: Planned) -> dict[str, Any]:
     """A layer with its sub-volume, places and times; seconds, and bytes per memory tile, row or column of cores."""
-    cut, splits, place, steps = planned.cut, planned.splits, planned.placement, planned.steps
-    layer, machine = cut.layer, cut.machine
+    cut, splits, place = planned.cut, planned.splits, planned.placement
+    layer, rates = cut.layer, cut.machine.rates
     rows, tiles = (int(value) for value in tile_rows(cut, splits))
-    chunks = -(-cut.row_channels // splits.co)
-    parts = -(-cut.channels // splits.ci) if layer.op == "conv" else 1
-    seconds = (
-        steps.load,
-        steps.load_weights,
-        steps.load_core,
-        steps.load_core_weights,
-        steps.write,
-        steps.write_core,
-        steps.compute,
-    )
-    rates = (
-        machine.load,
-        machine.load_weights,
-        machine.load_core,
-        machine.load_core_weights,
-        machine.write,
-        machine.write_core,
-        machine.clock_hz,
-    )
+    durations = {step: float(value) for step, value in planned.steps.of.items()}
+    at_core = {"H": -(-rows // min(splits.rows, rows)), "COUT": -(-cut.row_channels // splits.co)}
+    places = (*place.inputs, place.output, place.weights, *place.live)
     return {
         "name": layer.name,
         "op": layer.op,
@@ -104,20 +92,17 @@ def layer_table(planned: Planned) -> dict[str, Any]:
         "tiles": tiles,
         "passes": int(splits.passes),
         "splits": {
-            "W": machine.columns if cut.out_columns < layer.out_width else 1,
-            "COUT": machine.rows,
+            "W": cut.machine.columns if cut.out_columns < layer.out_width else 1,
+            "COUT": cut.machine.rows,
             "memory tile": {"H": tiles, "COUT": int(splits.passes), "CIN": 1},
-            "core": {"H": -(-rows // min(splits.rows, rows)), "COUT": chunks, "CIN": parts},
+            "core": {**at_core, "CIN": cut.parts(splits.ci)},
         },
         "spilled": place.spilled,
-        "places": {
-            one.tensor: [one.start, one.end] for one in (*place.inputs, place.output, place.weights, *place.live)
-        },
+        "places": {one.tensor: [one.start, one.end] for one in places},
         "evicted": [one.tensor for one in place.evicted],
-        "padding_blocks": cut.profile(splits.co, splits.ci).padding if layer.op == "conv" else 0,
         "seconds": planned.seconds,
-        "durations": {step: float(value) for step, value in zip(STEPS, seconds, strict=True)},
-        "volumes": {step: round(float(value) * rate) for step, value, rate in zip(STEPS, seconds, rates, strict=True)},
+        "durations": durations,
+        "volumes": {step: round(seconds * rates[step]) for step, seconds in durations.items()},
     }
 
 
@@ -126,13 +111,13 @@ def _profile(schedule: Schedule) -> Iterator[tuple[str, dict[str, Any]]]:
     `masks.json` that `sparsemap prune` writes, and reads to keep parts even."""
     for one in schedule.layers:
         cut, layer = one.cut, one.cut.layer
-        if layer.op == "conv":
+        if cut.convolves:
             profile = cut.profile(one.splits.co, one.splits.ci)
             yield (
                 layer.name,
                 {
                     **({} if layer.mask is None else {"mask": layer.mask.astype(int).tolist()}),
-                    "blocks": [layer.padded_out_channels // BLOCK, layer.padded_channels // BLOCK],
+                    "blocks": list(layer.blocks),
                     "split": {
                         "rows": cut.machine.rows,
                         "out_blocks": int(one.splits.co) // BLOCK,
@@ -142,16 +127,6 @@ def _profile(schedule: Schedule) -> Iterator[tuple[str, dict[str, Any]]]:
                     "padding": profile.padding / max(1, int(profile.counts.sum())),
                 },
             )
-
-
-def _short(one: Instruction) -> dict[str, Any]:
-    """An instruction without what is as by default."""
-    found = {}
-    for field in attrs.fields(Instruction):
-        value = getattr(one, field.name)
-        if field.default is attrs.NOTHING or value != field.default:
-            found[field.name] = list(value) if isinstance(value, tuple) else value
-    return found
 
 
 def listing(schedule: Schedule, instructions: Sequence[Instruction]) -> str:
@@ -217,32 +192,28 @@ def read_schedule(folder: Path) -> Compiled:
         raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap compile` wrote")
     masks = read_masks(path.parent / MASKS)
     try:
-        layers = {entry["name"]: (_layer(entry, masks.get(entry["name"])), entry) for entry in table["layers"]}
-        instructions = tuple(
-            Instruction(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
-            for entry in table["instructions"]
-        )
-        shapes = {name: tuple(shape) for name, shape in table["shapes"].items()}
-        machine, quirks = Machine(**table["machine"]), frozenset(table["quirks"])
-        slices = {name: Slice(**part) for name, part in table["slices"].items()}
-        concats = {name: tuple(parts) for name, parts in table["concats"].items()}
         return Compiled(
-            table["network"], quirks, machine, table["seconds"], shapes, concats, slices, layers, instructions
+            network=table["network"],
+            quirks=frozenset(table["quirks"]),
+            machine=Machine(**table["machine"]),
+            seconds=table["seconds"],
+            shapes={name: tuple(shape) for name, shape in table["shapes"].items()},
+            concats={name: tuple(parts) for name, parts in table["concats"].items()},
+            slices={name: Slice(**part) for name, part in table["slices"].items()},
+            layers={entry["name"]: (_layer(entry, masks.get(entry["name"])), entry) for entry in table["layers"]},
+            instructions=tuple(Instruction(**_tuples(entry)) for entry in table["instructions"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SpecError.at(shown(path), "", f"is not a whole schedule: {type(error).__name__} {error}") from None
 
 
+def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+
+
 def _layer(entry: Mapping[str, Any], mask: Array | None) -> Layer:
+    given = _tuples(entry)
+    shape = *given["input"], *given["output"], given["kernel"], given["stride"], given["padding"]
     return Layer(
-        entry["name"],
-        entry["op"],
-        tuple(entry["inputs"]),
-        *entry["input"],
-        *entry["output"],
-        tuple(entry["kernel"]),
-        entry["stride"],
-        tuple(entry["padding"]),
-        1.0 if mask is not None else entry["density"],
-        mask,
+        given["name"], given["op"], given["inputs"], *shape, 1.0 if mask is not None else given["density"], mask
     )

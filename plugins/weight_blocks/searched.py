@@ -47,31 +47,12 @@ class Searched:
         return self.found[key][0]
 
     def _search(self, cut: Cut, placement: Placement) -> tuple[Splits, Found]:
-        model = Aie2Time(
-            name="aie2-time",
-            quirks=tuple(sorted(cut.quirks)),
-            image=(cut.layer.height, cut.layer.width),
-            load=float(placement.load),
-            write=float(placement.write),
-            room=placement.room[1] - placement.room[0],
-            tiles=placement.tiles,
-            passes=placement.passes,
-        )
-        problem = load_problem(self._workload(cut), self.hardware, "aie2", "delay", model, registry=self.registry)
-        problem.remember(KEY, lambda: ConvProblem(cut, model))
-        result = search(problem, self.budget, self.seed, self.searcher)
-        columns = result.found.design.batch.columns["subvolume"][:, 0]
-        splits = Splits(*(int(value) for value in columns))
-        optimum = best_splits(cut, placement, {})
-        rule = attrs.evolve(ConvProblem.of(problem).rule, tiles=placement.tiles, passes=placement.passes)
-        times = [float(steps_of(cut, one, placement).total) for one in (splits, rule, optimum)]
-        fits = not any(np.any(over) for over in cut.overflows(rule).values())
-        return splits, Found(times[0], times[1] if fits else np.inf, times[2])
-
-    def _workload(self, cut: Cut) -> dict[str, Any]:
-        """The layer as a workload; the model takes its exact shape and mask from the compiler."""
-        layer = cut.layer
-        return {
+        layer, room = cut.layer, placement.room[1] - placement.room[0]
+        tiling = {"tiles": placement.tiles, "passes": placement.passes}
+        moved = {"load": float(placement.load), "write": float(placement.write), "room": room}
+        quirks, image = tuple(sorted(cut.quirks)), (layer.height, layer.width)
+        model = Aie2Time(name="aie2-time", quirks=quirks, image=image, **moved, **tiling)
+        workload = {  # the model takes its exact shape and mask from the compiler
             "name": layer.name.replace("/", "-"),
             "type": "conv2d",
             "k": layer.out_channels,
@@ -81,9 +62,18 @@ class Searched:
             "r": layer.kernel[0],
             "s": layer.kernel[1],
             "stride": layer.stride,
-            "padding": [list(pair) for pair in zip(layer.padding, layer.padding, strict=True)],
+            "padding": [[size, size] for size in layer.padding],
             "density": {"Q": layer.kept_share or 1e-9},
         }
+        problem = load_problem(workload, self.hardware, "aie2", "delay", model, registry=self.registry)
+        problem.remember(KEY, lambda: ConvProblem(cut, model))
+        result = search(problem, self.budget, self.seed, self.searcher)
+        splits = Splits(*(int(value) for value in result.found.design.batch.columns["subvolume"][:, 0]))
+        rule = attrs.evolve(ConvProblem.of(problem).rule, **tiling)
+        choices = splits, rule, best_splits(cut, placement, {})
+        times = [float(steps_of(cut, one, placement).total) for one in choices]
+        fits = not any(np.any(over) for over in cut.overflows(rule).values())
+        return splits, Found(times[0], times[1] if fits else np.inf, times[2])
 
     def text(self) -> str:
         """How the searches compare."""

@@ -58,27 +58,34 @@ class SubVolume(Segment):
         if self.design:
             one = np.array([[self.design[name]] for name in NAMES], np.int64)
             return {"subvolume": np.repeat(one, genes.shape[1], axis=1)}
-        known = ConvProblem.of(problem)
-        tilings = np.array(known.tilings).T
-        co, ci = np.array(known.outputs)[genes[0]], np.array(known.inputs)[genes[1]]
-        return {"subvolume": np.stack([co, ci, genes[2], *tilings[:, genes[3]]])}
+        splits = self._splits(genes, ConvProblem.of(problem))
+        return {"subvolume": np.stack([getattr(splits, name) for name in NAMES])}
+
+    def _splits(self, genes: GeneColumns, known: ConvProblem) -> Splits:
+        tilings = np.array(known.tilings).T[:, genes[3]]
+        return Splits(np.array(known.outputs)[genes[0]], np.array(known.inputs)[genes[1]], genes[2], *tilings)
 
     def encode(self, designs: Designs, problem: Problem) -> GeneColumns:
         known = ConvProblem.of(problem)
-        columns = designs.columns["subvolume"].astype(np.int64)
+        co, ci, rows, *tilings = designs.columns["subvolume"].astype(np.int64).tolist()
         try:
-            co = [known.outputs.index(value) for value in columns[0].tolist()]
-            ci = [known.inputs.index(value) for value in columns[1].tolist()]
-            at = [known.tilings.index(both) for both in zip(columns[3].tolist(), columns[4].tolist(), strict=True)]
+            return np.array(
+                [
+                    [known.outputs.index(value) for value in co],
+                    [known.inputs.index(value) for value in ci],
+                    rows,
+                    [known.tilings.index(both) for both in zip(*tilings, strict=True)],
+                ],
+                np.int64,
+            )
         except ValueError as error:
             raise DesignError(f"a sub-volume that the layer cannot be divided into: {error}") from None
-        return np.array([co, ci, columns[2].tolist(), at], np.int64)
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> GeneColumns:
         """The rule's sub-volume first; then random ones that fit, with as many rows as do more often than not."""
-        known = ConvProblem.of(problem)
         if self.design:
             return np.zeros((0, count), np.int64)
+        known = ConvProblem.of(problem)
         pairs = np.argwhere(known.most_rows > 0)
         co, ci = pairs[rng.integers(0, len(pairs), count)].T
         most = known.most_rows[co, ci]
@@ -86,8 +93,9 @@ class SubVolume(Segment):
         tilings = np.minimum(rng.geometric(0.6, count) - 1, len(known.tilings) - 1)
         genes = np.stack([co, ci, rows, tilings]).astype(np.int64)
         rule = known.rule
-        if count and known.most_rows[known.outputs.index(rule.co), known.inputs.index(rule.ci)]:
-            genes[:, 0] = known.outputs.index(rule.co), known.inputs.index(rule.ci), rule.rows, 0
+        pair = known.outputs.index(rule.co), known.inputs.index(rule.ci)
+        if count and known.most_rows[pair]:
+            genes[:, 0] = *pair, rule.rows, 0
         return self._fitted(genes, known)
 
     def repair(
@@ -108,19 +116,15 @@ class SubVolume(Segment):
 
     def _fitted(self, genes: GeneColumns, known: ConvProblem) -> GeneColumns:
         """Tiles and passes further down the list until memory tiles hold them; from its start again where none does."""
-        fixed, tilings = genes.copy(), np.array(known.tilings).T
-        co, ci = np.array(known.outputs)[genes[0]], np.array(known.inputs)[genes[1]]
+        fixed, last = genes.copy(), len(known.tilings) - 1
         for _ in range(2):
-            for _ in range(tilings.shape[1]):
-                at = known.memtile_overflows(Splits(co, ci, fixed[2], *tilings[:, fixed[3]]))
-                at &= fixed[3] < tilings.shape[1] - 1
-                if not at.any():
-                    break
-                fixed[3, at] += 1
-            lost = known.memtile_overflows(Splits(co, ci, fixed[2], *tilings[:, fixed[3]]))
-            if not lost.any():
+            over = known.overflows(self._splits(fixed, known))
+            while (over & (fixed[3] < last)).any():
+                fixed[3, over & (fixed[3] < last)] += 1
+                over = known.overflows(self._splits(fixed, known))
+            if not over.any():
                 break
-            fixed[3, lost] = 0
+            fixed[3, over] = 0
         return fixed
 
     def settled(self, design: Design) -> SubVolume:

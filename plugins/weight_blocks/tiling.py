@@ -14,29 +14,10 @@ import attrs
 
 from .layers import Layer
 from .machine import Machine
-from .schedule import Schedule, compile_layers
+from .schedule import Schedule, Slice, compile_layers
 
 MOST = 16
 """The most tiles that are tried."""
-
-
-@attrs.frozen
-class Slice:
-    """A tensor of a tile: rows [first, first + rows) of another one."""
-
-    tensor: str
-    first: int
-    rows: int
-
-
-@attrs.frozen(eq=False)
-class Tiled:
-    """Layers with chains replaced by their tiles."""
-
-    layers: tuple[Layer, ...]
-    slices: dict[str, Slice]
-    stored: frozenset[str]
-    """Tensors that have to be in DDR: those that chains read and write."""
 
 
 def chains(schedule: Schedule, layers: Sequence[Layer]) -> list[list[Layer]]:
@@ -57,19 +38,6 @@ def chains(schedule: Schedule, layers: Sequence[Layer]) -> list[list[Layer]]:
     return [chain for chain in found if len(chain) > 1]
 
 
-def tiled(layers: Sequence[Layer], chosen: Sequence[tuple[Sequence[Layer], int]]) -> Tiled:
-    """The layers with each chain in so many tiles."""
-    replaced: dict[str, Sequence[Layer]] = {}
-    slices: dict[str, Slice] = {}
-    for chain, count in chosen:
-        parts, own = split(chain, count)
-        replaced[chain[0].name] = parts
-        replaced.update({layer.name: () for layer in chain[1:]})
-        slices |= own
-    found = [one for layer in layers for one in replaced.get(layer.name, (layer,))]
-    return Tiled(tuple(found), slices, frozenset(slices) | {part.tensor for part in slices.values()})
-
-
 def split(chain: Sequence[Layer], count: int) -> tuple[list[Layer], dict[str, Slice]]:
     """The layers of all tiles of a chain, and the slices that they read first and write last.
 
@@ -87,18 +55,9 @@ def split(chain: Sequence[Layer], count: int) -> tuple[list[Layer], dict[str, Sl
         slices[source] = Slice(chain[0].inputs[0], low, high - low)
         for layer, (begin, end), (start, stop) in zip(chain, windows, windows[1:], strict=False):
             above = max(0, layer.padding[0] - start * layer.stride)
-            name = f"{layer.name}@{number}"
-            layers.append(
-                attrs.evolve(
-                    layer,
-                    name=name,
-                    inputs=(source,),
-                    height=end - begin,
-                    out_height=stop - start,
-                    padding=(above, layer.padding[1]),
-                )
-            )
-            source = name
+            shape = {"height": end - begin, "out_height": stop - start, "padding": (above, layer.padding[1])}
+            layers.append(attrs.evolve(layer, name=f"{layer.name}@{number}", inputs=(source,), **shape))
+            source = layers[-1].name
         slices[source] = Slice(chain[-1].name, first, last - first)
     return layers, slices
 
@@ -120,8 +79,15 @@ def compile_tiled(
     layers: Sequence[Layer], machine: Machine, quirks: frozenset[str], chosen: Sequence[tuple[Sequence[Layer], int]]
 ) -> Schedule:
     """The schedule of layers of which chains run in tiles; one tile is a chain as it is."""
-    found = tiled(layers, [(chain, count) for chain, count in chosen if count > 1])
-    return compile_layers(found.layers, machine, quirks, stored=found.stored, slices=found.slices)
+    replaced: dict[str, Sequence[Layer]] = {}
+    slices: dict[str, Slice] = {}
+    for chain, count in chosen:
+        if count > 1:
+            replaced |= dict.fromkeys((layer.name for layer in chain), ())
+            replaced[chain[0].name], own = split(chain, count)
+            slices |= own
+    found = [one for layer in layers for one in replaced.get(layer.name, (layer,))]
+    return compile_layers(found, machine, quirks, slices=slices)
 
 
 def best_tiles(layers: Sequence[Layer], machine: Machine, quirks: frozenset[str]) -> tuple[Schedule, dict[str, int]]:

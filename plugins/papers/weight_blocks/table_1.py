@@ -128,6 +128,8 @@ def _findings(found: dict[Key, Point]) -> str:
         " they could not make it work either.\n"
         "- This does not reproduce Table I: no ImageNet and no pretrained network is here, and digits are easier. The paper's"
         " order is there: accuracy falls with sparsity, and blocks of 8x8 fall faster than single words.\n"
+        "- Masks keep a block in as many block rows and columns as their blocks suffice for. By scores alone, the two layers of"
+        " seed 0 kept blocks at 90 % that do not meet: no path led through the network, and it stayed at 10 %.\n"
         "- Test images chose nothing: optimiser, rates and epochs are the same for all rows and were not tuned.\n"
     )
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sparsemap_plugins.weight_blocks.problem import ConvProblem
-from sparsemap_plugins.weight_blocks.record import Chunk, ChunkProfile, pack, record_bytes, unpack
+from sparsemap_plugins.weight_blocks.record import ChunkProfile, pack, record_bytes, unpack
 from wbs_layers import conv, registry
 
 from sparsemap import Fiber, load_problem
@@ -27,13 +27,13 @@ def test_unpacking_a_record_gives_what_was_packed(index: str, bias: bool) -> Non
         for share in (0.0, 0.4, 1.0):
             kept = rng.random((co // 8, ci // 8)) < share
             weights = rng.integers(-128, 128, (co, *kernel, ci), np.int8)
-            masked = weights * np.repeat(np.repeat(kept, 8, 0), 8, 1)[:, None, None, :]
             values = rng.integers(-(2**31), 2**31, co, np.int32) if bias else None
-            record = pack(Chunk(weights, kept, values), index)
+            record = pack(weights, kept, values, index)
             assert len(record) == record_bytes(co, ci, int(kept.sum()), kernel[0] * kernel[1], index, bias)
-            found = unpack(record, co, ci, kernel, index, bias)
-            assert np.array_equal(found.weights, masked) and np.array_equal(found.kept, kept)
-            assert found.bias is None if values is None else np.array_equal(found.bias, values)
+            found, its_bias, blocks = unpack(record, co, ci, kernel, index, bias)
+            assert np.array_equal(found, kept) and (not bias or np.array_equal(its_bias, values))
+            by_block = weights.reshape(co // 8, 8, *kernel, ci // 8, 8).transpose(0, 4, 2, 3, 1, 5)
+            assert np.array_equal(blocks, by_block[kept])
 
 
 def test_rows_of_cores_store_as_many_blocks_as_the_fullest() -> None:
@@ -67,4 +67,4 @@ def test_a_mask_of_blocks_as_a_density_is_the_mask_of_the_compiled_layer(tmp_pat
     layer = {"type": "conv2d", "k": 64, "c": 32, "p": 14, "q": 14, "r": 3, "s": 3, "padding": 1}
     density = {"Q": {"type": "gamma", "file": str(tmp_path / "mask.npy")}}
     problem = load_problem({**layer, "density": density}, "aie2-4x4", "aie2", "delay", registry=registry())
-    assert np.array_equal(ConvProblem.of(problem).cut.layer.kept, mask)
+    assert np.array_equal(ConvProblem.of(problem).cut.layer.mask, mask)

@@ -7,13 +7,14 @@ import attrs
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.weight_blocks.events import constant, pipeline
+from sparsemap_plugins.weight_blocks.instructions import constant
 from sparsemap_plugins.weight_blocks.layers import Layer
+from sparsemap_plugins.weight_blocks.machinery import Broken
 from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
-from sparsemap_plugins.weight_blocks.simulate import Broken
-from sparsemap_plugins.weight_blocks.simulation import Outcome, simulate
+from sparsemap_plugins.weight_blocks.simulate import Outcome, pipeline, simulate
+from sparsemap_plugins.weight_blocks.splits import Splits
 from wbs_layers import machine
 
 from sparsemap.cli.main import cli
@@ -32,9 +33,15 @@ def other(name, op, sources, shape, kernel=(1, 1), stride=1, padding=(0, 0)) -> 
 
 
 def run(
-    folder: Path, layers: list[Layer], columns: int, rows: int = 0, memtile: int = 0, quirks: str = "none"
+    folder: Path,
+    layers: list[Layer],
+    columns: int,
+    rows: int = 0,
+    memtile: int = 0,
+    quirks: str = "none",
+    index: str = "u16",
 ) -> Outcome:
-    mesh = attrs.evolve(machine(2, quirks), columns=columns, rows=rows or columns)
+    mesh = attrs.evolve(machine(2, quirks), columns=columns, rows=rows or columns, index=index)
     if memtile:
         mesh = attrs.evolve(mesh, memtile=memtile)
     write_schedule(folder, "net", "mesh", compile_layers(layers, mesh, quirks_of(quirks)))
@@ -94,10 +101,20 @@ def test_networks_of_all_operations_are_bit_equal(columns: int, memtile: int, tm
     assert outcome.tally.reach <= 1
 
 
+def test_the_last_step_through_the_channels_of_a_pool_counts_with_those_that_it_has(tmp_path: Path) -> None:
+    layers = [other("a", "maxpool", ("x",), (9, 10, 40), (3, 3), 2, (1, 1))]
+    mesh = attrs.evolve(machine(2), columns=1, rows=1)
+    schedule = compile_layers(layers, mesh, choose=lambda cut, placement: Splits(16, 40, 2))
+    write_schedule(tmp_path, "net", "mesh", schedule)
+    outcome = simulate(read_schedule(tmp_path))
+    assert outcome.correct and outcome.events == pytest.approx(outcome.seconds), outcome.text()
+
+
 def test_pruned_blocks_are_never_multiplied(tmp_path: Path) -> None:
     mask = np.random.default_rng(1).random((8, 8)) < 0.4
     layers = [conv("a", "x", (8, 16, 64), 64, (3, 3), mask=mask)]
-    outcome = run(tmp_path, layers, 4)
+    outcome = run(tmp_path, layers, 4, index="bitmap")
+    assert outcome.correct
     table = read_schedule(tmp_path).layers["a"][1]
     steps = -(-8 // table["rows"])
     assert outcome.tally.blocks == mask.sum() * steps * table["rows"] * 16
@@ -121,7 +138,7 @@ def test_constant_stages_with_two_buffers_take_the_formula() -> None:
         load, compute, write = rng.integers(0, 50, 3) * rng.random()
         count = int(rng.integers(1, 12))
         stages = (np.full(count, one) for one in (load, compute, write))
-        assert pipeline(*stages).end == pytest.approx(constant(load, compute, write, count), rel=1e-12, abs=1e-12)
+        assert pipeline(*stages) == pytest.approx(constant(load, compute, write, count), rel=1e-12, abs=1e-12)
 
 
 def test_one_buffer_takes_longer_and_the_paper_leaves_out_fill_and_drain(tmp_path: Path) -> None:
