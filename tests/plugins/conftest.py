@@ -7,10 +7,10 @@ from sparsemap_plugins.pruning import digits
 
 @pytest.fixture(scope="session")
 def quick():
-    """Digits with a small network that is trained for two epochs only."""
+    """Digits with a small network that is trained for an epoch only."""
     pytest.importorskip("sklearn")
     recipe = digits.RECIPES["conv3-fc1"]
-    recipe = attrs.evolve(recipe, epochs=2, shapes=[attrs.evolve(x, outputs=min(x.outputs, 16)) for x in recipe.shapes])
+    recipe = attrs.evolve(recipe, epochs=1, shapes=[attrs.evolve(x, outputs=min(x.outputs, 16)) for x in recipe.shapes])
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(digits.RECIPES, "quick", recipe)
         yield "quick"

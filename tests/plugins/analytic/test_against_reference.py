@@ -35,13 +35,13 @@ def agree(case: dict, quirks: str) -> None:
 
 
 @pytest.mark.parametrize("quirks", ["timeloop-v3", "none"])
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_quantity_agrees_on_random_problems(quirks: str, data: st.DataObject) -> None:
     agree(data.draw(random_cases.cases()), quirks)
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_five_storage_levels_agree(data: st.DataObject) -> None:
     agree(data.draw(random_cases.cases(levels=(5, 5))), "none")

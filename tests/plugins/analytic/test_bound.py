@@ -61,10 +61,10 @@ def assert_bounded(problem: sparsemap.Problem, genomes: np.ndarray) -> None:
 def test_searched_designs_stay_above_the_bound(workload: str, hardware: str) -> None:
     problem = sparsemap.load_problem(workload, hardware, registry=REGISTRY)
     rng = np.random.default_rng(1)
-    assert_bounded(problem, problem.space.repair(problem.space.sample(2000, rng), rng))
+    assert_bounded(problem, problem.space.repair(problem.space.sample(1000, rng), rng))
     for objective in ("edp", "energy", "delay"):
         searched = sparsemap.load_problem(workload, hardware, objective=objective, registry=REGISTRY)
-        result = sparsemap.search(searched, budget=1500, seed=0)
+        result = sparsemap.search(searched, budget=500, seed=0)
         assert result.best is not None
         energy, cycles = bound_of(searched)
         assert result.best.energy_pj >= energy
@@ -78,12 +78,12 @@ def test_designs_that_are_charged_stay_above_the_bound(workload: str, hardware: 
     problem = sparsemap.load_problem(workload, hardware, cost_model="physical", registry=REGISTRY)
     rng = np.random.default_rng(1)
     assert_bounded(problem, problem.space.repair(problem.space.sample(1000, rng), rng))
-    result = sparsemap.search(problem, budget=1000, seed=0)
+    result = sparsemap.search(problem, budget=500, seed=0)
     energy, cycles = bound_of(problem)
     assert result.found.energy_pj >= energy and result.found.cycles >= cycles
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
     """Random sizes, densities, fan-outs, capacities, bandwidths and leaders; products and convolutions with stride."""
@@ -125,8 +125,8 @@ def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
     hardware = {"technology": "12nm", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
     problem = sparsemap.load_problem(spec, hardware, draw(st.sampled_from(["paper", BY_OUTPUT])), registry=REGISTRY)
     rng = np.random.default_rng(draw(st.integers(0, 9)))
-    assert_bounded(problem, problem.space.repair(problem.space.sample(400, rng), rng))
-    result = sparsemap.search(problem, budget=400, seed=0)
+    assert_bounded(problem, problem.space.repair(problem.space.sample(200, rng), rng))
+    result = sparsemap.search(problem, budget=200, seed=0)
     if result.best is not None:
         energy, cycles = bound_of(problem)
         assert result.best.energy_pj >= energy
