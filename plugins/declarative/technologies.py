@@ -192,7 +192,7 @@ class TableTechnology(Technology):
     """What a gated access or MAC still costs, as a share of a full one."""
     skipped_fraction: float = attrs.field(default=0.0, validator=share)
     """What a skipped access or MAC still costs, as a share of a full one."""
-    gated_residual: float = attrs.field(default=0.0, validator=share)
+    gated_residual: float = attrs.field(default=0.0, validator=share)  # type: ignore[misc]
     """What a gated access or MAC costs at least under the charge `gated`, as a share of a full one."""
     wires: WireTable | None = None
     """Wires between levels, for the charge `network`."""

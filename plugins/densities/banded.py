@@ -90,7 +90,7 @@ class BandedOccupancy(Occupancy):
     _prefixes: dict[tuple[int, ...], tuple[Array, int]] = attrs.field(factory=dict, init=False, repr=False, eq=False)
 
     @property
-    def density(self) -> float:
+    def density(self) -> float:  # type: ignore[override]
         h = min(self.half_width, self.side - 1)
         return (self.side + h * (2 * self.side - h - 1)) / self.side**2
 

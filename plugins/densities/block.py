@@ -39,7 +39,7 @@ class BlockOccupancy(Occupancy):
     """Nonzero blocks."""
 
     @property
-    def density(self) -> float:
+    def density(self) -> float:  # type: ignore[override]
         return self.nonzero / self.blocks
 
     def _touched(self, tile: tuple[int, ...]) -> int:

@@ -65,7 +65,7 @@ class BalancedOccupancy(Occupancy):
         return -(-self.shape[0] // self.block[0]), -(-self.shape[1] // self.block[1])
 
     @property
-    def density(self) -> float:
+    def density(self) -> float:  # type: ignore[override]
         return self.kept / self.grid[self.along]
 
     def _touched(self, tile: tuple[int, ...]) -> Sides:

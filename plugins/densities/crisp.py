@@ -106,7 +106,7 @@ class CrispOccupancy(Occupancy):
     _size: list[int] = attrs.field(factory=lambda: [0], init=False, repr=False)
 
     @property
-    def density(self) -> float:
+    def density(self) -> float:  # type: ignore[override]
         columns, groups = self.columns, -(-self.columns.count // self.columns.m)
         held = np.minimum(columns.width(np.arange(groups)), columns.n).sum()
         return float(self.keep / self.blocks * held / columns.count)

@@ -49,7 +49,7 @@ class DataOccupancy(Occupancy):
     _tilings: OrderedDict[tuple[int, ...], Tiling] = attrs.field(factory=OrderedDict, init=False, repr=False)
 
     @property
-    def density(self) -> float:
+    def density(self) -> float:  # type: ignore[override]
         return self.coordinates.shape[1] / math.prod(self.shape)
 
     def _tiling(self, tile: tuple[int, ...]) -> Tiling:

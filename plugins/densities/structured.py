@@ -30,7 +30,7 @@ class StructuredOccupancy(Occupancy):
     """Words along the last rank over which a drawn tensor keeps the density."""
 
     @property
-    def density(self) -> float:
+    def density(self) -> float:  # type: ignore[override]
         return self.numerator / self.denominator
 
     def _expected(self, tile: tuple[int, ...]) -> float:

@@ -228,7 +228,7 @@ def _read_mtx(path: Path, limits: Limits) -> Found:
         raise ValueError(f"holds {found} numbers, expected {count} lines of {width}")
     body = body.reshape(count, width)
     if sparse:
-        places = body[:, :2].T - 1
+        places: Array = body[:, :2].T - 1
         if not (places == np.floor(places)).all():
             raise ValueError("holds an index that is no whole number")
     elif mirrored:

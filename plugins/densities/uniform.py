@@ -35,7 +35,7 @@ class UniformOccupancy(Occupancy):
     """r"""
 
     @property
-    def density(self) -> float:
+    def density(self) -> float:  # type: ignore[override]
         return self.nonzeros / self.words
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:

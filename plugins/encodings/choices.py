@@ -53,7 +53,7 @@ def _name(table: Mapping[str, Any], kind: str) -> str:
 
 def _candidates(kind: str = "") -> Any:
     """The field of the candidates, which are pieces of a kind."""
-    several = [attrs.validators.min_len(1), attrs.validators.max_len(127)]
+    several: list[Any] = [attrs.validators.min_len(1), attrs.validators.max_len(127)]
     return attrs.field(validator=several, metadata=naming(kind) if kind else {})
 
 
@@ -71,7 +71,7 @@ class Choices(Segment):
     def gene_names(self, problem: Problem) -> tuple[str, ...]:
         raise NotImplementedError
 
-    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Any, ...]]:
         path = f"{self.name or self.type_name}.candidates"
         return {self.chosen: build_candidates(problem, self.chosen, self.candidates, path)}
 
@@ -111,7 +111,7 @@ class RankFormats(Choices):
     beyond: str = attrs.field(default="", metadata=naming("format"))
     """The format of ranks further out than the slots; absent: the first candidate."""
 
-    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Any, ...]]:
         found = super().choices(problem)
         if not self.beyond:
             return found
@@ -217,7 +217,7 @@ class GateSkip(Choices):
     """With three operands and more: what a mechanism by which all operands lead is called if only some do, such as
     `skip-by = "skip-both"`; P and R lead in `skip-by-pr`, and each operand is filtered on those other than itself."""
 
-    def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
+    def choices(self, problem: Problem) -> Mapping[str, tuple[Any, ...]]:
         path = f"{self.name or self.type_name}.candidates"
         return {self.chosen: build_candidates(problem, self.chosen, self._all(problem), path)}
 

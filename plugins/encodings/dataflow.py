@@ -206,7 +206,8 @@ class Dataflow(Segment):
         free = [d for d, table in enumerate(options.bounds) if len(table) > 1]
         if not free:
             return changed
-        batch, levels = genes.shape[1], len(problem.mapping_levels)
+        batch: int = genes.shape[1]
+        levels = len(problem.mapping_levels)
         chosen, moves = rng.choice(free, size=batch), rng.random(batch) < 0.75
         source = rng.integers(0, levels, size=batch)
         target = (source + rng.integers(1, max(levels, 2), size=batch)) % levels

@@ -107,7 +107,7 @@ class Cantor(Segment):
         if dims < 2:
             return genes.copy()
         rows = np.arange(batch)
-        level = rng.integers(0, levels, size=batch)
+        level = rng.integers(0, levels, size=(batch,))
         first = rng.integers(0, dims, size=batch)
         second = (first + rng.integers(1, dims, size=batch)) % dims
         order[level, first, rows], order[level, second, rows] = order[level, second, rows], order[level, first, rows]

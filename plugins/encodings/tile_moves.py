@@ -28,7 +28,7 @@ def vary_tiling(genes: Array, dims: Array, levels: int, rng: np.random.Generator
         return changed
     rows = np.arange(batch)
     kind = rng.random(batch)
-    first = rng.integers(0, count, size=batch)
+    first = rng.integers(0, count, size=(batch,))
     before = genes[first, rows]
     target = 1 + (before - 1 + rng.integers(1, levels, size=batch)) % levels
     # a swap partner: the factor with the largest random key among those on another level

@@ -58,7 +58,7 @@ def measured(model: Model, path: Path, tensors: Sequence[str]) -> Iterator[dict[
 
 def _share(array: Array) -> float:
     """Of nonzeros; a tensor of zeros counts as having one, since densities are above 0."""
-    return max(np.count_nonzero(array), 1) / array.size
+    return max(int(np.count_nonzero(array)), 1) / array.size
 
 
 def density(shares: Sequence[float]) -> Any:

@@ -327,17 +327,17 @@ def _macs(model: Model, node: Any) -> int | None:
     sizes = [model.shapes.get(name) for name in node.input]
     found = model.shapes.get(node.output[0])
     place = 3 if node.op_type.startswith("QLinear") else 1
-    if found is None or len(sizes) <= place or sizes[0] is None or sizes[place] is None:
+    data, weights = (sizes[0], sizes[place]) if len(sizes) > place else (None, None)
+    if found is None or data is None or weights is None:
         return None
-    data, weights = sizes[0], sizes[place]
     if node.op_type == "ConvTranspose":
         return math.prod(data) * math.prod(weights[1:])
     if "Conv" in node.op_type:
         return math.prod(found) * math.prod(weights[1:])
     if "MatMul" in node.op_type:
         return math.prod(found) * data[-1]
-    if node.op_type in ("LSTM", "GRU", "RNN") and sizes[2] is not None:
-        return data[0] * data[1] * (math.prod(weights) + math.prod(sizes[2]))
+    if node.op_type in ("LSTM", "GRU", "RNN") and (state := sizes[2]) is not None:
+        return data[0] * data[1] * (math.prod(weights) + math.prod(state))
     return None
 
 

@@ -212,7 +212,7 @@ def import_weights(
             weights = _fitting(path, name, arrays[name], layer, node)
             table["density"] = {**table.get("density", {}), "Q": found.weights_of(layer, weights)}
         layers.append(table)
-    parts = {"input": list(network.input)} if network.input else {}
+    parts: dict[str, Any] = {"input": list(network.input)} if network.input else {}
     parts |= {"defaults": dict(network.defaults)} if network.defaults else {}
     found.finish(_head(path, out, found.source, parts, network.batch) | {"layers": layers})
     return found

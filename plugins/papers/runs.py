@@ -100,10 +100,8 @@ class Runner:
         say(f"{name}: {len(outcomes)} searches, {kept} kept from earlier, are in {folder}")
         if failed:
             raise SparseMapError(f"{len(failed)} of {len(outcomes)} searches of study '{name}' failed")
-        return [
-            Run(*(outcome.row[key] for key in (*NAMES, "edp", "valid_fraction")), Path(outcome.cell.folder))
-            for outcome in outcomes
-        ]
+        keys = (*NAMES, "edp", "valid_fraction")
+        return [Run(**{x: outcome.row[x] for x in keys}, folder=Path(outcome.cell.folder)) for outcome in outcomes]
 
 
 def finished_runs(folder: Path, searchers: Sequence[str]) -> list[Run]:

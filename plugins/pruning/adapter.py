@@ -178,7 +178,7 @@ def _apply(module: Any, grid: Grid, mask: Masks, pull: float) -> None:
 
 def _masking() -> Any:
     """The class of the parametrization, which can be made only where PyTorch is imported."""
-    torch = _torch()
+    torch: Any = _torch()
 
     class Through(torch.autograd.Function):
         """Masked weights forward; backward the gradient of all words of kept blocks (straight-through estimator)."""

@@ -98,7 +98,7 @@ class Pruned:
 
     def summary(self) -> list[dict[str, Any]]:
         """A row per layer, and one for all."""
-        rows = []
+        rows: list[dict[str, Any]] = []
         for name, mask in self.masks.items():
             grid = self.grids[name]
             kept = mask.blocks.sum(axis=1)

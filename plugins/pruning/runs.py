@@ -98,7 +98,7 @@ class Outcome:
     @property
     def cut(self) -> bool:
         """Whether pruned blocks leave no path through the network: every output then is the same for all images."""
-        live = None  # channels of the layer before that depend on the image
+        live: Any = None  # channels of the layer before that depend on the image
         for layer in self.network.layers:
             weights = layer.effective != 0
             if live is not None:
@@ -227,7 +227,9 @@ def _trained(
 
     def gamma(name: str) -> Array:
         grid = grids[name]
-        return grid.matrix(network[name].factors)[:: grid.rows, :: grid.columns].astype(np.float64)
+        factors = network[name].factors
+        assert factors is not None
+        return grid.matrix(factors)[:: grid.rows, :: grid.columns].astype(np.float64)
 
     def slope(name: str, by_word: Array) -> Array:
         found = grids[name].sums(grids[name].matrix(by_word)) + penalties[name].gradient(gamma(name))

@@ -14,6 +14,8 @@ from .layers import Network
 from .scores import Evidence
 
 OPTIMISERS = ("sgd", "adam")
+Words = dict[tuple[str, str], Array]
+"""Numbers by layer and by what they are: its weights, bias or factors."""
 
 
 @attrs.frozen
@@ -44,13 +46,13 @@ class Optimiser:
     clip: float = math.inf
     """The largest norm of all gradients of a step together."""
 
-    def start(self) -> Callable[[dict[str, Array], dict[str, Array], float], None]:
+    def start(self) -> Callable[[Words, Words, float], None]:
         """A function that changes arrays in place by their gradients and a learning rate; it remembers moments."""
-        first: dict[str, Array] = {}
-        second: dict[str, Array] = {}
+        first: Words = {}
+        second: Words = {}
         steps = 0
 
-        def change(values: dict[str, Array], gradients: dict[str, Array], rate: float) -> None:
+        def change(values: Words, gradients: Words, rate: float) -> None:
             nonlocal steps
             steps += 1
             norm = math.sqrt(sum(float(np.vdot(gradient, gradient)) for gradient in gradients.values()))
@@ -95,7 +97,8 @@ def fit(
         for first in range(0, len(data), batch):
             chosen = order[first : first + batch]
             _, found = network.gradients(data.images[chosen], data.labels[chosen])
-            values, gradients = {}, {}
+            values: Words = {}
+            gradients: Words = {}
             for layer in network.layers:
                 weights, bias = found[layer.name]
                 weights = weights / len(chosen)
@@ -105,7 +108,7 @@ def fit(
                 if layer.factors is not None:
                     weights = weights * layer.factors
                 weights = weights + optimiser.decay * layer.weights
-                if layer.live is not None:
+                if layer.live is not None and layer.words is not None:
                     weights = np.where(layer.live, weights, 0).astype(layer.weights.dtype)
                     if pull:
                         weights = weights + pull * np.where(layer.live & ~layer.words, layer.weights, 0)

@@ -102,14 +102,14 @@ class Robust(Objective):
             counts = " * ".join(f"{len(one.densities)} of {name}" for name, one in ranges.items())
             text = f"the ranges make {len(densities)} scenarios ({counts}), expected at most {MOST}"
             raise self._mistake(problem, "density", text)
-        rule = self.weights if isinstance(self.weights, str) else ""
-        weights = [prod(parts) for parts in product(*(one.weighed(rule) for one in ranges.values()))]
-        if self.weights is not None and not rule:
+        if isinstance(self.weights, tuple):
             try:
                 check_weights(self.weights, len(densities), "scenario")
             except ValueError as error:
                 raise SpecError.at("", "objective.weights", str(error)) from None
             weights = list(self.weights)
+        else:
+            weights = [prod(parts) for parts in product(*(x.weighed(self.weights or "") for x in ranges.values()))]
         if self.references and len(self.references) != len(densities):
             text = f"has {len(self.references)} scores, expected {len(densities)}, one per scenario"
             raise SpecError.at("", "objective.references", text)

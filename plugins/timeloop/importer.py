@@ -41,7 +41,9 @@ def _share(_: Any, __: Any, value: float | None) -> None:
 
 def _ranks(value: Any) -> tuple[tuple[Term, ...], ...]:
     """Terms by rank; a plain name stands for a rank or a term of its own."""
-    ranks = [[rank] if isinstance(rank, str) else rank for rank in value] if isinstance(value, list) else [None]
+    ranks: list[Any] = (
+        [[rank] if isinstance(rank, str) else rank for rank in value] if isinstance(value, list) else [None]
+    )
     if not all(isinstance(rank, list) and rank for rank in ranks):
         raise ValueError(f"expected a list with the terms of every rank, found {shortened(value)}")
     return tuple(tuple(_term(term) for term in rank) for rank in ranks)

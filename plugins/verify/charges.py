@@ -70,7 +70,7 @@ class Settled:
 
     def _counts(self, walk: Walk, charges: frozenset[str], as_modelled: bool) -> Tally:
         coding = "run-lengths" in charges, "pointers" in charges
-        key = id(walk), *coding
+        key = (id(walk), *coding)
         if coding not in self._bits:
             self._bits[coding] = all_bits(self.sim, self.trial.contents, *coding)
         if key not in self._moved:
@@ -78,10 +78,10 @@ class Settled:
         tally = self._moved[key].copy()
         out = self.sim.nest.output
         if "drains" in charges:
-            for level in range(self.sim.nest.levels):
+            for s in range(self.sim.nest.levels):
                 for kind in ("", "metadata_"):
-                    if ("leave" if not kind else "metadata_leave", level, out) in tally.values:
-                        tally.add(f"{kind}read", level, out, tally.values[f"{kind}leave", level, out])
+                    if (f"{kind}leave", s, out) in tally.values:
+                        tally.add(f"{kind}read", s, out, tally.values[f"{kind}leave", s, out])
         elif as_modelled:
             for (name, level, t), parts in tally.parts.items():
                 if t == out and "Q13" in parts:
@@ -97,7 +97,7 @@ class Settled:
         return tally
 
     def _waits(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> float:
-        key = id(walk), transfers, together
+        key: tuple[Any, ...] = id(walk), transfers, together
         if transfers:
             key = *key, tuple(sorted((name, level or 0, t or 0, x) for (name, level, t), x in counts.values.items()))
         if key not in self._cycles:

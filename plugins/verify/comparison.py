@@ -81,9 +81,10 @@ class Comparison:
         own, left = _executed(problem, problem.cost_model)
         notes = [f"charge '{name}' is not executed, and is left out of what is expected" for name in left]
         models = {}
-        if hasattr(problem.cost_model, "charges"):
+        own_model: Any = problem.cost_model
+        if hasattr(own_model, "charges"):
             for name in FIDELITIES:
-                model = attrs.evolve(problem.cost_model, charges=problem.registry.resolve("cost-model", name).charges)
+                model = attrs.evolve(own_model, charges=problem.registry.resolve("cost-model", name).charges)
                 models[name], also = _executed(problem, model)
                 notes += [f"charge '{x}' of '{name}' is not executed, and is left out" for x in also if x not in left]
         return cls(sim, own, frozenset(charge.type_name for charge in charges_of(own)), models, notes)
@@ -120,7 +121,8 @@ class Comparison:
         found = []
         for charge in charges_of(problem):
             others = tuple(other for other in charges_of(problem) if other is not charge)
-            less = _analytic(_with(problem, attrs.evolve(problem.cost_model, charges=others)), self.sim)
+            model: Any = problem.cost_model
+            less = _analytic(_with(problem, attrs.evolve(model, charges=others)), self.sim)
             if less is not None:
                 name = charge.type_name
                 found.append(Effect(name, _less(whole, less), _less(executed, self._mean("less " + name))))

@@ -169,7 +169,7 @@ class Verification:
         if not self.fidelities:
             return []
         head = ("cost model", "energy, pJ", "cycles", "executed / analytic: energy", "cycles", "EDP")
-        cells = [head]
+        cells: list[tuple[str, ...]] = [head]
         for one in self.fidelities:
             cells.append((one.name, *map(_number, one.analytic), *map(_shown, one.ratios())))
         lines = ["", "Executed over analytic, each cost model by its own semantics:", *aligned(cells, "<>>>>>", gap=2)]

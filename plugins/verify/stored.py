@@ -54,16 +54,16 @@ def store_zeros(formats: Sequence[Format]) -> bool:
 def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True, every_fiber: bool = False) -> Layout:
     """`padding`: whether fibers are padded, to the fullest one of all tiles; `every_fiber`: whether an encoder writes
     all fibers below positions that are there, as a decoder needs them, empty ones too."""
-    exists = np.ones(len(tiles), dtype=bool)
+    exists: Array = np.ones(len(tiles), dtype=bool)
     first = next((form for form in formats if form.compressed), None)
     every = first is not None and first.padded and padding  # the first compressed rank stores empty fibers, too
     below = False
     fibers, positions = [], []
     for rank, form in enumerate(formats):
-        occupied = tiles.any(axis=tuple(range(rank + 2, tiles.ndim)))
-        found = exists if below or every or every_fiber else exists & occupied.any(axis=-1)
+        occupied: Array = tiles.any(axis=tuple(range(rank + 2, tiles.ndim)))
+        found = exists if below or every or every_fiber else np.logical_and(exists, occupied.any(axis=-1))
         if form.compressed:
-            kept = _kept(occupied, found, form, padding)
+            kept: Array = _kept(occupied, found, form, padding)
             below, every = True, False
         else:
             kept = np.ones_like(occupied) if below or every or every_fiber else occupied

@@ -22,7 +22,6 @@ from ..pieces.contracts import (
     Mechanism,
     MemoryLevel,
     Objective,
-    Piece,
     Technology,
     Tensor,
     Workload,
@@ -413,7 +412,7 @@ class Problem:
 
         return Space(self, self.space_spec)
 
-    def candidates(self, kind: str) -> tuple[Piece, ...]:
+    def candidates(self, kind: str) -> tuple[Any, ...]:
         """The pieces of a kind that the genes of the space choose from, in gene order."""
         return self.space.candidates.get(kind, ())
 

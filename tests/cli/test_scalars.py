@@ -8,7 +8,12 @@ from click.testing import CliRunner
 
 from sparsemap.cli.main import cli
 
-EINSUMS = ["Z[] = P[a] * Q[a]", "Z[a] = P[] * Q[a]", "Z[a] = P[a] * Q[]"]
+CASES = [
+    ("Z[] = P[a] * Q[a]", "cloud"),
+    ("Z[] = P[a] * Q[a]", "clustered"),
+    ("Z[a] = P[] * Q[a]", "edge"),
+    ("Z[a] = P[a] * Q[]", "mobile"),
+]
 
 
 def run(*args):
@@ -17,8 +22,7 @@ def run(*args):
     return done.stdout
 
 
-@pytest.mark.parametrize("hardware", ["cloud", "edge", "mobile", "clustered"])
-@pytest.mark.parametrize("einsum", EINSUMS)
+@pytest.mark.parametrize(("einsum", "hardware"), CASES)
 def test_a_tensor_without_indices_is_searched_resumed_evaluated_executed_and_exported(
     einsum, hardware, tmp_path, monkeypatch
 ):

@@ -82,7 +82,7 @@ def report(runner: Runner, name: str) -> Report:
         found = list(step_progress(map(rows_of, tasks), len(tasks), told))
     rows = list(chain.from_iterable(found))
     key = ("design", "layer", "sparsity", "words/cycle")
-    cells = Cells(layers, {tuple(one[k] for k in key): one for one in rows})  # type: ignore[misc]
+    cells = Cells(layers, {tuple(one[k] for k in key): one for one in rows})
     for one in rows:
         where = one["layer"], one["sparsity"], one["words/cycle"]
         one["speed"] = cells.over_dense("cycles", one["design"], *where)

@@ -51,7 +51,7 @@ def spaces_of(edits: Edits, mode: str) -> tuple[Any, Any]:
 class DesignEnv(gymnasium.Env):
     """One design of a problem, edited step by step; see the module for observation, action and reward."""
 
-    metadata = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": []}
 
     def __init__(self, problem: Problem, mode: str = "edit", steps: int = 64, reference: float | None = None) -> None:
         if mode not in MODES:
@@ -78,7 +78,11 @@ class DesignEnv(gymnasium.Env):
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         whole, space = self.mode == "whole", self.problem.space
         before, self._taken = 0.0 if whole else float(self._merit[0]), self._taken + 1
-        edited = space.low + np.asarray(action, np.int64) if whole else self.edits.apply(self._genome, [int(action)])
+        edited = (
+            space.low + np.asarray(action, np.int64)
+            if whole
+            else self.edits.apply(self._genome, np.array([int(action)]))
+        )
         info = self._move(space.check(edited))
         reward, late = float(self._merit[0]) - before, not whole and self._taken >= self.steps
         return self.edits.observe(self._genome, self._merit)[0], reward, whole, late, info

@@ -32,7 +32,7 @@ class Games(VecEnv):
             self.genomes = self.edits.space.sample(self.num_envs, self.rng)
             self.merits = self.edits.merits(self.score(self.genomes))
             # games that all started together would all restart together
-            self.taken = self.rng.integers(self.steps, size=self.num_envs)
+            self.taken = self.rng.integers(self.steps, size=(self.num_envs,))
         return self.edits.observe(self.genomes, self.merits)
 
     def step_async(self, actions: Array) -> None:

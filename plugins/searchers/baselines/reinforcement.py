@@ -116,7 +116,9 @@ class PolicyOptimization(Learner):
 
     type_name: ClassVar[str] = "ppo"
 
-    mode: str = attrs.field(default="edit", validator=attrs.validators.in_(("edit", "whole")))
+    mode: str = attrs.field(  # type: ignore[misc]
+        default="edit", validator=attrs.validators.in_(("edit", "whole"))
+    )
     """"edit": a step edits one gene. "whole": a step sets all genes, and is an episode."""
     rollout: int = attrs.field(default=16, validator=_count)
     """Steps of every game between two updates of the policy."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -14,7 +14,7 @@ from sparsemap.pieces.contracts import Array, Context, Genomes, Mutation
 
 from ..genes import another, high_sensitivity, pick_some, steps
 
-_share = [attrs.validators.ge(0), attrs.validators.le(1)]
+_share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
 
 
 def high_probability(progress: float, start: float = 0.8) -> float:

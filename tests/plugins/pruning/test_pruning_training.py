@@ -107,7 +107,15 @@ def test_pruned_words_are_zero_after_training(quick, method):
 
 
 def test_a_run_can_be_repeated(quick):
-    job = Job(block=BlockShape(16, 16), sparsity=0.8, criterion="saliency", network=quick, iterations=1, epochs=1, classes=(0, 7))
+    job = Job(
+        block=BlockShape(16, 16),
+        sparsity=0.8,
+        criterion="saliency",
+        network=quick,
+        iterations=1,
+        epochs=1,
+        classes=(0, 7),
+    )
     first, again, other = run(job), run(job), run(attrs.evolve(job, seed=1))
     same = [np.array_equal(first.network[name].effective, again.network[name].effective) for name in first.masks]
     assert all(same) and first.row() == pytest.approx(again.row(), nan_ok=True)
@@ -115,6 +123,13 @@ def test_a_run_can_be_repeated(quick):
 
 
 def test_a_network_without_a_path_of_kept_blocks_is_told(quick):
-    job = Job(method="one-shot", block=BlockShape(8, 8, "channels"), sparsity=1.0, criterion="l2", network=quick, classes=(0, 7))
+    job = Job(
+        method="one-shot",
+        block=BlockShape(8, 8, "channels"),
+        sparsity=1.0,
+        criterion="l2",
+        network=quick,
+        classes=(0, 7),
+    )
     assert run(job).cut
     assert not run(attrs.evolve(job, sparsity=0.5)).cut

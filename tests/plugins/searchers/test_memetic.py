@@ -66,7 +66,7 @@ def test_demes_find_what_one_population_misses():
     problem = load_problem("mm3", "edge", registry=REGISTRY)
 
     def mean(**options):
-        scores = [search(problem, 20_000, s, {"type": "memetic", **options}).best.score for s in range(4)]
+        scores = [search(problem, 10_000, s, {"type": "memetic", **options}).best.score for s in range(2)]
         return np.exp(np.mean(np.log(scores)))
 
     assert mean() < mean(demes=1)

@@ -16,8 +16,8 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Design
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance"
-EVERY = 4
-"""Every fourth case of a family."""
+EVERY = 8
+"""Every eighth case of a family."""
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_worked_examples(name):
     table, energy = EXAMPLES[name]
-    found = verify(*build(table), trials=60, seed=1)
+    found = verify(*build(table), trials=25, seed=1)
     assert found.correct
     assert found.row("energy_pj").expected == pytest.approx(energy, rel=1e-9)
     for row in found.rows:
@@ -73,7 +73,7 @@ def test_a_tile_that_stays_longer_than_the_leaders_tile_is_read_more_often():
     assert [name for name, _ in row.causes] == ["stay"]
 
 
-@settings(max_examples=40, derandomize=True)
+@settings(max_examples=20, derandomize=True)
 @also_with(1574, "conv", 3, False)  # without a tile that is skipped, the next one of the window brings more words
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(EINSUMS)), st.integers(2, 4), st.booleans())
 def test_the_output_is_right_whatever_is_skipped(seed, kind, levels, bypass):
@@ -103,11 +103,11 @@ def test_a_unit_that_catches_half_of_the_empty_operands_computes_the_others(acti
     """256 computes with P at 0.5, compressed, and Q at 0.5: absent or zero are 192 of them, absent alone are 128."""
     tables = [example(p=0.5, q=0.5, p_formats=BITMASK, MAC=name) for name in (f"{action}-q", f"half-{action}-q")]
     for table, caught in zip(tables, (left_out, left_out / 2), strict=True):
-        found = verify(*build(table), trials=100)
+        found = verify(*build(table), trials=40)
         row = found.row(f"{'gated' if action == 'gate' else 'skipped'}_compute")
         assert row.expected == caught
         assert found.row("compute").expected == 256 - caught
-        assert abs(row.mean - caught) < 4
+        assert abs(row.mean - caught) < 6
         assert found.correct
 
 
