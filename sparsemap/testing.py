@@ -42,7 +42,8 @@ from .pieces.contracts import (
 )
 from .problem.designs import Designs
 from .problem.evaluation import Evaluation
-from .problem.problem import Place, Problem
+from .problem.levels import Place
+from .problem.problem import Problem
 from .searching.driver import Search
 
 ACCESSES = ("read", "fill", "update")

@@ -12,7 +12,7 @@ from sparsemap import Filter, Mechanism
 from sparsemap.backend import NUMPY, Backend
 from sparsemap.pieces.boundary import eliminated_of
 from sparsemap.pieces.contracts.base import Array, PerTile, Rows
-from sparsemap.problem.problem import Place
+from sparsemap.problem.levels import Place
 
 from .layout import Layout
 from .leaders import leaders_empty

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Filter, Mechanism
-from sparsemap.problem.problem import Place
+from sparsemap.problem.levels import Place
 
 ACTIONS = ("none", "gate", "skip")
 in_unit_interval = attrs.validators.and_(attrs.validators.ge(0.0), attrs.validators.le(1.0))

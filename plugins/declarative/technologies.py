@@ -11,7 +11,7 @@ import attrs
 
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Technology, unit
-from sparsemap.problem.problem import Level
+from sparsemap.problem.levels import Level
 
 KIB_BITS = 8 * 1024
 WRITES = ("write", "fill", "update")

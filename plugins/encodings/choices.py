@@ -14,7 +14,7 @@ from sparsemap.backend import backend_of
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
-from sparsemap.problem.problem import Place
+from sparsemap.problem.levels import Place
 from sparsemap.problem.similarity import pairs
 
 from .transfer import by_name

@@ -32,99 +32,13 @@ from sparsemap import Problem
 from sparsemap.errors import DesignError, Mistake, SpecError, listed, shortened, unknown
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.pieces.contracts.genome import neighbours
-from sparsemap.primes import divisors, prime_factors
+from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
 
-MOST_SPLITS = 1 << 20
-"""Ways to split a dimension over the levels, and loop orders of a level, that one gene may choose from."""
-MOST_DIVISORS = 1000
-"""Of a size; no layer comes near."""
+from .splits import MOST_SPLITS, Constraint, Factor, colliding, factor, splits, tile_rule, told
+
 OTHERS = "*"
 """Stands for the dimensions that a level does not name."""
-
-
-@attrs.frozen
-class Factor:
-    """What the loop bound of a dimension at one level may be."""
-
-    level: int
-    text: str
-    """As it is told."""
-    among: tuple[int, ...] = ()
-    """Empty: any up to `most`."""
-    most: float = math.inf
-    largest: bool = False
-    """The largest that the other constraints leave; outer levels choose first."""
-
-    def allows(self, bound: int) -> bool:
-        return bound <= self.most and (not self.among or bound in self.among)
-
-
-@attrs.frozen
-class Tile:
-    """The tile of a dimension, all loops of a level and further in, is a multiple."""
-
-    level: int
-    text: str
-    multiple: int
-
-
-Constraint = Factor | Tile
-
-
-def splits(size: int, levels: int, rules: Sequence[Constraint]) -> Array:
-    """All bounds by level (n, levels) int64 that multiply up to the size and keep the rules; n may be 0."""
-    if len(divisors(size)) > MOST_DIVISORS or sum(_reachable(size, levels, rules)[-1].values()) > MOST_SPLITS:
-        raise OverflowError
-    known: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-
-    def outer(level: int, inside: int) -> list[tuple[int, ...]]:
-        """The bounds of this level and those further out, around a tile."""
-        if level < 0:
-            return [()] if inside == size else []
-        if (level, inside) not in known:
-            steps = _steps(size, level, inside, rules)
-            known[level, inside] = [(*rest, bound) for bound, tile in steps for rest in outer(level - 1, tile)]
-        return known[level, inside]
-
-    found = outer(levels - 1, 1)
-    table = np.array(found, dtype=np.int64).reshape(-1, levels)
-    for rule in sorted((r for r in rules if isinstance(r, Factor) and r.largest), key=lambda r: r.level):
-        if len(table):
-            table = table[table[:, rule.level] == table[:, rule.level].max()]
-    return table[np.lexsort(table.T[::-1])]
-
-
-def _steps(size: int, level: int, inside: int, rules: Sequence[Constraint]) -> Iterator[tuple[int, int]]:
-    """Bounds that a level may have around a tile, and the tile that it then holds."""
-    for bound in divisors(size // inside):
-        tile = inside * bound
-        here = (rule for rule in rules if rule.level == level)
-        if all(rule.allows(bound) if isinstance(rule, Factor) else tile % rule.multiple == 0 for rule in here):
-            yield bound, tile
-
-
-def _reachable(size: int, levels: int, rules: Sequence[Constraint]) -> list[dict[int, int]]:
-    """Per level, from the innermost, how many splits inside lead to each tile; the last one has the size alone."""
-    reach: list[dict[int, int]] = [{1: 1}]
-    for level in range(levels - 1, -1, -1):
-        after: dict[int, int] = {}
-        for inside, ways in reach[-1].items():
-            for _, tile in _steps(size, level, inside, rules):
-                after[tile] = after.get(tile, 0) + ways
-        reach.append(after)
-    reach[-1] = {tile: ways for tile, ways in reach[-1].items() if tile == size}
-    return reach
-
-
-def colliding(size: int, levels: int, rules: Sequence[Constraint]) -> list[Constraint]:
-    """As few of the rules as cannot hold together."""
-    kept = list(rules)
-    for rule in rules:
-        fewer = [other for other in kept if other is not rule]
-        if not _reachable(size, levels, fewer)[-1]:
-            kept = fewer
-    return kept
 
 
 @attrs.frozen(eq=False)
@@ -296,8 +210,8 @@ class Dataflow(Segment):
                         continue
                     at = f"{key}.{name}.{dim if dim in table else OTHERS}"
                     try:
-                        text, size = f"{at} = {_told(value)}", problem.sizes[dim]
-                        rule = _factor(level, text, value) if key == "factors" else _tile(level, text, value, size)
+                        text, size = f"{at} = {told(value)}", problem.sizes[dim]
+                        rule = factor(level, text, value) if key == "factors" else tile_rule(level, text, value, size)
                         rules[dim].append(rule)
                     except ValueError as error:
                         mistakes.append(self._mistake(problem, at, str(error)))
@@ -358,37 +272,6 @@ class Dataflow(Segment):
 
     def _path(self, key: str = "") -> str:
         return ".".join(part for part in (self.name or self.type_name, key) if part)
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {str(x).lower()}" for key, x in value.items()) + " }"
-    return str(list(value)) if isinstance(value, tuple | list) else str(value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"expected a whole number from 1 on, found {shortened(value)}")
-    return value
-
-
-def _factor(level: int, text: str, value: Any) -> Factor:
-    if isinstance(value, Mapping):
-        if len(value) != 1 or next(iter(value)) not in ("most", "largest"):
-            raise ValueError(f"expected {{ most = .. }} or {{ largest = .. }}, found {_told(value)}")
-        (key, limit), *_ = value.items()
-        most = math.inf if key == "largest" and limit is True else _whole(limit)
-        return Factor(level, text, most=most, largest=key == "largest")
-    if isinstance(value, list | tuple):
-        if not value:
-            raise ValueError("expected a number, or a list with at least one")
-        return Factor(level, text, among=tuple(_whole(item) for item in value))
-    return Factor(level, text, among=(_whole(value),))
-
-
-def _tile(level: int, text: str, value: Any, size: int) -> Tile:
-    multiples = [_whole(item) for item in value] if isinstance(value, list | tuple) and value else [_whole(value)]
-    return Tile(level, text, next((one for one in multiples if size % one == 0), multiples[0]))
 
 
 ODD = np.random.default_rng(20250101).integers(1, 1 << 62, 64, dtype=np.int64) * 2 + 1

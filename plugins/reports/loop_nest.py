@@ -21,7 +21,8 @@ from sparsemap.files import percent
 from sparsemap.pieces.contracts import plain, styled
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design, Loop
-from sparsemap.problem.problem import Level, MappingLevel, Problem
+from sparsemap.problem.levels import Level, MappingLevel
+from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_bits
 
 from .wording import einsum_text, mechanism_text, symbols

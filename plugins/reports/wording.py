@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from sparsemap import Format, Mechanism, Tensor
-from sparsemap.problem.problem import Place, Problem
+from sparsemap.problem.levels import Place
+from sparsemap.problem.problem import Problem
 
 
 def symbols(formats: Sequence[Format]) -> dict[str, str]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sparsemap.problem.problem import Level, Problem
+from sparsemap.problem.levels import Level
+from sparsemap.problem.problem import Problem
 
 from .names import Names
 

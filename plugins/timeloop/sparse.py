@@ -18,7 +18,8 @@ import numpy as np
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Fiber, Filter, Format, Mechanism, Units
 from sparsemap.problem.designs import Design
-from sparsemap.problem.problem import Level, Place, Problem
+from sparsemap.problem.levels import Level, Place
+from sparsemap.problem.problem import Problem
 
 from .names import Names
 

@@ -11,7 +11,7 @@ from sparsemap import Filter, Mechanism
 from sparsemap.pieces.boundary import eliminated_of
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Loop
-from sparsemap.problem.problem import Place
+from sparsemap.problem.levels import Place
 
 from .nest import Boxes, Nest
 from .stored import Contents, store_zeros

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -60,8 +61,8 @@ def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True, every
     below = False
     fibers, positions = [], []
     for rank, form in enumerate(formats):
-        occupied: Array = tiles.any(axis=tuple(range(rank + 2, tiles.ndim)))
-        found = exists if below or every or every_fiber else np.logical_and(exists, occupied.any(axis=-1))
+        occupied: Any = tiles.any(axis=tuple(range(rank + 2, tiles.ndim)))
+        found = exists if below or every or every_fiber else exists & occupied.any(axis=-1)
         if form.compressed:
             kept: Array = _kept(occupied, found, form, padding)
             below, every = True, False

@@ -25,7 +25,7 @@ from ..errors import DesignError, EvaluationError, Mistake, PluginError, SearchE
 from ..files import shown
 
 if TYPE_CHECKING:  # contracts may use this module
-    from ..problem.problem import Place
+    from ..problem.levels import Place
     from ..problem.space import Space
     from .contracts import (
         Array,

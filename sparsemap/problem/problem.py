@@ -20,7 +20,6 @@ from ..pieces.contracts import (
     Filter,
     Loops,
     Mechanism,
-    MemoryLevel,
     Objective,
     Technology,
     Tensor,
@@ -28,7 +27,7 @@ from ..pieces.contracts import (
 )
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
-from ..spec.structuring import LARGEST, collecting
+from .levels import Level, MappingLevel, Place, levels_of
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -41,57 +40,6 @@ T = TypeVar("T")
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles: the operands by position, and the output, whatever they are called: how specs of hardware, mechanisms and spaces
 speak of any workload's tensors."""
-
-
-@attrs.frozen
-class Level:
-    """One storage level with its units resolved; all figures are for one instance."""
-
-    name: str
-    memory: MemoryLevel
-    index: int
-    """0 is the outermost level."""
-    instances: int
-    fanout: int
-    """Instances of the next inner level (or of the compute unit) below one instance."""
-    word_bits: int
-    metadata_width: int
-    capacity_bits: float | None
-    """None: unlimited."""
-    metadata_capacity_bits: float | None
-    """Of a separate metadata memory; None: unlimited."""
-    shared_capacity: bool
-    """Whether data and metadata share `capacity_bits`."""
-    read_bandwidth: float | None
-    """Words per cycle; None: unlimited."""
-    write_bandwidth: float | None
-    bandwidth: float | None
-    """Reads and writes together, words per cycle."""
-    gate_skip: bool
-
-    @property
-    def memory_class(self) -> str:
-        return self.memory.type_name
-
-
-@attrs.frozen
-class MappingLevel:
-    """A group of loops: `L{i}_T` (temporal) or `L{i}_S` (spatial) of storage level i, 1 being the outermost."""
-
-    name: str
-    storage: int
-    """Index of the storage level, 0 being the outermost."""
-    spatial: bool
-    limit: int
-    """Largest product of the bounds of a spatial group; 0 for temporal groups."""
-
-
-@attrs.frozen
-class Place:
-    """Where a skip/gate mechanism can sit: a storage level, or the compute unit (`storage` is None)."""
-
-    name: str
-    storage: int | None
 
 
 @attrs.define(eq=False, slots=False, repr=False)
@@ -260,72 +208,10 @@ class Problem:
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
-        mistakes: list[Mistake] = []
-        clock = 1.0
-        with collecting(mistakes, "clock"):
-            clock = units.frequency_hz(self.hardware.clock)
-        levels: list[Level] = []
-        names: list[str] = []
-        instances = 1
-        for index, table in enumerate(self.hardware.levels):
-            with collecting(mistakes, f"levels[{index}]"):
-                level = self._level(index, self._level_memory(table), instances, clock)
-                if level.name in names:
-                    raise SpecError.at("", "name", f"'{level.name}' names two levels")
-                levels.append(level)
-                names.append(level.name)
-                instances *= level.fanout
-        if instances >= LARGEST:
-            mistakes.append(Mistake("", "levels", "fan-outs multiply up to 2^63 or more, too large to be counted"))
-        if mistakes:
-            raise SpecError(mistakes).within("", self._file("hardware"))
-        return tuple(levels)
-
-    def _level_memory(self, table: Mapping[str, Any]) -> MemoryLevel:
-        """The memory of a level; what other specs call `type` is the level's `class`."""
-        entries = dict(table)
-        if "class" in entries:
-            entries["type"] = entries.pop("class")
         try:
-            return self.registry.build("memory-level", entries)
+            return levels_of(self.hardware, self.registry)
         except SpecError as error:
-            raise SpecError(
-                attrs.evolve(item, path="class")
-                if (item.file, item.path) == ("", "type") and "class" in table
-                else item
-                for item in error.mistakes
-            ) from error
-
-    def _level(self, index: int, memory: MemoryLevel, instances: int, clock_hz: float) -> Level:
-        word_bits = memory.word_bits or self.hardware.word_bits
-        mistakes: list[Mistake] = []
-
-        def in_units(key: str) -> float | None:
-            with collecting(mistakes, key):
-                if key.endswith("bandwidth"):
-                    return units.bandwidth_words_per_cycle(getattr(memory, key), clock_hz, word_bits)
-                return memory.usable_bits(units.capacity_bits(getattr(memory, key), word_bits))
-            return None
-
-        level = Level(
-            name=memory.name or f"L{index + 1}",
-            memory=memory,
-            index=index,
-            instances=instances,
-            fanout=memory.fanout or 1,
-            word_bits=word_bits,
-            metadata_width=memory.metadata_width,
-            capacity_bits=in_units("capacity"),
-            metadata_capacity_bits=in_units("metadata_capacity"),
-            shared_capacity=memory.metadata_capacity is None,
-            read_bandwidth=in_units("read_bandwidth"),
-            write_bandwidth=in_units("write_bandwidth"),
-            bandwidth=in_units("bandwidth"),
-            gate_skip=memory.gate_skip,
-        )
-        if mistakes:
-            raise SpecError(mistakes)
-        return level
+            raise error.within("", self._file("hardware")) from error
 
     @property
     def compute_name(self) -> str:

@@ -34,7 +34,8 @@ from .budget import Budget as Budget
 from .budget import budget_of
 from .identity import identity_of
 from .journal import CHECKED, Journal, JournalMismatch, checked
-from .result import Result, best_of, front_of, result_of, shortfalls_of
+from .result import Result, best_of, front_of, result_of
+from .shortfalls import shortfalls_of
 from .start import Given, Start, check_takes, mixed, start_of
 
 if TYPE_CHECKING:

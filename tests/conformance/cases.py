@@ -12,7 +12,8 @@ import sparsemap
 from sparsemap.pieces.contracts import Fiber, Filter, Format, Genes, Loops, Mechanism, Segment, Tensor, Units, Workload
 from sparsemap.pieces.data_specs import Compute, Hardware, SpaceSpec
 from sparsemap.problem.designs import Designs
-from sparsemap.problem.problem import Place, Problem
+from sparsemap.problem.levels import Place
+from sparsemap.problem.problem import Problem
 
 NAMES = {"U": "uncompressed", "B": "bitmask", "RLE": "run-length", "CP": "coordinate", "UOP": "offset-pair"}
 ACTIONS = [

@@ -12,7 +12,7 @@ from sparsemap_plugins.memories import Dram, RegisterFile, Sram
 
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import MemoryLevel
-from sparsemap.problem.problem import Level
+from sparsemap.problem.levels import Level
 from sparsemap.spec import units
 from sparsemap.spec.structuring import Reader
 

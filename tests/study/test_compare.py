@@ -17,7 +17,7 @@ name = "small"
 workloads = ["mm1", "mm3"]
 hardware = ["cloud", "mobile"]
 searchers = ["random", "sparsemap"]
-budget = 600
+budget = 300
 """
 
 
@@ -123,7 +123,9 @@ def test_nothing_valid_at_all_has_no_means():
 
 def test_an_objective_with_a_division_is_no_path():
     for objective in ("edp / cycles", "2 * edp / cycles", "cycles / 3"):
-        Path("study.toml").write_text(STUDY.replace("mm3", "mm1") + f'objective = "{objective}"\n')
+        Path("study.toml").write_text(
+            STUDY.replace(', "mm3"', "").replace(', "mobile"', "") + f'objective = "{objective}"\n'
+        )
         compare("study.toml", "--out", "out")
         told = json.loads(Path("out/mm1--cloud--random--seed0/result.json").read_text())
         assert told["objective"] == objective  # not what an earlier objective has left

@@ -75,17 +75,24 @@ def run(*args, code=0):
     return done
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The folder of what a single process finds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("alone"))
+        study()
+        run("--out", "one")
+        return Path("one").absolute()
+
+
 @pytest.fixture
-def table():
-    """What a single process finds."""
+def table(alone):
     study()
-    run("--out", "one")
-    return Path("one/table.csv").read_text()
+    return (alone / "table.csv").read_text()
 
 
-@pytest.mark.parametrize("jobs", [2, 3])
-def test_results_do_not_depend_on_workers_or_order(jobs, table):
-    run("--out", "many", "--jobs", jobs)
+def test_results_do_not_depend_on_workers_or_order(table):
+    run("--out", "many", "--jobs", 3)
     assert Path("many/table.csv").read_text() == table
 
 
@@ -103,14 +110,14 @@ def test_progress_knows_of_the_designs_in_all_cells_that_are_running():
 
     cells = cells_of(study(), Path("out").absolute())
     assert running(cells) == (0, 0)
-    for cell, budget in zip(cells[:2], (3000, 5000), strict=True):
+    for cell, budget in zip(cells[:2], (1500, 2500), strict=True):
         search(load_problem("mm1", "cloud"), budget, journal=Path(cell.folder, JOURNAL_FILE))
     count, designs = running(cells)
-    assert count == 2 and 8000 <= designs < 8200
+    assert count == 2 and 4000 <= designs < 4200
 
 
 def test_a_worker_that_dies_once_costs_nothing():
-    study(searchers=["deadly"], seeds=[0, 1])
+    study(searchers=["deadly"])
     plugins = deadly("once")
     run("--out", "two", "--plugin-dir", plugins, "--jobs", 2)
     assert Path("once").exists()
@@ -135,19 +142,19 @@ def test_a_cell_whose_workers_keep_dying_fails_and_the_others_are_kept():
 def cluster():
     """The address of a Dask cluster of two processes on this machine."""
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    import dask
     from distributed import LocalCluster
 
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
-    ) as found:
+    given = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with dask.config.set({"distributed.scheduler.allowed-failures": 1}), LocalCluster(processes=True, **given) as found:
         yield found.scheduler_address.replace("tcp://", "dask://")
 
 
-def test_a_cluster_finds_what_a_single_process_finds(cluster, table):
+def test_a_cluster_finds_what_a_single_process_finds(cluster, table, alone):
     done = run("--out", "far", "--cluster", cluster)
     assert "4 cells" in done.stderr
     assert Path("far/table.csv").read_text() == table
-    for cell in Path("one").glob("mm*"):
+    for cell in alone.glob("mm*"):
         for name in ("design.toml", "history.csv"):
             assert Path("far", cell.name, name).read_text() == (cell / name).read_text()
 

@@ -11,7 +11,7 @@ from ..defaults import TYPES
 from .base import Piece, unit
 
 if TYPE_CHECKING:
-    from ...problem.problem import Level
+    from ...problem.levels import Level
 
 
 @attrs.frozen(kw_only=True)

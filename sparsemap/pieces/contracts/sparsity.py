@@ -13,7 +13,7 @@ from ..defaults import TYPES
 from .base import Array, Piece
 
 if TYPE_CHECKING:
-    from ...problem.problem import Place
+    from ...problem.levels import Place
 
 
 _BITS = np.array([1.0, *(float(1 << (bits - 1).bit_length()) for bits in range(1, 1025))])

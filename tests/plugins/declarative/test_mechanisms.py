@@ -4,7 +4,7 @@ from encoding_problems import registry
 
 from sparsemap import Filter, Mechanism, PluginError, evaluate, load_problem
 from sparsemap.errors import SpecError
-from sparsemap.problem.problem import Place
+from sparsemap.problem.levels import Place
 from sparsemap.testing import check_mechanism
 
 GLB = Place("GLB", 1)

@@ -1,0 +1,49 @@
+"""Distributions of whole numbers: sums of independent values, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+
+Atoms = tuple[Array, Array]
+"""Values (n,) int64 and their probabilities (n,)."""
+
+
+def added(first: Atoms, second: Atoms) -> Atoms:
+    """The sum of two independent values."""
+    x, p = np.add.outer(first[0], second[0]).ravel(), np.multiply.outer(first[1], second[1]).ravel()
+    return merged(x, p) if min(len(first[0]), len(second[0])) > 1 else (x, p)
+
+
+def merged(x: Array, p: Array) -> Atoms:
+    dense = np.bincount(x, p)
+    found = np.flatnonzero(dense)
+    return found, dense[found]
+
+
+def repeated(value: Any, count: int, joined: Callable[[Any, Any], Any], none: Any) -> Any:
+    """So many of a value, joined by squaring; `none` is that of none."""
+    found = none
+    while count:
+        if count & 1:
+            found = joined(found, value)
+        count >>= 1
+        value = joined(value, value) if count else value
+    return found
+
+
+def times(atoms: Atoms, count: int) -> Atoms:
+    """The sum of so many independent values."""
+    return repeated(atoms, count, added, (np.zeros(1, np.int64), np.ones(1)))
+
+
+def powers(atoms: Atoms, counts: Sequence[int]) -> list[Atoms]:
+    """`times` of ascending counts."""
+    found: list[Atoms] = []
+    for place, count in enumerate(counts):
+        found.append(added(found[-1], times(atoms, count - counts[place - 1])) if found else times(atoms, count))
+    return found

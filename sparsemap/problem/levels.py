@@ -1,0 +1,136 @@
+"""The storage levels of a hardware with their units resolved, and the groups of loops and the S/G places that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ..errors import Mistake, SpecError
+from ..pieces.contracts import MemoryLevel
+from ..pieces.data_specs import Hardware
+from ..spec import units
+from ..spec.structuring import LARGEST, collecting
+
+if TYPE_CHECKING:
+    from ..pieces.registry import Registry
+
+
+@attrs.frozen
+class Level:
+    """One storage level with its units resolved; all figures are for one instance."""
+
+    name: str
+    memory: MemoryLevel
+    index: int
+    """0 is the outermost level."""
+    instances: int
+    fanout: int
+    """Instances of the next inner level (or of the compute unit) below one instance."""
+    word_bits: int
+    metadata_width: int
+    capacity_bits: float | None
+    """None: unlimited."""
+    metadata_capacity_bits: float | None
+    """Of a separate metadata memory; None: unlimited."""
+    shared_capacity: bool
+    """Whether data and metadata share `capacity_bits`."""
+    read_bandwidth: float | None
+    """Words per cycle; None: unlimited."""
+    write_bandwidth: float | None
+    bandwidth: float | None
+    """Reads and writes together, words per cycle."""
+    gate_skip: bool
+
+    @property
+    def memory_class(self) -> str:
+        return self.memory.type_name
+
+
+@attrs.frozen
+class MappingLevel:
+    """A group of loops: `L{i}_T` (temporal) or `L{i}_S` (spatial) of storage level i, 1 being the outermost."""
+
+    name: str
+    storage: int
+    """Index of the storage level, 0 being the outermost."""
+    spatial: bool
+    limit: int
+    """Largest product of the bounds of a spatial group; 0 for temporal groups."""
+
+
+@attrs.frozen
+class Place:
+    """Where a skip/gate mechanism can sit: a storage level, or the compute unit (`storage` is None)."""
+
+    name: str
+    storage: int | None
+
+
+def levels_of(hardware: Hardware, registry: Registry) -> tuple[Level, ...]:
+    """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
+    mistakes: list[Mistake] = []
+    clock = 1.0
+    with collecting(mistakes, "clock"):
+        clock = units.frequency_hz(hardware.clock)
+    levels: list[Level] = []
+    instances = 1
+    for index, table in enumerate(hardware.levels):
+        with collecting(mistakes, f"levels[{index}]"):
+            memory = _memory(table, registry)
+            level = _level(index, memory, instances, clock, memory.word_bits or hardware.word_bits)
+            if any(level.name == other.name for other in levels):
+                raise SpecError.at("", "name", f"'{level.name}' names two levels")
+            levels.append(level)
+            instances *= level.fanout
+    if instances >= LARGEST:
+        mistakes.append(Mistake("", "levels", "fan-outs multiply up to 2^63 or more, too large to be counted"))
+    if mistakes:
+        raise SpecError(mistakes)
+    return tuple(levels)
+
+
+def _memory(table: Mapping[str, Any], registry: Registry) -> MemoryLevel:
+    """The memory of a level; what other specs call `type` is the level's `class`."""
+    entries = dict(table)
+    if "class" in entries:
+        entries["type"] = entries.pop("class")
+    try:
+        return registry.build("memory-level", entries)
+    except SpecError as error:
+        raise SpecError(
+            attrs.evolve(item, path="class") if (item.file, item.path) == ("", "type") and "class" in table else item
+            for item in error.mistakes
+        ) from error
+
+
+def _level(index: int, memory: MemoryLevel, instances: int, clock_hz: float, word_bits: int) -> Level:
+    mistakes: list[Mistake] = []
+
+    def in_units(key: str) -> float | None:
+        with collecting(mistakes, key):
+            if key.endswith("bandwidth"):
+                return units.bandwidth_words_per_cycle(getattr(memory, key), clock_hz, word_bits)
+            return memory.usable_bits(units.capacity_bits(getattr(memory, key), word_bits))
+        return None
+
+    level = Level(
+        name=memory.name or f"L{index + 1}",
+        memory=memory,
+        index=index,
+        instances=instances,
+        fanout=memory.fanout or 1,
+        word_bits=word_bits,
+        metadata_width=memory.metadata_width,
+        capacity_bits=in_units("capacity"),
+        metadata_capacity_bits=in_units("metadata_capacity"),
+        shared_capacity=memory.metadata_capacity is None,
+        read_bandwidth=in_units("read_bandwidth"),
+        write_bandwidth=in_units("write_bandwidth"),
+        bandwidth=in_units("bandwidth"),
+        gate_skip=memory.gate_skip,
+    )
+    if mistakes:
+        raise SpecError(mistakes)
+    return level
