@@ -3,6 +3,7 @@ a failure there can be repeated, elsewhere new ones."""
 
 import os
 
+import parsed_once  # noqa: F401
 from hypothesis import settings
 
 settings.register_profile("sparsemap", deadline=None, derandomize=bool(os.environ.get("CI")))

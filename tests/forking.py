@@ -6,6 +6,7 @@ script this file is the server; it takes one job a line, as JSON, and answers wi
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import runpy
@@ -49,9 +50,11 @@ def _ask(job: dict[str, Any]) -> int:
 @cache
 def _server() -> subprocess.Popen[str]:
     env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    return subprocess.Popen(
+    server = subprocess.Popen(
         [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=env
     )
+    atexit.register(server.communicate)  # ends it, and waits for its end
+    return server
 
 
 def _serve() -> dict[str, Any] | None:
@@ -86,7 +89,7 @@ def _become(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    for name in ("sparsemap.cli.main", "matplotlib.figure", "onnx"):
+    for name in ("parsed_once", "sparsemap.cli.main", "matplotlib.figure", "onnx"):
         with suppress(ImportError):
             import_module(name)
     import_module("sparsemap.pieces.loading").load()  # imports the plugins

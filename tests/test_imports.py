@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import attrs
@@ -58,14 +59,20 @@ def full_name(path: Path) -> tuple[str, ...]:
     return ("sparsemap_plugins", *parts[1:]) if parts[0] == "plugins" else parts
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
 def imports(path: Path) -> list[Import]:
     """Imports of a file, those for type checkers left out."""
-    return list(_imports(ast.parse(path.read_text("utf-8")), True, full_name(path)))
+    return list(_imports(tree(path), True, full_name(path)))
 
 
 def _imports(node: ast.AST, top: bool, package: tuple[str, ...]) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             for other in child.orelse:
                 yield from _imports(ast.Module([other], []), top, package)
         elif isinstance(child, ast.Import):
@@ -150,14 +157,17 @@ DEFAULTS = CORE / "pieces" / "defaults.py"
 """Names of what is used where nobody names anything."""
 
 
-def texts(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def texts(path: Path) -> list[tuple[int, str]]:
     """Lines and texts of a file, docstrings left out."""
-    tree = ast.parse(path.read_text("utf-8"))
-    bodies = (node.body for node in ast.walk(tree) if isinstance(getattr(node, "body", None), list))
+    nodes = list(ast.walk(tree(path)))
+    bodies = (node.body for node in nodes if isinstance(getattr(node, "body", None), list))
     docs = {id(node.value) for body in bodies for node in body if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    found = []
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            yield node.lineno, node.value
+            found.append((node.lineno, node.value))
+    return found
 
 
 def test_the_core_imports_no_plugin() -> None:
@@ -210,7 +220,7 @@ def test_only_loading_builds_a_plugin_manager() -> None:
     builders = [
         shown(path)
         for path in (*core_files(), *plugin_files())
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Attribute | ast.Name)
         and "PluginManager" in (getattr(node, "attr", ""), getattr(node, "id", ""))
     ]

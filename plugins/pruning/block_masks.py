@@ -24,7 +24,7 @@ def zeros_of(sparsity: float, blocks: int) -> int:
 
 def one_shot(scores: Array, sparsity: float) -> Array:
     """Without floor(sparsity * blocks) blocks of the smallest scores; of equal ones the first goes first."""
-    kept = np.ones(scores.size, bool)
+    kept: Array = np.ones(scores.size, bool)
     kept[np.argsort(scores, axis=None, kind="stable")[: zeros_of(sparsity, scores.size)]] = False
     kept = kept.reshape(scores.shape)
     return _covering_columns(_covering_columns(kept, scores).T, scores.T).T
