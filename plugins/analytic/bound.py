@@ -14,17 +14,23 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
   divide the sizes, its tensors must fit at their largest occupancy without metadata, and the outermost loops around it
   have one that is innermost: a tensor that it moves is delivered in every step (4.1), any other one at best as if all
   loops that do not move it were innermost. Partial sums that come back are read, moved and written again (4.3).
-* *Next level.* Those words are filled once at least, and the first write of an output cannot be avoided either.
+* *Levels between.* What enters a level leaves it for its children at least once, and they are filled with it; the first
+  write of an output cannot be avoided either.
+* *Filters.* An access that serves several computes is needed if any leader word of theirs is there: the leader tile (7.1) has
+  the extents of all loops over which the target stays or is shared. So of N accesses that computes would make one by one,
+  N / x * P(a leader tile of x words is not empty) remain, which is least for the largest x, or, with several leaders, for 1.
 * *Innermost level.* Each compute reads its operands and updates its output there; one access serves the computes that the
   innermost fan-out shares it with. All ways to share the fan-out among the dimensions are tried.
-* *Cycles.* Computes over the largest number of units that the factors of the sizes can fill, and the words of the outermost
-  level over its bandwidth, and the words of the innermost level over its own.
+* *Cycles.* Computes over the largest number of units that the factors of the sizes can fill (with each way to share the
+  innermost fan-out, over those), and the words of the outermost level over its bandwidth, and those of the innermost.
 
 Charges add to this, but for one that leaves out updates of the output which do not happen. Then a level next to the
 compute units has the fewest that keep every compute: C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a
 word that is visited V times the sums that are not zero yet are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f.
 
-Energies add; cycles are the largest of their bounds; so any objective that grows with both is bounded by its value here.
+A tile of the next level and a split of the innermost fan-out make a pair: energies add, cycles are the largest. Every design
+is at or above one of these pairs in both, so any objective that grows with both is bounded by its least value over them:
+what saves energy may cost cycles, and no product of two separate bounds sees that.
 """
 
 from __future__ import annotations
@@ -37,11 +43,13 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.primes import divisors
 
-from .actions import PlaceTables
+from .actions import Action, PlaceTables
 from .layout import Layout
 
 MOST_TILES = 1 << 18
 """Where a problem has more tiles, or ways to share a fan-out, none is tried: this bounds time and memory."""
+MOST_PAIRS = 64
+"""Pairs of energy and cycles that are kept of those that no other beats."""
 ROUNDING = 1e-6
 """Densities and shares are rounded to six decimals before computes are counted (7.3)."""
 
@@ -64,36 +72,46 @@ def _largest(limits: Iterable[int], sizes: Iterable[int]) -> float:
     return float(max(reached))
 
 
+def _front(energy: Array, cycles: Array) -> tuple[Array, Array]:
+    """The pairs that no other beats in both; neighbours are merged, to the least of each, where there are too many."""
+    order = np.lexsort((cycles, energy))
+    energy, cycles = energy[order], cycles[order]
+    best = cycles < np.minimum.accumulate(np.concatenate([[np.inf], cycles]))[:-1]
+    groups = np.array_split(np.flatnonzero(best), min(MOST_PAIRS, int(best.sum())))
+    return np.array([energy[g[0]] for g in groups]), np.array([cycles[g[-1]] for g in groups])
+
+
 class LowerBound:
-    """Energy in pJ and cycles that no design of the problem can beat."""
+    """Pairs of energy in pJ and cycles, (n,) each: every design of the problem is at or above one of them in both."""
 
     def __init__(self, layout: Layout, places: PlaceTables, fewer_updates: bool = False) -> None:
-        self.layout = layout
+        self.layout, self.places = layout, places
         self.fewer_updates = fewer_updates
         problem = layout.problem
         self.densities = [occupancy.density for occupancy in layout.occupancies]
         sizes = {dim: problem.sizes[dim] for dim in layout.dims}
         self.computes = float(np.prod([float(n) for n in sizes.values()]))
-        limits = [m.limit for m in problem.mapping_levels if m.spatial]
-        self.units = _largest(limits, sizes.values())
+        self.units = _largest([m.limit for m in problem.mapping_levels if m.spatial], sizes.values())
+        inside = [m.limit for m in problem.mapping_levels if m.spatial and m.storage < layout.S - 1]
+        self.instances = _largest(inside, sizes.values())
         self.volumes = [float(np.prod([float(n) for n in t.shape(problem.sizes)])) for t in layout.tensors]
         self.touched = [self._touched(t) for t in range(layout.T)]
-        self.kept = [self._kept(t, places) for t in range(layout.T)]
-        self.outer_kept = [self._kept(t, places, 0) for t in range(layout.T)]
-        self.actual = max(0.0, np.floor(self.computes * self._effectual(places) * (1.0 - 1e-9)) - 4.0)
-        outermost, innermost = self._outermost(), self._innermost()
-        self.energy_pj = self.actual * layout.mac[0] + outermost[0] + innermost[0]
-        self.cycles = max(1.0 if self.actual > 0 else 0.0, np.ceil(self.actual / self.units * (1.0 - 1e-9)))
-        self.cycles = float(max(self.cycles, outermost[1], innermost[1]))
-        self.energy_pj = float(self.energy_pj * (1.0 - 1e-9))
+        self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
+        self.kept = [float(self._kept(t, layout.S)[0]) for t in range(layout.T)]
+        self.actual = max(0.0, np.floor(self.computes * self._effectual() * (1.0 - 1e-9)) - 4.0)
+        outer, inner = _front(*self._outermost()), _front(*self._innermost())
+        energy = self.actual * layout.mac[0] + np.add.outer(outer[0], inner[0])
+        cycles = np.maximum.outer(outer[1], inner[1])
+        least = np.ceil(self.actual / self.units * (1.0 - 1e-9)) if self.actual > 0 else 0.0
+        self.energy_pj, self.cycles = _front(energy.ravel() * (1.0 - 1e-9), np.maximum(cycles.ravel(), least))
 
-    def _effectual(self, places: PlaceTables) -> float:
+    def _effectual(self) -> float:
         """Share of the computes that take place whatever is filtered."""
         operands = self.layout.operands
         if len(operands) == 2:
             pairs = zip(operands, reversed(operands), strict=True)
             return math.prod(_rounded(min(self.densities[t], self.kept[u])) for t, u in pairs)
-        filters = [action for action in places.actions if action.target in operands and action.kind.any()]
+        filters = [action for action in self.places.actions if action.target in operands and action.kind.any()]
         outputs = {c for action in filters for c in action.leaders if c not in operands}
         return math.prod(_rounded(self.densities[t]) for t in (*operands, *outputs))
 
@@ -111,19 +129,59 @@ class LowerBound:
                 words *= n1 * n2 - max(0, n1 - c2 // g) * max(0, n2 - c1 // g)
         return words
 
-    def _kept(self, t: int, places: PlaceTables, level: int | None = None) -> float:
-        """Share of the accesses of a tensor that no filter can remove.
+    def _kept(self, t: int, level: int, extents: Array | None = None) -> Array:
+        """(n,) share of the accesses of a tensor at a level that no filter there or further out can remove, where an access
+        serves so many computes along each dimension (D, n); by default one.
 
-        Filters of several levels nest (7.2): together they remove what the strongest of them does, on tiles of one word.
+        Filters of several levels nest (7.2): together they remove what the strongest of them does. A leader tile has at
+        least the extents of the dimensions that do not move the target.
         """
-        kept = 1.0
-        for action in places.actions:
-            place = action.place.storage
-            if action.target != t or place is None or not action.kind.any():
-                continue
-            if level is None or self.layout.holder(t, place) == level:
-                kept = min(kept, math.prod(self.densities[leader] for leader in action.leaders))
+        lay = self.layout
+        extents = np.ones((lay.D, 1)) if extents is None else np.where(lay.relevant[t][:, None], 1.0, extents)
+        kept: Array = np.ones(extents.shape[1])
+        for action in self._filters(t, level):
+            there = np.ones_like(kept)
+            for c in action.leaders:
+                boxes = [1.0 + sum(k * (extents[dim] - 1.0) for dim, k in rank) for rank in lay.ranks[c]]
+                there = there * self._there(c, math.prod(boxes, start=np.ones_like(kept)))
+            kept = np.minimum(kept, there)
         return kept
+
+    def _filters(self, t: int, level: int) -> list[Action]:
+        """The filters of a tensor that count for its accesses at a level: those there and further out."""
+        found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
+        return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
+
+    def _there(self, c: int, words: Array) -> Array:
+        """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
+        occupancy = self.layout.occupancies[c]
+        if occupancy.by_shape:
+            return np.full(words.shape, self.densities[c])
+        volumes, which = np.unique(words.astype(np.int64), return_inverse=True)
+        chance = [self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),))) for n in volumes]
+        return np.maximum(np.array(chance)[which], self.densities[c])
+
+    def _needed(self, t: int, level: int, words: Array, stays: Array | float = np.inf) -> Array:
+        """(n,) accesses of a tensor at a level that hands out no fewer than `words` (n,), compressed and filtered.
+
+        One by one the computes would make `one_by_one`. Where x share an access, their loops are in the leader tile, but
+        for loops outside the blocks that the filter looks at: at an inner level, all inside the tile then are, `stays`.
+        """
+        lay = self.layout
+        least = words
+        alone = [int(d) for d in np.flatnonzero(~lay.relevant[t])]  # over these dimensions a word stays or is shared
+        for action in self._filters(t, level):
+            share: Array = np.ones_like(words)
+            for c in action.leaders:
+                moves = sum(dim in alone for rank in lay.ranks[c] for dim, _ in rank) == len(alone)
+                if moves and all(sum(dim in alone for dim, _ in rank) < 2 for rank in lay.ranks[c]):
+                    together = np.maximum(1.0, np.minimum(self.one_by_one[t] / words, stays))
+                    share = share * self._there(c, 2.0 ** (np.floor(8.0 * np.log2(together)) / 8.0))
+                else:
+                    share = share * self.densities[c]
+            each = math.prod(self.densities[c] for c in action.leaders)
+            least = np.minimum(least, np.minimum(words * share, self.one_by_one[t] * each))
+        return np.maximum(0.0, least * min(1.0, self.densities[t]) * (1.0 - 1e-6) - 1.0)
 
     def _splits(self, level: int) -> Array | None:
         """(D, n) every way to share the instances below one instance of a level among the dimensions; None: too many."""
@@ -142,11 +200,10 @@ class LowerBound:
             found = found[:, found.prod(axis=0) <= limit]
         return found
 
-    def _shares(self, level: int) -> Array:
+    def _shares(self, level: int, splits: Array | None) -> Array:
         """(T, n) computes that a single access of each tensor can serve, for every split; sums of two dimensions that
         move a window together are at least n1 + n2 - 1 different ones (4.2)."""
         lay = self.layout
-        splits = self._splits(level)
         if splits is None:  # the best for each tensor by itself
             limit = lay.problem.mapping_levels[lay.spatial[level] or 0].limit
             free = [
@@ -160,43 +217,64 @@ class LowerBound:
                 shares[t] /= sum(splits[d] for d, _ in rank) - (len(rank) - 1)
         return shares
 
-    def _outermost(self) -> tuple[float, float]:
-        """Traffic of the outermost level and of the fills of the next one that no tile avoids: pJ, cycles."""
+    def _outermost(self) -> tuple[Array, Array]:
+        """Traffic of the outermost level, and what follows from it further in: pJ, cycles, for every tile (`_moved`)."""
         lay = self.layout
-        moved = self._moved()
-        energy: Array = np.zeros(1)
+        moved, stays = self._moved()
+        energy: Array = np.zeros(max(len(words) for words in moved))
         read, written = energy, energy
-
-        def left(t: int, words: Array) -> Array:
-            return np.maximum(0.0, words * min(1.0, self.densities[t]) * self.outer_kept[t] * (1.0 - 1e-9) - 1.0)
-
         for t in range(lay.T):
             child = lay.child(t, 0)
-            fill = 0.0 if child is None else lay.energies[child]["fill"]
-            words = left(t, np.maximum(moved[t], self.touched[t]))
+            words = np.maximum(moved[t], self.touched[t])
+            energy = energy + self._between(t, words, stays[t])
             if t == lay.output:
-                again = left(t, np.maximum(moved[t] - self.volumes[t], 0.0))
+                kept = float(self._kept(t, 0)[0]) * min(1.0, self.densities[t]) * (1.0 - 1e-9)
+                again = np.maximum(0.0, (moved[t] - self.volumes[t]) * kept - 1.0)
+                arrive = self._needed(t, 0, words)
                 if self.fewer_updates:
-                    once = left(t, np.full(1, self.touched[t]))
-                    words = np.maximum(once, words / 2) if child is not None else np.zeros(1)
+                    once = self._needed(t, 0, np.full_like(words, self.touched[t]))
+                    arrive = np.maximum(once, arrive / 2) if child is not None else np.zeros(1)
                     again = again / 2 if child is not None else np.zeros(1)
-                energy = energy + words * lay.energies[0]["update"] + again * (lay.energies[0]["read"] + fill)
-                read, written = read + again, written + words
+                fill = 0.0 if child is None else lay.energies[child]["fill"]
+                energy = energy + arrive * lay.energies[0]["update"] + again * (lay.energies[0]["read"] + fill)
+                read, written = read + again, written + arrive
             else:
-                energy = energy + words * (lay.energies[0]["read"] + fill)
-                read = read + words
-        return float(energy.min()), self._transfer(0, read, written)
+                sent = self._needed(t, 0, words)
+                energy = energy + sent * (
+                    lay.energies[0]["read"] + (0.0 if child is None else lay.energies[child]["fill"])
+                )
+                read = read + sent
+        return energy, self._transfer(0, read, written)
 
-    def _moved(self) -> list[Array]:
-        """Per tensor, words that the outermost level exchanges with the next one, without compression, for every tile
-        that fits and every loop that may be innermost around it, (N,); 0 where it is not known."""
+    def _between(self, t: int, words: Array, stays: Array) -> Array:
+        """pJ of the levels between the outermost and the innermost one: no fewer words leave them than have come."""
         lay = self.layout
-        moved = [np.zeros(1) for _ in range(lay.T)]
+        energy: Array = np.zeros_like(words)
+        for s in range(1, lay.S - 1):
+            child = lay.child(t, s)
+            if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
+                continue
+            least = np.full_like(words, self.touched[t]) if t == lay.output and self.fewer_updates else words
+            left = self._needed(t, s, least, stays if s == 1 else 1.0)
+            if t == lay.output:
+                energy = energy + left * lay.energies[s]["update"]
+            else:
+                energy = energy + left * (
+                    lay.energies[s]["read"] + (0.0 if child is None else lay.energies[child]["fill"])
+                )
+        return energy
+
+    def _moved(self) -> tuple[list[Array], list[Array]]:
+        """Per tensor, words that the outermost level exchanges with the next one, without compression, for every tile
+        that fits and every loop that may be innermost around it, (N,), 0 where it is not known; and the computes of the
+        tile that one word serves, (N,), 1 where it is not known."""
+        lay = self.layout
+        moved, stays = [np.zeros(1) for _ in range(lay.T)], [np.ones(1) for _ in range(lay.T)]
         plain = [not lay.holes[t] for t in range(lay.T)]
         options = [np.array(divisors(int(size)), dtype=np.float64) for size in lay.sizes]
         tiles = float(np.prod([float(len(option)) for option in options]))
         if lay.S < 2 or lay.spatial[0] is not None or tiles > MOST_TILES:
-            return moved
+            return moved, stays
         extents = np.stack([grid.ravel() for grid in np.meshgrid(*options, indexing="ij")])
         widths = [
             [1.0 + sum(c * (extents[dim] - 1.0) for dim, c in rank) for rank in lay.ranks[t]] for t in range(lay.T)
@@ -207,7 +285,7 @@ class LowerBound:
             needed = sum(self._least(t, words[t]) for t in range(lay.T) if lay.stored[t, 1] and plain[t])
             fits = needed <= np.floor(room / lay.levels[1].word_bits)
             if not fits.any():
-                return moved  # nor does any design
+                return moved, stays  # nor does any design
             extents, words = extents[:, fits], [w[fits] for w in words]
             widths = [[w[fits] for w in boxes] for boxes in widths]
         loops = lay.sizes[:, None] / extents
@@ -218,7 +296,9 @@ class LowerBound:
                 continue
             by_loop = self._delivered(t, words[t], widths[t], extents, loops)
             moved[t] = np.concatenate([by[rows] for by, rows in zip(by_loop, possible, strict=True)])
-        return moved
+            reuse = extents[~lay.relevant[t]].prod(axis=0)
+            stays[t] = np.concatenate([reuse[rows] for rows in possible])
+        return moved, stays
 
     def _delivered(self, t: int, words: Array, widths: list[Array], extents: Array, loops: Array) -> list[Array]:
         """Per dimension whose loop is the innermost around a tile of `words` (N,): the least that is delivered (4.1).
@@ -248,56 +328,54 @@ class LowerBound:
             return np.floor(words * min(1.0, self.densities[t]) * (1.0 - 1e-9))  # the mean: no largest one is smaller
         return np.minimum(words, occupancy.largest_many(words.astype(np.int64)))
 
-    def _innermost(self) -> tuple[float, float]:
-        """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles."""
+    def _innermost(self) -> tuple[Array, Array]:
+        """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles, for every way to
+        share its fan-out."""
         lay = self.layout
         level = lay.S - 1
         if level == 0:
-            return 0.0, 0.0  # the same accesses as the outermost level's
-        limits = [m.limit for m in lay.problem.mapping_levels if m.spatial and m.storage < level]
-        instances = _largest(limits, lay.problem.sizes.values())
-        shares = self._shares(level)
+            return np.zeros(1), np.zeros(1)  # the same accesses as the outermost level's
+        instances = self.instances
+        splits = self._splits(level)
+        shares = self._shares(level, splits)
         energy: Array = np.zeros(shares.shape[1])
         read, written = energy, energy
-
-        def left(t: int, accesses: Array) -> Array:
-            # one access may be lost to rounding per instance and action
-            kept = accesses * min(1.0, self.densities[t]) * self.kept[t]
-            return np.maximum(0.0, kept * (1.0 - 1e-6) - 4.0 * instances)
-
         for t in range(lay.T):
             if not lay.stored[t, level]:
                 continue
-            accesses = left(t, self.computes / shares[t])
+            kept = self._kept(t, level, splits)
+            left = kept * min(1.0, self.densities[t])
+            once = (
+                self.volumes[t] * instances
+            )  # an instance reads all partial sums back but the first of each word (4.3)
+            accesses = self.computes / shares[t]
+            again = np.maximum(accesses - once, 0.0) * left
             if t == lay.output and self.fewer_updates:
-                happens = 1.0 - (1.0 - self.actual / self.computes) ** shares[t]
-                updates = self.computes / shares[t] * np.minimum(happens, self.kept[t])
-                accesses = np.maximum(0.0, updates * (1.0 - 1e-6) - 4.0 * instances)
-                again = np.maximum(0.0, accesses - self.volumes[t] * instances)
-                energy = energy + accesses * lay.energies[level]["update"] + again * lay.energies[level]["read"]
-                read, written = read + again / instances, written + accesses / instances
-            elif t == lay.output:
-                # an instance reads all partial sums back but the first of each word it sees (4.3)
-                again = left(t, np.maximum(self.computes / shares[t] - self.volumes[t] * instances, 0.0))
+                left = np.minimum(1.0 - (1.0 - self.actual / self.computes) ** shares[t], kept)
+                again = np.maximum(accesses * left * (1.0 - 1e-6) - once, 0.0)
+            # one access may be lost to rounding per instance and action
+            accesses, again = (np.maximum(0.0, x * (1.0 - 1e-6) - 4.0 * instances) for x in (accesses * left, again))
+            if t == lay.output:
                 energy = energy + accesses * lay.energies[level]["update"] + again * lay.energies[level]["read"]
                 read, written = read + again / instances, written + accesses / instances
             else:
                 energy = energy + accesses * lay.energies[level]["read"]
                 read = read + accesses / instances
-        return float(energy.min()), self._transfer(level, read, written)
+        lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
+        return energy, np.maximum(self._transfer(level, read, written), np.ceil(self.actual / lanes * (1.0 - 1e-9)))
 
-    def _transfer(self, level: int, read: Array | float, written: Array | float) -> float:
-        """Cycles that the words take, of several possibilities the shortest."""
+    def _transfer(self, level: int, read: Array, written: Array) -> Array:
+        """(n,) cycles that the words take."""
         spec = self.layout.levels[level]
-        cycles: Array = np.zeros(1)
+        cycles: Array = np.zeros(np.broadcast(read, written).shape)
         for words, bandwidth in (
             (read, spec.read_bandwidth),
             (written, spec.write_bandwidth),
             (read + written, spec.bandwidth),
         ):
             if bandwidth is not None:
-                cycles = np.maximum(cycles, np.floor(np.asarray(words) / bandwidth * (1.0 - 1e-6)))
-        return float(cycles.min())
+                cycles = np.maximum(cycles, np.floor(words / bandwidth * (1.0 - 1e-6)))
+        return cycles
 
 
 def _rounded(density: float) -> float:

@@ -88,7 +88,7 @@ class AnalyticModel(CostModel):
         return self._prepared(problem).evaluate(designs, detail)
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
-        """What no design of the problem can beat (see `bound`); None with quirks, whose defects have no bound."""
+        """Pairs that no design of the problem beats all (see `bound`); None with quirks, whose defects have no bound."""
         prepared = self._prepared(problem)
         if prepared.quirks:
             return None
@@ -96,9 +96,9 @@ class AnalyticModel(CostModel):
         found = problem.remember(
             (AnalyticModel, "lower-bound", fewer), lambda: LowerBound(prepared.layout, prepared.places, fewer)
         )
-        more = sum(charge.least_pj(problem, found.cycles) for charge in self.charges)
-        energy = np.array([found.energy_pj + more * (1.0 - 1e-9)])
-        return Evaluation(energy, np.array([found.cycles]), np.zeros(1, dtype=np.uint64), prepared.reasons.names)
+        more = [sum(charge.least_pj(problem, float(n)) for charge in self.charges) for n in found.cycles]
+        energy = found.energy_pj + np.array(more) * (1.0 - 1e-9)
+        return Evaluation(energy, found.cycles, np.zeros(len(more), dtype=np.uint64), prepared.reasons.names)
 
     def _prepared(self, problem: Problem) -> _Prepared:
         return problem.remember(

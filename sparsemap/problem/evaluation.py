@@ -47,6 +47,13 @@ class Evaluation:
         """Energy-delay product, (B,) pJ * cycles."""
         return self.energy_pj * self.cycles
 
+    @property
+    def least(self) -> Evaluation:
+        """One row: the least energy and the least cycles, which may be of different designs."""
+        return Evaluation(
+            self.energy_pj.min(keepdims=True), self.cycles.min(keepdims=True), self.reasons[:1], self.reason_names
+        )
+
     def reasons_of(self, row: int) -> tuple[str, ...]:
         bits = int(self.reasons[row])
         return tuple(name for i, name in enumerate(self.reason_names) if bits >> i & 1)

@@ -27,11 +27,11 @@ from ..pieces.contracts import (
 )
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
+from .evaluation import Evaluation
 from .levels import Level, MappingLevel, Place, levels_of
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
-    from .evaluation import Evaluation
     from .evaluator import Evaluator
     from .scenarios import Scenario
     from .space import Space
@@ -315,25 +315,29 @@ class Problem:
 
     @cached_property
     def bound(self) -> float | None:
-        """A proven lower bound on the score of every design of this problem; None if none is known."""
+        """A proven lower bound on the score of every design of this problem's space; None if none is known."""
         found = self.lower_bound if self.judge.monotone else None
         if found is None:
             return None
         in_scenarios = {name: scenario.problem.lower_bound for name, scenario in self.scenarios.items()}
-        known = {name: evaluation for name, evaluation in in_scenarios.items() if evaluation is not None}
+        known = {name: evaluation.least for name, evaluation in in_scenarios.items() if evaluation is not None}
         if len(known) < len(in_scenarios):
             return None
-        bound = float(self.evaluator.score(attrs.evolve(found, scenarios=known))[0])
+        if known:  # pairs of one scenario do not go with pairs of another
+            found = attrs.evolve(found.least, scenarios=known)
+        bound = float(self.evaluator.score(found).min())
         return bound if 0.0 < bound < float("inf") else None
 
     @cached_property
     def lower_bound(self) -> Evaluation | None:
-        """Energy and cycles that no design of this problem is below, one row; None if the cost model proves none."""
+        """Every design of this problem's space is at or above one of these rows in energy and cycles; None if the cost model
+        proves none."""
         from .evaluator import checked
 
         with guarded(self.cost_model, "lower_bound"), np.errstate(over="ignore", invalid="ignore"):
             found = self.cost_model.lower_bound(self)
-        return None if found is None else checked(found, 1, self.cost_model, "lower_bound")
+            rows = max(1, len(found)) if isinstance(found, Evaluation) else 1
+        return None if found is None else checked(found, rows, self.cost_model, "lower_bound")
 
     @cached_property
     def evaluator(self) -> Evaluator:

@@ -169,7 +169,7 @@ class Plan:
         numbers, bound = dict(outcome.numbers), self.problem(cell).lower_bound
         numbers |= _started(numbers.pop("start"), numbers.pop("score"))
         if bound is not None:
-            numbers |= {"bound_energy_pj": float(bound.energy_pj[0]), "bound_cycles": float(bound.cycles[0])}
+            numbers |= {"bound_energy_pj": float(bound.energy_pj.min()), "bound_cycles": float(bound.cycles.min())}
         missing = {"state": "failed", "error": "no valid design was found"} if numbers.get("edp") is None else {}
         return {"state": outcome.state, **numbers, **missing}
 

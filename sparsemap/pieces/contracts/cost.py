@@ -42,7 +42,8 @@ class CostModel(Piece):
         raise NotImplementedError
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
-        """An evaluation (B = 1) that no design of the problem can beat in energy or in cycles; None: not known."""
+        """Pairs of energy and cycles, one per row, such that every design of the problem's space is at or above one of them
+        in both; a single row is what no design can beat in either. None: not known."""
         return None
 
 
