@@ -93,7 +93,7 @@ class PlaceTables:
         """Lets mechanisms with limits of their own say how much of `empty` they remove."""
         for m, rule in action.filters.items():
             mechanism = self.mechanisms[m]
-            if type(mechanism).eliminated is Mechanism.eliminated and rule.lookahead is None:
+            if type(mechanism).eliminated is Mechanism.eliminated and not rule.limited:
                 continue
             rows = xp.flatnonzero(genes == m)
             if len(rows):

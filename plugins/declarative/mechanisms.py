@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Filter, Mechanism
+from sparsemap.pieces.contracts import ALL_OPERANDS, Filter, Mechanism
 from sparsemap.problem.levels import Place
 
 ACTIONS = ("none", "gate", "skip")
@@ -79,10 +79,8 @@ class FilterMechanism(Mechanism):
             raise ValueError(f"expected {expected} with action '{self.action}', found {len(self.rows)}")
 
     def filters(self, place: Place) -> Sequence[Filter]:
-        return tuple(Filter(row.target, row.leader, self.action, self.cycle, self.lookahead) for row in self.rows)
+        how = (self.action, self.cycle, self.lookahead, self.effectiveness)
+        return tuple(Filter(row.target, row.leader, *how) for row in self.rows)
 
     def needs_metadata(self, place: Place) -> bool:
         return self.needs_leader_metadata
-
-    def eliminated(self, place: Place, filter: Filter, empty: Array) -> Array:
-        return filter.reached(empty) * self.effectiveness if self.effectiveness < 1.0 else filter.reached(empty)

@@ -176,6 +176,13 @@ class Filter:
     """Whether what is filtered takes its time: "passes" or "saved"; empty: as the action says."""
     lookahead: int | None = None
     """Positions that a skipping unit looks at in a cycle; None: all that there are."""
+    effectiveness: float = 1.0
+    """Share of what is in sight and empty that is caught."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether `reached` is less than all."""
+        return self.lookahead is not None or self.effectiveness < 1.0
 
     @property
     def passes(self) -> bool:
@@ -186,10 +193,10 @@ class Filter:
         """Share of the positions that are passed over, of which `empty` are empty, each independently (7.1): of every run
         of empty ones each `lookahead`-th is not, since no other was in sight."""
         if self.lookahead is None:
-            return empty
+            return empty if self.effectiveness == 1.0 else empty * self.effectiveness
         out_of_sight = empty**self.lookahead
         passed = (empty - out_of_sight) / np.where(out_of_sight < 1.0, 1.0 - out_of_sight, 1.0)
-        return np.where(out_of_sight < 1.0, passed, 1.0 - 1.0 / self.lookahead)
+        return np.where(out_of_sight < 1.0, passed, 1.0 - 1.0 / self.lookahead) * self.effectiveness
 
 
 @attrs.frozen(kw_only=True)
@@ -210,7 +217,7 @@ class Mechanism(Piece):
     def eliminated(self, place: Place, filter: Filter, empty: Array) -> Array:
         """Share of the target's accesses removed, shape (B,), given the probability that the leaders' words are empty.
 
-        By default all, or what a unit with `lookahead` reaches; none may return more than `empty`. At the compute unit `empty`
+        By default all, or what a `limited` filter reaches; none may return more than `empty`. At the compute unit `empty`
         is the share of the computes that the action could leave out; the others are carried out. Of several filters the
         first with the strongest action is asked there.
         """
