@@ -80,7 +80,7 @@ def report(runner: Runner, name: str) -> Report:
 
 
 def sample(runner: Runner, workload: str, hardware: str, searcher: str, budget: int, seed: int) -> Samples:
-    problem = load_problem(workload, hardware, registry=runner.registry)
+    problem = load_problem(workload, hardware, "paper", registry=runner.registry)
     search, genomes, edps = Search(problem, searcher, MORE * budget, seed), [], []
     while (asked := search.ask()) is not None:
         found = problem.evaluator.evaluate(asked)
