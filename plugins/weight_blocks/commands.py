@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -13,7 +14,6 @@ import click
 from sparsemap.cli.group import json_option, loaded, plugin_dirs
 from sparsemap.errors import readable
 
-from .pages import NAMES
 from .quirks import quirks_of
 
 if TYPE_CHECKING:
@@ -21,52 +21,49 @@ if TYPE_CHECKING:
 
     from .schedule import Schedule
 
+PAGES = {
+    "table-2": "times of three networks, dense and half of the blocks pruned, on 2 x 2 to 8 x 8 cores (Table II)",
+    "fig-4": "one convolution on 4 x 4 cores, step by step (Fig. 4)",
+    "fig-9": "depth-wise tiling of a part of VGG-16 over the number of tiles (Fig. 9)",
+    "timeline": "the steps of one stage of ResNet-50 on 4 x 4 cores, sound and as the paper counts (as its Fig. 13)",
+    "quirks": "what each difference between the paper's count and the sound one is worth",
+}
+"""What can be reproduced."""
+MODULES = {"table-2": "table_2", "fig-4": "timelines", "fig-9": "fig_9", "timeline": "timelines", "quirks": "quirks"}
+COUNTS = "paper, none, or names of quirks with commas"
+A_FOLDER = click.Path(file_okay=False, path_type=Path)
+SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of random choices.")
 
-@click.command("wbs", epilog="\b\n" + "\n".join(f"{name:16} {text}" for name, text in NAMES.items()))
-@click.argument("name", type=click.Choice(list(NAMES)), metavar="NAME")
-@click.option(
-    "--quirks",
-    default="both",
-    show_default=True,
-    help="How times are counted: paper, none, names of quirks with commas, or both of the first two.",
-)
-@click.option(
-    "--out",
-    default="runs/wbs",
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the page; docs/results of a clone holds those that are committed.",
-)
+
+@click.command("wbs", epilog="\b\n" + "\n".join(f"{name:16} {text}" for name, text in PAGES.items()))
+@click.argument("name", type=click.Choice(list(PAGES)), metavar="NAME")
+@click.option("--quirks", default="both", show_default=True, help=f"{COUNTS}, or both of the first two.")
+@click.option("--out", default="runs/wbs", show_default=True, type=A_FOLDER, help="Folder for the page.")
 def wbs(name: str, quirks: str, out: Path) -> None:
     """Reproduce a table or figure of the paper on weight block sparsity.
 
-    Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg.
+    Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg; docs/results/weight-blocks of a clone
+    holds those that are committed.
     """
-    from .pages.cells import Cells
+    from .pages import Cells
 
     if quirks != "both":
         quirks_of(quirks, path="--quirks")
-    shown = sys.stderr.isatty()
-    cells = Cells((lambda text: click.echo(f"\r\x1b[K{text}", nl=False, err=True)) if shown else lambda text: None)
-    module = import_module(f".pages.{name.replace('-', '_')}", __package__)
-    report: Report = module.report(cells, name, quirks)
-    if shown:
-        click.echo("\r\x1b[K", nl=False, err=True)
+    shown = bar_file()
+    module = import_module(f".pages.{MODULES[name]}", __package__)
+    report: Report = module.report(Cells(lambda text: print(f"\r\x1b[K{text}", end="", file=shown)), name, quirks)
+    print("\r\x1b[K", end="", file=shown, flush=True)
     paths = report.write(out)
     click.echo(report.headline)
-    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
+    _wrote(paths)
 
 
 @click.command("compile")
 @click.argument("network")
 @click.argument("hardware")
 @click.option("--sparsity", default=0.0, show_default=True, type=click.FloatRange(0, 1), help="Share of pruned blocks.")
-@click.option(
-    "--masks",
-    type=click.Path(exists=True, path_type=Path),
-    help="Which blocks are kept: .npz, a folder of .npy, or .json.",
-)
-@click.option("--quirks", default="none", show_default=True, help="paper, none, or names of quirks with commas.")
+@click.option("--masks", type=click.Path(exists=True, path_type=Path), help="Kept blocks: .npz, .json, folder of .npy.")
+@click.option("--quirks", default="none", show_default=True, help=f"{COUNTS}.")
 @click.option(
     "--tile",
     default="1",
@@ -76,8 +73,8 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 )
 @click.option("--search", "budget", type=click.IntRange(min=1), help="Search sub-volumes, so many designs per layer.")
 @click.option("--searcher", help="Name or TOML file, for --search.  [default: the usual one]")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the searches.")
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder for the schedule.")
+@SEED
+@click.option("--out", required=True, type=A_FOLDER, help="Folder for the schedule.")
 @plugin_dirs
 def compile_command(
     network: str,
@@ -96,7 +93,8 @@ def compile_command(
 
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
     masks.json with the kept blocks of all parts, for pruning that keeps parts even, and, with the extra 'plots', the
-    steps over time as timeline.png and timeline.svg. Fully connected layers are left out, and the first convolution stays dense.
+    steps over time as timeline.png and timeline.svg. Fully connected layers are left out, and the first convolution
+    stays dense.
 
     Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """
@@ -107,26 +105,26 @@ def compile_command(
     from .instructions import instructions_of
     from .machine import Machine
     from .networks import layers_of, read_masks
+    from .pages.timelines import draw
     from .schedule import compile_layers
     from .schedule_file import write_schedule
     from .searched import Searched
     from .tiling import best_tiles, chains, compile_tiled
-    from .timeline import draw
 
     chosen = quirks_of(quirks, path="--quirks")
     if masks is not None and sparsity:
         raise click.UsageError("--sparsity and --masks exclude each other.")
-    registry = loaded(plugin_dirs)
-    piece, base, file = network_of(registry, network)
-    layers = layers_of(nodes_of(piece, registry, base, file), sparsity, read_masks(masks) if masks else None)
-    spec = registry.resolve("hardware", hardware)
-    machine = Machine.of(spec, registry, chosen)
     if budget and "one-chunk" in chosen:
         raise click.UsageError("--search chooses sub-volumes; the quirk 'one-chunk' (of paper) takes the rule's.")
     if tile != "auto" and not (tile.isascii() and tile.isdigit() and int(tile)):
         raise click.BadParameter(f"expected 'auto' or a whole number from 1 on, found '{tile}'", param_hint="--tile")
     if budget and tile != "1":
         raise click.UsageError("--search and --tile exclude each other.")
+    registry = loaded(plugin_dirs)
+    piece, base, file = network_of(registry, network)
+    layers = layers_of(nodes_of(piece, registry, base, file), sparsity, read_masks(masks) if masks else None)
+    spec = registry.resolve("hardware", hardware)
+    machine = Machine.of(spec, registry, chosen)
     choose = Searched(registry, spec, budget, seed, searcher) if budget else None
     with click.progressbar(length=len(layers), file=bar_file(), label=piece.name) as bar:
         schedule = compile_layers(layers, machine, chosen, choose, lambda: bar.update(1))
@@ -137,37 +135,35 @@ def compile_command(
         found = chains(schedule, layers)
         counts = {chain[0].name: int(tile) for chain in found}
         schedule = compile_tiled(layers, machine, chosen, [(chain, int(tile)) for chain in found])
+    title = f"{piece.name} on {spec.name}"
     paths = write_schedule(out, piece.name, spec.name, schedule)
-    try:
-        title = f"{piece.name} on {spec.name}"
+    with suppress(ImportError):
         paths += save(lambda: draw([(title, instructions_of(schedule))]), out, "timeline")
-    except ImportError:
-        pass
-    click.echo(_summary(piece.name, spec.name, schedule))
+    click.echo(_summary(title, schedule))
     if choose:
         click.echo(choose.text())
     if tile != "1":
         said = ", ".join(f"{count} from {name} on" for name, count in counts.items())
         click.echo(f"tiles of chains: {said}" if said else "no chain of layers is tiled")
-    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
+    _wrote(paths)
 
 
-def _summary(network: str, hardware: str, schedule: Schedule) -> str:
+def _summary(title: str, schedule: Schedule) -> str:
     """A table of the layers that take longest, and the total."""
     from sparsemap.files import aligned
 
     rows = [["layer", "us", "co", "ci", "rows", "tiles", "passes", "DDR"]]
-    for one in sorted(schedule.layers, key=lambda one: -one.seconds)[:10]:
+    slowest = sorted(schedule.layers, key=lambda one: -one.seconds)[:10]
+    for one in slowest:
         numbers = (one.splits.co, one.splits.ci, one.splits.rows, one.splits.tiles, one.splits.passes)
         spilled = "to DDR" if one.placement.spilled else ""
         rows.append([one.cut.layer.name, f"{one.seconds * 1e6:.1f}", *(f"{int(n)}" for n in numbers), spilled])
-    convs = [one for one in schedule.layers if one.cut.layer.op == "conv"]
-    profiles = [one.cut.profile(one.splits.co, one.splits.ci) for one in convs if one.cut.layer.mask is not None]
-    padding = sum(profile.padding for profile in profiles)
-    stored = sum(one.cut.machine.rows * one.cut.profile(one.splits.co, one.splits.ci).bytes.sum() for one in convs)
-    lines = [f"{network} on {hardware}: {schedule.seconds * 1e3:.4f} ms, a model's estimate", ""]
-    longest = f"{min(10, len(schedule.layers))} of {len(schedule.layers)}"
-    lines += [*aligned(rows, "<>>>>>><", gap=2), "", f"the {longest} layers that take longest"]
+    convs = [one.cut for one in schedule.layers if one.cut.convolves]
+    profiles = [one.cut.profile(one.splits.co, one.splits.ci) for one in schedule.layers if one.cut.convolves]
+    padding = sum(own.padding for own, cut in zip(profiles, convs, strict=True) if cut.layer.mask is not None)
+    stored = sum(schedule.machine.rows * own.bytes.sum() for own in profiles)
+    lines = [f"{title}: {schedule.seconds * 1e3:.4f} ms, a model's estimate", "", *aligned(rows, "<>>>>>><", gap=2), ""]
+    lines.append(f"the {len(slowest)} of {len(schedule.layers)} layers that take longest")
     lines.append(f"{stored:,.0f} bytes of weights in records")
     if padding:
         lines.append(f"{padding:,} blocks are stored and computed because rows of cores keep different numbers")
@@ -176,7 +172,7 @@ def _summary(network: str, hardware: str, schedule: Schedule) -> str:
 
 @click.command("simulate")
 @click.argument("folder", type=click.Path(exists=True, path_type=Path), metavar="OUT")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of inputs and weights.")
+@SEED
 @click.option("--times", "only_times", is_flag=True, help="Run the events only, which schedules with any quirks can.")
 @json_option
 @click.pass_context
@@ -203,6 +199,10 @@ def simulate_command(context: click.Context, folder: Path, seed: int, only_times
 def bar_file() -> TextIO:
     """Where progress goes: stderr, or nowhere if that is no terminal."""
     return sys.stderr if sys.stderr.isatty() else io.StringIO()
+
+
+def _wrote(paths: list[Path]) -> None:
+    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
 
 
 COMMANDS = (wbs, compile_command, simulate_command)

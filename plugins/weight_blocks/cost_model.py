@@ -41,18 +41,6 @@ class Aie2Time(CostModel):
 
     quirks: str | tuple[str, ...] = "none"
     """paper, none, names with commas, or a list of names."""
-    image: tuple[int, int] | None = None
-    """Rows and columns of the input; absent: the fewest that the output needs."""
-    load: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
-    """Bytes of activations per memory tile that come from DDR; absent: the whole input, once per tile that reads it."""
-    write: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
-    """Bytes per memory tile that go to DDR; absent: the whole output."""
-    room: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
-    """Bytes of a memory tile that weights may use; absent: what the layer's own activations leave."""
-    tiles: int = attrs.field(default=0, validator=attrs.validators.ge(0))
-    """Tiles of rows; 0: searched."""
-    passes: int = attrs.field(default=0, validator=attrs.validators.ge(0))
-    """Passes of weights, where `tiles` is given; 0: one."""
 
     def __attrs_post_init__(self) -> None:
         _ = self.quirk_set
@@ -92,11 +80,11 @@ class Aie2Time(CostModel):
         """The longer of the kept multiply-adds on all cores and of the kept weights through all channels from DDR."""
         known = ConvProblem.of(problem)
         layer, machine = known.cut.layer, known.cut.machine
-        if known.model.quirk_set:
+        if known.cut.quirks:
             return None
-        macs = layer.macs * layer.kept_share
+        macs = layer.macs * layer.density
         compute = macs / (machine.columns * machine.rows * machine.macs)
-        weights = layer.weights * layer.kept_share / (machine.columns * machine.load_weights) * machine.clock_hz
+        weights = layer.weights * layer.density / (machine.columns * machine.load_weights) * machine.clock_hz
         energy = macs * problem.mac_pj("compute")
         return Evaluation(np.array([energy]), np.array([max(compute, weights)]), np.zeros(1, np.uint64), tuple(REASONS))
 
@@ -122,4 +110,4 @@ def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array,
         volume = steps.of[step] * machine.rates[step] * channels
         found[tensor, source] += volume * problem.energy_pj(source, "read")
         found[tensor, target] += volume * broadcast * problem.energy_pj(target, "write")
-    return found, layer.macs * layer.kept_share * problem.mac_pj("compute") * np.ones(found.shape[2])
+    return found, layer.macs * layer.density * problem.mac_pj("compute") * np.ones(found.shape[2])

@@ -62,6 +62,8 @@ class Instruction:
     bytes: tuple[int, ...] = ()
     """Of an iteration, per memory tile, column of cores or row of cores; of LOADWM, per part."""
     lock: int = -1
+    group: int = 0
+    """Instructions with the same number run together."""
     start: float = 0.0
     """Seconds since the start of the network."""
     end: float = 0.0
@@ -71,13 +73,12 @@ def instructions_of(schedule: Schedule) -> list[Instruction]:
     """All instructions in order, with the times at which they start and end in a pipeline with two buffers."""
     found: list[Instruction] = []
     now = 0.0
-    for planned in schedule.layers:
-        for together in Emitter(planned, schedule.row_bytes).layer():
-            end = now + span(together)
-            found.extend(
-                attrs.evolve(one, start=now + ahead, end=end - after) for one, ahead, after in _times(together)
-            )
-            now = end
+    groups = (group for planned in schedule.layers for group in Emitter(planned, schedule.row_bytes).layer())
+    for number, together in enumerate(groups):
+        end = now + span(together)
+        for one, ahead, after in _times(together):
+            found.append(attrs.evolve(one, group=number, start=now + ahead, end=end - after))
+        now = end
     return found
 
 

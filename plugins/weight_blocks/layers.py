@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import attrs
-import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
@@ -43,7 +42,7 @@ class Layer:
     padding: tuple[int, int] = (0, 0)
     """Rows above and columns to the left; what lies below and to the right follows from the output's size."""
     density: float = 1.0
-    """Share of the 8x8 blocks of every block row that are kept, where there is no mask."""
+    """Share of the 8x8 blocks that are kept; where there is no mask, of those of every block row."""
     mask: Array | None = None
     """(blocks of output channels, blocks of input channels) bool, True = kept."""
 
@@ -66,11 +65,6 @@ class Layer:
     @property
     def weights(self) -> int:
         return self.out_channels * self.channels * math.prod(self.kernel) if self.op == "conv" else 0
-
-    @property
-    def kept_share(self) -> float:
-        """Share of the blocks that are kept."""
-        return self.density if self.mask is None else float(np.mean(self.mask))
 
     @property
     def is_global(self) -> bool:

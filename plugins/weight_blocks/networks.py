@@ -65,7 +65,7 @@ def pruned(layers: Sequence[Layer], sparsity: float, masks: Mapping[str, Array])
                 sizes, wanted = (" x ".join(map(str, shape)) for shape in (mask.shape, layer.blocks))
                 text = f"is {sizes} blocks, expected {wanted} (output x input channels)"
                 raise SpecError.at("", f"masks: {layer.name}", text)
-            layer = attrs.evolve(layer, mask=mask)
+            layer = attrs.evolve(layer, mask=mask, density=float(mask.mean()))
         elif layer.op == "conv" and layer.name != names[0] and not masks:
             layer = attrs.evolve(layer, density=1.0 - sparsity)
         found.append(layer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -14,12 +14,9 @@ from sparsemap.problem.problem import Problem
 
 from .layers import Layer, round_up
 from .machine import Machine
-from .memory import tile_windows
+from .memory import Placement, tile_windows
 from .schedule import pass_bytes
 from .splits import MOST_TILES, PASSES, Cut, Splits
-
-if TYPE_CHECKING:
-    from .cost_model import Aie2Time
 
 KEY = "weight-blocks"
 
@@ -29,7 +26,8 @@ class ConvProblem:
     """What segment and cost model share of a problem."""
 
     cut: Cut
-    model: Aie2Time
+    placement: Placement | None = None
+    """Its place in memory tiles beside other layers; absent: alone in them, from DDR to DDR, with tiles that are searched."""
 
     @classmethod
     def of(cls, problem: Problem) -> ConvProblem:
@@ -45,7 +43,7 @@ class ConvProblem:
             text = f"sub-volumes are for cost models of type '{Aie2Time.type_name}', not for '{model.name}'"
             raise SpecError.at(problem.files.get("space", ""), "segments", text)
         machine = Machine.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
-        return cls(Cut(_layer(problem, model), machine, model.quirk_set), model)
+        return cls(Cut(_layer(problem), machine, model.quirk_set))
 
     # ------------------------------------------------------------------------------------------------------ what fits
 
@@ -77,8 +75,8 @@ class ConvProblem:
     @cached_property
     def tilings(self) -> list[tuple[int, int]]:
         """Tiles and passes that fit in memory tiles with the smallest chunks, those with the fewest of both first."""
-        if self.model.tiles:
-            return [(self.model.tiles, self.model.passes or 1)]
+        if self.placement:
+            return [(self.placement.tiles, self.placement.passes)]
         height = self.cut.layer.out_height
         tiles = {-(-height // -(-height // t)) for t in range(1, min(MOST_TILES, height) + 1)}
         every = sorted(((t, p) for t in tiles for p in PASSES), key=lambda both: (both[0] * both[1], both))
@@ -100,13 +98,13 @@ class ConvProblem:
 
     def loaded(self, splits: Splits) -> Any:
         """(B,) bytes of activations per memory tile that come from DDR."""
-        if self.model.load is not None:
-            return np.full(np.shape(splits.co), float(self.model.load))
+        if self.placement:
+            return np.full(np.shape(splits.co), float(self.placement.load))
         return self._by_rows(splits, lambda rows, windows: sum(windows) * self.in_row)
 
     @property
     def written(self) -> float:
-        return float(self.cut.layer.out_height * self.out_row if self.model.write is None else self.model.write)
+        return float(self.placement.write if self.placement else self.cut.layer.out_height * self.out_row)
 
     def _by_rows(self, splits: Splits, value: Any) -> Any:
         """A value that depends on the rows of a tile and on those of all tiles' inputs."""
@@ -120,13 +118,13 @@ class ConvProblem:
     def overflows(self, splits: Splits) -> Any:
         """(B,) bool: which sub-volumes a memory tile cannot hold."""
         weights = pass_bytes(self.cut, splits)
-        if self.model.room is not None:
-            return weights > self.model.room
+        if self.placement:
+            return weights > self.placement.room[1] - self.placement.room[0]
         held = self._by_rows(splits, lambda rows, windows: max(windows) * self.in_row + rows * self.out_row)
         return weights + held > self.cut.machine.memtile
 
 
-def _layer(problem: Problem, model: Aie2Time) -> Layer:
+def _layer(problem: Problem) -> Layer:
     piece: Any = problem.workload
     file = problem.files.get("workload", "")
     if piece.type_name != "conv2d" or piece.groups > 1 or piece.dilation != (1, 1) or piece.batch > 1:
@@ -137,13 +135,14 @@ def _layer(problem: Problem, model: Aie2Time) -> Layer:
         raise SpecError.at(file, "stride", "strides of rows and columns that differ are not compiled")
     given = piece.padding if not isinstance(piece.padding, str) else [(k // 2, k // 2) for k in kernel]
     sides = [(0, 0), (0, 0)] if piece.padding == "valid" else given
-    image = model.image or [max(1, (o - 1) * stride + k - sum(s)) for o, k, s in zip(out, kernel, sides, strict=True)]
+    image = [max(1, (o - 1) * stride + k - sum(s)) for o, k, s in zip(out, kernel, sides, strict=True)]
     padding = sides[0][0], sides[1][0]
     weights = problem.tensors[problem.roles["Q"]]
     mask = getattr(weights.density, "mask", None)
     if mask is None:
         density = float(weights.density.occupancy(weights.shape(problem.loops.sizes)).density)
     else:
-        mask, density = np.asarray(mask, bool)[: round_up(piece.k) // 8], 1.0
+        mask = np.asarray(mask, bool)[: round_up(piece.k) // 8]
+        density = float(mask.mean())
     shape = *image, piece.c, *out, piece.k
     return Layer(piece.name or "layer", "conv", ("input",), *shape, kernel, stride, padding, density, mask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sparsemap.files import read_bytes, shown, write_text
 from sparsemap.pieces.contracts.base import Array
 
 from .durations import tile_rows
-from .instructions import Instruction, instructions_of
+from .instructions import GROUP, Instruction, instructions_of
 from .layers import BLOCK, Layer
 from .machine import Machine
 from .networks import LARGEST, read_masks
@@ -73,24 +74,13 @@ def layer_table(planned: Planned) -> dict[str, Any]:
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer, rates = cut.layer, cut.machine.rates
     rows, tiles = (int(value) for value in tile_rows(cut, splits))
+    splits = attrs.evolve(splits, tiles=tiles)
     durations = {step: float(value) for step, value in planned.steps.of.items()}
     at_core = {"H": -(-rows // min(splits.rows, rows)), "COUT": -(-cut.row_channels // splits.co)}
     places = (*place.inputs, place.output, place.weights, *place.live)
     return {
-        "name": layer.name,
-        "op": layer.op,
-        "inputs": list(layer.inputs),
-        "input": [layer.height, layer.width, layer.channels],
-        "output": [layer.out_height, layer.out_width, layer.out_channels],
-        "kernel": list(layer.kernel),
-        "stride": layer.stride,
-        "padding": list(layer.padding),
-        "density": layer.kept_share,
-        "co": int(splits.co),
-        "ci": int(splits.ci),
-        "rows": int(splits.rows),
-        "tiles": tiles,
-        "passes": int(splits.passes),
+        **attrs.asdict(layer, filter=lambda field, _: field.name != "mask"),
+        **{name: int(value) for name, value in attrs.asdict(splits).items()},
         "splits": {
             "W": cut.machine.columns if cut.out_columns < layer.out_width else 1,
             "COUT": cut.machine.rows,
@@ -132,31 +122,25 @@ def _profile(schedule: Schedule) -> Iterator[tuple[str, dict[str, Any]]]:
 def listing(schedule: Schedule, instructions: Sequence[Instruction]) -> str:
     """The instructions as text, one a line; times in microseconds."""
     lines = [f"; {len(schedule.layers)} layers, {schedule.seconds * 1e3:.4f} ms"]
-    layer = ""
-    for one in instructions:
-        if one.layer != layer:
-            layer = one.layer
-            lines.append(f"; {layer}")
-        lines.append(_line(one))
+    for layer, group in groupby(instructions, key=lambda one: one.layer):
+        lines += [f"; {layer}", *map(_line, group)]
     return "\n".join(lines) + "\n"
 
 
 def _line(one: Instruction) -> str:
-    where = ",".join(f"0x{at:05X}" for at in one.address[:2]) + (",..." if len(one.address) > 2 else "")
-    fields = [f"{one.start * 1e6:12.3f} {one.end * 1e6:12.3f}  {one.type:7}"]
-    fields += [f"lock {one.lock}"] if one.lock >= 0 else []
-    fields += [where] if where else []
-    fields += [f"core 0x{one.core:04X}"] if one.core >= 0 else []
-    fields += [f"iter {one.iterations}"] if one.type in ("LOADFM", "COMP", "WRITEFM") else []
-    fields += [f"parts {one.parts}"] if one.parts > 1 else []
-    fields += [f"chunk {one.chunk}"] if one.type in ("LOADW", "LOADWM", "COMP") else []
-    fields += [one.tensor] if one.tensor else []
-    fields += [f"rows {one.row}+{one.rows}"] if one.rows else []
-    fields += [f"{sum(one.bytes)} B"] if one.bytes else []
-    return " ".join(fields)
-
-
-# ------------------------------------------------------------------------------------------------------------- read back
+    fields = {
+        "lock": one.lock if one.lock >= 0 else "",
+        "at": ",".join(f"0x{at:05X}" for at in one.address[:2]) + (",..." if len(one.address) > 2 else ""),
+        "core": f"0x{one.core:04X}" if one.core >= 0 else "",
+        "iter": one.iterations if one.type in GROUP else "",
+        "parts": one.parts if one.parts > 1 else "",
+        "chunk": one.chunk if one.type in ("LOADW", "LOADWM", "COMP") else "",
+        "of": one.tensor,
+        "rows": f"{one.row}+{one.rows}" if one.rows else "",
+        "bytes": sum(one.bytes) or "",
+    }
+    said = " ".join(f"{name} {value}" for name, value in fields.items() if value != "")
+    return f"{one.start * 1e6:12.3f} {one.end * 1e6:12.3f}  {one.type:7} {said}"
 
 
 @attrs.frozen(eq=False)
@@ -177,7 +161,7 @@ class Compiled:
 
     def cut(self, name: str) -> tuple[Cut, Splits]:
         layer, table = self.layers[name]
-        splits = Splits(table["co"], table["ci"], table["rows"], table["tiles"], table["passes"])
+        splits = Splits(*(table[field.name] for field in attrs.fields(Splits)))
         return Cut(layer, self.machine, self.quirks), splits
 
 
@@ -212,8 +196,5 @@ def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _layer(entry: Mapping[str, Any], mask: Array | None) -> Layer:
-    given = _tuples(entry)
-    shape = *given["input"], *given["output"], given["kernel"], given["stride"], given["padding"]
-    return Layer(
-        given["name"], given["op"], given["inputs"], *shape, 1.0 if mask is not None else given["density"], mask
-    )
+    names = [field.name for field in attrs.fields(Layer) if field.name != "mask"]
+    return Layer(**_tuples({name: entry[name] for name in names}), mask=mask)

@@ -47,11 +47,8 @@ class Searched:
         return self.found[key][0]
 
     def _search(self, cut: Cut, placement: Placement) -> tuple[Splits, Found]:
-        layer, room = cut.layer, placement.room[1] - placement.room[0]
-        tiling = {"tiles": placement.tiles, "passes": placement.passes}
-        moved = {"load": float(placement.load), "write": float(placement.write), "room": room}
-        quirks, image = tuple(sorted(cut.quirks)), (layer.height, layer.width)
-        model = Aie2Time(name="aie2-time", quirks=quirks, image=image, **moved, **tiling)
+        layer, tiling = cut.layer, {"tiles": placement.tiles, "passes": placement.passes}
+        model = Aie2Time(name="aie2-time", quirks=tuple(sorted(cut.quirks)))
         workload = {  # the model takes its exact shape and mask from the compiler
             "name": layer.name.replace("/", "-"),
             "type": "conv2d",
@@ -63,10 +60,10 @@ class Searched:
             "s": layer.kernel[1],
             "stride": layer.stride,
             "padding": [[size, size] for size in layer.padding],
-            "density": {"Q": layer.kept_share or 1e-9},
+            "density": {"Q": layer.density or 1e-9},
         }
         problem = load_problem(workload, self.hardware, "aie2", "delay", model, registry=self.registry)
-        problem.remember(KEY, lambda: ConvProblem(cut, model))
+        problem.remember(KEY, lambda: ConvProblem(cut, placement))
         result = search(problem, self.budget, self.seed, self.searcher)
         splits = Splits(*(int(value) for value in result.found.design.batch.columns["subvolume"][:, 0]))
         rule = attrs.evolve(ConvProblem.of(problem).rule, **tiling)

@@ -213,20 +213,8 @@ def event_seconds(instructions: Sequence[Instruction], buffers: int = 2) -> floa
 
 
 def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
-    """Instructions that run together: loads from DDR, LOADFM to WRITEFM with LOADWM before them if parts repeat it."""
-    at = 0
-    while at < len(instructions):
-        one, size = instructions[at], 1
-        if one.type in ("LOAD", "LOADW"):  # of the same layer and tile; between passes there is work
-            of = one.layer, one.tile
-            loads = (other.type in ("LOAD", "LOADW") and (other.layer, other.tile) == of for other in instructions[at:])
-            size = next((number for number, same in enumerate(loads) if not same), len(instructions) - at)
-        elif one.type == "LOADFM":
-            size = 3
-        elif one.type == "LOADWM" and instructions[at + 1 : at + 2] and instructions[at + 1].parts > 1:
-            size = 4
-        yield list(instructions[at : at + size])
-        at += size
+    """Instructions that run together."""
+    return (list(group) for _, group in groupby(instructions, key=lambda one: one.group))
 
 
 def pipeline(load: Array, compute: Array, write: Array, buffers: int = 2) -> float:

@@ -1,10 +1,62 @@
-"""The tables and figures of the paper, a module each; `table-ii.csv` holds what its Table II prints."""
+"""The tables and figures of the paper; `table-ii.csv` holds what its Table II prints."""
 
-NAMES = {
-    "table-2": "times of three networks, dense and half of the blocks pruned, on 2 x 2 to 8 x 8 cores (Table II)",
-    "fig-4": "one convolution on 4 x 4 cores, step by step (Fig. 4)",
-    "fig-9": "depth-wise tiling of a part of VGG-16 over the number of tiles (Fig. 9)",
-    "timeline": "the steps of one stage of ResNet-50 on 4 x 4 cores, sound and as the paper counts (as its Fig. 13)",
-    "quirks": "what each difference between the paper's count and the sound one is worth",
-}
-"""What can be reproduced; the module is named alike, with underscores."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from sparsemap.cli.networks import network_of
+from sparsemap.pieces.loading import load
+from sparsemap.problem.network import nodes_of
+
+from ..layers import Layer
+from ..machine import Machine
+from ..networks import layers_of
+from ..quirks import quirks_of
+from ..schedule import Schedule, compile_layers
+
+TITLES = {"resnet50": "ResNet-50", "inception-v3": "Inception v3", "vgg16": "VGG-16"}
+SPARSITY = 0.5
+KINDS = {"dense": 0.0, "sparse": SPARSITY}
+MODES = {"paper": "as the paper counts", "none": "sound"}
+
+
+def modes_of(quirks: str) -> dict[str, str]:
+    """The counts of a page with their titles."""
+    return MODES if quirks == "both" else {quirks: MODES.get(quirks, quirks)}
+
+
+@attrs.frozen(eq=False, slots=False)
+class Cells:
+    """Compiles networks for square meshes, and remembers the schedules."""
+
+    progress: Callable[[str], None] = lambda text: None
+    _known: dict[Any, Any] = attrs.field(factory=dict)
+
+    @cached_property
+    def registry(self) -> Any:
+        return load()
+
+    def layers(self, network: str, sparsity: float) -> list[Layer]:
+        if (network, sparsity) not in self._known:
+            piece, base, file = network_of(self.registry, network)
+            self._known[network, sparsity] = layers_of(nodes_of(piece, self.registry, base, file), sparsity)
+        return self._known[network, sparsity]
+
+    def machine(self, cores: int, quirks: Iterable[str] = ()) -> Machine:
+        return Machine.of(self.registry.resolve("hardware", f"aie2-{cores}x{cores}"), self.registry, frozenset(quirks))
+
+    def compile(self, layers: Sequence[Layer], cores: int, quirks: str | Iterable[str]) -> Schedule:
+        chosen = quirks_of(quirks)
+        return compile_layers(layers, self.machine(cores, chosen), chosen)
+
+    def schedule(self, network: str, cores: int, sparsity: float, quirks: str | Iterable[str]) -> Schedule:
+        """A network on so many columns and rows of cores."""
+        key = network, cores, sparsity, quirks_of(quirks)
+        if key not in self._known:
+            self.progress(f"{TITLES[network]} on {cores} x {cores}")
+            self._known[key] = self.compile(self.layers(network, sparsity), cores, quirks)
+        return self._known[key]

@@ -13,7 +13,7 @@ from sparsemap.plots import COLOURS, Figure, Report, subplots
 from ..layers import Layer
 from ..quirks import quirks_of
 from ..tiling import compile_tiled, recomputed
-from .cells import SPARSITY, Cells
+from . import KINDS, Cells
 
 CORES, SLOWER, TILES = 3, 16, range(1, 9)
 FIRST, LAST = "features.2", "features.9"
@@ -31,7 +31,7 @@ def point(source: Cells, kind: str, count: int, quirks: frozenset[str] = frozens
     """The chain in so many tiles, dense or sparse."""
     fast = source.machine(CORES, quirks)
     rates = {key: getattr(fast, key) / SLOWER for key in ("load", "load_weights", "write")}
-    chain = segment(source.layers("vgg16", SPARSITY if kind == "sparse" else 0.0))
+    chain = segment(source.layers("vgg16", KINDS[kind]))
     schedule = compile_tiled(chain, attrs.evolve(fast, **rates), quirks, [(chain, count)])
     return {
         "weights": kind,
@@ -45,26 +45,16 @@ def point(source: Cells, kind: str, count: int, quirks: frozenset[str] = frozens
 
 def report(source: Cells, name: str, quirks: str) -> Report:
     chosen = quirks_of("none" if quirks == "both" else quirks)
-    rows = [point(source, kind, count, chosen) for kind in PAPER_S for count in TILES]
-    best = {
-        kind: min((row for row in rows if row["weights"] == kind), key=lambda row: row["seconds"]) for kind in PAPER_S
-    }
+    rows = [point(source, kind, count, chosen) for kind in KINDS for count in TILES]
+    every = {kind: [row for row in rows if row["weights"] == kind] for kind in KINDS}
+    dense, sparse = (min(mine, key=lambda row: row["seconds"]) for mine in every.values())
     whole = rows[0]["seconds"]
     lines = [["tiles", "dense", "paper", "sparse", "paper", "multiply-adds", "layers that spill"]]
-    for count in TILES:
-        dense, sparse = (next(r for r in rows if (r["weights"], r["tiles"]) == (kind, count)) for kind in PAPER_S)
-        lines.append(
-            [
-                f"{count}",
-                f"{dense['seconds']:.4f}",
-                f"{dense['paper_s']}" or "-",
-                f"{sparse['seconds']:.4f}",
-                f"{sparse['paper_s']}" or "-",
-                f"x{dense['recomputed']:.3f}",
-                f"{dense['spilled_layers']}",
-            ]
-        )
-    ratio = best["sparse"]["seconds"] / whole
+    for both in zip(*every.values(), strict=True):
+        times = (text for row in both for text in (f"{row['seconds']:.4f}", f"{row['paper_s'] or '-'}"))
+        spilled = f"{both[0]['spilled_layers']}"
+        lines.append([f"{both[0]['tiles']}", *times, f"x{both[0]['recomputed']:.3f}", spilled])
+    ratio = sparse["seconds"] / whole
     text = (
         f"# Fig. 9: depth-wise tiling\n\n`sparsemap wbs {name}`: seconds of VGG-16 from its second convolution to its second "
         f"pool on {CORES} x {CORES} cores, with DDR {SLOWER} times slower (0.25 GB/s in, 0.5 GB/s out), dense and with half "
@@ -72,12 +62,12 @@ def report(source: Cells, name: str, quirks: str) -> Report:
         "what they share twice, and load all weights again. The paper prints no shapes for its two and three tiles: two "
         "tiles of rows cannot fit in the memory tiles, so its points cannot be compared one by one. An estimate of a "
         f"model, like the paper's.\n\n{markdown_table(lines)}\n\n"
-        f"Best are {best['dense']['tiles']} tiles, dense, and {best['sparse']['tiles']}, sparse. Sparse and tiled over dense "
+        f"Best are {dense['tiles']} tiles, dense, and {sparse['tiles']}, sparse. Sparse and tiled over dense "
         f"and untiled: {ratio:.2f} (paper: {0.014 / 0.025:.2f})."
     )
     headline = (
-        f"dense {whole:.4f} s untiled, {best['dense']['seconds']:.4f} s with {best['dense']['tiles']} tiles; "
-        f"sparse {best['sparse']['seconds']:.4f} s with {best['sparse']['tiles']}; both over dense untiled {ratio:.2f}"
+        f"dense {whole:.4f} s untiled, {dense['seconds']:.4f} s with {dense['tiles']} tiles; "
+        f"sparse {sparse['seconds']:.4f} s with {sparse['tiles']}; both over dense untiled {ratio:.2f}"
     )
     return Report(name, headline, text + "\n", rows, lambda: draw(rows))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ import attrs
 from sparsemap.files import markdown_table, read_csv
 from sparsemap.plots import COLOURS, Figure, Report, plain_log, subplots
 
-from .cells import SPARSITY, TITLES, Cells, floors
+from ..schedule import Schedule
+from . import KINDS, TITLES, Cells, modes_of
 
+Modes = Mapping[str, str]
 PUBLISHED = Path(__file__).parent / "table-ii.csv"
-MODES = {"paper": "as the paper counts", "none": "sound"}
 WHY = {
     "inception-v3": "the listings repeat convolutions that write into a concatenation two to six times, for no reason given",
     "resnet50": "images of 7 columns on 8 columns of cores, and fragments of their circular buffer",
@@ -41,11 +42,20 @@ class Cell:
         return self.ms[mode] / self.published - 1 if self.published and mode in self.ms else None
 
 
-def cells(source: Cells, modes: Sequence[str]) -> list[Cell]:
+def floors(schedule: Schedule) -> tuple[float, float]:
+    """Seconds that no schedule can be below: those of the kept multiply-adds, and of the weights through DDR."""
+    machine, convs = schedule.machine, [one.cut.layer for one in schedule.layers if one.cut.convolves]
+    kept = sum(layer.macs * layer.density for layer in convs)
+    stored = sum(layer.weights * layer.density for layer in convs)
+    cores = machine.columns * machine.rows
+    return kept / (cores * machine.macs * machine.clock_hz), stored / (machine.columns * machine.load_weights)
+
+
+def cells(source: Cells, modes: Iterable[str]) -> list[Cell]:
     """All 42 cells."""
     found = []
     for row in read_csv(PUBLISHED):
-        for kind, sparsity in (("dense", 0.0), ("sparse", SPARSITY)):
+        for kind, sparsity in KINDS.items():
             network, cores = row["network"], int(row["cores"])
             schedules = {mode: source.schedule(network, cores, sparsity, mode) for mode in modes}
             ms = {mode: schedule.seconds * 1e3 for mode, schedule in schedules.items()}
@@ -56,7 +66,7 @@ def cells(source: Cells, modes: Sequence[str]) -> list[Cell]:
 
 
 def report(source: Cells, name: str, quirks: str) -> Report:
-    modes = list(MODES) if quirks == "both" else [quirks]
+    modes = modes_of(quirks)
     found = cells(source, modes)
     parts = [f"# Table II: three networks on meshes of cores\n\n{_intro(name, modes)}"]
     for network, title in TITLES.items():
@@ -71,8 +81,8 @@ def report(source: Cells, name: str, quirks: str) -> Report:
     return Report(name, _headline(found, modes), "\n\n".join(parts) + "\n", rows, lambda: draw(found, modes))
 
 
-def _intro(name: str, modes: Sequence[str]) -> str:
-    counted = " and ".join(f"{MODES.get(mode, mode)} (quirks: {mode})" for mode in modes)
+def _intro(name: str, modes: Modes) -> str:
+    counted = " and ".join(f"{title} (quirks: {mode})" for mode, title in modes.items())
     return (
         f"`sparsemap wbs {name}`: milliseconds for one image, with all weights and with half of the 8 x 8 blocks "
         "pruned, evenly in every block row. All of them, the paper's as well, are estimates of a model: nothing here ran "
@@ -82,30 +92,21 @@ def _intro(name: str, modes: Sequence[str]) -> str:
     )
 
 
-def _table(found: Sequence[Cell], modes: Sequence[str]) -> str:
-    head = ["cores", "weights", "paper", *(MODES.get(mode, mode) for mode in modes)]
-    lines = [
-        [*head, *(["off"] if "paper" in modes else []), "floor", *(f"sparse / dense, {MODES.get(m, m)}" for m in modes)]
-    ]
+def _table(found: Sequence[Cell], modes: Modes) -> str:
+    off = ["off"] if "paper" in modes else []
+    titles = [f"sparse / dense, {title}" for title in modes.values()]
+    lines = [["cores", "weights", "paper", *modes.values(), *off, "floor", *titles]]
     dense = {cell.cores: cell for cell in found if cell.kind == "dense"}
     for cell in found:
-        error = cell.error()
+        size, printed = f"{cell.cores} x {cell.cores}", f"{cell.published:.3f}" if cell.published else "-"
+        error = [f"{100 * e:+.1f} %" if (e := cell.error()) is not None else ""] if off else []
         ratios = [f"{cell.ms[m] / dense[cell.cores].ms[m]:.2f}" if cell.kind == "sparse" else "" for m in modes]
-        lines.append(
-            [
-                f"{cell.cores} x {cell.cores}",
-                cell.kind,
-                f"{cell.published:.3f}" if cell.published else "-",
-                *(f"{cell.ms[mode]:.3f}" for mode in modes),
-                *([f"{100 * error:+.1f} %" if error is not None else ""] if "paper" in modes else []),
-                f"{cell.floor_ms:.2f}",
-                *ratios,
-            ]
-        )
+        times = [f"{cell.ms[mode]:.3f}" for mode in modes]
+        lines.append([size, cell.kind, printed, *times, *error, f"{cell.floor_ms:.2f}", *ratios])
     return markdown_table(lines)
 
 
-def _headline(found: Sequence[Cell], modes: Sequence[str]) -> str:
+def _headline(found: Sequence[Cell], modes: Modes) -> str:
     lines = []
     if "paper" in modes:
         errors = [abs(error) for cell in found if (error := cell.error()) is not None]
@@ -113,7 +114,7 @@ def _headline(found: Sequence[Cell], modes: Sequence[str]) -> str:
         lines.append(f"as the paper counts: {near} of {len(errors)} published cells within 5 %, {fair} within 12 %")
     for mode in modes:
         ratios = _ratios(found, mode)
-        lines.append(f"{MODES.get(mode, mode)}: sparse / dense {min(ratios):.2f} to {max(ratios):.2f}")
+        lines.append(f"{modes[mode]}: sparse / dense {min(ratios):.2f} to {max(ratios):.2f}")
     return "\n".join(lines)
 
 
@@ -122,7 +123,7 @@ def _ratios(found: Sequence[Cell], mode: str) -> list[float]:
     return [cell.ms[mode] / dense[cell.network, cell.cores] for cell in found if cell.kind == "sparse"]
 
 
-def _outcome(found: Sequence[Cell], modes: Sequence[str]) -> str:
+def _outcome(found: Sequence[Cell], modes: Modes) -> str:
     published = {(cell.network, cell.cores, cell.kind): cell.published for cell in found}
     gains = []
     for (network, cores, kind), ms in published.items():
@@ -136,7 +137,7 @@ def _outcome(found: Sequence[Cell], modes: Sequence[str]) -> str:
     )
     for mode in modes:
         ratios = _ratios(found, mode)
-        text += f"{MODES.get(mode, mode).capitalize()}, they are {1 / max(ratios):.2f}x to {1 / min(ratios):.2f}x. "
+        text += f"{modes[mode].capitalize()}, they are {1 / max(ratios):.2f}x to {1 / min(ratios):.2f}x. "
     if "paper" not in modes:
         return text.strip()
     off = [cell for cell in found if abs(cell.error() or 0) > 0.05]
@@ -147,22 +148,18 @@ def _outcome(found: Sequence[Cell], modes: Sequence[str]) -> str:
     return f"{text.strip()}\n\nCells that are more than 5 % off:\n\n{markdown_table(lines)}"
 
 
-def draw(found: Sequence[Cell], modes: Sequence[str]) -> Figure:
+def draw(found: Sequence[Cell], modes: Modes) -> Figure:
     figure, axes = subplots(1, len(TITLES), (9.2, 3.2), sharey=True)
     for axis, (network, title) in zip(axes, TITLES.items(), strict=True):
         for kind, style in (("dense", "-"), ("sparse", "--")):
             mine = [cell for cell in found if (cell.network, cell.kind) == (network, kind)]
             sizes = [cell.cores for cell in mine]
             for colour, mode in zip(COLOURS[1:], modes, strict=False):
-                axis.plot(
-                    sizes, [c.ms[mode] for c in mine], style, color=colour, label=f"{MODES.get(mode, mode)}, {kind}"
-                )
+                axis.plot(sizes, [c.ms[mode] for c in mine], style, color=colour, label=f"{modes[mode]}, {kind}")
             printed = [(cell.cores, cell.published) for cell in mine if cell.published]
             fill = COLOURS[0] if kind == "dense" else "white"
             axis.plot(*zip(*printed, strict=True), "o", color=COLOURS[0], markerfacecolor=fill, label=f"paper, {kind}")
-        axis.set_title(title)
-        axis.set_xlabel("columns and rows of cores")
-        axis.set_xticks(sizes)
+        axis.set(title=title, xlabel="columns and rows of cores", xticks=sizes)
     axes[0].set_yscale("log")
     plain_log(axes[0].yaxis)
     axes[0].set_ylabel("ms per image")

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.weight_blocks.layers import Layer
-from sparsemap_plugins.weight_blocks.pages.cells import Cells
+from sparsemap_plugins.weight_blocks.pages import Cells
 from sparsemap_plugins.weight_blocks.pages.fig_9 import point, segment
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule

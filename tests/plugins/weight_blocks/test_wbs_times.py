@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sparsemap_plugins.weight_blocks.pages.cells import Cells, floors
+from sparsemap_plugins.weight_blocks.pages import Cells
+from sparsemap_plugins.weight_blocks.pages.table_2 import floors
 from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from wbs_layers import conv, machine
