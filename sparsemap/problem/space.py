@@ -83,6 +83,13 @@ class Space:
         return found
 
     @cached_property
+    def compresses(self) -> bool:
+        """Whether designs store tensors compressed: any of 64 random ones, which is certain where formats are fixed."""
+        formats = self.decode(self.sample(64, np.random.default_rng(0))).columns.get("formats")
+        compressed = np.array([getattr(piece, "compressed", False) for piece in self.candidates.get("format", ())])
+        return formats is not None and bool(compressed.any()) and bool(compressed[formats].any())
+
+    @cached_property
     def segment_genes(self) -> dict[str, Genes]:
         return {name: segment.genes(self.problem) for name, segment in self.segments.items()}
 
