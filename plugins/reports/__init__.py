@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 def register_exporters():
     from .breakdown import BreakdownText
     from .loop_nest import LoopNestText
+    from .orders import OrdersText
     from .summary import SummaryText
     from .tables import DesignTable, EnergyTable, JsonReport
 
-    return [BreakdownText, DesignTable, EnergyTable, JsonReport, LoopNestText, SummaryText]
+    return [BreakdownText, DesignTable, EnergyTable, JsonReport, LoopNestText, OrdersText, SummaryText]
 
 
 @hookimpl

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import permutations
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from sparsemap import load_problem, search
 from sparsemap.files import markdown_table, times
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
-from sparsemap.problem.designs import Designs
+from sparsemap.problem.orders import classes, orders_of, reordered
 
 from ..report import Report, number
 from ..runs import Runner
@@ -20,8 +19,6 @@ UJ = 1e6
 """pJ per uJ: the paper prints cycles * uJ."""
 PAPER = {"orders": 5040, "distinct": 16, "worst": 14.4, "best": 3.0e10}
 """Section 4.4 and Fig. 7; the EDP in cycles * uJ."""
-ALIKE = 1e-9
-"""Relative difference of EDPs that are the same."""
 
 
 def report(runner: Runner, name: str) -> Report:
@@ -29,8 +26,8 @@ def report(runner: Runner, name: str) -> Report:
     workload, hardware = study.workloads[0], study.hardware[0]
     problem = load_problem(workload, hardware, study.space, registry=runner.registry)
     found = search(problem, study.budget, study.seeds[0], study.searchers[0]).found
-    orders = np.array(list(permutations(range(len(problem.dims)))), dtype=np.int8)
-    edps = with_orders(problem, found.genome, orders)
+    orders = orders_of(range(len(problem.dims)), len(problem.dims))
+    edps = reordered(problem, found.design.batch, orders).edp
     groups = classes(edps)
     valid = int(np.isfinite(edps).sum())
     best, worst = edps[groups[0]].min(), edps[groups[-1]].max()
@@ -67,21 +64,6 @@ def report(runner: Runner, name: str) -> Report:
         for row in rows_
     ]
     return Report(name, headline, "".join(text), table, lambda: draw(np.sort(edps[np.isfinite(edps)]) / UJ))
-
-
-def with_orders(problem, genome: Array, orders: Array) -> Array:
-    """EDPs (n,) of a design with each of these orders (n, D) at all of its levels; infinite where it is then invalid."""
-    columns = dict(problem.space.decode(np.repeat(genome[None, :], len(orders), axis=0)).columns)
-    levels = len(problem.mapping_levels)
-    columns["order"] = np.ascontiguousarray(np.repeat(orders.T[None], levels, axis=0))
-    return problem.evaluator.evaluate_designs(Designs(columns)).edp
-
-
-def classes(edps: Array) -> list[Array]:
-    """Rows of valid designs that cost the same, the best first."""
-    rows = np.argsort(edps, kind="stable")[: np.isfinite(edps).sum()]
-    starts = np.flatnonzero(np.diff(edps[rows]) > ALIKE * edps[rows][:-1]) + 1
-    return [np.sort(group) for group in np.split(rows, starts)]
 
 
 def draw(edps: Array) -> Figure:
