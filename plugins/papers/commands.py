@@ -41,7 +41,7 @@ def epilog() -> str:
 )
 @click.option("--scale", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the budgets to spend.")
 @click.option("--seeds", default=0, type=click.IntRange(min=0), help="Use the first SEEDS seeds only.")
-@click.option("--workload", "workloads", multiple=True, help="Use these workloads of the study only.")
+@click.option("--workload", "workloads", multiple=True, help="Use these workloads or networks only.")
 def paper(
     name: str,
     out: Path,

@@ -73,12 +73,14 @@ class Runner:
     def study(self, name: str) -> Any:
         """The study, made smaller as asked."""
         study = self.registry.resolve("study", name)
-        unknown = [workload for workload in self.workloads if workload not in study.workloads]
+        known = (*study.workloads, *study.networks)
+        unknown = [workload for workload in self.workloads if workload not in known]
         if unknown:
             raise SparseMapError(f"--workload: study '{name}' has no {', '.join(unknown)}")
         return attrs.evolve(
             study,
             workloads=tuple(x for x in study.workloads if not self.workloads or x in self.workloads),
+            networks=tuple(x for x in study.networks if not self.workloads or x in self.workloads),
             seeds=study.seeds[: self.seeds] if self.seeds else study.seeds,
             budget=max(1, round(self.scale * study.budget)),
         )

@@ -9,6 +9,9 @@ NAMES = {
     "mse-fig-5": "GAMMA with one mutation at a time: tiles, orders, parallel dimensions (Fig. 5)",
     "mse-fig-6": "GAMMA with and without crossover, and a standard genetic algorithm (Fig. 6)",
     "mse-fig-7": "one mapping with all of its loop orders (Fig. 7)",
+    "mse-fig-9": "EDP of what searches of a network's layers start from (Fig. 9)",
+    "mse-fig-10": "convergence with and without warm start (Fig. 10)",
+    "mse-fig-11": "how much sooner searches with warm start converge (Fig. 11)",
     "mse-robust": "designs for a range of densities beside designs for one, in the joint space",
     "mse-table-2": "mappings searched at one density of the weights, tested at others (Table 2)",
     "mse-table-3": "inner and outer products over the density of an operand (Table 3)",
@@ -18,7 +21,9 @@ NAMES = {
 
 
 def module_of(name: str) -> str:
-    """The module is named alike, with underscores and without `mse`; figures that compare mappers share one."""
+    """The module is named alike, with underscores and without `mse`; figures of one kind share one."""
     if name in ("mse-fig-3", "mse-fig-5", "mse-fig-6"):
         return "mappers"
+    if name in ("mse-fig-9", "mse-fig-10", "mse-fig-11"):
+        return "warm_start"
     return name.removeprefix("mse-").replace("-", "_")

@@ -1,0 +1,312 @@
+"""Fig. 9, 10 and 11: layers of networks searched from the design of the most similar layer before them, and without."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap.files import markdown_table, times
+from sparsemap.pieces.contracts import Array
+from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
+from sparsemap.problem import design_file
+from sparsemap.searching.result import DESIGN_FILE
+from sparsemap.searching.start import start_of
+from sparsemap.study.cells import Cell
+from sparsemap.study.plan import Plan, plan_of
+
+from ..report import Report, counted, number, times_exact
+from ..runs import Run, Runner, by, geometric_mean
+from .densities import run_cells_of
+
+BATCH = 16
+"""That of the paper's Table 1."""
+COLD, WARM = "cold", "warm"
+UJ = 1e6
+"""pJ per uJ: the paper prints cycles * uJ."""
+RANDOM = 100
+"""Designs of a random start: the paper's population."""
+REACHED = 0.995
+"""Share of the improvement after which a search has converged (Section 5.1)."""
+STARTS = {
+    "random": "5.0x",
+    "previous layer": "2.3x",
+    "similar layer": "1.2x",
+    "three similar layers, filled": "",
+}
+"""What a search may start from, and Fig. 9's mean EDP of it over that at the end."""
+SPEEDUPS = "3.3x to 7.3x"
+"""Of Fig. 11, over four networks."""
+
+
+@attrs.frozen(eq=False, slots=False)
+class Layer:
+    """A distinct layer of a network, searched cold and warm with one seed."""
+
+    network: str
+    name: str
+    seed: int
+    plan: Plan
+    cells: Mapping[str, Cell]
+    before: tuple[str, ...]
+    """Folders of the warm searches of all earlier layers."""
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        found = {}
+        for how, cell in self.cells.items():
+            run = Run(self.network, cell.hardware, how, self.seed, None, math.nan, Path(cell.folder))
+            found[how] = attrs.evolve(run, edp=run.result["edp"], valid_fraction=run.result["valid_fraction"])
+        return found
+
+    @property
+    def end(self) -> float:
+        """The best EDP of both searches."""
+        return min(run.edp for run in self.runs.values())
+
+    def designs_to(self, how: str, target: float) -> int:
+        """Designs until a search is at a score or below; its whole budget if it never is."""
+        history = self.runs[how].history
+        at = np.flatnonzero(history["best_score"] <= target)
+        return int(history["evaluations"][at[0] if len(at) else -1])
+
+    def target(self, how: str) -> float:
+        """The score at which a search has made `REACHED` of its improvement over its first batch."""
+        scores = self.runs[how].history["best_score"]
+        return scores[0] - REACHED * (scores[0] - scores[-1])
+
+    @cached_property
+    def speedup(self) -> float:
+        """Designs of the cold search over those of the warm one, to the cold one's target."""
+        target = self.target(COLD)
+        return self.designs_to(COLD, target) / self.designs_to(WARM, target)
+
+    @cached_property
+    def starts(self) -> dict[str, float]:
+        """EDP of each of `STARTS` over that at the end; layers before are those that the warm search found."""
+        problem = self.plan.problem(self.cells[WARM])
+        designs = [design_file.load(Path(folder, DESIGN_FILE), problem.registry) for folder in self.before]
+        rng = np.random.default_rng([self.seed, len(self.before)])
+        genomes = {
+            "random": problem.space.repair(problem.space.sample(RANDOM, rng), rng),
+            "previous layer": start_of(problem, designs[-1:], fill=False).genomes,
+            "similar layer": start_of(problem, designs, count=1, fill=False).genomes,
+            "three similar layers, filled": start_of(problem, designs).genomes,
+        }
+        return {name: float(problem.evaluator.evaluate(rows).edp.min()) / self.end for name, rows in genomes.items()}
+
+
+def layers_of(runner: Runner, name: str) -> list[Layer]:
+    """The layers of a study's networks, all searched."""
+    study, folder = runner.study(name), runner.folder(name).resolve()
+    (hardware,), (searcher,) = study.hardware, study.searchers
+    found, cells = [], []
+    for network, seed in product(study.networks, study.seeds):
+        given = {"extends": network, "name": network, "batch": BATCH}
+        rest = (study.budget, seed, searcher, study.space, study.objective, study.cost_model)
+        cold, warm = (
+            plan_of(
+                runner.registry, given, hardware, folder / f"{network}--{hardware}--{how}--seed{seed}", *rest, metric
+            )
+            for how, metric in ((COLD, "off"), (WARM, "edit"))
+        )
+        cells += [*cold.cells, *warm.cells]
+        for at, both in enumerate(zip(cold.cells, warm.cells, strict=True)):
+            before = tuple(cell.folder for cell in warm.cells[:at])
+            pair = dict(zip((COLD, WARM), both, strict=True))
+            found.append(Layer(network, both[0].workload, seed, warm, pair, before))
+    run_cells_of(runner, cells, folder)
+    return found
+
+
+def report(runner: Runner, name: str) -> Report:
+    study, layers = runner.study(name), layers_of(runner, name)
+    what = (
+        f"`sparsemap paper {name}`: {', '.join(study.networks)} with batch {BATCH} on {study.hardware[0]}, every distinct "
+        f"layer once, the mapping searched alone, {study.budget:,} designs per layer, {counted(len(study.seeds), 'seed')}. "
+        "*warm* searches start from the designs of the three most similar layers before (the default of `sparsemap run`), "
+        "*cold* ones from none.\n\n"
+    )
+    return {"mse-fig-9": fig_9, "mse-fig-10": fig_10, "mse-fig-11": fig_11}[name](name, layers, what)
+
+
+# ------------------------------------------------------------------------------------------------------------- Fig. 9
+
+
+def fig_9(name: str, layers: Sequence[Layer], what: str) -> Report:
+    started = [layer for layer in layers if layer.before]
+    networks = by(started, lambda layer: layer.network)
+    rows = [
+        [start, paper, times(_mean(started, start)), *(times(_mean(same, start)) for same in networks.values())]
+        for start, paper in STARTS.items()
+    ]
+    text = [
+        "# Fig. 9: what a search starts from\n\n", what,
+        "EDP of the best design that there is before the search, over the best at its end; geometric means over layers and "
+        f"seeds. *random*: the best of {RANDOM} random designs, repaired where they do not fit. *previous* and *similar "
+        "layer*: the mapping found for the layer before, and for the one before that is nearest by editing distance, its tiles "
+        "scaled and, where it then does not fit, repaired, as in the paper. *filled*: as networks are searched here, from the "
+        "three nearest, whose loops also fill spatial levels that smaller sizes leave empty. Layers without one before are "
+        "left out.\n\n",
+        markdown_table([["start", "paper", "here", *networks], *rows], "<>"),
+    ]  # fmt: skip
+    headline = ", ".join(
+        f"{start} {times(_mean(started, start))} (paper: {paper or '-'})" for start, paper in STARTS.items()
+    )
+    table = [_place(layer) | {"edp": layer.end} | layer.starts for layer in started]
+    return Report(name, headline, "".join(text), table, lambda: draw_9(networks))
+
+
+def _mean(layers: Sequence[Layer], start: str) -> float:
+    return geometric_mean(layer.starts[start] for layer in layers)
+
+
+def _place(layer: Layer) -> dict[str, Any]:
+    return {"network": layer.network, "layer": layer.name, "seed": layer.seed}
+
+
+def draw_9(networks: Mapping[str, Sequence[Layer]]) -> Figure:
+    figure, axes = subplots(1, len(networks), figsize=(4.6 * len(networks), 3.4), sharey=True, squeeze=False)
+    for axis, (network, layers) in zip(axes[0], networks.items(), strict=True):
+        for start, colour, marker in zip(STARTS, COLOURS, MARKERS, strict=False):
+            means = [_mean(same, start) for same in by(layers, lambda layer: layer.name).values()]
+            axis.plot(range(2, len(means) + 2), means, marker, linestyle="-", linewidth=0.8, color=colour, label=start)
+        axis.set(yscale="log", xlabel="distinct layer", title=network)
+        plain_log(axis.yaxis)
+    axes[0][0].set(ylabel="EDP over that at the end (x)")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+# ------------------------------------------------------------------------------------------------------------ Fig. 10
+
+
+def fig_10(name: str, layers: Sequence[Layer], what: str) -> Report:
+    layers = [layer for layer in layers if layer.seed == layers[0].seed and layer.name.startswith("features")]
+    chosen = [layers[0], layers[-1]]
+    same = chosen[0].runs[COLD].history["best_score"].tolist() == chosen[0].runs[WARM].history["best_score"].tolist()
+    places = np.array([100, 320, 500, 1000, 2000, chosen[0].cells[COLD].budget])
+    rows = [
+        [layer.name, how, *(number(x / UJ) for x in run.best_at(places))]
+        for layer in chosen
+        for how, run in layer.runs.items()
+    ]
+    text = [
+        "# Fig. 10: convergence with and without warm start\n\n", what,
+        f"The first and the last distinct convolution of {chosen[0].network}. For the first there is nothing to start from, so "
+        f"that both curves {'are the same' if same else 'should be the same and are not'}, as in the paper; the last one starts "
+        "lower. EDP in cycles * uJ after so many designs (a dash: the first batch has not ended).\n\n",
+        markdown_table([["layer", "search", *(f"{place:,}" for place in places)], *rows], "<<>"),
+    ]  # fmt: skip
+    headline = "\n".join(
+        f"{layer.name}: {times(layer.speedup)} fewer designs, EDP {times_exact(_final(layer))} of cold"
+        for layer in chosen
+    )
+    table = [
+        _place(layer) | {"search": how, "designs": int(at), "edp": score}
+        for layer in chosen
+        for how, run in layer.runs.items()
+        for at, score in zip(run.history["evaluations"], run.history["best_score"], strict=True)
+    ]
+    return Report(name, headline, "".join(text), table, lambda: draw_10(chosen))
+
+
+def draw_10(layers: Sequence[Layer]) -> Figure:
+    figure, axes = subplots(1, len(layers), figsize=(4.2 * len(layers), 3.2), squeeze=False)
+    for axis, layer in zip(axes[0], layers, strict=True):
+        for (how, run), colour, style in zip(layer.runs.items(), COLOURS, ("-", "--"), strict=False):
+            history = run.history
+            axis.plot(history["evaluations"], history["best_score"] / UJ, style, color=colour, label=how)
+        axis.set(xlabel="designs", title=f"{layer.network} {layer.name}")
+    axes[0][0].set(ylabel="best EDP (cycles * uJ)")
+    axes[0][0].legend()
+    return figure
+
+
+# ------------------------------------------------------------------------------------------------------------ Fig. 11
+
+
+def fig_11(name: str, layers: Sequence[Layer], what: str) -> Report:
+    networks = by(layers, lambda layer: layer.network)
+    rows = [[network, *_row(same)] for network, same in networks.items()]
+    text = [
+        "# Fig. 11: how much sooner searches converge\n\n", what,
+        f"*Common target*: designs until a search has {100 * REACHED:g} % of the improvement that the cold one makes from its "
+        "first batch to its end, cold over warm; a search that never gets there counts with its whole budget. Geometric mean "
+        "over layers and seeds, and the ratio of the sums, which says what a network saves; *to 1.05x* is the ratio of sums to "
+        "1.05 times the cold end. *Own target*: each search by its own improvement, the other way to read the paper; it rewards "
+        "a bad start. *EDP*: at the end, warm over cold, geometric mean; *worst* that of one layer.\n\n",
+        markdown_table([["network", *COLUMNS], *rows], "<>"),
+        f"\nThe paper has {SPEEDUPS} over these networks, with the same EDP. Its searches start from random mappings, 5 times "
+        "the EDP of their end (Fig. 9); those here start from guesses that are repaired, so that over a whole network there is "
+        "less to save. Points in the upper half of the figure are layers whose start is the end of the cold search "
+        "already; those near 1 are layers where 5,000 designs from elsewhere end within a per cent, now above and now "
+        "below, so that who is there first is chance.\n",
+    ]  # fmt: skip
+    headline = "\n".join(f"{network}: " + ", ".join(map(" ".join, zip(COLUMNS, _row(same), strict=True)))
+                         for network, same in networks.items())  # fmt: skip
+    table = [
+        _place(layer)
+        | {f"designs_{how}": layer.designs_to(how, layer.target(COLD)) for how in (COLD, WARM)}
+        | {f"edp_{how}": layer.runs[how].edp for how in (COLD, WARM)}
+        for layer in layers
+    ]
+    return Report(name, headline, "".join(text), table, lambda: draw_11(networks))
+
+
+COLUMNS = ("common target", "sums", "sums to 1.05x", "own target", "EDP", "worst")
+
+
+def _row(layers: Sequence[Layer]) -> list[str]:
+    own = geometric_mean(
+        layer.designs_to(COLD, layer.target(COLD)) / layer.designs_to(WARM, layer.target(WARM)) for layer in layers
+    )
+    finals = np.array([_final(layer) for layer in layers])
+    return [
+        times(geometric_mean(layer.speedup for layer in layers)),
+        times(_sums(layers, [layer.target(COLD) for layer in layers])),
+        times(_sums(layers, [1.05 * layer.runs[COLD].edp for layer in layers])),
+        times(own),
+        times_exact(geometric_mean(finals)),
+        times_exact(finals.max()),
+    ]
+
+
+def _sums(layers: Sequence[Layer], targets: Sequence[float]) -> float:
+    """Designs of all cold searches over those of all warm ones."""
+    cold, warm = (
+        sum(layer.designs_to(how, target) for layer, target in zip(layers, targets, strict=True))
+        for how in (COLD, WARM)
+    )
+    return cold / warm
+
+
+def _final(layer: Layer) -> float:
+    return layer.runs[WARM].edp / layer.runs[COLD].edp
+
+
+def draw_11(networks: Mapping[str, Sequence[Layer]]) -> Figure:
+    figure, axes = subplots(1, 2, figsize=(8.4, 3.4), squeeze=False)
+    values: tuple[Any, ...] = (lambda layer: layer.speedup, _final)
+    for axis, value, label in zip(
+        axes[0],
+        values,
+        ("designs to the common target, cold over warm (x)", "EDP at the end, warm over cold (x)"),
+        strict=True,
+    ):
+        for at, (layers, colour) in enumerate(zip(networks.values(), COLOURS, strict=False)):
+            found: Array = np.array([value(layer) for layer in layers])
+            spread = np.linspace(-0.25, 0.25, len(found)) if len(found) > 1 else np.zeros(1)
+            axis.plot(at + spread, found, ".", color=colour, markersize=4)
+            axis.plot([at - 0.35, at + 0.35], [geometric_mean(found)] * 2, color="black", linewidth=1.6)
+        axis.set(ylabel=label)
+        named_ticks(axis.xaxis, list(networks))
+    axes[0][0].set(yscale="log")
+    plain_log(axes[0][0].yaxis, (1, 3))
+    return figure
