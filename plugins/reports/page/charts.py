@@ -22,12 +22,13 @@ CONFIG = {
     "view": {"stroke": None},
     "axis": {
         "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": 150, "titlePadding": 6,
+        "labelSeparation": 4,
     },
     "legend": {"orient": "top", "title": None, "labelFontSize": 11, "symbolSize": 90, "columns": 4, "offset": 6},
     "bar": {"binSpacing": 0},
 }  # fmt: skip
 Rows = Sequence[Mapping[str, Any]]
-LABELS = "format(datum.value, abs(datum.value) >= 1e4 ? '.3~s' : '.3~r')"
+LABELS = "format(datum.value, abs(datum.value) < 1e4 ? '.3~r' : abs(datum.value) < 1e15 ? '.3~s' : '.3~e')"
 """How the numbers at an axis look, as an expression of Vega."""
 FEW = "indexof([1, 2, 5], round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))) < 0 ? '' : "
 """What comes before it on a logarithmic axis, of which 1, 2, 5, 10, ... have labels."""
@@ -85,7 +86,7 @@ def bars(
         "description": {"field": "tip"},
         "order": {"field": "at"},
     }
-    bar["color"] = _colour(parts, len(shown) > 1, shown) if parts else {"value": COLOURS[0]}
+    bar["color"] = _colour(parts, shown=shown) if parts else {"value": COLOURS[0]}
     texts = [{"row": name, "value": totals[name], "text": text} for name, text in ends.items()]
     layers: list[dict[str, Any]] = [
         {"data": {"values": data}, "mark": {"type": "bar", "height": {"band": 0.72}}, "encoding": bar},
@@ -148,12 +149,15 @@ def roofs(lines: Rows, points: Rows, x: str, y: str) -> Chart:
     return chart({"height": 250, "layer": layers})
 
 
+FRONT = ("on the front", "lowest score")
+
+
 def front(rows: Rows, x: str, y: str) -> Chart:
     """Designs as points of (`value`, `at`) with the front as steps."""
     scales = [_log([row[key] for row in rows]) | {"padding": 12} for key in ("value", "at")]
     position = {"x": _axis("value", x, scales[0]), "y": _axis("at", y, scales[1], minExtent=LEFT)}
     mark = {"type": "line", "interpolate": "step-after", "color": COLOURS[0], "aria": False}
-    dots = {"color": _colour(list(dict.fromkeys(row["part"] for row in rows))), "description": {"field": "tip"}}
+    dots = {"color": _colour(FRONT), "description": {"field": "tip"}}
     layers = [
         {"mark": mark, "encoding": position},
         {"mark": {"type": "point", "filled": True, "size": 80, "opacity": 1}, "encoding": {**position, **dots}},

@@ -13,13 +13,13 @@ from sparsemap.pieces.contracts import plain
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
 from ..accesses import Accesses, accesses_of
-from ..explain import explain
 from ..figures import energy_scale, roofline_points
 from ..loop_nest import room
-from ..variants import Base, Outcome
+from ..variants import Outcome
 from . import charts
 from .content import Cell, Chart, Number, Table, count, edp, energy, share
 
+Row = Mapping[str, Any]
 CLOSE = 1e-6
 CHARGES = "charges"
 KINDS = ("data", "metadata", "gated", "skipped", "computes", CHARGES)
@@ -44,7 +44,7 @@ def formula(found: Accesses) -> str:
     return "\n".join([*lines, f"sum {format_energy(found.energy_pj)}"])
 
 
-def energies(outcome: Outcome, found: Mapping[str, Any]) -> Iterator[Chart | Table]:
+def energies(outcome: Outcome, found: Row, free: Sequence[Row]) -> Iterator[Chart | Table]:
     problem, rows = outcome.design.problem, found.get("levels") or []
     if not any(row["energy_pj"] for row in rows):
         return
@@ -62,6 +62,7 @@ def energies(outcome: Outcome, found: Mapping[str, Any]) -> Iterator[Chart | Tab
         for part, pj in (row["by_tensor"] or {"computes": whole}).items():
             accesses = known.get((part, name))
             about = formula(accesses) if accesses else f"{part} at {name}\n{format_energy(pj)}"
+            about = _charges_tip(pj, total, free) if part == CHARGES else about
             by_tensor.append(charts.mark(name, part, pj / scale, about))
             for action in accesses.rows if accesses else ():
                 spent[_kind(action.name)] += action.energy_pj
@@ -77,7 +78,16 @@ def energies(outcome: Outcome, found: Mapping[str, Any]) -> Iterator[Chart | Tab
     yield _action_table(known)
 
 
-def _energy_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str], total: float) -> Table:
+def _charges_tip(pj: float, total: float, free: Sequence[Row]) -> str:
+    """What each charge adds: the energy without it is less by so much."""
+    without = {row["free"]: total - row["energy_pj"] for row in free if row["energy_pj"] is not None}
+    lines = [
+        f"{name}: {format_energy(x)}" for name, x in without.items() if name.startswith("charge ") and x > CLOSE * total
+    ]
+    return "\n".join([f"charges that no access has: {format_energy(pj)}", *lines])
+
+
+def _energy_table(rows: Sequence[Row], names: Sequence[str], total: float) -> Table:
     made: list[list[Cell]] = []
     for i, row in enumerate(rows):
         told = row["name"] != CHARGES
@@ -99,7 +109,7 @@ def _action_table(known: Mapping[Any, Accesses]) -> Table:
     return Table(["level", "tensor", "action", "dense words", "accesses", "pJ each", "energy"], rows, tips)
 
 
-def cycles(outcome: Outcome, found: Mapping[str, Any]) -> Iterator[Chart | Table]:
+def cycles(outcome: Outcome, found: Row) -> Iterator[Chart | Table]:
     rows = [row for row in found.get("levels") or [] if row["cycles"] is not None]
     if not rows:
         return
@@ -132,7 +142,7 @@ def cycles(outcome: Outcome, found: Mapping[str, Any]) -> Iterator[Chart | Table
     yield Table(["level", "bandwidth of an instance", "cycles", "of the slowest"], made, tips)
 
 
-def _cycle_tip(outcome: Outcome, row: Mapping[str, Any]) -> str:
+def _cycle_tip(outcome: Outcome, row: Row) -> str:
     """The formula of the cost model where it holds, with its numbers."""
     detail, problem = outcome.detail, outcome.design.problem
     told = f"{row['name']}: {format_count(row['cycles'])} cycles"
@@ -198,15 +208,14 @@ def rooms(outcome: Outcome) -> Iterator[Chart]:
     yield charts.bars(rows, "of the capacity, %", ends, parts, 100.0)
 
 
-def one_free(base: Base) -> Table:
-    data = explain(base).data
-    rows: list[list[Cell]] = [
-        ["nothing", edp(data["edp"]), "", energy(data["energy_pj"]), count(data["cycles"]), data["limit"]]
-    ]
-    better = [row for row in data["free"] if row["edp"] is not None and row["edp"] < data["edp"] * (1 - 1e-9)]
-    for row in sorted(better, key=lambda row: row["edp"]):
-        change = f"{100 * (row['edp'] / data['edp'] - 1):+.1f} %"
-        rows.append(
+def one_free(outcome: Outcome, free: Sequence[Row]) -> Table:
+    """The rows of `explain` that make the EDP less, the most telling one first."""
+    rows = [{"free": "nothing", **outcome.to_dict()}]
+    better = [row for row in free if row["edp"] is not None and row["edp"] < outcome.edp * (1 - 1e-9)]
+    made: list[list[Cell]] = []
+    for row in [*rows, *sorted(better, key=lambda row: row["edp"])]:
+        change = f"{100 * (row['edp'] / outcome.edp - 1):+.1f} %" if made else ""
+        made.append(
             [row["free"], edp(row["edp"]), change, energy(row["energy_pj"]), count(row["cycles"]), row["limit"]]
         )
-    return Table(["free", "EDP", "change", "energy", "cycles", "limited by"], rows)
+    return Table(["free", "EDP", "change", "energy", "cycles", "limited by"], made)

@@ -42,7 +42,7 @@ def network(folder: Path) -> Page:
                 Tile(
                     "gap to the bound",
                     ratio(found["gap"], "gap"),
-                    f"no designs can have less than {found['bound']:.3e}",
+                    f"no designs of space {found.get('space', '')} can have less than {found['bound']:.3e}",
                 )
             ]
             if found["gap"]
@@ -55,9 +55,19 @@ def network(folder: Path) -> Page:
         ),
     ]
     warnings = [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
+    levels = {layer["searched"]: _levels(folder / layer["searched"]) for layer in layers}
+
+    def stack(key: str) -> Chart:
+        shares = [layer[f"share_of_{key}"] for layer in layers]
+        ends = ["" if part is None else percent(part, 1) for part in shares]
+        items = [
+            (x["layer"], x[key], levels[x["searched"]], x["repeat"], end) for x, end in zip(layers, ends, strict=True)
+        ]
+        return _stack(items, key)
+
     sections = [
-        Section("Where the energy goes", [_stack(folder, layers, "energy_pj")], "By layer and level, all repetitions."),
-        Section("Where the time goes", [_stack(folder, layers, "cycles")], "By layer, one after the other."),
+        Section("Where the energy goes", [stack("energy_pj")], "By layer and level, all repetitions."),
+        Section("Where the time goes", [stack("cycles")], "By layer, one after the other."),
         Section("Layers", [_layers(layers)], "Numbers are of one repetition, shares of all."),
     ]
     about = f"{found['searcher']}, seed {found['seed']}, warm start {found['warm_start']}"
@@ -68,27 +78,33 @@ def _time(seconds: float | None) -> str:
     return "" if seconds is None else f"{1e3 * seconds:,.4g} ms, without fusion or overlap"
 
 
-def _stack(folder: Path, layers: Sequence[Row], key: str) -> Chart:
-    """A bar per layer: energies by level where the folders of the searches have them, cycles by what limits them."""
-    data, parts, ends = [], [], {}
-    unit, scale = ("energy, uJ", 1e6) if key == "energy_pj" else ("cycles", 1.0)
-    for layer in layers:
-        if layer[key] is None:
+def _stack(items: Sequence[tuple[str, float | None, Sequence[Row], int, str]], key: str) -> Chart:
+    """A bar for each name: its value by level if it is an energy, or by what limits it if it is cycles, times its
+    repetitions, and a text at the end."""
+    data, parts, ends = [], dict[str, None](), {}
+    scale, unit, tell = (1e6, "energy, uJ", format_energy) if key == "energy_pj" else (1.0, "cycles", format_count)
+    for name, value, levels, repeat, end in items:
+        if value is None:
             continue
-        name, repeat = layer["layer"], layer["repeat"]
-        levels = _levels(folder / layer["searched"])
-        if key == "cycles":
-            slow = [row["name"] for row in levels if row["cycles"] == layer[key]]
-            pieces = {f"limited by {slow[-1]}" if slow else "all": layer[key]}
-        else:
-            pieces = {row["name"]: row["energy_pj"] or 0.0 for row in levels} or {"all": layer[key]}
-        tell = format_energy if key == "energy_pj" else format_count
-        for part, value in pieces.items():
-            parts.append(part)
-            about = f"{name}, {part}\n{tell(value)} × {repeat} = {tell(repeat * value)}"
-            data.append(charts.mark(name, part, repeat * value / scale, about))
-        ends[name] = percent(layer[f"share_of_{key}"], 1) if layer[f"share_of_{key}"] is not None else ""
-    return charts.bars(data, unit, ends, list(dict.fromkeys(parts)))
+        for part, of in (_by_part(levels, value) if key == "energy_pj" else {_slowest(levels): value}).items():
+            parts[part] = None
+            sums = f"{tell(of)} × {repeat} = {tell(repeat * of)}" if repeat > 1 else tell(of)
+            about = f"{name}, {part}\n{sums}, {percent(of / value, 1)}"
+            data.append(charts.mark(name, part, repeat * of / scale, about))
+        ends[name] = end or tell(value)
+    return charts.bars(data, unit, ends, list(parts))
+
+
+def _slowest(levels: Sequence[Row]) -> str:
+    timed = [row for row in levels if row["cycles"] is not None]
+    return f"limited by {max(reversed(timed), key=lambda row: row['cycles'])['name']}" if timed else "all levels"
+
+
+def _by_part(levels: Sequence[Row], energy_pj: float) -> dict[str, float]:
+    """Energies by level, and what is in none of them."""
+    found = {row["name"]: row["energy_pj"] or 0.0 for row in levels}
+    rest = energy_pj - math.fsum(found.values())
+    return {**found, "charges" if found else "all levels": rest} if rest > 1e-6 * energy_pj else found
 
 
 def _levels(folder: Path) -> Sequence[Row]:
@@ -159,7 +175,7 @@ def study(folder: Path) -> Page:
             Section("Searchers", _spread(compared, hardware, others, searchers, "ratio", f"EDP over {reference}"), text)
         )
     if any(row["gap"] for row in rows):
-        text = "Score over its proven bound, a mark per seed: no design can be below 1."
+        text = "Score over its proven bound, a mark per seed: no design of its space can be below 1."
         sections.append(
             Section("Gaps to the bound", _spread(rows, hardware, searchers, searchers, "gap", "over the bound"), text)
         )
@@ -255,58 +271,55 @@ def comparison(paths: Sequence[Path], registry: Registry) -> Page:
     for path in paths:
         if not (path / RESULT_FILE).is_file():
             raise SearchError(f"{path}: expected the folder of a search, with {RESULT_FILE}; only such are compared")
-        rows.append({**read_result(path), "label": path.resolve().name if named else str(path), "ratio": None})
-    first: dict[tuple[str, str], Row] = {}
+        table = read_result(path)
+        model = table.get("identity", {}).get("cost_model", {}).get("name") or ""
+        rows.append({**table, "label": path.resolve().name if named else str(path), "model": model, "ratio": None})
+    first: dict[tuple[str, str, str], Row] = {}
     points = []
     for row in rows:
         if row["edp"] is None:
             continue
-        base = first.setdefault(_cell(row), row)
+        base = first.setdefault((*_cell(row), row["model"]), row)
         row["ratio"] = row["edp"] / base["edp"]
         about = f"{row['label']}: {row['searcher']}, seed {row['seed']}"
         tip = f"{about}\nEDP {row['edp']:.4e} = {times(row['ratio'])} of {base['label']}"
-        problem = f"{row['workload']} on {row['hardware']}"
+        problem = f"{row['workload']} on {row['hardware']}" + (
+            f", {row['model']}" if row["model"] != rows[0]["model"] else ""
+        )
         points.append(charts.mark(problem, row["searcher"], row["ratio"], tip))
     made = [
         [
-            row["label"], row["workload"], row["hardware"], f"{row['searcher']}, seed {row['seed']}",
+            row["label"], row["workload"], row["hardware"], row["model"], f"{row['searcher']}, seed {row['seed']}",
             edp(row["edp"], f"{i}.edp"), ratio(row["ratio"]), energy(row["energy_pj"], f"{i}.energy_pj"),
             count(row["cycles"], f"{i}.cycles"), ratio(row["gap"], f"{i}.gap"), row.get("limit") or "",
         ]
         for i, row in enumerate(rows)
     ]  # fmt: skip
-    head = ["result", "workload", "hardware", "searcher", "EDP", "over the first", "energy", "cycles", "over the bound"]
+    head = [
+        "result",
+        "workload",
+        "hardware",
+        "cost model",
+        "searcher",
+        "EDP",
+        "over the first",
+        "energy",
+        "cycles",
+        "over the bound",
+    ]
     blocks: list[Block] = [Table([*head, "limited by"], made)]
     if len(points) > len({(point["row"], point["part"]) for point in points}):  # seeds, or other repetitions
         hardware, searchers = (list(dict.fromkeys(row[key] for row in rows)) for key in ("hardware", "searcher"))
         blocks.append(_means(rows, hardware, searchers, "ratio"))
     if points:
         blocks.append(
-            charts.strips(
-                points, "EDP over the first one of the problem", list(dict.fromkeys(row["searcher"] for row in rows))
-            )
+            charts.strips(points, "EDP over the first one", list(dict.fromkeys(row["searcher"] for row in rows)))
         )
-    sections = [Section("Results", blocks, "The first result of a problem is what the others of it are divided by.")]
+    sections = [
+        Section("Results", blocks, "Ratios are to the first result of the same workload, hardware and cost model.")
+    ]
     if any(row.get("levels") for row in rows):
-        sections.append(Section("Energy by level", [_by_level(rows, "energy_pj")]))
-        sections.append(Section("Cycles, and what limits them", [_by_level(rows, "cycles")]))
+        for key, title in (("energy_pj", "Energy by level"), ("cycles", "Cycles, and what limits them")):
+            items = [(row["label"], row[key], row.get("levels", ()), 1, "") for row in rows]
+            sections.append(Section(title, [_stack(items, key)]))
     return Page(f"{len(rows)} results", [], [], sections, "")
-
-
-def _by_level(rows: Sequence[Row], key: str) -> Chart:
-    """Energies stacked; of cycles the slowest level, which limits the design."""
-    data, ends = [], {}
-    scale, unit, tell = (1e6, "energy, uJ", format_energy) if key == "energy_pj" else (1.0, "cycles", format_count)
-    parts: list[str] = []
-    for row in rows:
-        known = [level for level in row.get("levels", ()) if level[key] is not None]
-        if key == "cycles" and known:
-            known = [max(known, key=lambda level: level["cycles"])]
-        for level in known:
-            parts.append(level["name"])
-            part = f"{tell(level[key])} of {tell(row[key])} = {percent(level[key] / row[key], 1)}"
-            about = f"{level['name']} of {row['label']}\n{part}"
-            data.append(charts.mark(row["label"], level["name"], level[key] / scale, about))
-        if known:
-            ends[row["label"]] = tell(math.fsum(level[key] for level in known))
-    return charts.bars(data, unit, ends, list(dict.fromkeys(parts)))

@@ -30,7 +30,9 @@ def section(outcome: Outcome) -> Section:
         return Section("Loop nest", [Text(["The design has no loops, formats and mechanisms of which one is drawn."])])
     known: list[Any] = [*problem.candidates("format"), *problem.candidates("beyond-format")[:1]]
     short = symbols(known)
-    used = dict.fromkeys(rank.format.name for t in range(len(problem.tensors)) for rank in design.ranks(t))
+    ranks = [design.ranks(t) for t in range(len(problem.tensors))]
+    packed = [found for found in ranks if any(rank.format.compressed for rank in found)]
+    used = dict.fromkeys(rank.format.name for found in packed for rank in found)
     legend = ", ".join(f"{short[name]} = {name}" for name in used)
     return Section("Loop nest", [_boxes(outcome, short)], f"{MARKS} {legend}")
 

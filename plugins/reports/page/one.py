@@ -16,6 +16,7 @@ from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.searching.result import HISTORY_FILE, read_result
 
+from ..explain import explain
 from ..variants import Base, Outcome
 from ..wording import einsum_text
 from . import charts, costs, nest
@@ -38,12 +39,17 @@ def page(path: Path, registry: Registry) -> Page:
         again = f"{outcome.edp:.3e} pJ * cycles"
         warnings.append(f"The cost model of today says {again} of this design; its search said {table['edp']:.3e}.")
     found = {**outcome.to_dict(), **outcome.breakdown.to_dict(), **table}
+    free = explain(base).data["free"]
     sections = [
         nest.section(outcome),
-        Section("Energy", list(costs.energies(outcome, found)), "By level and tensor, and by what it is spent on."),
+        Section(
+            "Energy", list(costs.energies(outcome, found, free)), "By level and tensor, and by what it is spent on."
+        ),
         Section("Cycles", list(costs.cycles(outcome, found)), f"The design is limited by {outcome.limit}."),
         Section("Room", list(costs.rooms(outcome)), "The most that one instance of each memory holds at a time."),
-        Section("One thing free", [costs.one_free(base)], "The same design, with one thing that costs nothing."),
+        Section(
+            "One thing free", [costs.one_free(outcome, free)], "The same design, with one thing that costs nothing."
+        ),
         *_search(path, found, outcome.design.problem.objective.units),
     ]
     shown = [section for section in sections if section.blocks]
@@ -72,7 +78,7 @@ def _tiles(found: Mapping[str, Any], outcome: Outcome) -> list[Tile]:
     if found.get("score") is not None and found["score"] != found["edp"]:
         made.insert(0, Tile("score", Number(found["score"], f"{found['score']:.6g}", "score"), found["objective"]))
     if found.get("gap"):
-        proof = f"no design can have less than {found['bound']:.3e}"
+        proof = f"no design of space {found.get('space', '')} can have less than {found['bound']:.3e}"
         made.append(Tile("gap to the bound", ratio(found["gap"], "gap"), proof))
     if "instances_used" in outcome.detail:
         used, problem = float(np.asarray(outcome.detail["instances_used"])[-1, 0]), outcome.design.problem
@@ -124,11 +130,10 @@ def _front(front: Sequence[Mapping[str, Any]], units: Sequence[str]) -> Iterator
         "\n".join([f"design {i + 1}", *(f"{name} {row['objectives'][name]:.6g}" for name in names)])
         for i, row in enumerate(front)
     ]
-    part = ("on the front", "lowest score")
     for other, label in zip(names[1:], labels[1:], strict=True):
         rows = [
             {
-                "part": part[i == best],
+                "part": charts.FRONT[i == best],
                 "value": row["objectives"][names[0]],
                 "at": row["objectives"][other],
                 "tip": tips[i],
