@@ -44,8 +44,9 @@ class ExpressionFormat(Format):
     Quantities: `fibers` (non-empty fibers of the rank in a tile), `length` (positions per fiber), `occupied` (expected
     non-empty positions per fiber), `slots` (fibers, empty ones included), `coord_bits` and `offset_bits` (bits to name
     a position of the fiber, and a place in the tile below), `longest` (expected non-empty positions of the fullest
-    fiber of the tensor, for `padded` formats). With a `block`, the positions are blocks. The payload of a rank links it
-    to the rank below; the cost model drops it on the innermost rank.
+    fiber of the tensor, for `padded` formats). With a `block`, the positions are blocks. Functions: `ceil`, `floor`,
+    `log2`, `log`, `sqrt`, `exp`, `abs`, `minimum`, `maximum`, and `where(condition, a, b)`. The payload of a rank links
+    it to the rank below; the cost model drops it on the innermost rank.
     """
 
     type_name: ClassVar[str] = "expression"

@@ -50,7 +50,7 @@ pytest
 sparsemap USE
 ```
 
-Without installing it, `--plugin-dir .` loads it for one command.
+Without installing it, `--plugin-dir .` loads it for one command, and `SPARSEMAP_PLUGIN_DIRS=. pytest` tests it.
 """
 
 

@@ -1,4 +1,8 @@
-"""The model against the reference evaluator, family by family: `check.py` on the case files beside it."""
+"""The model against the reference evaluator, family by family: `check.py` on the case files beside it.
+
+That every case agrees in every quantity, but for those that the README names, is in `tests/docs/test_docs.py`: it holds
+the README's table to what `check.py` prints.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,6 @@ from sparsemap.pieces.loading import load
 
 FILES = sorted(Path(__file__).parent.glob("cases-*.jsonl"))
 REGISTRY = load()
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_case_agrees_in_every_quantity(file: Path) -> None:
-    """All quantities of all cases; in K, tiles of many thousand words, single counts are off by one."""
-    ((_, tally, _),) = check.run([file], "timeloop-v3", REGISTRY)
-    if file.stem == "cases-K":
-        assert tally.within >= 0.999 * tally.quantities, tally.examples
-    else:
-        assert tally.within == tally.quantities, tally.examples
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if f.stem[-1] in "ABC"], ids=lambda file: file.stem)
