@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class MemoryLevel(Piece):
     """A type of memory; its fields are the keys of one storage level of a hardware spec, for one instance of it.
 
-    `sparsemap.problem.problem.Level` is the same level with units resolved.
+    `sparsemap.problem.levels.Level` is the same level with units resolved.
     """
 
     kind: ClassVar[str] = "memory-level"
