@@ -39,7 +39,7 @@ def problem_of(registry):
 @pytest.fixture(scope="module")
 def genomes(problem_of):
     space, rng = problem_of(0.1, "edp").space, np.random.default_rng(0)
-    return space.repair(space.guess(2000, rng), rng)
+    return space.repair(space.guess(1000, rng), rng)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_without_a_range_the_score_is_that_of_the_objective(problem_of):
 
 def test_no_design_is_below_the_bound(problem_of):
     problem, rng = problem_of(hardware="edge-16gbps"), np.random.default_rng(1)
-    guesses = problem.space.repair(problem.space.guess(20_000, rng), rng)
+    guesses = problem.space.repair(problem.space.guess(4_000, rng), rng)
     _, scores = scores_of(problem, guesses)
     assert np.isfinite(scores).mean() > 0.5
     assert 0 < problem.bound <= scores.min()
