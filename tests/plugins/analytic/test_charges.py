@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
+from sparsemap_plugins.analytic.charges.maxima import summary
 from sparsemap_plugins.analytic.charges.network import length_mm
 
 from sparsemap import load_problem, search
@@ -320,3 +321,11 @@ def test_a_result_tells_its_design_in_the_other_fidelity() -> None:
     best = search(problem, budget=300, seed=0).found
     assert list(best.fidelities) == ["timeloop"]
     assert best.fidelities["timeloop"]["edp"] < best.edp
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_distribution_of_very_many_equal_values_has_that_value_as_its_maximum(seed: int) -> None:
+    """Means of merged values differ by their rounding."""
+    p = np.random.default_rng(seed).random(1000)
+    values, shares, maxima = summary(np.full(1000, 0.3), p / p.sum())
+    assert np.allclose(values, 0.3) and np.allclose(shares, 1.0) and np.allclose(maxima, 0.3)
