@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 PAGES = {
     "table-2": "times of three networks, dense and half of the blocks pruned, on 2 x 2 to 8 x 8 cores (Table II)",
+    "fig-1": "products of sparse matrices on this computer, blocks beside words (Fig. 1)",
     "fig-4": "one convolution on 4 x 4 cores, step by step (Fig. 4)",
     "fig-9": "depth-wise tiling of a part of VGG-16 over the number of tiles (Fig. 9)",
     "timeline": "the steps of one stage of ResNet-50 on 4 x 4 cores, sound and as the paper counts (as its Fig. 13)",
     "quirks": "what each difference between the paper's count and the sound one is worth",
 }
 """What can be reproduced."""
-MODULES = {"table-2": "table_2", "fig-4": "timelines", "fig-9": "fig_9", "timeline": "timelines", "quirks": "quirks"}
+MODULES = {"fig-4": "timelines", "timeline": "timelines"}
+"""Where pages are that have no module of their name."""
 COUNTS = "paper, none, or names of quirks with commas"
 A_FOLDER = click.Path(file_okay=False, path_type=Path)
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of random choices.")
@@ -50,7 +52,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     if quirks != "both":
         quirks_of(quirks, path="--quirks")
     shown = bar_file()
-    module = import_module(f".pages.{MODULES[name]}", __package__)
+    module = import_module(f".pages.{MODULES.get(name, name.replace('-', '_'))}", __package__)
     report: Report = module.report(Cells(lambda text: print(f"\r\x1b[K{text}", end="", file=shown)), name, quirks)
     print("\r\x1b[K", end="", file=shown, flush=True)
     paths = report.write(out)

@@ -38,7 +38,7 @@ class Tally:
     records: Counter[tuple[str, int, int]] = attrs.field(factory=Counter)
     """Reads of each record, by layer, chunk and part."""
     peak: int = 0
-    """The largest address in a memory tile that was written, plus one."""
+    """The largest address in a memory tile that was used, plus one."""
     reach: int = 0
     """How many columns away from its own a core read inputs at most."""
 
@@ -94,48 +94,45 @@ class Machinery:
     def load(self, one: Instruction) -> None:
         source = self.whole(one.tensor)[one.row : one.row + one.rows]
         data, owner = self.views(one.tensor, one.address[0])
-        self.check_end(one, one.address[0] + one.rows * self.row_bytes(one.tensor))
-        width = data.shape[2]
-        for tile in range(len(data)):
-            part = source[:, tile * width : (tile + 1) * width]
-            data[tile, : one.rows, : part.shape[1]] = part
-            owner[tile, : one.rows, : part.shape[1]] = self.tags[one.tensor]
+        self.check_inside(one, one.tensor, one.address[0], np.arange(one.rows))
+        tiles, width = len(data), data.shape[2]
+        padded = np.pad(source, ((0, 0), (0, tiles * width - source.shape[1]), (0, 0)))
+        data[:, : one.rows] = padded.reshape(one.rows, tiles, width, -1).transpose(1, 0, 2, 3)
+        owner[:, : one.rows] = self.tags[one.tensor]
         self.tally.volumes[one.layer, one.type] += source[:, :width].size
 
     def write(self, one: Instruction) -> None:
-        data, owner = self.views(one.tensor, one.address[0])
-        width, first = data.shape[2], one.row - one.origin
-        rows = one.rows or self.compiled.shapes[one.tensor][0]
-        target = self.whole(one.tensor)[one.row : one.row + rows]
-        self.check_rows(one, one.tensor, one.address[0], np.arange(first, first + rows))
-        for tile in range(len(data)):
-            part = target[:, tile * width : (tile + 1) * width]
-            held = tile, slice(first, first + rows), slice(0, part.shape[1])
-            self.check_owner(one, owner[held], one.tensor)
-            part[...] = data[held]
+        target = self.whole(one.tensor)[one.row : one.row + (one.rows or len(self.whole(one.tensor)))]
+        target[...] = self.image(one, one.tensor, one.row - one.origin, len(target))
+        width = -(-target.shape[1] // len(self.tiles))
         self.tally.volumes[one.layer, one.type] += target[:, :width].size
+
+    def image(self, one: Instruction, tensor: str, first: int, rows: int) -> Array:
+        """(rows, columns, channels) of a tensor that memory tiles hold, from a row on that is counted from its address."""
+        self.check_inside(one, tensor, one.address[0], np.arange(first, first + rows))
+        width = self.compiled.shapes[tensor][1]
+        parts = (view[:, first : first + rows] for view in self.views(tensor, one.address[0]))
+        data, owner = (np.concatenate(list(part), axis=1)[:, :width] for part in parts)
+        self.check_owner(one, owner, tensor)
+        return data
 
     def load_weights(self, one: Instruction, weights: Weights) -> None:
         """Copies a pass of the weights of every memory tile."""
         weights.number = one.chunk
-        size, at, offset = one.bytes[0], one.address[0], weights.offset_of(one.chunk)
-        self.check_end(one, at + size)
-        for tile, own in enumerate(weights.stored):
-            part = own[offset : offset + size]
-            self.tiles[tile, at : at + len(part)] = part
-            self.owner[tile, at : at + len(part)] = -1
-        self.tally.volumes[one.layer, one.type] += len(weights.stored[0][offset : offset + size])
+        at, offset = one.address[0], weights.offset_of(one.chunk)
+        own = np.stack(weights.stored)[:, offset : offset + one.bytes[0]]
+        self.check_inside(one, "weights", at, np.arange(one.bytes[0]))
+        self.tiles[:, at : at + own.shape[1]] = own
+        self.owner[:, at : at + own.shape[1]] = -1
+        self.tally.volumes[one.layer, one.type] += own.shape[1]
 
-    def check_end(self, one: Instruction, end: int) -> None:
-        if end > self.compiled.machine.memtile or one.address[0] < 0:
-            raise Broken(f"{one.layer}: {one.type} of {one.tensor} ends at {end}, beyond the memory tile")
-        self.tally.peak = max(self.tally.peak, end)
-
-    def check_rows(self, one: Instruction, tensor: str, address: int, rows: Array) -> None:
-        """Raises Broken unless rows, counted from the one at an address, lie in a memory tile."""
-        ends = address + (rows.max(initial=-1) + 1) * self.row_bytes(tensor)
-        if address < 0 or rows.min(initial=0) < 0 or ends > self.compiled.machine.memtile:
+    def check_inside(self, one: Instruction, tensor: str, address: int, rows: Array) -> None:
+        """Raises Broken unless rows, counted from the one at an address, lie in a memory tile; bytes of weights are rows."""
+        size = 1 if tensor == "weights" else self.row_bytes(tensor)
+        end = address + (int(rows.max(initial=-1)) + 1) * size
+        if address < 0 or rows.min(initial=0) < 0 or end > self.compiled.machine.memtile:
             raise Broken(f"{one.layer}: {one.type} of {tensor} at 0x{address:05X} leaves the memory tile")
+        self.tally.peak = max(self.tally.peak, end)
 
     def check_owner(self, one: Instruction, owners: Array, tensor: str) -> None:
         wrong = owners[owners != self.tags.get(tensor, -1)]
@@ -210,7 +207,7 @@ class Running:
             channels = round_up(machinery.compiled.shapes[name][2])
             begin, end = max(low, at), min(high, at + channels)
             if begin < end:
-                machinery.check_rows(one, name, one.address[place], rows)
+                machinery.check_inside(one, name, one.address[place], rows)
                 index = self.tile[:, None, :], rows[None, :, None], self.local[:, None, :], slice(begin - at, end - at)
                 data, owner = (view[index] for view in machinery.views(name, one.address[place]))
                 inside = np.broadcast_to(self.there[:, None, :], data.shape[:3])
@@ -320,7 +317,7 @@ class Running:
         row -= one.origin
         held, owner = machinery.views(layer.name, one.address[0])
         width, limit = held.shape[2], held.shape[3]
-        machinery.check_end(one, one.address[0] + (row + one.rows) * machinery.row_bytes(layer.name))
+        machinery.check_inside(one, layer.name, one.address[0], np.arange(row, row + one.rows))
         for column, core in np.ndindex(machine.columns, machine.rows):
             to, first = (0, 0) if layer.is_global else (column, column * width)
             columns = min(width, cut.out_columns, layer.out_width - first)
