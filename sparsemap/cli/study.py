@@ -82,9 +82,12 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
             raise click.UsageError("--report needs a folder for the report: --out DIR")
         try:
             run_network(hardware, of_network, as_json, quiet, **given)
-        finally:
+        except SystemExit:  # some layers have no design
             if report:
                 write_report(given["out"], given["plugin_dirs"])
+            raise
+        if report:
+            write_report(given["out"], given["plugin_dirs"])
         return
     if of_network:
         option = next(iter(of_network)).replace("_", "-")

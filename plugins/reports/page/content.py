@@ -126,5 +126,18 @@ def numbers(row: Mapping[str, Any], of: str) -> list[Cell]:
     return [tell(row.get(key), f"{of}{key}") for key, tell in how.items()]
 
 
+def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str) -> list[Tile]:
+    """EDP and cycles, each with a note, energy, and the gap to the bound where one is known."""
+    made = [
+        Tile("EDP, pJ · cycles", edp(found["edp"], "edp"), of_edp),
+        Tile("energy", energy(found["energy_pj"], "energy_pj")),
+        Tile("cycles", count(found["cycles"], "cycles"), of_cycles),
+    ]
+    if found.get("gap"):
+        where = f" in space {found['space']}" if found.get("space") else ""
+        made.append(Tile("gap to the bound", ratio(found["gap"], "gap"), f"{found['bound']:.3e} by proof{where}"))
+    return made
+
+
 def _number(value: float | None, of: str, text: Any) -> Cell:
     return "-" if value is None or not math.isfinite(value) else Number(float(value), text(value), of)

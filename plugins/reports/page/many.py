@@ -17,7 +17,23 @@ from sparsemap.searching.result import RESULT_FILE, read_result
 from sparsemap.spec.units import format_count, format_energy
 
 from . import charts
-from .content import Block, Cell, Chart, Number, Page, Section, Table, Tile, count, edp, energy, numbers, ratio, share
+from .content import (
+    Block,
+    Cell,
+    Chart,
+    Number,
+    Page,
+    Section,
+    Table,
+    Tile,
+    count,
+    edp,
+    energy,
+    numbers,
+    ratio,
+    share,
+    totals,
+)
 
 NETWORK, TABLE = "network.json", "table.csv"
 MARKS = 3000
@@ -33,37 +49,17 @@ def network(folder: Path) -> Page:
     found = json.loads((folder / NETWORK).read_text("utf-8"))
     layers = found["layers"]
     times_all = sum(layer["repeat"] for layer in layers)
-    tiles = [
-        Tile("EDP, pJ · cycles", edp(found["edp"], "edp"), "total energy times total cycles"),
-        Tile("energy", energy(found["energy_pj"], "energy_pj")),
-        Tile("cycles", count(found["cycles"], "cycles"), _time(found["seconds"])),
-        *(
-            [
-                Tile(
-                    "gap to the bound",
-                    ratio(found["gap"], "gap"),
-                    f"no designs of space {found.get('space', '')} can have less than {found['bound']:.3e}",
-                )
-            ]
-            if found["gap"]
-            else []
-        ),
-        Tile(
-            "layers",
-            Number(times_all, f"{times_all:,}"),
-            f"{found['searches']} searches of {found['budget']:,} designs",
-        ),
-    ]
+    searched = f"{found['searches']} searches of {found['budget']:,} designs"
+    tiles = totals(found, "total energy times total cycles", _time(found["seconds"]))
+    tiles.append(Tile("layers", Number(times_all, f"{times_all:,}"), searched))
     warnings = [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
     levels = {layer["searched"]: _levels(folder / layer["searched"]) for layer in layers}
 
     def stack(key: str) -> Chart:
         shares = [layer[f"share_of_{key}"] for layer in layers]
         ends = ["" if part is None else percent(part, 1) for part in shares]
-        items = [
-            (x["layer"], x[key], levels[x["searched"]], x["repeat"], end) for x, end in zip(layers, ends, strict=True)
-        ]
-        return _stack(items, key)
+        known = [(layer["layer"], layer[key], levels[layer["searched"]], layer["repeat"]) for layer in layers]
+        return _stack([(*one, end) for one, end in zip(known, ends, strict=True)], key)
 
     sections = [
         Section("Where the energy goes", [stack("energy_pj")], "By layer and level, all repetitions."),

@@ -20,7 +20,7 @@ from ..explain import explain
 from ..variants import Base, Outcome
 from ..wording import einsum_text
 from . import charts, costs, nest
-from .content import Chart, Number, Page, Section, Table, Text, Tile, count, edp, energy, numbers, ratio, share
+from .content import Chart, Number, Page, Section, Table, Text, Tile, numbers, share, totals
 
 CLOSE = 1e-6
 
@@ -38,6 +38,8 @@ def page(path: Path, registry: Registry) -> Page:
     if table and not math.isclose(table["edp"], outcome.edp, rel_tol=CLOSE):
         again = f"{outcome.edp:.3e} pJ * cycles"
         warnings.append(f"The cost model of today says {again} of this design; its search said {table['edp']:.3e}.")
+    if table.get("interrupted"):
+        warnings.append(f"The search was stopped after {table['evaluations']:,} of {table['budget']:,} designs.")
     found = {**outcome.to_dict(), **outcome.breakdown.to_dict(), **table}
     free = explain(base).data["free"]
     sections = [
@@ -70,16 +72,9 @@ def _head(outcome: Outcome) -> tuple[str, list[str]]:
 
 def _tiles(found: Mapping[str, Any], outcome: Outcome) -> list[Tile]:
     """The headline of a result: EDP, energy, cycles, bound, what is in use, the search."""
-    made = [
-        Tile("EDP, pJ · cycles", edp(found["edp"], "edp")),
-        Tile("energy", energy(found["energy_pj"], "energy_pj")),
-        Tile("cycles", count(found["cycles"], "cycles"), found.get("limit") or ""),
-    ]
+    made = totals(found, "", found.get("limit") or "")
     if found.get("score") is not None and found["score"] != found["edp"]:
         made.insert(0, Tile("score", Number(found["score"], f"{found['score']:.6g}", "score"), found["objective"]))
-    if found.get("gap"):
-        proof = f"no design of space {found.get('space', '')} can have less than {found['bound']:.3e}"
-        made.append(Tile("gap to the bound", ratio(found["gap"], "gap"), proof))
     if "instances_used" in outcome.detail:
         used, problem = float(np.asarray(outcome.detail["instances_used"])[-1, 0]), outcome.design.problem
         text = f"{used:,.0f} of {problem.compute_instances:,} {problem.compute_name}"
