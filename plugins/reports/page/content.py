@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 
+from sparsemap.errors import SearchError
 from sparsemap.files import percent, times
+from sparsemap.searching.result import read_result
 from sparsemap.spec.units import format_count, format_energy
 
 
@@ -98,6 +101,21 @@ class Page:
     sections: Sequence[Section]
     footer: str
     warnings: Sequence[str] = ()
+
+
+OF_SEARCH = ("edp", "energy_pj", "cycles", "score", "workload", "hardware", "evaluations", "budget", "proposed", "seed")
+
+
+def read(path: Path, keys: Sequence[str] = OF_SEARCH) -> dict[str, Any]:
+    """A JSON file, or the `result.json` of a folder; `SearchError` if it lacks one of the keys."""
+    return checked(path, read_result(path), keys)
+
+
+def checked(path: Path, table: Any, keys: Sequence[str]) -> dict[str, Any]:
+    for key in keys:
+        if not isinstance(table, dict) or key not in table:
+            raise SearchError(f"{path}: has no '{key}': not a result as SparseMap writes it")
+    return table
 
 
 def edp(value: float | None, of: str = "") -> Cell:

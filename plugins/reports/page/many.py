@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -26,16 +25,20 @@ from .content import (
     Section,
     Table,
     Tile,
+    checked,
     count,
     edp,
     energy,
     numbers,
     ratio,
+    read,
     share,
     totals,
 )
 
 NETWORK, TABLE = "network.json", "table.csv"
+KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
+"""Of a row of a study."""
 MARKS = 3000
 """Of a chart for each hardware together; more would make a page of many megabytes."""
 Row = Mapping[str, Any]
@@ -46,7 +49,7 @@ Row = Mapping[str, Any]
 
 def network(folder: Path) -> Page:
     """The page of `sparsemap run NETWORK`: totals, layers, and where their energy and cycles go."""
-    found = json.loads((folder / NETWORK).read_text("utf-8"))
+    found = read(folder / NETWORK, ("network", "hardware", "layers", "edp", "energy_pj", "cycles", "complete"))
     layers = found["layers"]
     times_all = sum(layer["repeat"] for layer in layers)
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
@@ -142,7 +145,8 @@ def _layers(layers: Sequence[Row]) -> Table:
 
 def study(folder: Path) -> Page:
     """The page of `sparsemap run STUDY`: searchers against a reference with the same seed, cells against bounds."""
-    rows = [_numbers(row) | {"at": i} for i, row in enumerate(read_csv(folder / TABLE))]
+    told = read_csv(folder / TABLE) or [{}]
+    rows = [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
     for row in rows:
         name = "--".join((row["workload"], row["hardware"], row["searcher"], f"seed{row['seed']}"))
         row["gap"] = _gap(folder / name)
@@ -180,9 +184,7 @@ def study(folder: Path) -> Page:
 
 
 def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
-    return {key: row[key] for key in ("workload", "hardware", "searcher", "seed")} | {
-        key: float(row[key]) if row[key] else None for key in ("edp", "energy_pj", "cycles", "valid_fraction")
-    }
+    return {key: row[key] for key in KEYS[:4]} | {key: float(row[key]) if row[key] else None for key in KEYS[4:]}
 
 
 def _gap(folder: Path) -> float | None:
@@ -267,7 +269,7 @@ def comparison(paths: Sequence[Path], registry: Registry) -> Page:
     for path in paths:
         if not (path / RESULT_FILE).is_file():
             raise SearchError(f"{path}: expected the folder of a search, with {RESULT_FILE}; only such are compared")
-        table = read_result(path)
+        table = read(path)
         model = table.get("identity", {}).get("cost_model", {}).get("name") or ""
         rows.append({**table, "label": path.resolve().name if named else str(path), "model": model, "ratio": None})
     first: dict[tuple[str, str, str], Row] = {}

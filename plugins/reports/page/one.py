@@ -14,20 +14,20 @@ from sparsemap.errors import SearchError
 from sparsemap.files import percent, read_csv
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
-from sparsemap.searching.result import HISTORY_FILE, read_result
+from sparsemap.searching.result import HISTORY_FILE
 
 from ..explain import explain
 from ..variants import Base, Outcome
 from ..wording import einsum_text
 from . import charts, costs, nest
-from .content import Chart, Number, Page, Section, Table, Text, Tile, numbers, share, totals
+from .content import Chart, Number, Page, Section, Table, Text, Tile, numbers, read, share, totals
 
 CLOSE = 1e-6
 
 
 def page(path: Path, registry: Registry) -> Page:
     """The page of a design file, or of the folder of a search. `SearchError` for an invalid design file."""
-    table = read_result(path) if path.is_dir() else {}
+    table = read(path) if path.is_dir() else {}
     if table and table["edp"] is None:
         return _nothing(path, table)
     base = Base(design_file.load(str(path), registry))

@@ -174,6 +174,12 @@ def test_what_cannot_be_reported_is_said(study, folder, tmp_path, monkeypatch):
 
     assert "nothing to report: expected result.json" in said("report", tmp_path)
     assert "expected the folder of a search, with result.json" in said("report", folder, study)
+    (tmp_path / "table.csv").write_text("workload,seed\nmm1,0\n", "utf-8")
+    assert "table.csv: has no 'hardware': not a result as SparseMap writes it" in said("report", tmp_path)
+    (tmp_path / "result.json").write_text("[]", "utf-8")
+    assert "has no 'edp': not a result as SparseMap writes it" in said("report", tmp_path)
+    (tmp_path / "result.json").write_text("{", "utf-8")
+    assert "result.json: Expecting property name" in said("report", tmp_path)
     assert "--report needs a folder for the report: --out DIR" in said("search", "mm1", "edge", "--report")
     monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
     assert "report.html needs the package 'vl_convert', which is not installed; try: pip install" in said(
