@@ -86,10 +86,8 @@ def summary(values: Array, p: Array) -> tuple[Array, Array, Array]:
         starts = np.arange(0, len(y), -(-len(y) // MERGED))
         share = np.add.reduceat(p, starts)
         y = np.where(share > 0.0, np.add.reduceat(p * y, starts) / np.where(share > 0.0, share, 1.0), y[starts])
-        y, p = (
-            np.maximum.accumulate(y),
-            share,
-        )  # rounding may put the mean of equal values below that of the ones before
+        y = np.maximum.accumulate(y)  # rounding may put the mean of equal values below the one before
+        p = share
     reaches = np.minimum(np.cumsum(p[::-1])[::-1], 1.0)
     at = np.searchsorted(-reaches, -TAILS * (1.0 - 1e-9), side="right") - 1
     at = np.maximum(at, 0)
