@@ -108,10 +108,9 @@ def compile_command(
     from .machine import Machine
     from .networks import layers_of, read_masks
     from .pages.timelines import draw
-    from .schedule import compile_layers
+    from .schedule import best_tiles, chains, compile_layers, compile_tiled
     from .schedule_file import write_schedule
     from .searched import Searched
-    from .tiling import best_tiles, chains, compile_tiled
 
     chosen = quirks_of(quirks, path="--quirks")
     if masks is not None and sparsity:

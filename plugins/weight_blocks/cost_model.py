@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import CostModel
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs
@@ -15,10 +17,14 @@ from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.problem import Problem
 
 from .durations import Steps, layer_steps
-from .problem import ConvProblem
+from .layers import Layer, round_up
+from .machine import Machine
+from .memory import Placement, tile_windows
 from .quirks import quirks_of
-from .splits import Splits
+from .schedule import pass_bytes
+from .splits import MOST_TILES, PASSES, Cut, Splits
 
+KEY = "weight-blocks"
 REASONS = {
     "core-input": "a step of inputs does not fit in a core's input buffer",
     "core-output": "a step of outputs does not fit in a core's output buffer",
@@ -111,3 +117,128 @@ def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array,
         found[tensor, source] += volume * problem.energy_pj(source, "read")
         found[tensor, target] += volume * broadcast * problem.energy_pj(target, "write")
     return found, layer.macs * layer.density * problem.mac_pj("compute") * np.ones(found.shape[2])
+
+
+@attrs.frozen(eq=False, slots=False)
+class ConvProblem:
+    """What segment and cost model share of a problem."""
+
+    cut: Cut
+    placement: Placement | None = None
+    """Its place in memory tiles beside other layers; absent: alone in them, from DDR to DDR, with tiles that are searched."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> ConvProblem:
+        """That of a problem, made once; `SpecError` if its parts do not go together."""
+        return problem.remember(KEY, lambda: cls._of(problem))
+
+    @classmethod
+    def _of(cls, problem: Problem) -> ConvProblem:
+        model = problem.cost_model
+        if not isinstance(model, Aie2Time):
+            text = f"sub-volumes are for cost models of type '{Aie2Time.type_name}', not for '{model.name}'"
+            raise SpecError.at(problem.files.get("space", ""), "segments", text)
+        machine = Machine.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
+        return cls(Cut(_layer(problem), machine, model.quirk_set))
+
+    # ------------------------------------------------------------------------------------------------------ what fits
+
+    @cached_property
+    def outputs(self) -> list[int]:
+        """Output channels that a chunk may have, ascending."""
+        return self.cut.chunk_choices()
+
+    @cached_property
+    def inputs(self) -> list[int]:
+        """Input channels that a chunk may have, ascending."""
+        return self.cut.part_choices()
+
+    @cached_property
+    def most_rows(self) -> Array:
+        """(output choices, input choices) most rows that all buffers of a core hold; 0: none."""
+        found = np.zeros((len(self.outputs), len(self.inputs)), np.int64)
+        fits = self.cut.candidates(self.cut.layer.out_height)
+        np.maximum.at(found, (np.searchsorted(self.outputs, fits.co), np.searchsorted(self.inputs, fits.ci)), fits.rows)
+        return found
+
+    @cached_property
+    def rule(self) -> Splits:
+        """The paper's rule, as far as the buffers allow it: rows are taken away where it charges too little."""
+        rule = self.cut.rule()
+        most = self.most_rows[self.outputs.index(rule.co), self.inputs.index(rule.ci)]
+        return Splits(rule.co, rule.ci, int(min(rule.rows, most))) if most else rule
+
+    @cached_property
+    def tilings(self) -> list[tuple[int, int]]:
+        """Tiles and passes that fit in memory tiles with the smallest chunks, those with the fewest of both first."""
+        if self.placement:
+            return [(self.placement.tiles, self.placement.passes)]
+        height = self.cut.layer.out_height
+        tiles = {-(-height // -(-height // t)) for t in range(1, min(MOST_TILES, height) + 1)}
+        every = sorted(((t, p) for t in tiles for p in PASSES), key=lambda both: (both[0] * both[1], both))
+        smallest = Splits(self.outputs[0], self.inputs[-1], 1)
+        return [(t, p) for t, p in every if not self.overflows(attrs.evolve(smallest, tiles=t, passes=p)).any()]
+
+    # --------------------------------------------------------------------------------------------------- bytes of tiles
+
+    def row_bytes(self, width: int, channels: int) -> int:
+        return -(-width // self.cut.machine.columns) * round_up(channels)
+
+    @cached_property
+    def in_row(self) -> int:
+        return self.row_bytes(self.cut.layer.width, self.cut.layer.channels)
+
+    @cached_property
+    def out_row(self) -> int:
+        return self.row_bytes(self.cut.layer.out_width, self.cut.layer.out_channels)
+
+    def loaded(self, splits: Splits) -> Any:
+        """(B,) bytes of activations per memory tile that come from DDR."""
+        if self.placement:
+            return np.full(np.shape(splits.co), float(self.placement.load))
+        return self._by_rows(splits, lambda rows, windows: sum(windows) * self.in_row)
+
+    @property
+    def written(self) -> float:
+        return float(self.placement.write if self.placement else self.cut.layer.out_height * self.out_row)
+
+    def _by_rows(self, splits: Splits, value: Any) -> Any:
+        """A value that depends on the rows of a tile and on those of all tiles' inputs."""
+        layer = self.cut.layer
+        rows = -(-layer.out_height // np.asarray(splits.tiles))
+        found, inverse = np.unique(rows, return_inverse=True)
+        windows = ([high - low for low, high in tile_windows(layer, one)] for one in found.tolist())
+        values = np.array([value(*both) for both in zip(found.tolist(), windows, strict=True)], float)
+        return np.broadcast_to(values[inverse].reshape(np.shape(rows)), np.shape(splits.co))
+
+    def overflows(self, splits: Splits) -> Any:
+        """(B,) bool: which sub-volumes a memory tile cannot hold."""
+        weights = pass_bytes(self.cut, splits)
+        if self.placement:
+            return weights > self.placement.room[1] - self.placement.room[0]
+        held = self._by_rows(splits, lambda rows, windows: max(windows) * self.in_row + rows * self.out_row)
+        return weights + held > self.cut.machine.memtile
+
+
+def _layer(problem: Problem) -> Layer:
+    piece: Any = problem.workload
+    file = problem.files.get("workload", "")
+    if piece.type_name != "conv2d" or piece.groups > 1 or piece.dilation != (1, 1) or piece.batch > 1:
+        text = "is compiled for a mesh of cores only as one 'conv2d' without groups, dilation and batch"
+        raise SpecError.at(file, "type", f"{piece.type_name}: {text}")
+    stride, kernel, out = piece.stride[0], (piece.r, piece.s), (piece.p, piece.q)
+    if piece.stride[1] != stride:
+        raise SpecError.at(file, "stride", "strides of rows and columns that differ are not compiled")
+    given = piece.padding if not isinstance(piece.padding, str) else [(k // 2, k // 2) for k in kernel]
+    sides = [(0, 0), (0, 0)] if piece.padding == "valid" else given
+    image = [max(1, (o - 1) * stride + k - sum(s)) for o, k, s in zip(out, kernel, sides, strict=True)]
+    padding = sides[0][0], sides[1][0]
+    weights = problem.tensors[problem.roles["Q"]]
+    mask = getattr(weights.density, "mask", None)
+    if mask is None:
+        density = float(weights.density.occupancy(weights.shape(problem.loops.sizes)).density)
+    else:
+        mask = np.asarray(mask, bool)[: round_up(piece.k) // 8]
+        density = float(mask.mean())
+    shape = *image, piece.c, *out, piece.k
+    return Layer(piece.name or "layer", "conv", ("input",), *shape, kernel, stride, padding, density, mask)

@@ -11,9 +11,8 @@ from sparsemap.pieces.data_specs import Hardware
 from sparsemap.problem.load import load_problem
 from sparsemap.searching.driver import search
 
-from .cost_model import Aie2Time
+from .cost_model import KEY, Aie2Time, ConvProblem
 from .memory import Placement
-from .problem import KEY, ConvProblem
 from .schedule import best_splits, signature, steps_of
 from .splits import Cut, Splits
 

@@ -14,7 +14,7 @@ from sparsemap.pieces.contracts.base import Array, GeneColumns
 from sparsemap.problem.designs import Design, Designs
 from sparsemap.problem.problem import Problem
 
-from .problem import ConvProblem
+from .cost_model import ConvProblem
 from .splits import Splits
 
 NAMES = ("co", "ci", "rows", "tiles", "passes")

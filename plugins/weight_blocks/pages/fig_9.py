@@ -12,7 +12,7 @@ from sparsemap.plots import COLOURS, Figure, Report, subplots
 
 from ..layers import Layer
 from ..quirks import quirks_of
-from ..tiling import compile_tiled, recomputed
+from ..schedule import compile_tiled, recomputed
 from . import KINDS, Cells
 
 CORES, SLOWER, TILES = 3, 16, range(1, 9)

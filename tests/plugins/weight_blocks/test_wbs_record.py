@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from sparsemap_plugins.weight_blocks.cost_model import ConvProblem
 from sparsemap_plugins.weight_blocks.pages import fig_1
-from sparsemap_plugins.weight_blocks.problem import ConvProblem
 from sparsemap_plugins.weight_blocks.record import ChunkProfile, pack, record_bytes, unpack
 from wbs_layers import conv, registry
 

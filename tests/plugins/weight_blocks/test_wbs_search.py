@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.weight_blocks.cost_model import ConvProblem
 from sparsemap_plugins.weight_blocks.layers import Layer
-from sparsemap_plugins.weight_blocks.problem import ConvProblem
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.searched import Searched
 from wbs_layers import machine, registry

@@ -8,10 +8,16 @@ import pytest
 from sparsemap_plugins.weight_blocks.layers import Layer
 from sparsemap_plugins.weight_blocks.pages import Cells
 from sparsemap_plugins.weight_blocks.pages.fig_9 import point, segment
-from sparsemap_plugins.weight_blocks.schedule import compile_layers
+from sparsemap_plugins.weight_blocks.schedule import (
+    best_tiles,
+    chains,
+    compile_layers,
+    compile_tiled,
+    projection,
+    recomputed,
+)
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
 from sparsemap_plugins.weight_blocks.simulate import execute
-from sparsemap_plugins.weight_blocks.tiling import best_tiles, chains, compile_tiled, projection, recomputed
 from wbs_layers import machine
 
 MASK = np.random.default_rng(0).random((4, 3)) < 0.5
