@@ -181,43 +181,38 @@ class ConvProblem:
 
     # --------------------------------------------------------------------------------------------------- bytes of tiles
 
-    def row_bytes(self, width: int, channels: int) -> int:
-        return -(-width // self.cut.machine.columns) * round_up(channels)
-
-    @cached_property
-    def in_row(self) -> int:
-        return self.row_bytes(self.cut.layer.width, self.cut.layer.channels)
-
-    @cached_property
-    def out_row(self) -> int:
-        return self.row_bytes(self.cut.layer.out_width, self.cut.layer.out_channels)
-
     def loaded(self, splits: Splits) -> Any:
         """(B,) bytes of activations per memory tile that come from DDR."""
         if self.placement:
             return np.full(np.shape(splits.co), float(self.placement.load))
-        return self._by_rows(splits, lambda rows, windows: sum(windows) * self.in_row)
+        return self._tiled(splits)[0]
 
     @property
     def written(self) -> float:
-        return float(self.placement.write if self.placement else self.cut.layer.out_height * self.out_row)
+        return float(self.placement.write if self.placement else self.cut.layer.out_height * self.rows_bytes[1])
 
-    def _by_rows(self, splits: Splits, value: Any) -> Any:
-        """A value that depends on the rows of a tile and on those of all tiles' inputs."""
-        layer = self.cut.layer
-        rows = -(-layer.out_height // np.asarray(splits.tiles))
-        found, inverse = np.unique(rows, return_inverse=True)
-        windows = ([high - low for low, high in tile_windows(layer, one)] for one in found.tolist())
-        values = np.array([value(*both) for both in zip(found.tolist(), windows, strict=True)], float)
-        return np.broadcast_to(values[inverse].reshape(np.shape(rows)), np.shape(splits.co))
+    @cached_property
+    def rows_bytes(self) -> tuple[int, int]:
+        """Bytes of a row of the input and of the output in a memory tile."""
+        layer, machine = self.cut.layer, self.cut.machine
+        return machine.row_bytes(layer.width, layer.channels), machine.row_bytes(layer.out_width, layer.out_channels)
+
+    def _tiled(self, splits: Splits) -> Any:
+        """(2, B) bytes of activations that all tiles load, and that the largest one holds."""
+        layer, (inside, outside) = self.cut.layer, self.rows_bytes
+        heights, inverse = np.unique(-(-layer.out_height // np.asarray(splits.tiles)), return_inverse=True)
+        windows = [[high - low for low, high in tile_windows(layer, rows)] for rows in heights.tolist()]
+        loaded = [sum(own) * inside for own in windows]
+        held = [max(own) * inside + rows * outside for rows, own in zip(heights.tolist(), windows, strict=True)]
+        values = np.array([loaded, held], float)[:, inverse.reshape(np.shape(splits.tiles))]
+        return np.stack([np.broadcast_to(value, np.shape(splits.co)) for value in values])
 
     def overflows(self, splits: Splits) -> Any:
         """(B,) bool: which sub-volumes a memory tile cannot hold."""
         weights = pass_bytes(self.cut, splits)
         if self.placement:
             return weights > self.placement.room[1] - self.placement.room[0]
-        held = self._by_rows(splits, lambda rows, windows: max(windows) * self.in_row + rows * self.out_row)
-        return weights + held > self.cut.machine.memtile
+        return weights + self._tiled(splits)[1] > self.cut.machine.memtile
 
 
 def _layer(problem: Problem) -> Layer:

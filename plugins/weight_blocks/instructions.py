@@ -10,7 +10,7 @@ guards the first of them, `lock + 1` the second.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -73,7 +73,7 @@ def instructions_of(schedule: Schedule) -> list[Instruction]:
     """All instructions in order, with the times at which they start and end in a pipeline with two buffers."""
     found: list[Instruction] = []
     now = 0.0
-    groups = (group for planned in schedule.layers for group in Emitter(planned, schedule.row_bytes).layer())
+    groups = (group for planned in schedule.layers for group in Emitter(planned, schedule.shapes).layer())
     for number, together in enumerate(groups):
         end = now + span(together)
         for one, ahead, after in _times(together):
@@ -138,12 +138,15 @@ class Emitter:
     """Writes the instructions of a layer, as lists of those that run together."""
 
     planned: Planned
-    row_bytes: dict[str, int]
-    """Of a tensor, in one memory tile."""
+    shapes: Mapping[str, tuple[int, int, int]]
+    """Of all tensors."""
 
     @cached_property
     def cut(self) -> Cut:
         return self.planned.cut
+
+    def row_bytes(self, tensor: str) -> int:
+        return self.cut.machine.row_bytes(*self.shapes[tensor][1:])
 
     def one(self, kind: str, amount: Any, **fields: Any) -> Instruction:
         """An instruction that moves so many bytes, or computes for so many cycles."""
@@ -165,7 +168,7 @@ class Emitter:
             together = []
             for source in place.inputs:
                 if source.tensor in place.loaded and (place.spilled or number == 0):
-                    size = (high - low) * self.row_bytes[source.tensor]
+                    size = (high - low) * self.row_bytes(source.tensor)
                     together.append(self.rows("LOAD", source, size, low, high - low, tile=number))
             for part, size in enumerate(sizes):
                 if size and (number == 0 or splits.passes > 1):
@@ -177,7 +180,7 @@ class Emitter:
                 yield from self._pass(tile, part)
             if place.stored:
                 whole = place.output.end - place.output.start
-                size = tile.rows * self.row_bytes[layer.name] if place.spilled else whole
+                size = tile.rows * self.row_bytes(layer.name) if place.spilled else whole
                 yield [self.rows("WRITE", place.output, size, first, tile.rows)]
 
     def rows(self, kind: str, of: Place, size: int, row: int, rows: int, tile: int = 0) -> Instruction:

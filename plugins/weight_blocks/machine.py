@@ -13,6 +13,8 @@ from sparsemap.pieces.data_specs import Hardware
 from sparsemap.spec import units
 from sparsemap.spec.structuring import collecting
 
+from .layers import round_up
+
 
 @attrs.frozen(kw_only=True)
 class MemTile(MemoryLevel):
@@ -83,6 +85,10 @@ class Machine:
             "LOAD": self.load, "LOADW": self.load_weights, "LOADFM": self.load_core, "LOADWM": self.load_core_weights,
             "WRITE": self.write, "WRITEFM": self.write_core, "COMP": self.clock_hz,
         }  # fmt: skip
+
+    def row_bytes(self, width: int, channels: int) -> int:
+        """Of a row of a tensor in one memory tile."""
+        return -(-width // self.columns) * round_up(channels)
 
     @classmethod
     def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> Machine:

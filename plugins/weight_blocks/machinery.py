@@ -68,8 +68,7 @@ class Machinery:
             self.shapes.setdefault(part.tensor, (height, *self.compiled.shapes[name][1:]))
 
     def row_bytes(self, tensor: str) -> int:
-        _, width, channels = self.compiled.shapes[tensor]
-        return -(-width // self.compiled.machine.columns) * round_up(channels)
+        return self.compiled.machine.row_bytes(*self.compiled.shapes[tensor][1:])
 
     def views(self, tensor: str, address: int) -> tuple[Array, Array]:
         """(memory tiles, rows, columns, channels) of a tensor whose first row is at an address, and what wrote it."""

@@ -15,7 +15,7 @@ import attrs
 
 from sparsemap.errors import SpecError
 
-from .layers import Layer, round_up
+from .layers import Layer
 from .machine import Machine
 from .splits import MOST_TILES, PASSES
 
@@ -140,7 +140,7 @@ class Allocator:
 
     def size(self, tensor: str, rows: int | None = None) -> int:
         height, width, channels = self.shapes[tensor]
-        return (height if rows is None else rows) * -(-width // self.machine.columns) * round_up(channels)
+        return (height if rows is None else rows) * self.machine.row_bytes(width, channels)
 
     def place(self, index: int) -> Placement:
         """Makes room for a layer and says how; to be called once per layer that is no concatenation, in order."""

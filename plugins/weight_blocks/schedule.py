@@ -20,7 +20,7 @@ import numpy as np
 from sparsemap.errors import SpecError
 
 from .durations import Steps, layer_steps
-from .layers import BLOCK, Layer, round_up
+from .layers import BLOCK, Layer
 from .machine import Machine
 from .memory import Allocator, Place, Placement
 from .splits import Cut, Splits, by_pair
@@ -70,12 +70,6 @@ class Schedule:
     @cached_property
     def seconds(self) -> float:
         return float(sum(planned.seconds for planned in self.layers))
-
-    @cached_property
-    def row_bytes(self) -> dict[str, int]:
-        """Bytes of a row of a tensor in one memory tile."""
-        columns = self.machine.columns
-        return {name: -(-width // columns) * round_up(c) for name, (_, width, c) in self.shapes.items()}
 
 
 Choose = Callable[[Cut, Placement], Splits]
