@@ -277,12 +277,11 @@ class Running:
         shape = load.rows, self.cut.in_columns, self.splits.ci if self.cut.convolves else one.channels
         at, tile = INPUT + buffer * machine.inputs, (one.rows, self.cut.out_columns, one.channels)
         inputs = machinery.cores[:, :, at : at + int(np.prod(shape)) * self.cut.operands]
-        if self.blocks is not None and self.cut.convolves:
-            if (inputs != inputs[:, :1]).any():
-                raise Broken(f"{one.layer}: the rows of cores hold other inputs")
-            sums, multiplied = compute(
-                inputs[:, 0].reshape(machine.columns, *shape), self.blocks, layer, tile, machine.rows
-            )
+        if self.cut.convolves:
+            if self.blocks is None or (inputs != inputs[:, :1]).any():
+                raise Broken(f"{one.layer}: rows of cores hold {'other inputs' if self.blocks else 'no weights'}")
+            image = inputs[:, 0].reshape(machine.columns, *shape)
+            sums, multiplied = compute(image, self.blocks, layer, tile, machine.rows)
             machinery.tally.blocks += multiplied
             outputs = self._accumulated(sums, part, one, tile)
         else:
@@ -299,10 +298,8 @@ class Running:
             if part:
                 held = self.machinery.cores[:, :, one.core : one.core + 4 * int(np.prod(tile))]
                 sums = sums + held.copy().view(np.int32).reshape(sums.shape)
-            flat = (
-                np.ascontiguousarray(sums.astype(np.int32)).reshape(*self.machinery.cores.shape[:2], -1).view(np.int8)
-            )
-            self.put(one, one.core, flat, 2 * self.cut.machine.outputs, "partial sums")
+            words = np.ascontiguousarray(sums.astype(np.int32)).reshape(*self.machinery.cores.shape[:2], -1)
+            self.put(one, one.core, words.view(np.int8), 2 * self.cut.machine.outputs, "partial sums")
         return None if part < one.parts - 1 else quantised(sums, self.weights.shift)
 
     def write(self, one: Instruction, k: int, parts: int) -> None:
