@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sparsemap.cli.group import names_with_texts
 from sparsemap.errors import readable
 
 from . import crisp, map_space, published, sparsemap, weight_blocks
@@ -20,8 +21,7 @@ NAMES = {name: room for room in ROOMS for name in room.NAMES}
 
 def epilog() -> str:
     """What can be reproduced, paper by paper."""
-    rows = [(room.TITLE, [f"  {name:16} {text}" for name, text in room.NAMES.items()]) for room in ROOMS]
-    return "\n\n".join("\n".join(["\b", title, *lines]) for title, lines in rows)
+    return "\n\n".join(f"\b\n{room.TITLE}\n{names_with_texts(room.NAMES, '  ')}" for room in ROOMS)
 
 
 @click.command("paper", epilog=epilog())

@@ -55,12 +55,12 @@ def prune(source: str, **options: Any) -> None:
     .npy or .npz with weights of yours, which are masked without training.
 
     \b
-    crisp       N:M inside of blocks of which every row keeps as many, over all layers
+    crisp       N:M in blocks of which every row keeps as many, over all layers
     block-only  such blocks alone
     nm-only     N:M alone
     one-shot    the same share of the blocks of every layer, at once
     gradual     the same in small steps, with training between them
-    trained     the same by a number per block that is trained with the weights (digits)
+    trained     the same by a number per block, trained with the weights (digits)
 
     Criteria: saliency (class-aware, Eq. 1 of CRISP), l1, l2, fisher, random; for one-shot and gradual also variance and
     tensor-variance. The folder gets weights, masks, workloads of each layer, summary.csv and, of digits, runs.csv.

@@ -110,7 +110,7 @@ def explain(base: Base, quantity: str = "edp", searches: Searches = Searches()) 
     if not lines:
         lines = [
             f"{quantity}: {level} does not keep {tensor}"
-            if tensor and level
+            if tensor and level and not cells
             else NO_COUNTS.format(problem.cost_model.name)
         ]
     counts = [found.to_dict() for t, s in cells if (found := accesses_of(outcome, t, s)) is not None]
@@ -180,7 +180,7 @@ def _head(outcome: Outcome, chain: Sequence[Limit]) -> list[str]:
         for name, energy_pj in (row.by_tensor or {"computes": row.energy_pj or 0.0}).items()
     ]
     rest = outcome.energy_pj - sum(part for part, _ in parts)
-    if parts and rest > CHARGED * outcome.energy_pj:
+    if any(row.energy_pj is not None for row in outcome.breakdown.rows) and rest > CHARGED * outcome.energy_pj:
         parts.append((rest, "charges"))
     most = [f"{text} {percent(part / outcome.energy_pj)}" for part, text in sorted(parts, reverse=True)[:4] if part]
     if most:

@@ -71,6 +71,8 @@ def convergence(source: Source) -> Figure:
 def energy(source: Source) -> Figure:
     """Energy by level, stacked by tensor."""
     problem, rows = source.outcome.design.problem, source.outcome.breakdown.rows
+    if all(row.energy_pj is None for row in rows):
+        raise SearchError(f"cost model '{problem.cost_model.name}' gives no energies by level")
     figure, axes = subplots(1, 1, (WIDTH, 0.75 + 0.36 * len(rows)))
     names = [tensor.name for tensor in problem.tensors]
     scale, unit = energy_scale(max(row.energy_pj or 0.0 for row in rows))

@@ -121,8 +121,9 @@ def table_text(tensor: str, unit: str, what: str, sweeps: Mapping[str, Sequence[
     rows.append(["over the best", *(f"{times(means[name]) if means[name] == means[name] else '-'} " for name in names)])
     head, *lines, last = aligned(rows, "<>")
     unit = f", {unit}" if unit else ""
-    title = f"{what}{unit}, over the density of {tensor}; * is the best, the last line a geometric mean where valid"
-    blocks = [[styled(title, "strong"), styled(head, "faint"), *lines, styled(last, "strong")]]
+    title = f"{what}{unit}, over the density of {tensor}"
+    marks = "* is the best, the last line a geometric mean where valid"
+    blocks = [[styled(title, "strong"), styled(marks, "faint"), styled(head, "faint"), *lines, styled(last, "strong")]]
     notes = [note for name, points in sweeps.items() for note in _notes(name, tensor, points)]
     if notes:
         blocks.append([styled("invalid", "warning"), *(f"  {note}" for note in notes)])

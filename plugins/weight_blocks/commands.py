@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from sparsemap.cli.group import json_option, loaded, plugin_dirs
+from sparsemap.cli.group import json_option, loaded, names_with_texts, plugin_dirs
 from sparsemap.errors import readable
 
 from .quirks import quirks_of
@@ -37,7 +37,7 @@ A_FOLDER = click.Path(file_okay=False, path_type=Path)
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of random choices.")
 
 
-@click.command("wbs", epilog="\b\n" + "\n".join(f"{name:16} {text}" for name, text in PAGES.items()))
+@click.command("wbs", epilog=f"\b\n{names_with_texts(PAGES)}")
 @click.argument("name", type=click.Choice(list(PAGES)), metavar="NAME")
 @click.option("--quirks", default="both", show_default=True, help=f"{COUNTS}, or both of the first two.")
 @click.option("--out", default="runs/wbs", show_default=True, type=A_FOLDER, help="Folder for the page.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator, Set
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
@@ -167,6 +168,14 @@ def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
             ctx.invoke(verb, results=(Path(folder),), plugin_dirs=plugin_dirs)
     except SparseMapError as error:
         click.secho(readable(f"no report was written: {error}"), err=True, fg="yellow")
+
+
+def names_with_texts(texts: Mapping[str, str], indent: str = "") -> str:
+    """A line per name for the end of a help page, with its text beside it; long ones go on below, within 78 columns."""
+    lines = [
+        textwrap.wrap(f"{name:16} {text}", 76 - len(indent), subsequent_indent=" " * 17) for name, text in texts.items()
+    ]
+    return "\n".join(indent + line for found in lines for line in found)
 
 
 json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
@@ -52,6 +53,12 @@ def test_tables_wrap_on_a_terminal_and_have_a_line_per_row_in_a_pipe():
     rows = piped.partition("\n\n")[0].splitlines()
     assert all(not line.startswith(" ") for line in rows) and max(map(len, rows)) > 100
     assert "\x1b" not in piped
+
+
+def test_every_help_page_fits_80_columns():
+    for name in cli.list_commands(click.Context(cli)):
+        text = CliRunner().invoke(cli, [name, "--help"], terminal_width=80).output
+        assert max(map(len, text.splitlines())) <= 80, name
 
 
 def test_a_user_who_wants_no_colours_gets_none():

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.accesses import accesses_of
 from sparsemap_plugins.reports.explain import Searches, explain, limits
+from sparsemap_plugins.reports.figures import Source, energy
 from sparsemap_plugins.reports.variants import Base, freed
 
 from sparsemap import load_problem, search
@@ -106,6 +107,43 @@ def test_a_tensor_at_a_level_is_explained_in_words(base):
     assert text.startswith("Z at PEB: ")
     for word in ("tile", "held by", "loops", "update", "pJ each"):
         assert word in text
+
+
+SILENT = """
+import attrs
+from sparsemap import CostModel, hookimpl
+
+@attrs.frozen(kw_only=True)
+class Silent(CostModel):
+    type_name = "silent"
+    told: CostModel
+
+    @property
+    def needs(self):
+        return self.told.needs
+
+    def reasons(self, problem):
+        return self.told.reasons(problem)
+
+    def evaluate(self, designs, problem, detail=False):
+        return self.told.evaluate(designs, problem)
+
+@hookimpl
+def register_cost_models():
+    return [Silent]
+"""
+
+
+def test_a_cost_model_that_tells_no_energies_by_level_is_not_said_to_charge_for_all(tmp_path):
+    (tmp_path / "silent").mkdir()
+    (tmp_path / "silent" / "__init__.py").write_text(SILENT)
+    model = {"type": "silent", "told": "analytic"}
+    problem = load_problem("matmul-32x64x48", "edge-16gbps", cost_model=model, plugin_dirs=[tmp_path])
+    base = Base(search(problem, budget=100).found.design)
+    assert "charges" not in "\n".join(map(plain, explain(base, "").lines))
+    assert explain(base, "GLB.P").lines == ["cost model 'silent' gives no accesses by level and tensor"]
+    with pytest.raises(SearchError, match="cost model 'silent' gives no energies by level"):
+        energy(Source(base.outcome, None))
 
 
 def test_what_makes_no_difference_is_named_without_a_row(uncharged):

@@ -76,7 +76,7 @@ def test_a_sweep_is_what_files_with_other_densities_say(designs):
 
 def test_the_best_is_marked_and_an_invalid_design_has_its_reason(designs):
     text = swept(designs, "--tensor", "P", "--densities", "1,0.1")
-    dense, sparse = (line.split() for line in text.splitlines()[2:4])
+    dense, sparse = (line.split() for line in text.splitlines()[3:5])
     assert dense[0] == "1" and dense[1].endswith("*") and dense[2] == "invalid"
     assert sparse[0] == "0.1" and sparse[2].endswith("*")
     assert "sparse at P = 1: capacity:GLB   GLB: needs" in text
