@@ -16,7 +16,7 @@ from sparsemap.pieces.contracts import styled
 from sparsemap.spec.units import format_count, format_energy
 
 from .accesses import access_lines, accesses_of
-from .breakdown import breakdown_lines
+from .breakdown import CHARGED, breakdown_lines
 from .loop_nest import room
 from .variants import ALL, KINDS, Base, Free, Outcome, bandwidth, freed
 
@@ -30,8 +30,6 @@ OF = {
 }
 """What is made free for each total."""
 SAME = 1e-9
-CHARGED = 1e-6
-"""Share of the energy from which what no access or compute has is told as that of charges."""
 
 
 @attrs.frozen

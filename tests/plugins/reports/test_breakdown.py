@@ -13,6 +13,7 @@ from sparsemap.errors import SearchError
 from sparsemap.pieces.contracts import parts, plain
 from sparsemap.searching.breakdown import Breakdown
 from sparsemap.searching.result import result_of
+from sparsemap.spec.units import format_energy
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,15 @@ def test_energies_add_up_to_the_energy_of_the_design(problem, result):
     for row in found.rows[:-1]:
         assert sum(row.by_tensor.values()) == pytest.approx(row.energy_pj)
     assert [row.name for row in found.rows] == ["DRAM", "GLB", "PEB", "MAC"]
+
+
+def test_what_no_level_spends_is_a_row_of_charges(problem, result):
+    charged = load_problem("mm1", "cloud", cost_model="physical")
+    found = search(charged, budget=300).breakdown()
+    rest = found.energy_pj - sum(row.energy_pj for row in found.rows)
+    words = next(line.split() for line in breakdown_lines(found, charged) if line.startswith("charges"))
+    assert words[:4] == ["charges", "-", "-", "-"] and " ".join(words[4:6]) == format_energy(rest)
+    assert not any(line.startswith("charges") for line in breakdown_lines(result.breakdown(), problem))
 
 
 def test_the_slowest_level_bounds_the_cycles(problem, result):
