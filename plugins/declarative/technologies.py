@@ -79,7 +79,7 @@ class MemoryTable:
     write_pj: tuple[float, ...] = attrs.field(validator=_columns("capacity_kib", "read_pj", "write_pj"))
     """Energy of one write, a number per capacity."""
     leakage_mw: tuple[float, ...] = attrs.field(default=())
-    """Static power by capacity; absent: none is known."""
+    """Static power by capacity, at the node and voltage of the table; absent: none is known."""
     area_mm2: tuple[float, ...] = attrs.field(default=())
     """Area by capacity; absent: none is known."""
 
@@ -225,8 +225,12 @@ class TableTechnology(Technology):
         return self.mac.add(bits) * self.scale(self.mac.node_nm, self.mac.voltage)
 
     def leakage_mw(self, level: Level) -> float:
-        """At the node of the table: published scaling is of dynamic energy."""
-        return sum(table.by_capacity(table.leakage_mw, bits) for table, bits in self._arrays(level))
+        """Proportional to the width of the devices, so to the node, and to the voltage: the current per width of a class of
+        devices hardly changes from node to node."""
+        return sum(
+            table.by_capacity(table.leakage_mw, bits) * (self.node_nm / table.node_nm) * (self.voltage / table.voltage)
+            for table, bits in self._arrays(level)
+        )
 
     def area_mm2(self, level: Level) -> float:
         arrays = self._arrays(level)

@@ -265,7 +265,7 @@ def test_private_streams_wait_at_the_end_alone() -> None:
 def test_all_memories_leak_as_long_as_the_design_runs() -> None:
     levels = [LEVELS[0], LEVELS[1] | {"capacity": "128 KB"}]
     plain, leaky = (cost(DOT, *charges, levels=levels, clock="500 MHz") for charges in ((), ("leakage",)))
-    assert leaky.energy_pj[0] - plain.energy_pj[0] == pytest.approx(18.645 * plain.cycles[0] * 2)
+    assert leaky.energy_pj[0] - plain.energy_pj[0] == pytest.approx(18.645 * 12 / 22 * plain.cycles[0] * 2)
     own = [LEVELS[0] | {"fanout": 3}, LEVELS[1] | {"leakage_mw": 2.0}]
     assert cost(DOT, "leakage", levels=own).detail["charges"]["leakage"][0] == 3 * 2 * 48
 
