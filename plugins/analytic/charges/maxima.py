@@ -23,8 +23,10 @@ TAILS = 2.0 ** -np.arange(0.0, 21.0)
 """Shares of the units for which thresholds of a tile are."""
 MERGED = 256
 """Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
-GROWN = np.array([1, 2, 4, 8])
+GROWN = np.array([1.0, 2.0, 4.0, 8.0])
 """Consecutive parts that are looked at where units may be ahead of each other."""
+NEWTON = 6
+"""Steps; each at least halves what is left."""
 
 
 @attrs.frozen(eq=False)
@@ -110,6 +112,50 @@ def binomial(trials: float, chance: float) -> tuple[Array, Array]:
     return k, p / p.sum()
 
 
+_AT = np.linspace(-9.0, 9.0, 6001)
+_NORMAL = 0.5 * np.array([1.0 + math.erf(x / math.sqrt(2.0)) for x in _AT])
+
+
+def _deviations() -> Array:
+    """Of the maximum of LANES normal numbers, two at least: its standard deviation over its mean."""
+    middle, found = 0.5 * (_AT[1:] + _AT[:-1]), []
+    for count in np.maximum(LANES, 2.0):
+        p = np.diff(_NORMAL**count)
+        found.append(math.sqrt((p * middle**2).sum() - (p * middle).sum() ** 2) / (p * middle).sum())
+    return np.array(found)
+
+
+DEVIATIONS = _deviations()
+
+
+def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
+    """(n,) cycles per part of units that may be `depth` - 1 parts ahead of the slowest, over those of the mean unit.
+
+    `most`, (G, n), is the expected maximum of the work of GROWN consecutive parts over the mean, where these are `there`.
+    Solves E max over j of (X_j - (j + depth - 1) tau) = 0 for tau, X_j as independent normal numbers.
+    """
+    chain = GROWN[:, None] + depth - 1
+    least = np.where(there, most * GROWN[:, None] / chain, 1.0).max(axis=0)
+    relative = np.interp(np.log2(np.maximum(units, 1.0)), np.log2(LANES), DEVIATIONS)
+    mean, deviation = most * GROWN[:, None], relative * (most - 1.0) * GROWN[:, None]
+    some = np.flatnonzero((there.sum(axis=0) > 1) & (deviation[0] > 0.0))
+    tau, mean, deviation, chain, there = least[some], *(x[:, some] for x in (mean, deviation, chain, there))
+    for _ in range(NEWTON):
+        m, s, slope = mean[0] - chain[0] * tau, deviation[0], chain[0].astype(np.float64)
+        for j in range(1, len(GROWN)):  # Clark, The greatest of a finite set of random variables, 1961
+            other, spread = mean[j] - chain[j] * tau, np.hypot(s, deviation[j])
+            apart = (m - other) / spread
+            first = np.interp(apart, _AT, _NORMAL)
+            second, bell = 1.0 - first, np.exp(-0.5 * apart**2) / math.sqrt(2.0 * math.pi)
+            joint = m * first + other * second + spread * bell
+            square = (m**2 + s**2) * first + (other**2 + deviation[j] ** 2) * second + (m + other) * spread * bell
+            s = np.where(there[j], np.sqrt(np.maximum(square - joint**2, 1e-18)), s)
+            m, slope = np.where(there[j], joint, m), np.where(there[j], slope * first + chain[j] * second, slope)
+        tau = np.clip(tau + m / slope, least[some], most[0, some])
+    least[some] = np.maximum(least[some], tau)
+    return least
+
+
 class Maxima:
     """Ratios of the longest work to the mean."""
 
@@ -142,22 +188,16 @@ class Maxima:
         return found
 
     def _ratios(self, part: Part, looks: Array, rows: Rows) -> Array:
-        found = np.ones(len(rows))
-        thins = np.isfinite(looks[:, rows])
+        thins, depth = np.isfinite(looks[:, rows]), part.depth[rows]
+        there = (part.turns[rows] >= GROWN[:, None]) & ((depth > 1) | (GROWN[:, None] == 1))
+        most, units = np.ones(there.shape), np.ones(len(rows))
         for pattern in np.unique(thins, axis=1).T:
-            mine = np.flatnonzero((thins == pattern[:, None]).all(axis=0))
-            found[mine] = self._of(part, looks, rows[mine], np.flatnonzero(pattern).tolist())
-        return found
-
-    def _of(self, part: Part, looks: Array, rows: Rows, operands: list[int]) -> Array:
-        """Of designs in which the same operands thin the work."""
-        more = (part.turns[rows] >= GROWN[:, None]) & ((part.depth[rows] > 1) | (GROWN[:, None] == 1))
-        which, mine = np.nonzero(more)
-        grown, mine_rows = np.asarray(GROWN, dtype=np.float64)[which], rows[mine]
-        ratio = self._maximum(part, looks, mine_rows, operands, grown) * grown / (grown + part.depth[mine_rows] - 1)
-        best = np.ones(more.shape)
-        best[which, mine] = ratio
-        return best.max(axis=0)
+            operands = np.flatnonzero(pattern).tolist()  # designs in which the same operands thin the work
+            which, mine = np.nonzero(there & (thins == pattern[:, None]).all(axis=0))
+            most[which, mine] = self._maximum(part, looks, rows[mine], operands, GROWN[which])
+            lanes = part.units if len(operands) > 1 else part.lanes[operands[0]]
+            units[mine] = lanes[rows[mine]]
+        return pace(most, there, depth, units)
 
     def _maximum(self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: Array) -> Array:
         """The longest work of so many consecutive parts over the mean."""
