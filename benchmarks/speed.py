@@ -112,22 +112,32 @@ def loop(problem: sparsemap.Problem, batch: int) -> float:
 
 
 def fidelities(registry: object, seconds: float) -> list[list[str]]:
-    """Valid designs per second with no charge and with all, tables warm, and whole searches of 10,000, tables empty."""
+    """Valid designs per second with no charge and with all, tables warm, and whole searches of 10,000, tables empty: one
+    after the other, again and again; medians, of the ratios too."""
+
+    def took(work: Callable[[], object]) -> float:
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+
+    def problem(workload: str, hardware: str, model: str) -> sparsemap.Problem:
+        return sparsemap.load_problem(workload, hardware, cost_model=model, registry=registry)
+
+    def medians(designs: int, rounds: list[list[float]]) -> list[str]:
+        plain, charged = np.array(rounds).T
+        rates = [f"{designs / np.median(part):,.0f}" for part in (plain, charged)]
+        return [*rates, percent(float(np.median(plain / charged)))]
+
     rows = []
     for workload, hardware in PROBLEMS:
-        rates, searches = [], []
-        for model in ("timeloop", "physical"):
-            problem = sparsemap.load_problem(workload, hardware, cost_model=model, registry=registry)
-            start = time.process_time()
-            sparsemap.search(problem, budget=10_000, seed=0)
-            searches.append(10_000 / (time.process_time() - start))
-            valid = valid_genomes(problem, 4096)
-            rates.append(4096 / fastest(partial(problem.evaluator.evaluate, valid), seconds))
-        both = [[*pair, pair[1] / pair[0]] for pair in (rates, searches)]
-        shown = [
-            text for plain, charged, ratio in both for text in (f"{plain:,.0f}", f"{charged:,.0f}", percent(ratio))
-        ]
-        rows.append([f"{workload} on {hardware}", *shown])
+        both = [problem(workload, hardware, model) for model in ("timeloop", "physical")]
+        works = [partial(one.evaluator.evaluate, valid_genomes(one, 4096)) for one in both]
+        warm = [[took(work) for work in works] for _ in range(max(10, round(20 * seconds)))][1:]
+        searches = []
+        for seed in range(5):
+            fresh = [problem(workload, hardware, model) for model in ("timeloop", "physical")]
+            searches.append([took(partial(sparsemap.search, one, budget=10_000, seed=seed)) for one in fresh])
+        rows.append([f"{workload} on {hardware}", *medians(4096, warm), *medians(10_000, searches)])
     return rows
 
 

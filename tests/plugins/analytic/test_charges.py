@@ -248,15 +248,6 @@ def test_units_that_reduce_together_wait_for_the_fullest_column() -> None:
     assert waiting(double_buffered=True, buffer_depth=8) < 0.7 * double
 
 
-def test_equal_amounts_of_work_that_are_averaged_stay_in_order() -> None:
-    """The mean of equal numbers may round to a smaller one."""
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        values, p = np.repeat(rng.random(20) / 3, 30), rng.random(600)
-        at_least, shares, _ = summary(values, p / p.sum())
-        assert (np.diff(at_least) >= 0).all() and (np.diff(shares) <= 0).all()
-
-
 def test_nobody_waits_where_work_is_shared_out_or_nothing_is_skipped() -> None:
     assert waiting(work_stealing=True) == 64
     every = COLUMNS | {"gate_skip": {}, "formats": {}}
