@@ -1,4 +1,4 @@
-"""What each charge does to the designs of 84 cells: `python benchmarks/charges.py [--out FILE.md]`, about ten minutes.
+"""What each charge does to the designs of 84 cells: `python benchmarks/charges.py [--out FILE.md]`, minutes to half an hour.
 
 A cell is a workload of the paper on one of its platforms. In each, the best design that a search finds under `timeloop`
 is evaluated with every single charge and with all, and a second search is made under `physical`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -85,13 +86,14 @@ def searches(cells: list[Cell]) -> str:
     fit = [one for one in cells if np.isfinite(one.charged["all"])]
     gain = [one.charged["all"] / one.searched for one in fit]
     price = [one.searched_plain / one.plain for one in cells]
-    return (
+    text = (
         f"Of {len(cells)} designs found under `timeloop`, {len(cells) - len(fit)} do not fit under `physical`. The others "
         f"cost {times(statistics.median(gain))} what a search under `physical` finds (median; {times(min(gain))} to "
-        f"{times(max(gain))}); {sum(x > 2 for x in gain)} cost more than twice as much. In return the designs found under "
-        f"`physical` cost {times(statistics.median(price))} under `timeloop` (median; {times(min(price))} to "
-        f"{times(max(price))}).\n"
+        f"{times(max(gain))}); {sum(x > 2 for x in gain)} of them cost more than twice as much. In return the designs "
+        f"found under `physical` cost {times(statistics.median(price))} under `timeloop` (median; {times(min(price))} to "
+        f"{times(max(price))})."
     )
+    return textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
 
 
 def formats(cells: list[Cell]) -> str:
@@ -121,7 +123,7 @@ def every(cells: list[Cell]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the page to this file too")
-    parser.add_argument("--budget", type=int, default=5_000, help="designs per search")
+    parser.add_argument("--budget", type=int, default=3_000, help="designs per search")
     parser.add_argument("--cell", action="append", default=[], help="a cell such as mm3/cloud; by default all 84")
     options = parser.parse_args()
     names = [(w, h) for w in WORKLOADS for h in PLATFORMS if not options.cell or f"{w}/{h}" in options.cell]
@@ -134,8 +136,8 @@ def main() -> None:
     )
     text = f"""# What charges do
 
-`python benchmarks/charges.py --out docs/results/charges.md` wrote this: {len(cells)} cells, searches of {options.budget:,}
-designs, seed 0, space `paper`. [The model's page](../model.md#charges) tells what each charge is.
+`python benchmarks/charges.py --out docs/results/charges.md` wrote this: {len(cells)} cells, searches of
+{options.budget:,} designs, seed 0, space `paper`. [The model's page](../model.md#charges) tells what each charge is.
 
 ## EDP of the design found under `timeloop`
 
