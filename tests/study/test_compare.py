@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,22 @@ hardware = ["cloud", "mobile"]
 searchers = ["random", "sparsemap"]
 budget = 300
 """
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """The folder of a comparison with two workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("compared"))
+        Path("study.toml").write_text(STUDY)
+        compare("study.toml", "--out", "out", "--jobs", 2)
+        return Path("out").absolute()
+
+
+@pytest.fixture
+def out(compared, folder):
+    """A copy of it in the test's folder."""
+    shutil.copytree(compared, "out")
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +55,7 @@ def rows(name, folder="out"):
     return list(csv.DictReader(Path(folder, name).read_text().splitlines()))
 
 
-def test_the_comparison_holds_what_the_cells_found():
-    compare("study.toml", "--out", "out", "--jobs", 2)
+def test_the_comparison_holds_what_the_cells_found(out):
     cells = rows("comparison.csv")
     assert [(row["workload"], row["hardware"]) for row in cells] == [
         ("mm1", "cloud"),
@@ -68,19 +84,18 @@ def test_the_comparison_holds_what_the_cells_found():
     assert text.startswith("EDP in pJ * cycles.") and "| all      | random   |" in text
 
 
-def test_a_comparison_goes_on_where_it_stopped_and_is_the_same_for_any_number_of_workers():
+def test_a_comparison_goes_on_where_it_stopped_and_is_the_same_for_any_number_of_workers(out):
     compare("study.toml", "--out", "one")
-    compare("study.toml", "--out", "two", "--jobs", 2)
     expected = Path("one/comparison.md").read_text()
-    assert Path("two/comparison.md").read_text() == expected
-    Path("two/mm3--cloud--random--seed0/result.json").unlink()
-    Path("two/comparison.md").unlink()
-    done = compare("study.toml", "--out", "two")
+    assert Path("out/comparison.md").read_text() == expected
+    Path("out/mm3--cloud--random--seed0/result.json").unlink()
+    Path("out/comparison.md").unlink()
+    done = compare("study.toml", "--out", "out")
     assert "8 cells, 7 kept from earlier" in done.stderr
-    assert Path("two/comparison.md").read_text() == expected
+    assert Path("out/comparison.md").read_text() == expected
 
 
-def test_the_reference_may_be_chosen():
+def test_the_reference_may_be_chosen(out):
     compare("study.toml", "--out", "out", "--reference", "random", "--quiet")
     assert list(rows("comparison.csv")[0])[-1] == "ratio:sparsemap"
     done = compare("study.toml", "--out", "out", "--reference", "sparsmap", code=2)
@@ -94,7 +109,7 @@ def test_one_searcher_cannot_be_compared():
     assert not Path("out").exists()
 
 
-def test_json_has_ratios_and_means():
+def test_json_has_ratios_and_means(out):
     table = json.loads(compare("study.toml", "--out", "out", "--json").stdout)
     assert table["reference"] == "sparsemap"
     assert table["cells"][0]["ratio"]["random"] > 0 and table["means"][-1]["hardware"] == "all"

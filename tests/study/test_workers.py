@@ -105,13 +105,15 @@ def test_progress_comes_from_all_workers_and_outcomes_in_the_order_of_the_study(
 
 
 def test_progress_knows_of_the_designs_in_all_cells_that_are_running():
-    from sparsemap import load_problem, search
+    from toy_problem import toy_problem
+
+    from sparsemap import search
     from sparsemap.searching.journal import JOURNAL_FILE
 
     cells = cells_of(study(), Path("out").absolute())
     assert running(cells) == (0, 0)
     for cell, budget in zip(cells[:2], (1500, 2500), strict=True):
-        search(load_problem("mm1", "cloud"), budget, journal=Path(cell.folder, JOURNAL_FILE))
+        search(toy_problem(), budget, journal=Path(cell.folder, JOURNAL_FILE))
     count, designs = running(cells)
     assert count == 2 and 4000 <= designs < 4200
 
