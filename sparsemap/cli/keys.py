@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -115,16 +116,21 @@ def field_docs(cls: type) -> dict[str, str]:
     """The text below each field of a class and of the classes that it derives from."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        if not attrs.has(base):
-            continue
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        except (OSError, TypeError, SyntaxError):
-            continue
-        body = getattr(tree, "body", [])
-        for field, below in pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                text = below.value if isinstance(below, ast.Expr) else None
-                if isinstance(text, ast.Constant):
-                    docs[field.target.id] = plain(str(text.value))
+        if attrs.has(base):
+            docs |= _own_docs(base)
+    return docs
+
+
+@lru_cache(1024)  # to find the source of a class, Python reads all of its file
+def _own_docs(cls: type) -> dict[str, str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    docs = {}
+    for field, below in pairwise(getattr(tree, "body", [])):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            text = below.value if isinstance(below, ast.Expr) else None
+            if isinstance(text, ast.Constant):
+                docs[field.target.id] = plain(str(text.value))
     return docs
