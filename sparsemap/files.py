@@ -26,9 +26,12 @@ Cells = Sequence[Sequence[str]]
 def shown(path: str | os.PathLike[str]) -> str:
     """A path as messages show it: relative to the working directory where it lies below."""
     try:
-        return str(Path(os.path.abspath(path)).relative_to(Path.cwd()))
+        whole, here = os.path.abspath(path), os.path.join(os.getcwd(), "")
     except (ValueError, OSError):
         return str(path)
+    if whole == os.path.normpath(here):
+        return "."
+    return whole[len(here) :] if whole.startswith(here) else str(path)
 
 
 def system_error_text(error: OSError) -> str:

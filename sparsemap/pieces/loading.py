@@ -187,11 +187,12 @@ class _Loader:
             tomls += [(path, origin) for path in own]
         for given in specs:
             tomls += [(path, Origin("command line")) for path in (_tomls(given) if given.is_dir() else [given])]
-        seen: set[Path] = set()
+        seen: set[str] = set()
         for path, origin in tomls:
-            if path.resolve() in seen:
+            real = os.path.realpath(path)
+            if real in seen:
                 continue
-            seen.add(path.resolve())
+            seen.add(real)
             try:
                 table = toml_io.read(path)
                 if table.get("kind") != DESIGN_KIND or path in specs:  # a folder may hold what a search has written

@@ -35,22 +35,22 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
 
     If there is no such file, the error names the one beside it that was most likely meant, if it is of this `kind`.
     """
-    path, file = Path(path), shown(path)
+    path = Path(path)
     if not os.path.lexists(path) and (guess := _meant(path, kind)):
-        raise SpecError.at(file, "", f"no such file; did you mean {guess!r}?")
+        raise SpecError.at(shown(path), "", f"no such file; did you mean {guess!r}?")
     try:
         text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SpecError.at(file, "", f"is not UTF-8 text (byte {error.start})") from None
+        raise SpecError.at(shown(path), "", f"is not UTF-8 text (byte {error.start})") from None
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message, where = _split_place(str(error))
-        raise SpecError.at(file, where, f"is not TOML: {message}{_line_at(text, where)}") from None
+        raise SpecError.at(shown(path), where, f"is not TOML: {message}{_line_at(text, where)}") from None
     except RecursionError:
-        raise SpecError.at(file, "", "is nested too deeply") from None
+        raise SpecError.at(shown(path), "", "is nested too deeply") from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
-        raise SpecError.at(file, "", "is not TOML: a number has too many digits") from None
+        raise SpecError.at(shown(path), "", "is not TOML: a number has too many digits") from None
 
 
 def _meant(path: Path, kind: str) -> str | None:
