@@ -7,7 +7,7 @@
     print(result)                                   # energy in pJ, cycles, how near to a proven bound
     print(result.report("loop-nest"))
     print(result.breakdown().to_dict())             # energy by level and tensor; `to_pandas()` makes tables
-    result.write("best")                            # design.toml, history.csv, result.json
+    result.write("best")                            # design.toml, history.csv, timing.csv, result.json
 
 `evaluate(problem, genomes)` evaluates genomes of your own (B, G); `Search(problem).evaluate(genomes)` does so within a
 budget, with history, front and result; `search_network` searches the layers of a network. `problem.space` says what the

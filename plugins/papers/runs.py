@@ -49,6 +49,11 @@ class Run:
         names = ("evaluations", "best_score", "valid", "mean_score")
         return {name: np.array([float(row[name] or "nan") for row in rows]) for name in names}
 
+    @cached_property
+    def seconds(self) -> Array:
+        """Processor time of the search after each batch of the history."""
+        return np.array([float(row["seconds"]) for row in read_csv(self.folder / "timing.csv")])
+
     def best_at(self, evaluations: Array, column: str = "best_score") -> Array:
         """The best score (or another column) after so many evaluations; NaN where nothing valid was known."""
         at = np.searchsorted(self.history["evaluations"], evaluations, side="right") - 1

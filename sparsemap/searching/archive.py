@@ -31,11 +31,14 @@ class Row:
     """Valid designs in this batch."""
     mean_score: float
     """Mean score of the valid designs in this batch; NaN if there is none."""
+    seconds: float = attrs.field(default=math.nan, eq=False)
+    """Processor time of the search so far, which alone of these depends on the machine."""
 
     def joined(self, later: Row) -> Row:
         valid = self.valid + later.valid
         total = sum(row.mean_score * row.valid for row in (self, later) if row.valid)
-        return Row(later.evaluations, later.best_score, valid, total / valid if valid else math.nan)
+        mean = total / valid if valid else math.nan
+        return Row(later.evaluations, later.best_score, valid, mean, later.seconds)
 
 
 @attrs.define
@@ -89,9 +92,16 @@ class Archive:
     front: Front = attrs.field(factory=Front)
     """The best trade-offs between several objectives; empty where there is one."""
 
-    def add(self, genomes: Array, scores: Array, evaluation: Evaluation | None, values: Array | None = None) -> None:
-        """Takes in one evaluated batch: (n, G), (n,) and, where they are known, the evaluation behind the scores, and
-        the values (n, M) of several objectives."""
+    def add(
+        self,
+        genomes: Array,
+        scores: Array,
+        evaluation: Evaluation | None,
+        values: Array | None = None,
+        seconds: float = math.nan,
+    ) -> None:
+        """Takes in one evaluated batch: (n, G), (n,) and, where they are known, the evaluation behind the scores, the
+        values (n, M) of several objectives, and the processor time that the search has taken."""
         valid = evaluation.valid if evaluation is not None else np.isfinite(scores)
         self.proposed += len(scores)
         self.valid += int(np.count_nonzero(valid))
@@ -118,7 +128,7 @@ class Archive:
                 self.closest = None
         counted = scores[valid & np.isfinite(scores)]
         mean = float(counted.mean()) if len(counted) else math.nan
-        self.history.add(Row(self.evaluations, self.score, len(counted), mean))
+        self.history.add(Row(self.evaluations, self.score, len(counted), mean, seconds))
 
     @property
     def valid_fraction(self) -> float:

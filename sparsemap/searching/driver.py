@@ -95,7 +95,7 @@ class Search:
         self.interrupted = False
         self.earlier = 0.0
         """Seconds that the search has taken before it was stopped and this run went on with it."""
-        self._started = time.perf_counter()
+        self._started, self._processor = time.perf_counter(), time.process_time()
         self._bound = problem.bound
         self._pending: Genomes | None = None
         self.designs: Designs | None = None
@@ -200,7 +200,7 @@ class Search:
             evaluation = None if evaluation is None else evaluation.take(rows)
             values = None if values is None else values[rows]
         self.budget.spend(len(genomes), int(np.count_nonzero(valid)))
-        self.archive.add(genomes, scores, evaluation, values)
+        self.archive.add(genomes, scores, evaluation, values, time.process_time() - self._processor)
         if self.budget.left == 0:
             self.close()
 

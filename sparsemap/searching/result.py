@@ -35,6 +35,7 @@ FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"
 HISTORY_FILE = "history.csv"
 RESULT_FILE = "result.json"
+TIMING_FILE = "timing.csv"
 HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64, "mean_score": np.float64}
 """Columns of a history with their types."""
 AS_THEY_ARE = (
@@ -292,11 +293,14 @@ class Result:
 
     def files(self, folder: Path | str) -> list[Path]:
         """The files that `write` has made, those in the folder `front` aside."""
-        names = [DESIGN_FILE] * (self.best is not None) + [FRONT_FILE] * bool(self.front) + [HISTORY_FILE, RESULT_FILE]
+        names = [DESIGN_FILE] * (self.best is not None) + [FRONT_FILE] * bool(self.front)
+        names += [HISTORY_FILE, TIMING_FILE, RESULT_FILE]
         return [path for name in names if (path := Path(folder) / name).exists()]
 
     def write(self, folder: Path | str) -> list[Path]:
-        """Writes `design.toml` (if a valid design was found), `history.csv` and `result.json`, each file atomically.
+        """Writes `design.toml` (if a valid design was found), `history.csv`, `timing.csv` and `result.json`, each file
+        atomically. `timing.csv` has processor seconds per batch; it alone differs from run to run, and after a search
+        that went on where it was stopped it counts the last run only.
 
         The files of an earlier result stay until all new ones are written.
 
@@ -315,6 +319,8 @@ class Result:
             points = [{"design": name, **best.objectives, **best.numbers} for name, best in front.items()]
             texts[folder / FRONT_FILE] = csv_text(points)
         texts[folder / HISTORY_FILE] = self.history_csv()
+        times = [{"evaluations": row.evaluations, "seconds": row.seconds} for row in self.history]
+        texts[folder / TIMING_FILE] = csv_text(times, ("evaluations", "seconds"))
         texts[folder / RESULT_FILE] = json.dumps(self.to_dict(), indent=2) + "\n"
         earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
         texts = {path: text for path, text in texts.items() if text}

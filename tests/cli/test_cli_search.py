@@ -55,8 +55,10 @@ def test_search_writes_nothing_unasked(tmp_path):
 
 def test_out_gets_design_history_and_result(tmp_path):
     done = run(*SEARCH, "--out", "here/there")
-    assert {path.name for path in Path("here/there").iterdir()} == {"design.toml", "history.csv", "result.json"}
-    assert done.stderr == "wrote design.toml, history.csv, result.json to here/there\n"
+    assert {path.name for path in Path("here/there").iterdir()} == {
+        "design.toml", "history.csv", "timing.csv", "result.json",
+    }  # fmt: skip
+    assert done.stderr == "wrote design.toml, history.csv, timing.csv, result.json to here/there\n"
 
 
 def test_json_is_the_result_and_nothing_else():

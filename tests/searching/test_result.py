@@ -12,7 +12,7 @@ import pytest
 from toy_problem import toy_problem
 
 from sparsemap import SearchError, load_problem, search
-from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE, read_result, result_of
+from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE, TIMING_FILE, read_result, result_of
 
 
 @pytest.fixture
@@ -42,15 +42,19 @@ def test_the_best_design_evaluates_to_the_numbers_it_carries():
     assert len(best.design.batch) == 1
 
 
-def test_writing_gives_three_files_that_read_back(tmp_path, without_design):
+def test_writing_gives_files_that_read_back(tmp_path, without_design):
     result = search(toy_problem(), 500, searcher="random")
     paths = result.write(tmp_path / "new" / "folder")
-    assert [path.name for path in paths] == [DESIGN_FILE, HISTORY_FILE, RESULT_FILE]
-    assert read_result(paths[2]) == read_result(paths[2].parent) == json.loads(json.dumps(result.to_dict()))
+    assert [path.name for path in paths] == [DESIGN_FILE, HISTORY_FILE, TIMING_FILE, RESULT_FILE]
+    assert read_result(paths[3]) == read_result(paths[3].parent) == json.loads(json.dumps(result.to_dict()))
     with open(paths[1], newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert int(rows[-1]["evaluations"]) == 500
     assert float(rows[-1]["best_score"]) == result.best.score
+    with open(paths[2], newline="", encoding="utf-8") as file:
+        times = list(csv.DictReader(file))
+    assert [row["evaluations"] for row in times] == [row["evaluations"] for row in rows]
+    assert 0 <= float(times[0]["seconds"]) <= float(times[-1]["seconds"])
 
 
 def test_two_runs_of_one_seed_write_identical_files_apart_from_seconds(tmp_path, without_design):
@@ -65,7 +69,7 @@ def test_two_runs_of_one_seed_write_identical_files_apart_from_seconds(tmp_path,
 def test_a_search_without_a_valid_design_writes_no_design_and_removes_an_old_one(tmp_path):
     (tmp_path / DESIGN_FILE).write_text("old", "utf-8")
     result = search(toy_problem(limit=0.5), 50, searcher="random")
-    assert [path.name for path in result.write(tmp_path)] == [HISTORY_FILE, RESULT_FILE]
+    assert [path.name for path in result.write(tmp_path)] == [HISTORY_FILE, TIMING_FILE, RESULT_FILE]
     assert not (tmp_path / DESIGN_FILE).exists()
     table = read_result(tmp_path)
     assert table["edp"] is None

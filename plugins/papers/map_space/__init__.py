@@ -6,6 +6,7 @@ Their studies are in `specs/studies`; `table-mse-4.csv` holds the numbers printe
 TITLE = "Map-space study (Kao et al.)"
 NAMES = {
     "mse-fig-3": "mappers of each family with the same number of legal mappings (Fig. 3, without the surrogate)",
+    "mse-fig-4": "where mappers go in the space of mappings (Fig. 4, without the surrogate)",
     "mse-fig-5": "GAMMA with one mutation at a time: tiles, orders, parallel dimensions (Fig. 5)",
     "mse-fig-6": "GAMMA with and without crossover, and a standard genetic algorithm (Fig. 6)",
     "mse-fig-7": "one mapping with all of its loop orders (Fig. 7)",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sparsemap.files import markdown_table, percent, times
-from sparsemap.plots import COLOURS, Figure, subplots
+from sparsemap.plots import COLOURS, Figure, plain_log, subplots
 
 from ..report import Report, counted, number
 from ..runs import Run, Runner, by, geometric_mean, ratio
@@ -86,13 +86,49 @@ def report(runner: Runner, name: str) -> Report:
             [["cell", "searcher", "EDP", "over the best", "legal proposals"], *rows], "<<>>>"
         ),
     ]  # fmt: skip
+    if name in TIMED:
+        text += [TIMED[name], markdown_table([TIMES, *_times(cells)], "<<>")]
     headline = "\n".join(f"{row[0]}: {row[2]} (paper: {row[1]})" for row in claims)
     table = [
         {"workload": run.workload, "hardware": run.hardware, "searcher": run.searcher, "seed": run.seed}
         | {"edp": run.edp, "valid_fraction": run.valid_fraction}
         for run in runs
     ]
-    return Report(name, headline, "".join(text), table, lambda: draw(cells))
+    return Report(name, headline, "".join(text), table, lambda: draw(cells, name in TIMED))
+
+
+TIMED = {
+    "mse-fig-3": """
+## By time
+
+The lower row of the figure, and of the paper's: the same searches over their processor time. It depends on the machine,
+unlike all else here. *In equal time* is the EDP when the fastest mapper of the cell has spent its mappings, over the best of
+the cell; mappers that reject what is not legal pay for it here.
+
+"""
+}
+"""By figure, if time is a second axis, what is said of it."""
+TIMES = ["cell", "searcher", "seconds", "ms per 1,000 proposals", "in equal time"]
+
+
+def _times(cells: Mapping) -> list[list[str]]:
+    rows = []
+    for (workload, hardware), found in cells.items():
+        searchers = by(found, _searcher)
+        end = min(float(run.seconds[-1]) for run in found)
+        edps = {searcher: geometric_mean(_best_in(run, end) for run in same) for searcher, same in searchers.items()}
+        for searcher, same in searchers.items():
+            seconds = sum(float(run.seconds[-1]) for run in same) / len(same)
+            each = 1e6 * seconds / (sum(run.result["proposed"] for run in same) / len(same))
+            shown = [f"{seconds:.2f}", f"{each:.0f}", times(edps[searcher] / min(edps.values()))]
+            rows.append([f"{workload}, {hardware}", searcher, *shown])
+    return rows
+
+
+def _best_in(run: Run, seconds: float) -> float:
+    """The best score of the batches that had ended by then; of the first one, if none had."""
+    at = int(np.searchsorted(run.seconds, seconds, side="right"))
+    return float(run.history["best_score"][max(at - 1, 0)])
 
 
 def _searcher(run: Run) -> str:
@@ -112,17 +148,25 @@ def _each(edps: Mapping, one: str, two: str) -> str:
     return ", ".join(times(ratio(cell[one], cell[two])) for cell in edps.values())
 
 
-def draw(cells: Mapping) -> Figure:
-    figure, axes = subplots(1, len(cells), figsize=(3.2 * len(cells), 3.2), squeeze=False)
-    for axis, ((workload, hardware), found) in zip(axes[0], cells.items(), strict=True):
+def draw(cells: Mapping, timed: bool) -> Figure:
+    figure, axes = subplots(1 + timed, len(cells), figsize=(3.2 * len(cells), 3.2 + 2.6 * timed), squeeze=False)
+    for column, ((workload, hardware), found) in zip(axes.T, cells.items(), strict=True):
         for (searcher, same), colour in zip(by(found, _searcher).items(), COLOURS, strict=False):
             end = max(int(run.history["evaluations"][-1]) for run in same)
             at = np.unique(np.geomspace(1, end, 200).astype(np.int64))
             curves = np.array([run.best_at(at) for run in same]) / UJ
             some = np.isfinite(curves).all(axis=0)
             line = np.exp(np.log(curves[:, some]).mean(axis=0))
-            axis.plot(at[some], line, color=colour, label=searcher, drawstyle="steps-post")
-        axis.set(xlabel="legal mappings", xscale="log", yscale="log", title=f"{workload} on {hardware}")
-    axes[0][0].set(ylabel="best EDP (cycles * uJ)")
+            column[0].plot(at[some], line, color=colour, label=searcher, drawstyle="steps-post")
+            if timed:
+                scores = same[0].history["best_score"] / UJ
+                column[1].plot(same[0].seconds, scores, color=colour, drawstyle="steps-post")
+        for axis, label in zip(column, ("legal mappings", "seconds"), strict=False):
+            axis.set(xlabel=label, xscale="log", yscale="log")
+            if label == "seconds":
+                plain_log(axis.xaxis, (1, 3))
+        column[0].set(title=f"{workload} on {hardware}")
+    for axis in axes[:, 0]:
+        axis.set(ylabel="best EDP (cycles * uJ)")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure

@@ -11,6 +11,7 @@ from sparsemap.cli.main import cli
 
 SMALL = {
     "mse-fig-3": ("--workload", "resnet-conv4", "--scale", "0.002"),
+    "mse-fig-4": ("--scale", "0.01"),
     "mse-fig-5": ("--workload", "resnet-conv4", "--seeds", "1", "--scale", "0.02"),
     "mse-fig-6": ("--workload", "resnet-conv4", "--seeds", "1", "--scale", "0.02"),
     "mse-fig-7": ("--scale", "0.02"),
