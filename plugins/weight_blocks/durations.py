@@ -203,6 +203,8 @@ def _tile(
         one = iteration(cut, splits, step, channels, kept)
         load, write = one.load / machine.load_core, one.write / machine.write_core
         compute, weights = one.compute / machine.clock_hz, size / machine.load_core_weights
+        if "input-macs" in cut.quirks:  # counted from the tile, whatever blocks a part keeps
+            compute = compute * parts
         alone = load + compute + write
         longest = np.maximum(np.maximum(load, compute), write)
         fill = 0.0 if "no-fill" in cut.quirks else alone - longest

@@ -190,17 +190,10 @@ class Allocator:
             else:
                 output = Place(layer.name, starts[-2], starts[-2] + sizes[-1])
             at = {**self.held, **new}
-            return self._placement(
-                layer,
-                passes,
-                starts[-1],
-                [*at.values(), output],
-                inputs=tuple(at[name] for name in inputs),
-                output=output,
-                live=tuple(place for name, place in self.held.items() if name not in inputs),
-                load=sum(self.size(name) for name in missing),
-                loaded=missing,
-            )
+            live = tuple(place for name, place in self.held.items() if name not in inputs)
+            own = {"inputs": tuple(at[name] for name in inputs), "output": output, "live": live, "loaded": missing}
+            load = sum(self.size(name) for name in missing)
+            return self._placement(layer, passes, starts[-1], [*at.values(), output], load=load, **own)
         return None
 
     def _spilled(self, layer: Layer, inputs: tuple[str, ...]) -> Placement:
@@ -229,18 +222,7 @@ class Allocator:
         _, passes, (count, sizes, load, starts) = best
         places = [Place(n, at, at + size) for n, at, size in zip((*inputs, layer.name), starts, sizes, strict=False)]
         evicted = tuple(place for name, place in self.held.items() if name not in self.stored)
-        return self._placement(
-            layer,
-            passes,
-            starts[-1],
-            places,
-            tiles=count,
-            spilled=True,
-            inputs=tuple(places[:-1]),
-            output=places[-1],
-            load=load,
-            write=self.size(layer.name) + sum(place.end - place.start for place in evicted),
-            loaded=sources,
-            evicted=evicted,
-            stored=True,
-        )
+        write = self.size(layer.name) + sum(place.end - place.start for place in evicted)
+        held = {"inputs": tuple(places[:-1]), "output": places[-1], "loaded": sources, "evicted": evicted}
+        moved = {"load": load, "write": write, "spilled": True, "stored": True}
+        return self._placement(layer, passes, starts[-1], places, tiles=count, **held, **moved)

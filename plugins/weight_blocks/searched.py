@@ -48,15 +48,11 @@ class Searched:
     def _search(self, cut: Cut, placement: Placement) -> tuple[Splits, Found]:
         layer, tiling = cut.layer, {"tiles": placement.tiles, "passes": placement.passes}
         model = Aie2Time(name="aie2-time", quirks=tuple(sorted(cut.quirks)))
+        sizes = layer.out_channels, layer.channels, layer.out_height, layer.out_width, *layer.kernel
         workload = {  # the model takes its exact shape and mask from the compiler
             "name": layer.name.replace("/", "-"),
             "type": "conv2d",
-            "k": layer.out_channels,
-            "c": layer.channels,
-            "p": layer.out_height,
-            "q": layer.out_width,
-            "r": layer.kernel[0],
-            "s": layer.kernel[1],
+            **dict(zip("kcpqrs", sizes, strict=True)),
             "stride": layer.stride,
             "padding": [[size, size] for size in layer.padding],
             "density": {"Q": layer.density or 1e-9},

@@ -148,6 +148,13 @@ def test_one_buffer_takes_longer_and_the_paper_leaves_out_fill_and_drain(tmp_pat
     assert listed.events > 1.004 * listed.seconds and not listed.equal
 
 
+@pytest.mark.parametrize("quirks", ["input-macs", "padded-width,gib", "one-chunk", "power-of-two-tiles"])
+def test_events_of_single_quirks_take_as_long_as_the_estimate(quirks: str, tmp_path: Path) -> None:
+    layers = [conv("a", "x", (14, 14, 512), 64, (3, 3), density=0.5), conv("b", "a", (14, 14, 64), 64, (3, 3), 2)]
+    outcome = run(tmp_path, layers, 2, quirks=quirks)
+    assert outcome.events == pytest.approx(outcome.seconds, rel=1e-3)
+
+
 NETWORK = """
 kind = "network"
 name = "tiny"
