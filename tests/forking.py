@@ -49,10 +49,12 @@ def _ask(job: dict[str, Any]) -> int:
 
 @cache
 def _server() -> subprocess.Popen[str]:
-    env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    env = {key: value for key, value in os.environ.items() if not key.startswith("SPARSEMAP_")}
+    env["PYTHONIOENCODING"] = "utf-8"
     server = subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=env
-    )
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=env,
+        cwd=Path(__file__).parent,
+    )  # fmt: skip
     atexit.register(server.communicate)  # ends it, and waits for its end
     return server
 

@@ -85,7 +85,7 @@ def test_designs_that_are_charged_stay_above_the_bound(workload: str, hardware: 
     assert_above(problem, np.array([found.energy_pj]), np.array([found.cycles]))
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=16, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
     """Random sizes, densities, fan-outs, capacities, bandwidths and leaders; products and convolutions with stride."""

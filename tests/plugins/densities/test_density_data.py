@@ -288,8 +288,8 @@ def test_small_files_that_ask_for_much_memory_are_refused_before_it_is_taken(tmp
             with bomb.open(f"{name}.npy", "w") as stream:
                 np.lib.format.write_array(stream, array)
         with bomb.open("indptr.npy", "w") as stream:
-            stream.write(header((520_000_000,), "|i1"))
-            for _ in range(520):
+            stream.write(header((600_000_000,), "|i1"))
+            for _ in range(600):
                 stream.write(b"\0" * 1_000_000)
     tracemalloc.start()
     try:
