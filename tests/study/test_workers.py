@@ -118,6 +118,7 @@ def test_progress_knows_of_the_designs_in_all_cells_that_are_running():
     assert count == 2 and 4000 <= designs < 4200
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_once_costs_nothing():
     study(searchers=["deadly"])
     plugins = deadly("once")
@@ -187,6 +188,7 @@ def test_cells_that_fail_on_a_cluster_are_named(cluster):
     assert "1 of 2 cells failed" in done.stderr
 
 
+@pytest.mark.slow
 def test_cells_that_fail_on_a_dead_cluster_worker_are_named(cluster):
     """The scheduler gives a cell to other workers a few times; one is started anew for each that died."""
     study(searchers=["deadly"], workloads=["mm1", "mm3"])

@@ -63,8 +63,9 @@ def assert_found_above(problem: sparsemap.Problem, budget: int) -> None:
 @pytest.mark.parametrize(
     "workload, hardware",
     [
-        ("mm1", "edge"), ("mm3", "cloud"), ("mm7", "mobile"), ("mm12", "edge"), ("conv4", "cloud"), ("conv11", "mobile"),
-        ("batched-matmul-8x64x64x64", "clustered"), ("mm1", "scnn-like"), ("conv1", "eyeriss-like"),
+        ("mm3", "cloud"), ("mm12", "edge"), ("conv11", "mobile"), ("batched-matmul-8x64x64x64", "clustered"),
+        ("mm1", "scnn-like"), ("conv1", "eyeriss-like"),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("mm1", "edge"), ("mm7", "mobile"), ("conv4", "cloud"))),
     ],
 )  # fmt: skip
 def test_searched_designs_stay_above_the_bound(workload: str, hardware: str) -> None:

@@ -31,10 +31,10 @@ FOUR = {**THREE, "S": 0.8}
         ("P", {"P": 0.3, "Z": 1.0}, {}),
         ("PQR", THREE, {"PEB": "skip-all"}),
         ("PQR", THREE, {"PEB": "skip-by-pr", "MAC": GATE}),
-        ("PQR", THREE, {"PEB": "skip-q", "MAC": GATE}),
-        ("PQR", THREE, {"PEB": "skip-pq", "MAC": GATE}),
+        pytest.param("PQR", THREE, {"PEB": "skip-q", "MAC": GATE}, marks=pytest.mark.slow),
+        pytest.param("PQR", THREE, {"PEB": "skip-pq", "MAC": GATE}, marks=pytest.mark.slow),
         ("PQR", THREE, {"PEB": "half-skip-q", "MAC": GATE}),
-        ("PQRS", FOUR, {"PEB": "skip-by-pr", "MAC": GATE}),
+        pytest.param("PQRS", FOUR, {"PEB": "skip-by-pr", "MAC": GATE}, marks=pytest.mark.slow),
         ("PQRS", FOUR, {"GLB": "skip-q", "PEB": "gate-q", "MAC": GATE}),
     ],
 )

@@ -25,7 +25,7 @@ LEAST = {
 """Per cent of the searches."""
 
 
-@pytest.fixture(scope="module", params=WORKLOADS)
+@pytest.fixture(scope="module", params=["product", pytest.param("convolution", marks=pytest.mark.slow)])
 def solved(request):
     """A problem of some hundred thousand designs, and its best score."""
     einsum, dims, density = WORKLOADS[request.param]
