@@ -13,7 +13,6 @@ from sparsemap.pieces.contracts import styled
 from sparsemap.problem.designs import Design, Loop
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
-from .breakdown import CHARGED
 from .loop_nest import loop_name
 from .variants import Outcome
 from .wording import indexed
@@ -138,7 +137,7 @@ def access_lines(outcome: Outcome, tensor: int, level: int) -> list[str]:
     for row in found.rows:
         dense = format_count(found.dense[row.name]) if row.name in found.dense else ""
         cells.append([row.name, dense, format_count(row.count), f"{row.price_pj:.4g}", format_energy(row.energy_pj)])
-    if abs(found.other_pj) > CHARGED * found.energy_pj:
+    if abs(found.other_pj) > 1e-6 * found.energy_pj:
         cells.append(["charges", "", "", "", format_energy(found.other_pj)])
     return [*lines, *(f"  {line}" for line in aligned(cells))]
 

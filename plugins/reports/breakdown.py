@@ -13,9 +13,6 @@ from sparsemap.problem.problem import Problem
 from sparsemap.searching.breakdown import Breakdown, LevelCosts
 from sparsemap.spec.units import format_count, format_energy
 
-CHARGED = 1e-6
-"""Share of the energy from which what no access or compute has is told as that of charges."""
-
 
 @attrs.frozen(kw_only=True)
 class BreakdownText(Exporter):
@@ -44,10 +41,8 @@ def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
         spent = "-" if row.energy_pj is None else format_energy(row.energy_pj)
         share = "" if row.energy_pj is None or not found.energy_pj else percent(row.energy_pj / found.energy_pj)
         lines.append([row.name, *parts, spent, share, _cycles(row, compute, row is found.rows[-1])])
-    rest = found.energy_pj - sum(row.energy_pj or 0.0 for row in found.rows)
-    if all(row.energy_pj is not None for row in found.rows) and rest > CHARGED * found.energy_pj:
-        share = percent(rest / found.energy_pj)
-        lines.append(["charges", *("-" for _ in names), format_energy(rest), share, ""])
+    if rest := found.charges_pj:
+        lines.append(["charges", *("-" for _ in names), format_energy(rest), percent(rest / found.energy_pj), ""])
     sums = [format_energy(sum(row.by_tensor.get(name, 0.0) for row in found.rows)) for name in names]
     lines.append(["total", *sums, format_energy(found.energy_pj), "", format_count(found.cycles)])
     *body, total = aligned(lines)

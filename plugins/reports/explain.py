@@ -16,7 +16,7 @@ from sparsemap.pieces.contracts import styled
 from sparsemap.spec.units import format_count, format_energy
 
 from .accesses import access_lines, accesses_of
-from .breakdown import CHARGED, breakdown_lines
+from .breakdown import breakdown_lines
 from .loop_nest import room
 from .variants import ALL, KINDS, Base, Free, Outcome, bandwidth, freed
 
@@ -177,8 +177,7 @@ def _head(outcome: Outcome, chain: Sequence[Limit]) -> list[str]:
         for row in outcome.breakdown.rows
         for name, energy_pj in (row.by_tensor or {"computes": row.energy_pj or 0.0}).items()
     ]
-    rest = outcome.energy_pj - sum(part for part, _ in parts)
-    if any(row.energy_pj is not None for row in outcome.breakdown.rows) and rest > CHARGED * outcome.energy_pj:
+    if rest := outcome.breakdown.charges_pj:
         parts.append((rest, "charges"))
     most = [f"{text} {percent(part / outcome.energy_pj)}" for part, text in sorted(parts, reverse=True)[:4] if part]
     if most:

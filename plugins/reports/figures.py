@@ -16,6 +16,7 @@ from sparsemap.files import percent, read_csv
 from sparsemap.pieces import defaults
 from sparsemap.pieces.contracts import Array, plain
 from sparsemap.plots import COLOURS, MARKERS, named_ticks, subplots
+from sparsemap.searching.breakdown import LevelCosts
 from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE, read_result
 from sparsemap.spec.units import format_count, format_energy
 
@@ -69,22 +70,25 @@ def convergence(source: Source) -> Figure:
 
 
 def energy(source: Source) -> Figure:
-    """Energy by level, stacked by tensor."""
+    """Energy by level, stacked by tensor, and that of charges."""
     problem, rows = source.outcome.design.problem, source.outcome.breakdown.rows
     if all(row.energy_pj is None for row in rows):
         raise SearchError(f"cost model '{problem.cost_model.name}' gives no energies by level")
+    if rest := source.outcome.breakdown.charges_pj:
+        rows = (*rows, LevelCosts("charges", rest, {"charges": rest}, None))
     figure, axes = subplots(1, 1, (WIDTH, 0.75 + 0.36 * len(rows)))
     names = [tensor.name for tensor in problem.tensors]
     scale, unit = energy_scale(max(row.energy_pj or 0.0 for row in rows))
-    for number, name in enumerate([*names, "computes"]):
+    for number, name in enumerate([*names, "computes", "charges"]):
         parts = [
             row.by_tensor.get(name, 0.0) if row.by_tensor else (row.energy_pj or 0.0) * (name == "computes")
             for row in rows
         ]
         left = [sum(row.by_tensor.get(other, 0.0) for other in names[:number]) / scale for row in rows]
         if any(parts):
+            told = "_" if name == "charges" else name  # its row says so
             axes.barh(
-                range(len(rows)), np.array(parts) / scale, left=left, color=COLOURS[number], label=name, height=0.62
+                range(len(rows)), np.array(parts) / scale, left=left, color=COLOURS[number], label=told, height=0.62
             )
     total = source.outcome.energy_pj
     for at, row in enumerate(rows):

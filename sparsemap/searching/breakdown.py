@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,14 @@ class Breakdown:
         name = problem.compute_name
         spent, busy = _at(detail.get("compute_energy_pj"), 0), _at(detail.get("compute_cycles"), 0)
         return cls((*rows, LevelCosts(name, spent, {}, busy)), energy_pj, cycles)
+
+    @property
+    def charges_pj(self) -> float:
+        """What no level and no compute spends: charges of the cost model. 0 where that is rounding only, or where the
+        cost model does not tell energies by level."""
+        spent = [row.energy_pj for row in self.rows]
+        rest = self.energy_pj - math.fsum(pj for pj in spent if pj is not None)
+        return rest if None not in spent and rest > 1e-6 * self.energy_pj else 0.0
 
     @property
     def limit(self) -> str:
