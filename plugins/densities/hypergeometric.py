@@ -93,9 +93,25 @@ def _none_many(total: Array | int, marked: Array | int, taken: Array | int) -> A
     closed = few + many <= total - 256
     found = np.empty(len(left), Long)
     found[closed] = np.exp(_log_none(*(x[closed].astype(Long) for x in (total, many, few))))
-    for i in np.flatnonzero(~closed):
-        found[i] = none(int(total[i]), int(many[i]), int(few[i]))
+    found[~closed] = _products(*(x[~closed] for x in (total, many, few)))
     result[left] = found
+    return result
+
+
+def _products(total: Array, many: Array, few: Array) -> Array:
+    """Products of (N-M-i)/(N-i) over i < m, longdouble, factor by factor as in `none`; similar m are formed together."""
+    result = np.empty(len(few), Long)
+    order = np.argsort(few, kind="stable")
+    sizes = few[order]
+    low = 0
+    while low < len(order):
+        high = int(np.searchsorted(sizes, max(2 * int(sizes[low]), 16), "right"))
+        high = min(high, low + max(1, (1 << 16) // int(sizes[high - 1])))
+        some, i = order[low:high], np.arange(sizes[high - 1])
+        inside = i < few[some, None]
+        over = np.where(inside, (total - many)[some, None] - i, 1)
+        result[some] = (over / np.where(inside, total[some, None] - i, 1).astype(Long)).prod(axis=1)
+        low = high
     return result
 
 

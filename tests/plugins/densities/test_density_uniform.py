@@ -215,3 +215,14 @@ def test_draw():
     assert drawn.shape == (7, 11) and drawn.dtype == bool and drawn.sum() == occupancy.nonzeros
     counts = sum(occupancy.draw(np.random.default_rng(seed)) for seed in range(2000))
     assert np.abs(counts / 2000 - occupancy.density).max() < 0.06
+
+
+def test_probabilities_of_arrays_are_those_of_single_ones_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    total = rng.integers(1, 700, 2000)
+    marked, taken = ((total * rng.random(2000)).astype(np.int64) for _ in range(2))
+    few = np.flatnonzero(total - marked - taken < 256)  # beyond, arrays take the closed form
+    several = hypergeometric.none_many(total[few], marked[few], taken[few]).tolist()
+    assert several == [
+        float(hypergeometric.none(*map(int, row))) for row in zip(total[few], marked[few], taken[few], strict=True)
+    ]
