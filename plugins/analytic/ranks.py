@@ -167,10 +167,11 @@ def list_ranks(
         fibers = nest.volume(t, lay.sizes[:, None]) / np.prod(box, axis=0)
         most = table.longest([part[mine] for part in box], [part[mine] for part in below], fibers[mine])
         longest = xp.put(xp.copy(longest), mine, np.minimum(most, length[mine]))
-    packed = tables.compressed[chosen] if tables.pads or tables.every_fiber or offsets is not None else None
+    if tables.pads or tables.every_fiber or offsets is not None:
+        packed = _packed_at(tables.compressed[chosen], entries, dims.shape)
     if tables.pads or tables.every_fiber:
         alone = [np.full(part.shape, np.inf) for part in box] if tables.every_fiber else box
-        box = _kept_together(packed, entries, dims.shape, alone, below)
+        box = _kept_together(packed, entries, alone, below)
     counts = xp.zeros((lay.S, nest.batch), dtype=xp.int64)
     ends, loops = [0] * lay.S, 0
     for s in range(lay.S - 1, -1, -1):
@@ -179,8 +180,7 @@ def list_ranks(
         ends[s] = int(rank[loops - 1].sum())
     if offsets is not None:
         pointed = _pointed(lay, t, offsets[t], counts, place, design)
-        innermost = _packed_at(packed, entries, dims.shape).min(axis=0)[entries[1]]
-        pointed &= (innermost < np.arange(len(place))) & ~tables.linked[chosen]
+        pointed &= (packed.min(axis=0)[entries[1]] < np.arange(len(place))) & ~tables.linked[chosen]
         chosen = chosen + len(tables.formats) * pointed
     return RankList(rows, design, place, chosen, length, longest, box, below, positions, ends, counts)
 
@@ -203,15 +203,13 @@ def _packed_at(packed: Array, entries: tuple[Array, Array], shape: tuple[int, ..
     return found
 
 
-def _kept_together(
-    packed: Array, entries: tuple[Array, Array], shape: tuple[int, ...], box: list[Array], below: list[Array]
-) -> list[Array]:
+def _kept_together(packed: Array, entries: tuple[Array, Array], box: list[Array], below: list[Array]) -> list[Array]:
     """The part (N,) that must hold something for a fiber to be there: what the next compressed rank outside keeps
-    together (6.5), or `box` if there is none."""
-    found = _packed_at(packed, entries, shape)
-    outwards = np.minimum.accumulate(found[::-1], axis=0)[::-1]
-    next_out = np.append(outwards[1:], np.full((1, shape[1]), len(packed)), axis=0)[entries]
-    some = np.flatnonzero(next_out < len(packed))
+    together (6.5), or `box` if there is none; `packed` as of `_packed_at`."""
+    count = len(entries[0])
+    outwards = np.minimum.accumulate(packed[::-1], axis=0)[::-1]
+    next_out = np.append(outwards[1:], np.full((1, packed.shape[1]), count), axis=0)[entries]
+    some = np.flatnonzero(next_out < count)
     kept = [part.copy() for part in box]
     for part, inner in zip(kept, below, strict=True):
         part[some] = inner[next_out[some]]

@@ -97,6 +97,10 @@ class _Output:
 
     def _partial(self, words: PerDesign, back: PerDesign, used: PerDesign, holders: PerDesign) -> tuple[Array, Array]:
         """Shares of the words of a tile that leave, and that come back, because their sum is not zero yet."""
+        found, rows = np.ones((2, len(words))), np.flatnonzero(self.packed)
+        if not rows.size:
+            return found[0], found[1]
+        words, back, used, holders = (part[rows] for part in (words, back, used, holders))
         once = words - back
         visits = np.maximum(1.0, words / np.where(once > 0.0, once, np.inf))
         visits = np.where(once > 0.0, visits, 1.0)
@@ -106,7 +110,8 @@ class _Output:
         leaves = np.where(stays < 1.0, 1.0 - stays * d / (visits * gap), 0.0)
         more = np.where(visits > 1.0, visits - 1.0, 1.0)
         comes = np.where(visits > 1.0, (visits * leaves - d) / more, 0.0)
-        return tuple(np.where(self.packed, np.clip(part, 0.0, 1.0) / used, 1.0) for part in (leaves, comes))  # type: ignore[return-value]
+        found[:, rows] = np.clip([leaves, comes], 0.0, 1.0) / used
+        return found[0], found[1]
 
     def _happens(self, s: int) -> PerDesign:
         """The share of the updates of level s, next to the compute units, that any of the computes they add leaves."""
@@ -119,25 +124,17 @@ class _Output:
         return 1.0 - (1.0 - np.clip(carried, 0.0, 1.0)) ** wide(together)
 
     def _enter(self, read: Array, fill: Array, update: Array) -> None:
-        """Sets the counts; metadata go with their words."""
+        """Sets the counts, in place, as nothing else reads them; metadata go with their words."""
         t, counts, metadata = self.t, self.view.counts, self.view.metadata
         dense_reads, dense_updates = self.view.wide(self.reads + self.drained), self.view.wide(self.updates)
-        gone_read = np.minimum(counts.gone_read[t], np.maximum(dense_reads - read, 0.0))
-        gone_update = np.minimum(counts.gone_update[t], np.maximum(dense_updates - update, 0.0))
-        for name, new in (("gone_read", gone_read), ("gone_update", gone_update)):
-            changed = getattr(counts, name).copy()
-            changed[t] = new
-            setattr(counts, name, changed)
+        counts.gone_read[t] = np.minimum(counts.gone_read[t], np.maximum(dense_reads - read, 0.0))
+        counts.gone_update[t] = np.minimum(counts.gone_update[t], np.maximum(dense_updates - update, 0.0))
         begin = t * read.size
         mine = np.flatnonzero((metadata.cell >= begin) & (metadata.cell < begin + read.size))
         cell = metadata.cell[mine] - begin
         for name, new in (("read", read), ("fill", fill), ("update", update)):
-            old = getattr(counts, name)
-            factor = (new / np.where(old[t] > 0.0, old[t], 1.0)).reshape(-1)[cell]
-            parts = [part.copy() for part in getattr(metadata, name)]
-            for part in parts:
+            old = getattr(counts, name)[t]
+            factor = (new / np.where(old > 0.0, old, 1.0)).reshape(-1)[cell]
+            for part in getattr(metadata, name):
                 part[mine] *= factor
-            setattr(metadata, name, parts)
-            changed = old.copy()
-            changed[t] = new
-            setattr(counts, name, changed)
+            old[:] = new
