@@ -89,6 +89,17 @@ def test_mutate_tile_draws_dimensions_at_the_published_rates(conv):
         assert abs(seen - expected) < 3 * np.sqrt(expected * (1 - expected) / len(before))
 
 
+@pytest.mark.parametrize(("operator", "part"), [("mutate_order", "order"), ("mutate_level", "level")])
+def test_other_mutations_happen_at_their_rate(conv, operator, part):
+    operators, _ = individuals(conv, 1)
+    before = operators.random(100_000)
+    after = copied(before)
+    getattr(operators, operator)(after, 0.1)
+    old, new = (getattr(mappings, part).reshape(len(before), -1) for mappings in (before, after))
+    seen = (old != new).any(axis=1).mean()
+    assert abs(seen - 0.1) < 3 * np.sqrt(0.1 * 0.9 / len(before))
+
+
 def test_crossover_swaps_one_item_and_keeps_both_children(conv):
     operators, first = individuals(conv, 20_000)
     second = operators.random(len(first))
@@ -118,7 +129,14 @@ def test_tiles_and_parallel_dimensions_are_made_to_fit(conv):
 
 
 @pytest.mark.parametrize(
-    "cell", [CONV, ("conv4", "edge-16gbps"), ("mm3", "cloud"), ("matmul-32x64x48", "mobile", "direct")]
+    "cell",
+    [
+        CONV,
+        ("resnet-conv3", "accel-a", "sparseloop-mapper"),
+        ("conv4", "edge-16gbps"),
+        ("mm3", "cloud"),
+        ("matmul-32x64x48", "mobile", "direct"),
+    ],
 )
 def test_every_design_that_it_proposes_is_legal(cell):
     assert search(load_problem(*cell), 120, searcher="gamma").valid_fraction == 1.0
