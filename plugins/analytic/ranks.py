@@ -289,8 +289,13 @@ class Metadata:
         width = batch + np.count_nonzero(columns >= batch)
         cell = np.concatenate([tile * width + design, tile[more] * width + columns[design[more]]])
 
+        count = len(self.cell)
+
         def both(part: Array) -> Array:
-            return np.concatenate([part, part[more]])
+            found = np.empty(count + len(more), dtype=part.dtype)
+            found[:count] = part
+            np.take(part, more, out=found[count:], mode="clip")
+            return found
 
         read, fill, update = ([both(part) for part in parts] for parts in (self.read, self.fill, self.update))
         bits = both(self.metadata_bits), both(self.payload_bits)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -28,18 +28,43 @@ def widened(values: Array, designs: Rows | None) -> Array:
     return values if designs is None else np.take(values, designs, axis=-1)
 
 
+class _Columns:
+    """Some entries of the last axis of a record's arrays, each taken when it is read first."""
+
+    def __init__(self, record: Any, which: Rows | slice) -> None:
+        self._record, self._which = record, which
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__[name] = self._some(getattr(self._record, name))
+        return found
+
+    def _some(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return _Parts(value, self._some)
+        if isinstance(value, list):
+            return [self._some(part) for part in value]
+        return value[..., self._which] if isinstance(self._which, slice) else np.take(value, self._which, axis=-1)
+
+
+class _Parts(Mapping[str, Any]):
+    """The same of a dictionary."""
+
+    def __init__(self, parts: dict[str, Any], some: Callable[[Any], Any]) -> None:
+        self._parts, self._some = parts, some
+
+    def __getitem__(self, key: str) -> Any:
+        return self._some(self._parts[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
 def columns(record: Record, which: Rows | slice) -> Record:
     """A record with some entries of the last axis of its arrays."""
-
-    def some(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: some(part) for key, part in value.items()}
-        if isinstance(value, list):
-            return [some(part) for part in value]
-        return value[..., which] if isinstance(which, slice) else np.take(value, which, axis=-1)
-
-    names = [field.name for field in attrs.fields(type(record))]
-    return type(record)(*(some(getattr(record, name)) for name in names))
+    return cast(Record, _Columns(record, which))
 
 
 @attrs.define(eq=False)

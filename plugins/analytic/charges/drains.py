@@ -135,6 +135,8 @@ class _Output:
         for name, new in (("read", read), ("fill", fill), ("update", update)):
             old = getattr(counts, name)[t]
             factor = (new / np.where(old > 0.0, old, 1.0)).reshape(-1)[cell]
+            changed = np.flatnonzero(factor != 1.0)
+            rows, factor = mine[changed], factor[changed]
             for part in getattr(metadata, name):
-                part[mine] *= factor
+                part[rows] *= factor
             old[:] = new

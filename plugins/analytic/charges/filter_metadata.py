@@ -46,6 +46,7 @@ def _read_in_full(view: View, leads: PerTile, words: PerTile) -> None:
         counts.read = counts.read + counts.gone_read * words
         counts.gone_read = np.where(words, 0.0, counts.gone_read)
     if metadata.gone_read:
-        mine = leads.reshape(-1)[metadata.cell]
-        metadata.read = [x + gone * mine for x, gone in zip(metadata.read, metadata.gone_read, strict=True)]
-        metadata.gone_read = [np.where(mine, 0.0, gone) for gone in metadata.gone_read]
+        mine = np.flatnonzero(leads.reshape(-1)[metadata.cell])
+        for read, gone in zip(metadata.read, metadata.gone_read, strict=True):  # in place, as nothing else reads them
+            read[mine] += gone[mine]
+            gone[mine] = 0.0
