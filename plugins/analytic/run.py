@@ -25,7 +25,14 @@ Record = TypeVar("Record", bound=attrs.AttrsInstance)
 
 
 def widened(values: Array, designs: Rows | None) -> Array:
-    return values if designs is None else np.take(values, designs, axis=-1)
+    """(.., C) of (.., B): all B designs, then those that `designs` (C,) has beyond."""
+    if designs is None:
+        return values
+    batch = values.shape[-1]
+    found = np.empty((*values.shape[:-1], len(designs)), dtype=values.dtype)
+    found[..., :batch] = values
+    found[..., batch:] = np.take(values, designs[batch:], axis=-1)
+    return found
 
 
 class _Columns:
@@ -157,7 +164,9 @@ def filtered(run: Run, metadata: Metadata, emptiness: PerTile, rank_counts: PerT
         rows, time = np.flatnonzero(differs), np.arange(batch)
         time[rows] = np.arange(batch, batch + len(rows))
         designs = np.concatenate([np.arange(batch), rows])
-        removal, traffic, metadata = removal.join(timed, rows), columns(traffic, designs), metadata.twice(time)
+        removal, metadata = removal.join(timed, rows), metadata.twice(time)
+        parts = (widened(getattr(traffic, field.name), designs) for field in attrs.fields(Traffic))
+        traffic = Traffic(*parts)
         granules = {t: some.twice(time) for t, some in granules.items()}
     inputs = (emptiness, rank_counts, run.total, run.packed, run.genes)
     emptiness, rank_counts, total, packed, genes = (widened(values, designs) for values in inputs)

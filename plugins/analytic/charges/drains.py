@@ -131,12 +131,15 @@ class _Output:
         counts.gone_update[t] = np.minimum(counts.gone_update[t], np.maximum(dense_updates - update, 0.0))
         begin = t * read.size
         mine = np.flatnonzero((metadata.cell >= begin) & (metadata.cell < begin + read.size))
-        cell = metadata.cell[mine] - begin
+        if mine.size:  # one run of entries, and another one of those that are there twice
+            parts = np.split(mine, np.flatnonzero(np.diff(mine) > 1) + 1)
+            runs = [(slice(part[0], part[-1] + 1), metadata.cell[part[0] : part[-1] + 1] - begin) for part in parts]
         for name, new in (("read", read), ("fill", fill), ("update", update)):
             old = getattr(counts, name)[t]
-            factor = (new / np.where(old > 0.0, old, 1.0)).reshape(-1)[cell]
-            changed = np.flatnonzero(factor != 1.0)
-            rows, factor = mine[changed], factor[changed]
-            for part in getattr(metadata, name):
-                part[rows] *= factor
+            if mine.size:
+                factor = (new / np.where(old > 0.0, old, 1.0)).reshape(-1)
+                for rows, cell in runs:
+                    changed = factor[cell]
+                    for part in getattr(metadata, name):
+                        part[rows] *= changed
             old[:] = new

@@ -65,13 +65,13 @@ def finest_looks(run: Run) -> Array:
 def points(run: Run, rows: Array) -> Part:
     """The points at which compute units wait: J of them one after the other, each for all n designs `rows`."""
     lay, nest, depth = run.layout, run.nest, run.problem.buffers
-    bounds, steps = nest.bounds[..., rows], nest.steps[:, rows]
+    bounds, order, steps = (np.take(part, rows, axis=-1) for part in (nest.bounds, nest.order, nest.steps))
     groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None]
     stealing = [(s, group) for s, group in groups if lay.levels[s].memory.work_stealing]
     coupling = [(s, group) for s, group in groups if not lay.levels[s].memory.work_stealing]
     block, dim = np.repeat([s for s, _ in coupling], lay.D), np.tile(np.arange(lay.D), len(coupling))
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
-    held, grows = _stays(run, bounds, nest.order[..., rows])
+    held, grows = _stays(run, bounds, order)
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
     extents, coupled, depths, next_dim, turns = [], [], [], [], []
 
@@ -110,14 +110,14 @@ def _stays(run: Run, bounds: Array, order: Array) -> tuple[Array, Array]:
     stay, grows = np.ones((lay.T, lay.D, count)), np.full((lay.T, count), -1)
     for s in range(lay.S - 1):
         here, inwards = bounds[lay.temporal[s]], order[lay.temporal[s]].astype(np.int64)
-        position = np.empty(inwards.shape, dtype=np.int64)
-        np.put_along_axis(position, inwards, np.arange(lay.D)[:, None], axis=0)
+        position = np.empty(inwards.shape, dtype=np.int8)
+        np.put_along_axis(position, inwards, np.arange(lay.D, dtype=np.int8)[:, None], axis=0)
         moves = (here > 1.0) & lay.relevant[:, :, None]
-        last = np.where(moves, position, -1).max(axis=1)
+        last = np.where(moves, position, np.int8(-1)).max(axis=1)
         inner = np.where(position > last[:, None], here, 1.0)
         none = last < 0
         stay = np.where(none[:, None], inner * stay, inner)
-        grows = np.where(none, grows, np.take_along_axis(inwards, np.maximum(last, 0), axis=0))
+        grows = np.where(none, grows, np.take_along_axis(inwards, np.maximum(last, 0).astype(np.int64), axis=0))
         found.append(stay)
         dims.append(grows)
     return np.array(found), np.array(dims)
@@ -128,7 +128,10 @@ def _part(run: Run, extent: Array, loops: Array, dim: Array, depth: Array, grows
     lay = run.layout
 
     def lanes(*tensors: int) -> PerDesign:
-        return loops[lay.relevant[list(tensors)][:, dim].all(axis=0)].prod(axis=0)
+        found = np.ones(loops.shape[1])
+        for k in np.flatnonzero(lay.relevant[list(tensors)][:, dim].all(axis=0)):
+            found *= loops[k]
+        return found
 
     boxes, limits, growth = [], [], []
     for t in lay.operands:

@@ -43,10 +43,10 @@ class Network(Charge):
                         bits = bits + costs.bits[action][t, s]
                 spent: PerDesign = np.zeros(run.nest.batch)
                 for block in range(s, lay.child(t, s) or lay.S):
-                    bounds = run.nest.spatial_bounds(block)
-                    if bounds is None:
+                    group = lay.spatial[block]
+                    if group is None:
                         continue
-                    copies = np.maximum(bounds.prod(axis=0) / distinct_children(run.nest, t, block), 1.0)
+                    copies = np.maximum(run.nest.group_products[group] / distinct_children(run.nest, t, block), 1.0)
                     spent = spent + bits * wire * length_mm(copies, lay.levels[block].fanout, sides[block])
                     if t == lay.output:
                         spent = spent + up * (copies - 1.0) * problem.technology.add_pj(int(width))

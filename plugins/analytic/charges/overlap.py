@@ -72,15 +72,17 @@ class _Words:
         share = run.active / used
         width = np.array([float(level.word_bits) for level in lay.levels])[:, None]
         fill = counts.fill + np.floor(costs.bits["fill"] / width) if costs.bits else counts.fill
-        drained = np.zeros(costs.read.shape)
-        leaving = run.leaving if run.leaving is not None else run.traffic.leaving
-        reads = counts.read[lay.output]
-        part = np.clip(leaving / np.where(reads > 0.0, reads, 1.0), 0.0, 1.0)
-        drained[lay.output] = part * costs.read[lay.output] if run.leaving is not None else leaving
-        self.filled, self.drained = share * fill, share * drained
-        counted = self.drained if run.leaving is not None else 0.0
-        self.sent = np.maximum(share * costs.read - counted, 0.0)
-        self.got = np.maximum(share * costs.written - self.filled, 0.0)
+        self.filled, self.drained, sent = share * fill, np.zeros(share.shape), share * costs.read
+        leaving, output = run.traffic.leaving, lay.output
+        if run.leaving is not None:
+            reads = counts.read[output]
+            leaving = np.clip(run.leaving / np.where(reads > 0.0, reads, 1.0), 0.0, 1.0) * costs.read[output]
+        self.drained[output] = share[output] * leaving
+        if run.leaving is not None:
+            sent[output] -= self.drained[output]
+        got = share * costs.written
+        got -= self.filled
+        self.sent, self.got = np.maximum(sent, 0.0, out=sent), np.maximum(got, 0.0, out=got)
 
     def exchange(self, h: int, tensors: Iterable[int]) -> PerDesign:
         """Cycles of the words between level h and the parents of these tensors."""
