@@ -22,8 +22,7 @@ HEADER_BYTES = 100 << 20
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F8_E4M3": "<u1", "F8_E5M2": "<u1"} | {
     f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)
 }
-"""NumPy has no bfloat16 and no 8-bit floats: these are read as whole numbers without their sign, zero where they are."""
-SIGNLESS = {"BF16": 0x7FFF, "F8_E4M3": 0x7F, "F8_E5M2": 0x7F}
+"""NumPy has no bfloat16 and no 8-bit floats: their words are read as whole numbers, which `_floats` decodes."""
 
 
 def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -> dict[str, Array]:
@@ -52,7 +51,7 @@ def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -
 
 
 def _safetensors(path: Path) -> dict[str, Array]:
-    """Arrays that are read where they are used (memory-mapped)."""
+    """Arrays that are read where they are used (memory-mapped), but for types that NumPy does not have."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -71,8 +70,23 @@ def _safetensors(path: Path) -> dict[str, Array]:
                 raise ValueError(f"'{shortened(name)}' does not have the words of its shape")
             if stop > size - 8 - length:
                 raise ValueError(f"'{shortened(name)}' ends behind the file")
-            words = np.memmap(path, kind, "r", 8 + length + start, tuple(shape)) if stop > start else np.zeros(shape)
-            found[name] = words & kind.type(SIGNLESS[dtype]) if dtype in SIGNLESS else words
+            words = (
+                np.memmap(path, kind, "r", 8 + length + start, tuple(shape)) if stop > start else np.zeros(shape, kind)
+            )
+            found[name] = _floats(words, dtype) if kind.kind == "u" else words
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise SpecError.at(shown(path), "", f"is not a safetensors file: {error}") from None
     return found
+
+
+def _floats(words: Array, dtype: str) -> Array:
+    """bfloat16 is the upper half of a float32, E5M2 that of a float16. E4M3, in the variant without infinities, is a table:
+    bias 7, subnormal where the exponent is 0, NaN where all bits but the sign are set (Micikevicius et al., 2022)."""
+    if dtype == "BF16":
+        return (words.astype("<u4") << 16).view("<f4")
+    if dtype == "F8_E5M2":
+        return (words.astype("<u2") << 8).view("<f2")
+    exponent, mantissa = np.divmod(np.arange(128), 8)
+    values = np.ldexp(mantissa + 8.0 * (exponent > 0), np.maximum(exponent, 1) - 10).astype("<f4")
+    values[127] = np.nan
+    return np.concatenate([values, -values])[words]

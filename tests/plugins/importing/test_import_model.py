@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from sparsemap_plugins.importing.patterns import found_in, share
 
 from sparsemap import search_network
+from sparsemap.arrays import read_arrays
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem.network import nodes_of
@@ -333,6 +334,22 @@ def test_weights_alone_give_a_network_its_densities(pair):
     assert imported(plain, "--network", pair)["layers"] == layers
     _safetensors(plain, {name: _bfloat16(array) for name, array in weights.items()}, "BF16")
     assert imported(plain, "--network", pair)["layers"] == layers, "also where zeros have a sign"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "words", "values"),
+    [
+        ("BF16", np.uint16([0x3F80, 0xC040, 0x8000, 0x7F80, 0x0080]), [1, -3, 0, np.inf, 2.0**-126]),
+        ("F8_E4M3", np.uint8([0x38, 0xC4, 0x80, 0x7E, 0x01, 0x7F]), [1, -3, 0, 448, 2.0**-9, np.nan]),
+        ("F8_E5M2", np.uint8([0x3C, 0xC2, 0x80, 0x7B, 0x01, 0x7C]), [1, -3, 0, 57344, 2.0**-16, np.inf]),
+    ],
+)
+def test_floats_that_numpy_does_not_have_keep_their_values(tmp_path, dtype, words, values):
+    file = tmp_path / "small.safetensors"
+    _safetensors(file, {"x": words.reshape(1, -1), "none": words[:0]}, dtype)
+    found = read_arrays(file)
+    np.testing.assert_array_equal(found["x"], [values])
+    assert found["x"].dtype.kind == "f" and found["none"].size == 0
 
 
 def _bfloat16(array: np.ndarray) -> np.ndarray:
