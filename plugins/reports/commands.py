@@ -137,6 +137,8 @@ def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tup
     from . import page
 
     page.check_packages()
+    if not results:  # `--report` of a search asks beforehand
+        return
     folder = results[0] if len(results) == 1 and results[0].is_dir() else Path()
     path = out or folder / defaults.PAGE_FILE
     write_text(path, page.html(page.page_of(results, load(plugin_dirs=plugin_dirs))))

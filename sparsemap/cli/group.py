@@ -155,19 +155,30 @@ def completing(kind: str) -> Callable[..., list[str]]:
 report_option = click.option("--report", is_flag=True, help=f"Also write {defaults.PAGE_FILE} to DIR.")
 
 
+def can_report(plugin_dirs: tuple[str, ...]) -> bool:
+    """Whether `--report` can be done; what is missing is told before the search. The verb without results checks that."""
+    return _page((), plugin_dirs, "no report will be written")
+
+
 def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
     """What `--report` asks for: the verb `defaults.PAGE` of a plugin. Its errors are told and cost no result."""
+    _page((Path(folder),), plugin_dirs, "no report was written")
+
+
+def _page(results: tuple[Path, ...], plugin_dirs: tuple[str, ...], failed: str) -> bool:
     ctx = click.get_current_context().find_root()
     assert isinstance(ctx.command, click.Group)
     verb = ctx.command.get_command(ctx, defaults.PAGE)
     if verb is None:
         click.secho(unknown("command", defaults.PAGE, ctx.command.commands), err=True, fg="yellow")
-        return
+        return False
     try:
         with redirect_stdout(sys.stderr):  # what is printed there is of the search
-            ctx.invoke(verb, results=(Path(folder),), plugin_dirs=plugin_dirs)
+            ctx.invoke(verb, results=results, plugin_dirs=plugin_dirs)
     except SparseMapError as error:
-        click.secho(readable(f"no report was written: {error}"), err=True, fg="yellow")
+        click.secho(readable(f"{failed}: {error}"), err=True, fg="yellow")
+        return False
+    return True
 
 
 def names_with_texts(texts: Mapping[str, str], indent: str = "") -> str:

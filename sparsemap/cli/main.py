@@ -17,7 +17,7 @@ from ..pieces import defaults
 from . import pieces as cli_pieces
 from . import show as cli_show
 from . import study as cli_study
-from .group import INTERRUPTED, Verbs, completing, loaded, plugin_dirs, report_option, write_report
+from .group import INTERRUPTED, Verbs, can_report, completing, loaded, plugin_dirs, report_option, write_report
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -122,6 +122,7 @@ def search(
 
     if report and not out:
         raise click.UsageError("--report needs a folder for the report: --out DIR")
+    report = report and can_report(plugin_dirs)
     problem = load_problem(
         workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs), backend=backend
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .group import loaded, plugin_dirs, report_option, write_report
+from .group import can_report, loaded, plugin_dirs, report_option, write_report
 
 if TYPE_CHECKING:
     from ..study.cells import Outcome
@@ -80,6 +80,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
 
         if report and not given["out"]:
             raise click.UsageError("--report needs a folder for the report: --out DIR")
+        report = report and can_report(given["plugin_dirs"])
         try:
             run_network(hardware, of_network, as_json, quiet, **given)
         except SystemExit:  # some layers have no design
@@ -92,6 +93,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     if of_network:
         option = next(iter(of_network)).replace("_", "-")
         raise click.UsageError(f"--{option} is for a network, with --hardware; a study says it itself")
+    report = report and can_report(given["plugin_dirs"])
     outcomes, folder = _outcomes(quiet=quiet, **given)
     rows = [outcome.row for outcome in outcomes]
     if as_json:

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -186,6 +187,27 @@ def test_what_cannot_be_reported_is_said(study, folder, tmp_path, monkeypatch):
         "report", folder
     )
     assert not (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("search", "mm1"), ("run", "few.toml"), ("run", "two.toml", "--hardware")],
+    ids=["search", "study", "network"],
+)
+def test_a_search_says_first_that_there_will_be_no_report(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    layer = '{ name = "a", type = "linear", k = 8, n = 10 }'
+    Path("two.toml").write_text(f'kind = "network"\nname = "two"\ninput = [8]\nlayers = [{layer}]\n', "utf-8")
+    study = 'kind = "study"\nname = "few"\nworkloads = ["mm1"]\nhardware = ["edge"]\nseeds = [0]\nbudget = 40\n'
+    Path("few.toml").write_text(study + 'searchers = ["random"]\n', "utf-8")
+    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
+    budget = () if words[1] == "few.toml" else ("edge", "--budget", "40")
+    done = CliRunner().invoke(cli, [*words, *budget, "--out", "out", "--report"])
+    assert done.exit_code == 0, done.output
+    first, *others = done.stderr.splitlines()
+    assert first.startswith("no report will be written: report.html needs the package 'vl_convert'")
+    assert others and not any("report" in line for line in others) and not Path("out", "report.html").exists()
+    assert any(Path("out").iterdir())
 
 
 def test_a_search_without_a_valid_design_says_why(tmp_path):
