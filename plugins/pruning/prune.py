@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 
 from sparsemap import __version__
+from sparsemap.cli import output
 from sparsemap.errors import SparseMapError, need, unknown
-from sparsemap.files import aligned, csv_text, percent, shown, write_text
+from sparsemap.files import csv_text, percent, shown, write_text
 
 from . import digits
 from .block_masks import BALANCES, balanced
@@ -183,7 +184,7 @@ def prune_digits(chosen: Settings, progress: Callable[[], None]) -> str:
         _mean_line("dense", [row["dense_accuracy"] for row in rows]),
         _mean_line("achieved sparsity", [row["achieved"] for row in rows]),
     ]
-    return "\n".join([*lines, *notes, *_summary_lines(summary), f"wrote {shown(chosen.out)}"])
+    return "\n".join([*lines, *notes, _table(summary), f"wrote {shown(chosen.out)}"])
 
 
 def digits_text(job: Job) -> str:
@@ -196,7 +197,8 @@ def _mean_line(name: str, values: Sequence[float]) -> str:
     return f"{name:18} {percent(float(np.mean(values)), 1)}{spread}"
 
 
-def _summary_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    """A line per layer; narrow terminals do without the blocks per row and those of the layer."""
     head = ["layer", "sparsity", "kept blocks", "of", "per row", "flops", "utilisation"]
     cells = [
         [
@@ -210,7 +212,7 @@ def _summary_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
         ]
         for row in rows
     ]
-    return aligned([head, *cells])
+    return output.table([head, *cells], "<>", gap=3, less=(4, 3))
 
 
 # ------------------------------------------------------------------------------------------------------------- weights
@@ -262,7 +264,7 @@ def prune_weights(source: Path, chosen: Settings) -> str:
     )
     summary = pruned.write(chosen.out)
     write_options(str(source), chosen.options, chosen.out)
-    return "\n".join([*notes, *_summary_lines(summary), f"wrote {shown(chosen.out)}"])
+    return "\n".join([*notes, _table(summary), f"wrote {shown(chosen.out)}"])
 
 
 def _evidence(chosen: Settings, weights: dict[str, Any]) -> dict[str, Evidence]:

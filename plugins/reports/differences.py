@@ -13,8 +13,8 @@ from typing import Any
 
 import attrs
 
+from sparsemap.cli import output
 from sparsemap.errors import SearchError, SpecError, shortened
-from sparsemap.files import aligned
 from sparsemap.pieces.contracts import styled
 from sparsemap.spec.units import format_count, format_energy
 
@@ -216,17 +216,21 @@ def shortened_list(values: Sequence[Any]) -> str:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
+WIDE = (5, 6, 1)
+"""Columns of what changes cost that narrow terminals do without: energy, cycles, EDP alone, whose change stays."""
+
+
 def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequence[Step]) -> list[str]:
     """The two designs, a row per difference with what it costs, and the values that differ."""
     ends = [
         [name, base.design.problem.title, *_numbers(base.outcome)]
         for name, base in zip(names, (first, second), strict=True)
     ]
-    lines = aligned([["", "", "EDP", "energy", "cycles"], *ends], "<<>")
+    lines = [output.table([["", "", "EDP", "energy", "cycles"], *ends], "<<>", gap=3)]
     if not found:
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome
-    rows = [["", "alone", "", "in turn", "", "energy", "cycles", "limited by"]]
+    rows = [["", "", "alone", "", "in turn", "energy", "cycles", "limited by"]]
     rows.append([names[0], "", "", *_edp(start, None), *_numbers(start)[1:], _limit(start)])
     before: Outcome | str = start
     for step in found:
@@ -235,9 +239,9 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
         rows.append([step.difference.name, *_edp(step.alone, start), *_edp(after, before), *numbers])
         before = after
     lines += ["", styled("what each change costs: EDP if it is the only one, and after those above it", "strong")]
-    lines += [f"  {line}" for line in aligned(rows, "<>>>>>><", gap=2)]
+    lines.append(output.table(rows, "<>>>>>><", margin=2, less=WIDE))
     values = [[what, before, "->", after] for step in found for what, before, after in step.difference.texts]
-    lines += ["", styled("what differs", "strong"), *(f"  {line}" for line in aligned(values, "<", gap=2))]
+    lines += ["", styled("what differs", "strong"), output.table(values, margin=2)]
     return lines
 
 

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap import load_problem, search
+from sparsemap.cli import output
 from sparsemap.errors import SearchError, unknown
 from sparsemap.files import aligned, percent
 from sparsemap.pieces import defaults
@@ -188,7 +189,7 @@ def _head(outcome: Outcome, chain: Sequence[Limit]) -> list[str]:
     full = [f"{level.name} {text}" for level in problem.levels if " of " in (text := room(level, detail))]
     if full:
         rows.append(["room", "; ".join(full)])
-    return [*lines, *(styled(line[:6], "strong") + line[6:] for line in aligned(rows, "<"))]
+    return [*lines, *(styled(line[:6], "strong") + line[6:] for line in output.table(rows, gap=3).splitlines())]
 
 
 def _largest(outcome: Outcome) -> list[list[str]]:
@@ -246,9 +247,8 @@ def _free_lines(base: Base, found: Sequence[Free], searched: dict[str, float | N
     lines = [styled("the same design with one thing free", "strong")]
     if searched:
         lines[0] += ", and what a search finds from it"
-    table = aligned([head, *rows], "<" + ">" * (len(head) - 2) + "<", gap=2)
     if len(rows) > 1:
-        lines += [f"  {line}" for line in table]
+        lines.append(output.table([head, *rows], "<" + ">" * (len(head) - 2) + "<", margin=2))
     same = [x.name for x in found if x not in telling]
     if same:
         lines += _wrapped("  no difference: ", same)

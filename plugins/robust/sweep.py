@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from sparsemap import Objective, SpecError
+from sparsemap.cli import output
 from sparsemap.files import aligned, times
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.designs import Design
@@ -126,7 +127,7 @@ def table_text(tensor: str, unit: str, what: str, sweeps: Mapping[str, Sequence[
     blocks = [[styled(title, "strong"), styled(marks, "faint"), styled(head, "faint"), *lines, styled(last, "strong")]]
     notes = [note for name, points in sweeps.items() for note in _notes(name, tensor, points)]
     if notes:
-        blocks.append([styled("invalid", "warning"), *(f"  {note}" for note in notes)])
+        blocks.append([styled("invalid", "warning"), *(output.wrapped(f"  {note}", " " * 4) for note in notes)])
     return "\n\n".join("\n".join(block) for block in blocks)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..files import aligned, shown, times
+from ..files import shown, times
 from ..pieces.data_specs import Network
 from ..pieces.registry import Registry, is_path
 from ..problem.network import Node, distinct, nodes_of
@@ -75,6 +75,10 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
+WIDE = (7, 6)
+"""Columns of `NetworkResult.groups` that narrow terminals do without: the shares of cycles and energy."""
+
+
 def run_network(
     hardware: str,
     given: Mapping[str, Any],
@@ -105,8 +109,9 @@ def run_network(
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not quiet:
-        click.echo("\n".join(aligned(result.groups(), "<>", gap=2)) + "\n")
-        click.echo(totals_text(result))
+        click.echo(cli_output.table(result.groups(), "<>", less=WIDE) + "\n")
+        lines = totals_text(result).splitlines()
+        click.echo("\n".join(cli_output.wrapped(line, " " * 9) for line in lines))
     if out and not quiet:
         cli_output.say(f"{', '.join(NETWORK_FILES)} and a folder per search are in {out}")
     failed = {layer.searched: layer.state for layer in result.layers if layer.energy_pj is None}

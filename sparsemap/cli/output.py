@@ -54,6 +54,17 @@ def width() -> int:
     return min(max(columns, WIDTHS[0]), WIDTHS[1])
 
 
+def terminal() -> int | None:
+    """Columns of the terminal; None in a pipe or a file, where lines may be longer."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """A line of words; on a terminal it goes on in further lines, which begin with the indent."""
+    room = terminal()
+    return text if room is None else textwrap.fill(text, room, subsequent_indent=indent, break_on_hyphens=False)
+
+
 def show(text: str) -> None:
     """Prints a report, in colour on a terminal."""
     text = text.rstrip("\n")
@@ -109,17 +120,26 @@ def write_wanted(result: Result, problem: Problem, folder: str) -> list[Path]:
     return written
 
 
-def table(rows: list[list[str]]) -> str:
-    """Rows as aligned columns. A terminal gets its widest columns wrapped; elsewhere a row is a line."""
-    return "\n".join(aligned(fitted(rows), "<", gap=2))
+def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0, less: Sequence[int] = ()) -> str:
+    """Rows as aligned columns. On a terminal the widest cells are wrapped, and where that is not enough columns with the
+    indices `less` are left out, the first ones first; elsewhere a row is a line."""
+    kept, room = list(range(len(rows[0]) if rows else 0)), terminal()
+    least = [min(max(map(len, column)), NARROWEST) for column in zip(*rows, strict=True)]
+    for index in less:
+        if room is not None and margin + sum(least[i] for i in kept) + gap * (len(kept) - 1) > room:
+            kept.remove(index)
+    marks = align.ljust(len(least), align[-1])
+    cells = fitted([[row[i] for i in kept] for row in rows], gap, margin)
+    return "\n".join(" " * margin + line for line in aligned(cells, "".join(marks[i] for i in kept) or "<", gap))
 
 
-def fitted(rows: list[list[str]], gap: int = 2) -> list[list[str]]:
+def fitted(rows: list[list[str]], gap: int = 2, margin: int = 0) -> list[list[str]]:
     """On a terminal, rows of columns whose widest cells go on in further rows, so that all fit its width."""
-    if not sys.stdout.isatty() or not rows:
+    room = terminal()
+    if room is None or not rows:
         return rows
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    over = sum(widths) + gap * (len(widths) - 1) - shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
+    over = margin + sum(widths) + gap * (len(widths) - 1) - room
     while over > 0 and max(widths) > NARROWEST:
         widest = widths.index(max(widths))
         second = max([NARROWEST, *(width for width in widths if width < widths[widest])])

@@ -7,11 +7,14 @@ import subprocess
 import sys
 
 import click
+import numpy as np
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
+from sparsemap.cli import output
 from sparsemap.cli.main import cli
+from sparsemap.spec import toml_io
 
 COMMAND = [sys.executable, "-m", "sparsemap"]
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -53,6 +56,61 @@ def test_tables_wrap_on_a_terminal_and_have_a_line_per_row_in_a_pipe():
     rows = piped.partition("\n\n")[0].splitlines()
     assert all(not line.startswith(" ") for line in rows) and max(map(len, rows)) > 100
     assert "\x1b" not in piped
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A folder with two searches, a design that does not fit, a network with long names, and weights."""
+    folder = tmp_path_factory.mktemp("results")
+    for name in ("cloud", "edge"):
+        words = ["search", "mm3", name, "--budget", "600", "-q", "--out", str(folder / f"{name}-with-seed-0")]
+        assert CliRunner().invoke(cli, words).exit_code == 0
+    design = (folder / "cloud-with-seed-0" / "design.toml").read_text("utf-8")
+    (folder / "invalid.toml").write_text(re.sub(r'capacity = ".*"', 'capacity = "8 B"', design), "utf-8")
+    layers = [{"name": f"encoder.block.{i}.attention.output.{i}", "type": "linear", "k": 64, "n": 64} for i in (1, 2)]
+    table = {"kind": "network", "name": "net", "input": [64], "layers": layers}
+    toml_io.write(folder / "net.toml", table)
+    np.savez(folder / "weights.npz", **{layers[0]["name"]: np.random.default_rng(0).normal(size=(64, 64))})
+    return folder
+
+
+VERBS = {
+    "diff": "diff cloud-with-seed-0 edge-with-seed-0",
+    "run": "run net.toml --hardware edge-16gbps --budget 60",
+    "sweep": "sweep cloud-with-seed-0/design.toml invalid.toml --tensor P",
+    "explain": "explain edge-with-seed-0",
+    "prune": "prune weights.npz --method one-shot --sparsity 0.5 --out masks",
+    "orders": "show orders cloud-with-seed-0/design.toml",
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_verbs_print_fits_80_columns(verb, results, monkeypatch):
+    monkeypatch.chdir(results)
+    monkeypatch.setattr(output, "terminal", lambda: 80)
+    monkeypatch.setenv("COLUMNS", "80")
+    done = CliRunner().invoke(cli, VERBS[verb].split())
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert 60 < max(map(len, lines)) <= 80
+
+
+def test_in_a_pipe_changes_have_a_row_each_with_all_columns(results, monkeypatch):
+    monkeypatch.chdir(results)
+    lines = CliRunner().invoke(cli, VERBS["diff"].split()).stdout.splitlines()
+    assert any(line.split() == ["alone", "in", "turn", "energy", "cycles", "limited", "by"] for line in lines)
+    assert sum(line.startswith(" " * 20) for line in lines) == 2, "heads of tables only"
+
+
+def test_narrow_tables_leave_out_the_columns_that_they_may(monkeypatch):
+    rows = [["layer", "EDP", "share"], ["a" * 30, "1" * 12, "2" * 12]]
+    shown = {}
+    for columns in (None, 60, 50, 40):
+        monkeypatch.setattr(output, "terminal", lambda columns=columns: columns)
+        shown[columns] = output.table(rows, "<>", less=[2]).splitlines()
+    assert len(shown[None]) == len(shown[60]) == 2
+    assert [line.split() for line in shown[50][1:]] == [["a" * 22, "1" * 12, "2" * 12], ["a" * 8]]
+    assert shown[40] == ["layer" + " " * 32 + "EDP", "a" * 26 + "  " + "1" * 12, "a" * 4]
 
 
 def test_every_help_page_fits_80_columns():
