@@ -198,7 +198,7 @@ def _pointed(lay: Layout, t: int, offsets: PerLevel, counts: Array, place: Array
 
 def _packed_at(packed: Array, entries: tuple[Array, Array], shape: tuple[int, ...]) -> Array:
     """(P, n) number of the entry of a compressed rank by loop and design, the innermost loop first; elsewhere N."""
-    found = np.full(shape, len(packed))
+    found = np.full(shape, len(packed), dtype=np.int32)
     found[entries] = np.where(packed, np.arange(len(packed)), len(packed))
     return found
 
@@ -208,7 +208,7 @@ def _kept_together(packed: Array, entries: tuple[Array, Array], box: list[Array]
     together (6.5), or `box` if there is none; `packed` as of `_packed_at`."""
     count = len(entries[0])
     outwards = np.minimum.accumulate(packed[::-1], axis=0)[::-1]
-    next_out = np.append(outwards[1:], np.full((1, packed.shape[1]), count), axis=0)[entries]
+    next_out = np.append(outwards[1:], np.full((1, packed.shape[1]), count, dtype=np.int32), axis=0)[entries]
     some = np.flatnonzero(next_out < count)
     kept = [part.copy() for part in box]
     for part, inner in zip(kept, below, strict=True):

@@ -35,9 +35,9 @@ def tokens(length: Array, filled: Array, bits: Array) -> Array:
         log_run = most * np.log1p(-filled)  # of the chance that M positions are empty
     whole = np.floor(length / most)
     exact = whole * most == length
-    before_end = whole - exact
     escapes, weighted = _powers(log_run, whole)
-    ends, _ = _powers(log_run, before_end)
+    ends, last = escapes.copy(), np.flatnonzero(exact)  # of the escapes before the end of the fiber
+    ends[last] = _powers(log_run[last], whole[last] - 1.0)[0]
     empty = np.where(filled < 1.0, np.exp(np.where(filled < 1.0, log_run / most * length, 0.0)), 0.0)
     return (
         length * filled
@@ -55,7 +55,7 @@ def _powers(log_x: Array, count: Array) -> tuple[Array, Array]:
     flat = count * gap < 1e-5
     x, safe = np.exp(log_x), np.where(flat, 1.0, gap)
     with np.errstate(invalid="ignore"):
-        last = np.where(count > 0.0, np.exp(np.where(count > 0.0, log_x * count, 0.0)), 1.0)  # x^count
+        last = np.exp(np.where(count > 0.0, log_x * count, 0.0))  # x^count
     plain = np.where(flat, count, x * (1.0 - last) / safe)
     weighted = np.where(
         flat, count * (count + 1.0) / 2.0, x * (1.0 - (count + 1.0) * last + count * last * x) / safe**2
