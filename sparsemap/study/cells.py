@@ -106,8 +106,10 @@ def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
 
 
 def running(cells: Iterable[Cell]) -> tuple[int, int]:
-    """How many cells have a search that has begun and not ended, and about how many designs it has evaluated."""
-    counts = [count for cell in cells if (count := designs_in(Path(cell.folder, JOURNAL_FILE)))]
+    """How many cells have a search that has begun and not ended, of a network one for each layer, and about how many
+    designs these searches have evaluated."""
+    folders = [[Path(cell.folder, JOURNAL_FILE), *Path(cell.folder).glob(f"*/{JOURNAL_FILE}")] for cell in cells]
+    counts = [count for journals in folders if (count := sum(map(designs_in, journals)))]
     return len(counts), sum(counts)
 
 

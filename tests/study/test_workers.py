@@ -112,8 +112,9 @@ def test_progress_knows_of_the_designs_in_all_cells_that_are_running():
 
     cells = cells_of(study(), Path("out").absolute())
     assert running(cells) == (0, 0)
-    for cell, budget in zip(cells[:2], (1500, 2500), strict=True):
-        search(toy_problem(), budget, journal=Path(cell.folder, JOURNAL_FILE))
+    a_layer = Path(cells[1].folder, "layer", JOURNAL_FILE)
+    for journal, budget in ((Path(cells[0].folder, JOURNAL_FILE), 1500), (a_layer, 2500)):
+        search(toy_problem(), budget, journal=journal)
     count, designs = running(cells)
     assert count == 2 and 4000 <= designs < 4200
 
