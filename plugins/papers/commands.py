@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sparsemap.cli import output
 from sparsemap.cli.group import names_with_texts
 from sparsemap.errors import readable
 
@@ -60,5 +61,5 @@ def paper(
     room = NAMES[name]
     report: Report = import_module(f".{room.module_of(name)}", room.__name__).report(runner, name)
     paths = report.write(out)
-    click.echo(report.headline)
+    click.echo("\n".join(output.wrapped(line, "  ") for line in report.headline.splitlines()))
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
