@@ -2,8 +2,12 @@
 
 `memetic` is the default search, `pareto` the one for several objectives, `evolution` the paper's evolution strategy,
 `islands` runs populations side by side, `baselines` are searchers to compare with; those that need another
-package import it when their search starts.
+package import it when their search starts. `surrogate` descends a model of scores that it trains.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from sparsemap import hookimpl
 
@@ -13,6 +17,10 @@ from .islands import Islands
 from .memetic import Memetic
 from .operators import OPERATORS
 from .pareto import Nsga2Search, ParetoObjective, ParetoPlot
+from .surrogate.searcher import MindMappings
+
+if TYPE_CHECKING:
+    import click
 
 
 @hookimpl
@@ -22,7 +30,7 @@ def register_operators() -> list[type]:
 
 @hookimpl
 def register_searchers() -> list[type]:
-    return [*BASELINES, Evolution, Islands, Memetic, Nsga2Search]
+    return [*BASELINES, Evolution, Islands, Memetic, MindMappings, Nsga2Search]
 
 
 @hookimpl
@@ -33,3 +41,10 @@ def register_objectives() -> list[type]:
 @hookimpl
 def register_exporters() -> list[type]:
     return [ParetoPlot]
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    from .commands import train_surrogate
+
+    cli.add_command(train_surrogate)

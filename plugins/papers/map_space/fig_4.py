@@ -61,7 +61,7 @@ def report(runner: Runner, name: str) -> Report:
         "half of a mapper's mappings, in the plane, over that of random ones. The figure and the CSV have every tenth mapping, "
         "and the best one as a star.\n\n",
         markdown_table([["mapper", "best EDP", "good", "spread"], *rows], "<>"),
-        "\nIn the paper random search stays in a region of low quality, the surrogate (not built here) ends in a local "
+        "\nIn the paper random search stays in a region of low quality, the surrogate (not run here) ends in a local "
         "optimum, and GAMMA reaches a good cluster. Here random search stays where random mappings are as well. GAMMA's best "
         "mapping is as good as that of the others, but it changes the tiles of every child, so that children are spread like "
         "random mappings, and few are good; the standard GA and `sparsemap` sample around what they have found.\n",

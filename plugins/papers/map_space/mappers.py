@@ -38,7 +38,7 @@ CLAIMS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 }
 """EDP of one searcher over that of another, and what the paper says of it."""
 COMMENTS = {
-    "mse-fig-3": """The surrogate (Mind Mappings) is not built. All proposals of GAMMA are legal by its own repair; those of
+    "mse-fig-3": """The surrogate (`mind-mappings`) is left out. All proposals of GAMMA are legal by its own repair; those of
 the others are rejected where they are not, at no cost.
 """,
     "mse-fig-5": """All three variants start from the same kind of population: half of it random mappings that fit, half one

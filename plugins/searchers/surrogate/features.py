@@ -1,0 +1,103 @@
+"""Genomes as points that a gradient can move, and the nearest genomes of points that it moved."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb, prod
+
+import numpy as np
+
+from sparsemap import Space
+from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts import Array, Genomes
+from sparsemap.primes import prime_factors
+from sparsemap.problem.designs import Designs
+
+from ..baselines.gamma_mapping import Operators
+
+MOST = 200_000
+"""Splits of a dimension over the mapping levels that are compared with a point."""
+
+
+class Points:
+    """The points of one space: log2 of all loop bounds (L, D), positions of all loops (L, D), other genes as 0..1.
+
+    A loop's position counts those with a bound above one from the innermost, itself included, over D; 0 where its bound
+    is one. GAMMA's view of a space says which genes are mapping, and draws legal mappings.
+    """
+
+    def __init__(self, space: Space, rng: np.random.Generator) -> None:
+        self.space, self.operators = space, Operators(space, rng)
+        if not self.operators.tiling:
+            file = space.problem.files.get("space", "space")
+            raise SpecError.at(file, "segments", "no segment has genes for loop bounds, which a surrogate learns from")
+        self.shape = len(space.problem.mapping_levels), len(space.problem.sizes)
+        self.rest = self.operators.rest
+        self.range = np.maximum(space.high[self.rest] - space.low[self.rest], 1)
+        self.splits = [self._splits(dim, size) for dim, size in space.problem.sizes.items()]
+
+    def _splits(self, dim: str, size: int) -> Array:
+        """(K, L) log2 of all bounds of a dimension that multiply up to its size, each within its fan-out."""
+        levels = self.space.problem.mapping_levels
+        limits = [level.limit if level.spatial else size for level in levels]
+        found = np.ones((1, len(levels)), dtype=np.int64)
+        primes = prime_factors(size)
+        for prime in sorted(set(primes)):
+            places = primes.count(prime) + len(levels) - 1
+            if len(found) * comb(places, len(levels) - 1) > MOST:
+                text = f"dimension {dim} of size {size:,} has more than {MOST:,} splits over {len(levels)} levels"
+                raise SpecError.at(self.space.problem.files.get("workload", "workload"), dim, text)
+            bars = np.array(list(combinations(range(places), len(levels) - 1)), dtype=np.int64)
+            powers = np.diff(bars, axis=1, prepend=-1, append=places) - 1
+            found = (found[:, None, :] * prime ** powers[None, :, :]).reshape(-1, len(levels))
+            found = found[(found <= limits).all(axis=1)]
+        return np.log2(found)
+
+    def of(self, genomes: Genomes) -> Array:
+        """(n, G) -> (n, F) float64."""
+        columns = self.space.decode(genomes).columns
+        bounds, order = columns["bounds"], columns["order"].astype(np.int64)
+        active = np.take_along_axis(bounds, order, axis=1) > 1.0
+        place = np.where(active, active[:, ::-1].cumsum(axis=1)[:, ::-1], 0) / self.shape[1]
+        position = np.take_along_axis(place, order.argsort(axis=1), axis=1)
+        size = prod(self.shape)
+        rest = (genomes[:, self.rest] - self.space.low[self.rest]) / self.range
+        return np.concatenate([np.log2(bounds).reshape(size, -1).T, position.reshape(size, -1).T, rest], axis=1)
+
+    def inputs(self, points: Array) -> Array:
+        """What the network sees, (n, F + L * D + D): points, log2 of the tiles at and below each level, and of the sizes."""
+        bounds = points[:, : prod(self.shape)].reshape(-1, *self.shape)
+        tiles = bounds[:, ::-1].cumsum(axis=1)[:, ::-1].reshape(len(points), -1)
+        sizes = np.log2(list(self.space.problem.sizes.values()))
+        return np.concatenate([points, tiles, np.tile(sizes, (len(points), 1))], axis=1)
+
+    def pulled(self, gradient: Array) -> Array:
+        """The gradient for points (n, F) of one for inputs, by the chain rule through `inputs`."""
+        size = prod(self.shape)
+        found = gradient[:, : 2 * size + len(self.rest)].copy()
+        tiles = gradient[:, found.shape[1] : found.shape[1] + size].reshape(-1, *self.shape)
+        found[:, :size] += tiles.cumsum(axis=1).reshape(len(found), -1)
+        return found
+
+    def nearest(self, points: Array) -> Genomes:
+        """(n, F) -> (n, G): per dimension the nearest split, loops sorted by their positions, other genes rounded. The
+        design may be too large for a memory."""
+        count, size = len(points), prod(self.shape)
+        wanted = points[:, :size].reshape(-1, *self.shape)
+        bounds = np.empty((*self.shape, count))
+        for d, splits in enumerate(self.splits):
+            closeness = wanted[:, :, d] @ splits.T - 0.5 * (splits**2).sum(axis=1)
+            bounds[:, d] = np.rint(2.0 ** splits[closeness.argmax(axis=1)]).T
+        position = points[:, size : 2 * size].reshape(-1, *self.shape)
+        order = (-position).argsort(axis=2, kind="stable").transpose(1, 2, 0).astype(np.int8)
+        genomes = np.repeat(self.space.low[None, :], count, axis=0)
+        share = np.clip(points[:, 2 * size :], 0.0, 1.0)
+        genomes[:, self.rest] += np.rint(share * self.range).astype(np.int64)
+        designs = Designs({"bounds": bounds, "order": np.ascontiguousarray(order)})
+        for name in {self.operators.orders, self.operators.tiling} - {""}:
+            genomes[:, self.space.slices[name]] = self.space.segments[name].encode(designs, self.space.problem).T
+        return genomes
+
+    def legal(self, count: int) -> Genomes:
+        """Random mappings (count, G) that fit; a few may be invalid where other genes are hard to get right."""
+        return self.operators.legal(self.operators.random(count))

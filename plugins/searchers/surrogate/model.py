@@ -1,0 +1,160 @@
+"""A trained surrogate: the network with what it was trained on, in a file of NumPy arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap import Problem
+from sparsemap.arrays import read_arrays
+from sparsemap.errors import SpecError
+from sparsemap.files import replacing, shown
+from sparsemap.pieces.contracts import Array
+
+from ..baselines.gamma_mapping import Operators
+from .features import Points
+from .network import Network
+
+TEST_SAMPLES = 2000
+HIDDEN = (128, 128)
+EPOCHS = 20
+HELD_OUT = 0.1
+"""Share of the samples of every workload that is not trained on."""
+MISSES = 10
+"""Draws in a row without a new legal mapping after which a space is taken to have no more."""
+
+
+@attrs.frozen(eq=False)
+class Surrogate:
+    """Predicts log2 of the score. Inputs and output are standardised: `scale` is 0 where an input never changed."""
+
+    about: dict[str, Any]
+    """Hardware, loops, genes and objective that it was trained for; see `kind_of`."""
+    network: Network
+    mean: Array
+    scale: Array
+    output: Array
+    """Mean and deviation of log2 of the score."""
+
+    def predict(self, points: Array, space: Points) -> Array:
+        """log2 of the scores of points (n, F), (n,)."""
+        x = (space.inputs(points) - self.mean) * self.scale
+        return self.output[0] + self.output[1] * self.network.predict(x)
+
+    def gradient(self, points: Array, space: Points) -> Array:
+        """Of `predict`, (n, F)."""
+        x = (space.inputs(points) - self.mean) * self.scale
+        return space.pulled(self.output[1] * self.network.gradient(x) * self.scale)
+
+    def save(self, path: Path) -> None:
+        layers: dict[str, Any] = {f"weights{i}": array for i, array in enumerate(self.network.weights)}
+        layers |= {f"biases{i}": array for i, array in enumerate(self.network.biases)}
+        about = np.frombuffer(json.dumps(self.about).encode(), dtype=np.uint8)
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            np.savez(file, about=about, mean=self.mean, scale=self.scale, output=self.output, **layers)
+
+    @classmethod
+    def load(cls, path: Path) -> Surrogate:
+        arrays = read_arrays(path, (".npz",))
+        try:
+            depth = sum(name.startswith("weights") for name in arrays)
+            network = Network(*([arrays[f"{part}{i}"] for i in range(depth)] for part in ("weights", "biases")))
+            about = json.loads(arrays["about"].tobytes())
+            return cls(about, network, *(arrays[name] for name in ("mean", "scale", "output")))
+        except (KeyError, ValueError) as error:
+            raise SpecError.at(shown(path), "", f"is no surrogate of `sparsemap train-surrogate`: {error}") from None
+
+    def check(self, problem: Problem, path: Path, other_hardware: bool) -> None:
+        """SpecError if it was trained for another problem than one of this kind."""
+        wanted = kind_of(problem)
+        ignored = {"hardware", "fanouts and capacities"} if other_hardware else set()
+        for key, value in wanted.items():
+            if self.about.get(key) != value and key not in ignored:
+                text = f"was trained for {self.about.get(key)}, {problem.title} has {value}"
+                if key in ("hardware", "fanouts and capacities"):
+                    text += "; `other_hardware = true` in the searcher uses it all the same"
+                raise SpecError.at(shown(path), key, text)
+
+
+def kind_of(problem: Problem) -> dict[str, Any]:
+    """What all problems of one surrogate have in common, as JSON has it."""
+    names = problem.space.names
+    found = {
+        "dimensions": list(problem.dims),
+        "tensors": {
+            tensor.name: [[list(term) for term in rank] for rank in tensor.ranks] for tensor in problem.tensors
+        },
+        "mapping levels": [level.name for level in problem.mapping_levels],
+        "other genes": [names[gene] for gene in Operators(problem.space, np.random.default_rng(0)).rest],
+        "objective": problem.objective.name or problem.objective.type_name,
+        "hardware": problem.hardware.name,
+        "fanouts and capacities": [[level.name, level.fanout, level.capacity_bits] for level in problem.levels],
+    }
+    return json.loads(json.dumps(found))
+
+
+def legal_samples(problem: Problem, count: int, rng: np.random.Generator) -> tuple[Points, Array, Array]:
+    """Up to `count` distinct legal mappings as points (n, F), and log2 of their scores (n,); fewer if the space has no more.
+    SpecError if none is found."""
+    points = Points(problem.space, rng)
+    genomes = np.empty((0, len(problem.space)), dtype=np.int64)
+    misses = 0
+    while len(genomes) < count and misses < MISSES:
+        drawn = points.legal(min(2 * (count - len(genomes)), 4096))
+        drawn = problem.space.canonical(drawn[problem.space.violations(drawn) == 0])
+        joined = np.concatenate([genomes, drawn])
+        joined = joined[np.sort(np.unique(joined, axis=0, return_index=True)[1])]
+        misses = 0 if len(joined) > len(genomes) else misses + 1
+        genomes = joined[:count]
+    if not len(genomes):
+        raise SpecError.at("", problem.title, "no legal mapping was found to train on")
+    scores = problem.evaluator.score(problem.evaluator.evaluate(genomes))
+    good = np.isfinite(scores) & (scores > 0.0)
+    return points, points.of(genomes[good]), np.log2(scores[good])
+
+
+def train(
+    problems: Sequence[Problem], samples: int, seed: int, told: Callable[[str], None] = lambda text: None
+) -> tuple[Surrogate, list[float]]:
+    """A surrogate for problems of one kind from so many legal samples, evenly of each; and by problem the rank correlation
+    of prediction and score over the samples that were held out."""
+    rng = np.random.default_rng(seed)
+    about = kind_of(problems[0])
+    for problem in problems[1:]:
+        other = kind_of(problem)
+        for key in about:
+            if about[key] != other[key]:
+                text = f"is {other[key]}, that of {problems[0].title} is {about[key]}; one surrogate needs the same"
+                raise SpecError.at("", f"{problem.title}: {key}", text)
+    drawn = []
+    for problem in problems:
+        told(f"sampling {problem.title}")
+        drawn.append(legal_samples(problem, max(samples // len(problems), 2), rng))
+    kept = [max(1, round(HELD_OUT * len(y))) for _, _, y in drawn]
+    x = np.concatenate([points.inputs(found[k:]) for k, (points, found, _) in zip(kept, drawn, strict=True)])
+    y = np.concatenate([y[k:] for k, (_, _, y) in zip(kept, drawn, strict=True)])
+    mean, spread, output = x.mean(axis=0), x.std(axis=0), np.array([y.mean(), y.std() or 1.0])
+    scale = np.where(spread > 1e-9, 1.0 / np.maximum(spread, 1e-9), 0.0)
+    network = Network.random((x.shape[1], *HIDDEN, 1), rng)
+    for epoch, loss in enumerate(network.train((x - mean) * scale, (y - output[0]) / output[1], EPOCHS, rng), 1):
+        told(f"epoch {epoch} of {EPOCHS}, loss {loss:.4f}")
+    about |= {"workloads": [problem.workload.name for problem in problems], "samples": len(y), "seed": seed}
+    made = Surrogate(about, network, mean, scale, output)
+    pairs = [(made.predict(found[:k], p), y[:k]) for k, (p, found, y) in zip(kept, drawn, strict=True)]
+    return made, [rank_correlation(*pair) for pair in pairs]
+
+
+def rank_correlation(a: Array, b: Array) -> float:
+    """Spearman's; equal values share their mean rank. 0 where one of the two is constant."""
+
+    def ranks(values: Array) -> Array:
+        _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+        return (counts.cumsum() - 0.5 * (counts - 1))[which]
+
+    x, y = ranks(a) - ranks(a).mean(), ranks(b) - ranks(b).mean()
+    return float((x @ y) / np.sqrt((x @ x) * (y @ y))) if x.any() and y.any() else 0.0

@@ -1,0 +1,88 @@
+"""Gradient descent on a surrogate (Hegde et al., Mind Mappings, ASPLOS 2021, Section 4.2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import Budget, Space
+from sparsemap.pieces.contracts import Genomes, Proposals, Searcher
+
+FRUITLESS = 100
+"""Rounds in a row without a new mapping after which the search ends."""
+LADDER = 2.0 ** np.arange(-3, 6)
+"""Step lengths that are tried, times `lr`; the paper halves its own where a step leads nowhere."""
+
+
+@attrs.frozen(kw_only=True)
+class MindMappings(Searcher):
+    """Descends the score that a trained surrogate predicts; scores that come back do not steer it.
+
+    A step goes along the gradient to the nearest legal mapping, of several lengths to the best by prediction. Mappings
+    that were proposed before are not proposed again.
+    """
+
+    type_name: ClassVar[str] = "mind-mappings"
+
+    model: Path
+    """File of `sparsemap train-surrogate`."""
+    chains: int = attrs.field(default=16, validator=attrs.validators.ge(1))
+    """Mappings that descend side by side."""
+    lr: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
+    """Length of a step, in doublings of the loop bound that moves most."""
+    inject: int = attrs.field(default=10, validator=attrs.validators.ge(1))
+    """Steps after which a chain may go on from a random mapping."""
+    temperature: float = attrs.field(default=50.0, validator=attrs.validators.gt(0))
+    """Of accepting one that is predicted to be worse, in doublings of the score."""
+    decay: float = attrs.field(default=0.75, validator=[attrs.validators.gt(0), attrs.validators.le(1)])
+    """Factor on the temperature after every 50 random mappings."""
+    other_hardware: bool = False
+    """Whether the surrogate may be of other hardware with the same mapping levels."""
+
+    def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
+        from .features import Points
+        from .model import Surrogate
+
+        surrogate = Surrogate.load(self.model)
+        surrogate.check(space.problem, self.model, self.other_hardware)
+        points = Points(space, rng)
+        seen: set[bytes] = set()
+
+        def fresh(genomes: Genomes) -> Genomes:
+            """Those not proposed before, once each."""
+            rows = {row.tobytes(): i for i, row in reversed(list(enumerate(genomes))) if row.tobytes() not in seen}
+            return genomes[sorted(rows.values())]
+
+        now = points.legal(self.chains)
+        temperature, restarts, step, fruitless = self.temperature, 0, 0, 0
+        batch = fresh(now)
+        while fruitless < FRUITLESS:
+            seen.update(row.tobytes() for row in batch)
+            fruitless = 0 if len(batch) else fruitless + 1
+            if len(batch):
+                yield batch
+            step += 1
+            here = points.of(now)
+            slope = surrogate.gradient(here, points)
+            slope /= np.maximum(np.abs(slope).max(axis=1, keepdims=True), 1e-12)
+            tried = here[:, None, :] - self.lr * LADDER[:, None] * slope[:, None, :]
+            genomes = points.nearest(tried.reshape(-1, here.shape[1]))
+            known = np.array([row.tobytes() in seen for row in genomes])
+            legal = ~known & (space.violations(genomes) == 0)
+            predicted = np.where(legal, surrogate.predict(points.of(genomes), points), np.inf)
+            choice = predicted.reshape(-1, len(LADDER)).argmin(axis=1) + len(LADDER) * np.arange(len(now))
+            moved = np.isfinite(predicted[choice])
+            now[moved] = genomes[choice[moved]]
+            jump = np.full(len(now), step % self.inject == 0) & moved
+            if (jump | ~moved).any():
+                others = points.legal(len(now))
+                rise = surrogate.predict(points.of(others), points) - surrogate.predict(points.of(now), points)
+                accepted = rng.random(len(now)) < np.exp(-np.maximum(rise, 0.0) / temperature)
+                taken = ~moved | (jump & accepted)
+                now[taken] = others[taken]
+                restarts += int(taken.sum())
+                temperature = self.temperature * self.decay ** (restarts // 50)
+            batch = fresh(now)
