@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MOST_REASONS = 64
 """Bits of `Evaluation.reasons`."""
 
+np.empty(3 << 20)  # freed at once: from then on glibc keeps freed memory of 48 MiB for the next block's arrays
+
 
 @attrs.define(eq=False)
 class Evaluator:
@@ -40,7 +42,6 @@ class Evaluator:
     def __attrs_post_init__(self) -> None:
         self.xp = find_backend(self.backend)
         self.block = self.block or self.xp.block
-        np.empty(3 << 20)  # freed at once: from then on glibc keeps freed memory of 48 MiB for the next block's arrays
         model = self.problem.cost_model
         if self.xp is not NUMPY and not model.any_backend:
             name = model.name or model.type_name
