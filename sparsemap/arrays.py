@@ -37,6 +37,8 @@ def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -
     if path.suffix == ".safetensors":
         return _safetensors(path)
     try:
+        if path.suffix == ".npz" and not zipfile.is_zipfile(path):
+            raise ValueError("it is no .npz archive, or not a whole one")
         if path.suffix == ".npy":
             arrays = {path.stem: np.load(path, allow_pickle=False)}
         else:

@@ -74,25 +74,27 @@ class Outcome:
         return {key: getattr(self.cell, key) for key in NAMES} | {key: self.numbers.get(key) for key in NUMBERS}
 
 
-def cells_of(study: Study, folder: Path, base: Path = Path(".")) -> list[Cell]:
-    """The cells of a study's workloads, in its order: workload, hardware, searcher, seed. Its paths are relative to `base`."""
-    workloads, hardware, searchers = map(labels_of, (study.workloads, study.hardware, study.searchers))
+def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "workload") -> list[Cell]:
+    """The cells of a study's workloads, or of its networks, in its order: workload, hardware, searcher, seed. Its paths
+    are relative to `base`."""
+    given = study.networks if what == "network" else study.workloads
+    subjects, hardware, searchers = map(labels_of, (given, study.hardware, study.searchers))
     cells = []
-    for (work, work_label), (hard, hard_label), (searcher, searcher_label), seed in product(
-        workloads.items(), hardware.items(), searchers.items(), dict.fromkeys(study.seeds)
+    for (subject, subject_label), (hard, hard_label), (searcher, searcher_label), seed in product(
+        subjects.items(), hardware.items(), searchers.items(), dict.fromkeys(study.seeds)
     ):
         parts = {
-            "workload": work,
+            what: subject,
             "hardware": hard,
             "searcher": searcher,
             "space": study.spaces.get(searcher, study.space),
             "objective": study.objective,
             "cost_model": study.cost_model,
         }
-        name = "--".join((work_label, hard_label, searcher_label, f"seed{seed}"))
+        name = "--".join((subject_label, hard_label, searcher_label, f"seed{seed}"))
         cells.append(
             Cell(
-                workload=work_label,
+                workload=subject_label,
                 hardware=hard_label,
                 searcher=searcher_label,
                 seed=seed,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from ..problem.similarity import METRICS, distance
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec import units
 from ..spec.unstructuring import plain
-from .cells import KEPT, Cell, Outcome, labels_of
+from .cells import KEPT, Cell, Outcome, cells_of, labels_of
 from .network_result import LayerResult, NetworkResult
 
 if TYPE_CHECKING:
@@ -248,23 +247,8 @@ def plan_of(
 def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list[tuple[Cell, Plan]]:
     """The networks of a study, in its order: network, hardware, searcher, seed; each as one cell, and its plan. Paths of
     the study are relative to `base`."""
-    found = []
-    networks, hardware, searchers = map(labels_of, (study.networks, study.hardware, study.searchers))
-    for (net, net_label), (hard, hard_label), (searcher, searcher_label), seed in product(
-        networks.items(), hardware.items(), searchers.items(), dict.fromkeys(study.seeds)
-    ):
-        given = {
-            "network": net,
-            "hardware": hard,
-            "searcher": searcher,
-            "space": study.spaces.get(searcher, study.space),
-            "objective": study.objective,
-            "cost_model": study.cost_model,
-        }
-        given = {key: located(key, value, base) for key, value in given.items()}
-        place = folder / "--".join((net_label, hard_label, searcher_label, f"seed{seed}"))
-        about: dict[str, Any] = {"budget": study.budget, "seed": seed, "count": study.count}
-        plan = plan_of(registry, folder=place, warm_start=study.warm_start or None, **about, **given)
-        names = {"workload": net_label, "hardware": hard_label, "searcher": searcher_label}
-        found.append((Cell(**names, **about, parts=given, folder=str(place)), plan))
-    return found
+    cells = cells_of(study, folder, base, "network")
+    about: dict[str, Any] = {"warm_start": study.warm_start or None, "budget": study.budget, "count": study.count}
+    return [
+        (cell, plan_of(registry, folder=Path(cell.folder), seed=cell.seed, **about, **cell.parts)) for cell in cells
+    ]

@@ -84,9 +84,9 @@ def two_of_four(*shape: int) -> np.ndarray:
 
 
 def blocks(rows: int, columns: int, side: int = 8, kept: float = 0.5) -> np.ndarray:
-    """Random weights in a share of all blocks."""
+    """Random weights in a share of all blocks, always the same: of few blocks chance can make larger ones."""
     count = rows * columns // side**2
-    mask = (RNG.permutation(count) < kept * count).reshape(rows // side, columns // side)
+    mask = (np.random.default_rng(0).permutation(count) < kept * count).reshape(rows // side, columns // side)
     return RNG.standard_normal((rows, columns)) * mask.repeat(side, 0).repeat(side, 1)
 
 
