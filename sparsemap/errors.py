@@ -88,7 +88,7 @@ class SearchError(SparseMapError):
 
 
 class EvaluationError(SparseMapError):
-    """Genomes or scores of a wrong shape or outside of the bounds, or a backend that cannot evaluate them."""
+    """Genomes or scores of a wrong shape or outside of the bounds."""
 
 
 TRACEBACK = "SPARSEMAP_TRACEBACK"

@@ -23,7 +23,7 @@ PLUGINS = ROOT / "plugins"
 ROOMS = ("spec", "pieces", "problem", "searching", "study", "cli")
 """Folders of the core in the order of the flow: a module imports from its own room and from those before it."""
 
-SHARED = ("errors", "backend", "files", "plots", "primes")
+SHARED = ("errors", "files", "plots", "primes")
 """Modules beside the rooms that every room may import; they import none. `testing` stands above all but `cli`."""
 
 HEAVY = (

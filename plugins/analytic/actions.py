@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 
 from sparsemap import Filter, Mechanism
-from sparsemap.backend import NUMPY, Backend
 from sparsemap.pieces.boundary import eliminated_of
 from sparsemap.pieces.contracts.base import Array, PerTile, Rows
 from sparsemap.problem.levels import Place
@@ -89,16 +88,17 @@ class PlaceTables:
             tuple(actions.values()), mechanisms, tuple((g, t, flags) for (g, t), flags in needs.items()), compute
         )
 
-    def eliminated(self, action: Action, genes: Array, empty: Array, xp: Backend) -> Array:
+    def eliminated(self, action: Action, genes: Array, empty: Array) -> Array:
         """Lets mechanisms with limits of their own say how much of `empty` they remove."""
         for m, rule in action.filters.items():
             mechanism = self.mechanisms[m]
             if type(mechanism).eliminated is Mechanism.eliminated and not rule.limited:
                 continue
-            rows = xp.flatnonzero(genes == m)
+            rows = np.flatnonzero(genes == m)
             if len(rows):
-                share = eliminated_of(mechanism, action.place, rule, xp.to_host(empty[rows]))
-                empty = xp.put(xp.copy(empty), rows, xp.asarray(share))
+                share = eliminated_of(mechanism, action.place, rule, empty[rows])
+                empty = empty.copy()
+                empty[rows] = share
         return empty
 
 
@@ -117,31 +117,31 @@ class Removal:
     """The actions of which these are the strongest."""
 
     @classmethod
-    def nothing(cls, layout: Layout, batch: int, xp: Backend) -> Removal:
+    def nothing(cls, layout: Layout, batch: int) -> Removal:
         shape = (layout.T, layout.S, batch)
-        parts = {t: xp.zeros(shape) for t in layout.operands} if len(layout.operands) != 2 else {}
-        return cls(xp.zeros(shape, dtype=xp.int8), xp.zeros(shape), parts)
+        parts = {t: np.zeros(shape) for t in layout.operands} if len(layout.operands) != 2 else {}
+        return cls(np.zeros(shape, dtype=np.int8), np.zeros(shape), parts)
 
-    def add(self, some: Wanted, xp: Backend) -> None:
+    def add(self, some: Wanted) -> None:
         """Puts an action in the place of the one before, where it removes more."""
         t, s, rows = some.action.target, some.level, some.rows
         better = (self.kind[t, s][rows] == NONE) | (some.share > self.share[t, s][rows])
-        self.kind = xp.put(self.kind, (t, s, rows[better]), some.kind)
-        self.share = xp.put(self.share, (t, s, rows[better]), some.share[better])
+        self.kind[t, s, rows[better]] = some.kind
+        self.share[t, s, rows[better]] = some.share[better]
         if t in self.empty:
             parts = dict(zip(some.action.leaders, some.empty, strict=True))
             for c in range(self.share.shape[0]):
                 part = parts[c][better] if c in parts else 0.0
-                self.empty[t] = xp.put(self.empty[t], (c, s, rows[better]), part)
+                self.empty[t][c, s, rows[better]] = part
         self.wanted.append(some)
 
     def where(self, layout: Layout, keep: Callable[[Wanted], Array]) -> Removal:
-        """What some of the actions remove: those for which `keep` says so, (n,) bool. NumPy only."""
-        found = Removal.nothing(layout, self.share.shape[-1], NUMPY)
+        """What some of the actions remove: those for which `keep` says so, (n,) bool."""
+        found = Removal.nothing(layout, self.share.shape[-1])
         for some in self.wanted:
             mine = keep(some)
             if mine.any():
-                found.add(some.take(mine), NUMPY)
+                found.add(some.take(mine))
         return found
 
     def differs(self, other: Removal) -> Array:
@@ -150,7 +150,7 @@ class Removal:
         return ((self.share != other.share) | ((self.kind != other.kind) & acts)).any(axis=(0, 1))
 
     def join(self, other: Removal, rows: Rows) -> Removal:
-        """These, and the designs `rows` of another one as further ones. NumPy only."""
+        """These, and the designs `rows` of another one as further ones."""
 
         def both(mine: Array, more: Array) -> Array:
             return np.concatenate([mine, np.take(more, rows, axis=-1)], axis=-1)
@@ -158,11 +158,11 @@ class Removal:
         empty = {t: both(part, other.empty[t]) for t, part in self.empty.items()}
         return Removal(both(self.kind, other.kind), both(self.share, other.share), empty)
 
-    def innermost(self, t: int, values: Array, xp: Backend) -> Array:
+    def innermost(self, t: int, values: Array) -> Array:
         """Of `values` (.., S, B), those at the innermost level that acts on tensor t, (.., B); 0 where none does."""
-        found = xp.zeros((*values.shape[:-2], values.shape[-1]))
+        found = np.zeros((*values.shape[:-2], values.shape[-1]))
         for s in range(values.shape[-2]):
-            found = xp.where(self.kind[t, s] != NONE, values[..., s, :], found)
+            found = np.where(self.kind[t, s] != NONE, values[..., s, :], found)
         return found
 
 
@@ -192,42 +192,42 @@ def removals(
     nest: Nest, genes: Array, places: PlaceTables, tables: list[TensorTables], granules: Mapping[int, Stored]
 ) -> Removal:
     """All actions of a batch; `genes` is (A, B). Gating is processed before skipping; the larger share wins."""
-    lay, xp = nest.layout, nest.xp
-    found = Removal.nothing(lay, nest.batch, xp)
+    lay = nest.layout
+    found = Removal.nothing(lay, nest.batch)
     many = len(lay.operands) != 2
     wanted: list[tuple[int, int, Wanted]] = []
     for position, action in enumerate(sorted(places.actions, key=lambda a: -(a.place.storage or 0))):
-        kind = xp.take(xp.constant(action.kind), genes[action.gene])
-        rows = xp.flatnonzero(kind)
+        kind = action.kind[genes[action.gene]]
+        rows = np.flatnonzero(kind)
         level = action.place.storage
         if not len(rows) or level is None:
             continue
         level = lay.holder(action.target, level)
-        blind = xp.take(xp.constant(action.blind), genes[action.gene][rows])
+        blind = action.blind[genes[action.gene][rows]]
         leaders = leaders_empty(nest, rows, level, action.target, action.leaders, tables, granules, blind)
         tiles = [empty for empty, _ in leaders]
-        full = xp.ones(len(rows))
+        full = np.ones(len(rows))
         for tile in tiles:
             full = full * (1.0 - tile)
         possible = 1.0 - full
-        share = places.eliminated(action, genes[action.gene][rows], possible, xp)
+        share = places.eliminated(action, genes[action.gene][rows], possible)
         if many:
-            tiles = [_caught(tile, possible, share, xp) for tile in tiles]
+            tiles = [_caught(tile, possible, share) for tile in tiles]
         for which in (GATE, SKIP):
             mine = kind[rows] == which
             if mine.any():
                 own = Wanted(action, level, which, rows, share, tuple(tiles), tuple(words for _, words in leaders))
                 wanted.append((which, position, own.take(mine)))
     for _, _, own in sorted(wanted, key=lambda entry: entry[:2]):
-        found.add(own, xp)
+        found.add(own)
     return found
 
 
-def _caught(empty: Array, possible: Array, share: Array, xp: Backend) -> Array:
+def _caught(empty: Array, possible: Array, share: Array) -> Array:
     """What a mechanism that removes `share` of the `possible` catches of one leader's empty tiles: chances that no leader
     catches one multiply up to 1 - share."""
     limited = (share < possible) & (possible < 1.0)
-    whole = xp.where(limited, possible, 0.5)
-    power = xp.log1p(-xp.where(limited, share, 0.5)) / xp.log1p(-whole)
-    caught = xp.where(limited, 1.0 - (1.0 - xp.where(limited, empty, 0.0)) ** power, xp.minimum(empty, share))
-    return xp.where(share < possible, caught, empty)
+    whole = np.where(limited, possible, 0.5)
+    power = np.log1p(-np.where(limited, share, 0.5)) / np.log1p(-whole)
+    caught = np.where(limited, 1.0 - (1.0 - np.where(limited, empty, 0.0)) ** power, np.minimum(empty, share))
+    return np.where(share < possible, caught, empty)

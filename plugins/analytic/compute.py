@@ -9,7 +9,6 @@ from itertools import product
 import attrs
 import numpy as np
 
-from sparsemap.backend import Backend
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor
 
 from .actions import GATE, NONE, SKIP, PlaceTables, Removal
@@ -54,48 +53,48 @@ class Met:
 
 def compute_counts(
     layout: Layout, total: PerDesign, densities: list[float], packed: PerTensor, granules: Mapping[int, Stored],
-    removal: Removal, places: PlaceTables, genes: Array, quirks: frozenset[str], xp: Backend,
+    removal: Removal, places: PlaceTables, genes: Array, quirks: frozenset[str],
 ) -> Compute:  # fmt: skip
     """7.3. `total` dense computes, `packed` tensors with metadata, `genes` (A, B)."""
     batch = total.shape[0]
     defect = "Q16" in quirks and len(layout.operands) != 2
-    left, emptied = _filtered(layout, total, removal, defect, xp)
+    left, emptied = _filtered(layout, total, removal, defect)
     states, impossible = [], []
     for t in layout.operands:
         density = float(np.floor(1e6 * densities[t] + 0.5) / 1e6)
-        present, reached = xp.full(batch, density), xp.full(batch, 1.0)
+        present, reached = np.full(batch, density), np.full(batch, 1.0)
         if t in emptied:
-            reached = 1.0 - xp.divide(xp.floor(1e6 * emptied[t] + 0.5), 1e6)
-            present = xp.where(reached > 0.0, present / xp.where(reached > 0.0, reached, 1.0), 0.0)
+            reached = 1.0 - np.floor(1e6 * emptied[t] + 0.5) / 1e6
+            present = np.where(reached > 0.0, present / np.where(reached > 0.0, reached, 1.0), 0.0)
         impossible.append(present > 1.0 + TOLERANCE)
-        present = xp.clip(present, 0.0, 1.0)
+        present = np.clip(present, 0.0, 1.0)
         rest = 1.0 - present
-        zero, absent = xp.where(packed[t], 0.0, rest), xp.where(packed[t], rest, 0.0)
+        zero, absent = np.where(packed[t], 0.0, rest), np.where(packed[t], rest, 0.0)
         if t in granules:  # zeros that are stored with a granule are there (6.5)
             mine, more = granules[t].rows, granules[t].density
             reached = reached[mine]
             held = np.clip(more / np.where(reached > 0.0, reached, 1.0), present[mine], 1.0)
             zero[mine], absent[mine] = held - present[mine], 1.0 - held
         states.append((present, zero, absent))
-    met = _met(left, states, xp)
+    met = _met(left, states)
     if defect:
-        _timeloop_met(layout, left, states, removal, met, xp)
-    vanish = xp.floor(met.vanish)
+        _timeloop_met(layout, left, states, removal, met)
+    vanish = np.floor(met.vanish)
     unit = places.compute
-    kind = xp.full(batch, NONE, dtype=xp.int8) if unit is None else xp.take(xp.constant(unit.kind), genes[unit.gene])
-    saved = xp.where(kind == SKIP, met.absent, xp.where(kind == GATE, met.idle, 0.0))
+    kind = np.full(batch, NONE, dtype=np.int8) if unit is None else unit.kind[genes[unit.gene]]
+    saved = np.where(kind == SKIP, met.absent, np.where(kind == GATE, met.idle, 0.0))
     if unit is not None:  # with limits of its own the unit leaves out fewer
-        share = saved / xp.where(left > 0.0, left, 1.0)
-        caught = places.eliminated(unit, genes[unit.gene], share, xp)
-        saved = xp.where(caught < share, left * caught, saved)
-    skipped, gated = (xp.where(kind == which, xp.floor(saved), 0.0) for which in (SKIP, GATE))
-    actual = xp.trunc(left - skipped - gated - vanish)
+        share = saved / np.where(left > 0.0, left, 1.0)
+        caught = places.eliminated(unit, genes[unit.gene], share)
+        saved = np.where(caught < share, left * caught, saved)
+    skipped, gated = (np.where(kind == which, np.floor(saved), 0.0) for which in (SKIP, GATE))
+    actual = np.trunc(left - skipped - gated - vanish)
     nonzero = left * math.prod((state[NONZERO] for state in states), start=1.0)
     return Compute(actual, gated, skipped, left, nonzero, impossible)
 
 
 def _filtered(
-    layout: Layout, total: PerDesign, removal: Removal, defect: bool, xp: Backend
+    layout: Layout, total: PerDesign, removal: Removal, defect: bool
 ) -> tuple[PerDesign, dict[int, PerDesign]]:
     """The computes that filters on operands leave, and per tensor the share of its words that no compute meets any more.
 
@@ -107,28 +106,28 @@ def _filtered(
         if not removal.kind[t].any():
             continue
         if defect or len(layout.operands) == 2:
-            share = removal.innermost(t, removal.share[t], xp)
-            left = less(left, share, xp)
+            share = removal.innermost(t, removal.share[t])
+            left = less(left, share)
             if not defect:
                 emptied[layout.operands[1 - position]] = share
             continue
-        stay = xp.ones(total.shape[0])
-        for c, empty in enumerate(removal.innermost(t, removal.empty[t], xp)):
-            known = emptied.get(c, xp.zeros(total.shape[0]))
-            emptied[c] = xp.maximum(known, empty)
-            stay = stay * xp.where(known < 1.0, (1.0 - emptied[c]) / xp.where(known < 1.0, 1.0 - known, 1.0), 1.0)
-        left = less(left, 1.0 - stay, xp)
+        stay = np.ones(total.shape[0])
+        for c, empty in enumerate(removal.innermost(t, removal.empty[t])):
+            known = emptied.get(c, np.zeros(total.shape[0]))
+            emptied[c] = np.maximum(known, empty)
+            stay = stay * np.where(known < 1.0, (1.0 - emptied[c]) / np.where(known < 1.0, 1.0 - known, 1.0), 1.0)
+        left = less(left, 1.0 - stay)
     return left, emptied
 
 
-def _met(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]], xp: Backend) -> Met:
+def _met(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]]) -> Met:
     """Sums over all combinations of states, the operands being independent."""
     if len(states) == 2:  # a combination and its mirror image are added before they are multiplied, as Timeloop does
         (np_, zp, ap), (nq, zq, aq) = states
         absent = left * (np_ * aq + ap * nq) + left * (zp * aq + ap * zq)
         zero = left * (np_ * zq + zp * nq) + left * (zp * zq)
         return Met(absent, zero, absent + zero, left * (ap * aq))
-    none = xp.zeros(left.shape[0])
+    none = np.zeros(left.shape[0])
     met = Met(none, none, none, none)
     for reversed_combination in product(range(3), repeat=len(states)):
         combination = reversed_combination[::-1]  # the first operand changes fastest
@@ -149,11 +148,10 @@ def _met(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]], 
 
 def _timeloop_met(
     layout: Layout, left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]], removal: Removal, met: Met,
-    xp: Backend,
 ) -> None:  # fmt: skip
     """Q16: where operands are filtered, Timeloop counts combinations in which one operand is not nonzero, and forgets the
     others: these computes are carried out. `f` is the first filtered operand."""
-    none = xp.zeros(left.shape[0], dtype=bool)
+    none = np.zeros(left.shape[0], dtype=bool)
     acts = [none | (removal.kind[t] != NONE).any(axis=0) for t in layout.operands]
     before = none
     all_act = acts[0]
@@ -165,7 +163,7 @@ def _timeloop_met(
         gone = left * math.prod((1.0 - state[NONZERO] for state in others), start=1.0)
         absent, zero = there * states[i][ABSENT], there * states[i][ZERO]
         for name, value in (("absent", absent), ("zero", zero), ("idle", absent + zero), ("vanish", gone)):
-            setattr(met, name, xp.where(is_f, value, getattr(met, name)))
+            setattr(met, name, np.where(is_f, value, getattr(met, name)))
     nonzero = math.prod((state[NONZERO] for state in states), start=1.0)
-    met.vanish = xp.where(all_act, left * (1.0 - nonzero), met.vanish)
-    met.absent, met.zero, met.idle = (xp.where(all_act, 0.0, x) for x in (met.absent, met.zero, met.idle))
+    met.vanish = np.where(all_act, left * (1.0 - nonzero), met.vanish)
+    met.absent, met.zero, met.idle = (np.where(all_act, 0.0, x) for x in (met.absent, met.zero, met.idle))

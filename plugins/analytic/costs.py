@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from sparsemap.backend import Backend
 from sparsemap.pieces.contracts.base import PerDesign, PerLevel, PerTile
 
 from .actions import GATE, SKIP
@@ -29,10 +28,9 @@ class Costs:
 
 def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
     """Energy and demand of every tensor at every level."""
-    xp, shape = metadata.xp, tuple(counts.read.shape)
+    shape = counts.read.shape
     cells = shape[0] * shape[1] * shape[2]
-    prices = {action: np.array([row[action] for row in layout.energies])[:, None] for action in layout.energies[0]}
-    energy = {action: xp.constant(price) for action, price in prices.items()}
+    energy = {action: np.array([row[action] for row in layout.energies])[:, None] for action in layout.energies[0]}
     spent = counts.read * energy["read"] + counts.fill * energy["fill"] + counts.update * energy["update"]
     read, written = counts.read, counts.fill + counts.update
     gate, skip = counts.kind == GATE, counts.kind == SKIP
@@ -44,8 +42,8 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
             read, written = read + gone_read, written + gone_update
     bits: dict[str, PerTile] = {}
     if len(metadata.cell):
-        width = xp.constant(np.array([float(level.metadata_width) for level in layout.levels])[:, None])
-        word = xp.constant(np.array([float(level.word_bits) for level in layout.levels])[:, None])
+        width = np.array([float(level.metadata_width) for level in layout.levels])[:, None]
+        word = np.array([float(level.word_bits) for level in layout.levels])[:, None]
         for action in ("read", "fill", "update"):
             bits[action] = metadata.bits(getattr(metadata, action), cells).reshape(shape)
         timed_read, timed_write = bits["read"], bits["fill"] + bits["update"]
@@ -60,36 +58,35 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
         for action, amount in bits.items():
             prefix, _, name = action.rpartition("_")
             price = f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"
-            if prices[price].any():
-                spent = spent + xp.ceil(amount / width) * energy[price]
-        read = read + xp.floor(timed_read / word)
-        written = written + xp.floor(timed_write / word)
+            if energy[price].any():
+                spent = spent + np.ceil(amount / width) * energy[price]
+        read = read + np.floor(timed_read / word)
+        written = written + np.floor(timed_write / word)
     return Costs(spent, read, written, bits)
 
 
 def level_cycles(
-    layout: Layout, costs: Costs, used: PerLevel, active: PerTile, compute_cycles: PerDesign, xp: Backend
+    layout: Layout, costs: Costs, used: PerLevel, active: PerTile, compute_cycles: PerDesign
 ) -> tuple[PerLevel, PerLevel]:
     """Cycles that each level needs and its slowdown; `active` instances are expected in use of the `used` ones."""
-    busy = xp.where(compute_cycles > 0.0, compute_cycles, 1.0)
+    busy = np.where(compute_cycles > 0.0, compute_cycles, 1.0)
     alive = active > 0.0
-    share = used / xp.where(alive, active, 1.0)
+    share = used / np.where(alive, active, 1.0)
     # averaged over instances and rounded up tensor by tensor, then added in their order
-    reads = xp.where(alive, xp.ceil(costs.read / share), 0.0) / busy
-    writes = xp.where(alive, xp.ceil(costs.written / share), 0.0) / busy
+    reads = np.where(alive, np.ceil(costs.read / share), 0.0) / busy
+    writes = np.where(alive, np.ceil(costs.written / share), 0.0) / busy
     read, written = reads[0], writes[0]
     for t in range(1, layout.T):
         read, written = read + reads[t], written + writes[t]
-    slowdown = xp.ones(read.shape)
+    slowdown = np.ones(read.shape)
     for s, level in enumerate(layout.levels):
         demands = ((level.read_bandwidth, read[s]), (level.write_bandwidth, written[s]))
         for bandwidth, demand in (*demands, (level.bandwidth, read[s] + written[s])):
             if bandwidth is not None:
-                least = xp.minimum(slowdown[s], xp.divide(bandwidth, xp.maximum(demand, bandwidth)))
-                slowdown = xp.put(slowdown, s, least)
-    cycles = xp.ceil(busy / slowdown)
+                slowdown[s] = np.minimum(slowdown[s], bandwidth / np.maximum(demand, bandwidth))
+    cycles = np.ceil(busy / slowdown)
     # nothing computed: the level still moves its words (Timeloop divides by zero there)
-    return xp.where((compute_cycles > 0.0) | (slowdown < 1.0), cycles, 0.0), slowdown
+    return np.where((compute_cycles > 0.0) | (slowdown < 1.0), cycles, 0.0), slowdown
 
 
 def total(parts: PerTile) -> PerDesign:

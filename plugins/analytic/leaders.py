@@ -43,7 +43,7 @@ class Region:
     @classmethod
     def of(cls, nest: Nest, rows: Rows, t: int, level: int) -> Region:
         """The region of accesses to tensor t at `level`, which stores it, in the designs `rows`."""
-        lay, xp = nest.layout, nest.xp
+        lay = nest.layout
         child = lay.child(t, level)
         inner = lay.S if child is None else child
         groups: list[tuple[int, bool]] = []
@@ -56,30 +56,29 @@ class Region:
         if groups:
             which = [g for g, _ in groups]
             dim, bound = nest.loops(which, rows)
-            spatial_here = np.repeat([flag for _, flag in groups], lay.D)[:, None]
+            is_spatial = np.repeat([flag for _, flag in groups], lay.D)[:, None]
             # at the compute unit only the spatial loops of the innermost level are searched for a target
             searched = np.repeat([child is not None or lay.block[g] == lay.S - 1 for g in which], lay.D)[:, None]
         else:  # the scalar case
-            dim, bound = xp.zeros((1, len(rows)), dtype=xp.int8), xp.ones((1, len(rows)))
-            spatial_here, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
+            dim, bound = np.zeros((1, len(rows)), dtype=np.int8), np.ones((1, len(rows)))
+            is_spatial, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
         outermost = int(searched.sum()) - 1
-        is_spatial, searched = xp.constant(spatial_here), xp.constant(searched)
-        busy, relevant = bound > 1.0, xp.take(xp.constant(lay.relevant[t]), dim)
+        busy, relevant = bound > 1.0, lay.relevant[t][dim]
         candidates = busy & relevant & searched
         found = candidates.any(axis=0)
-        target = xp.where(found, xp.first(candidates), outermost)
+        target = np.where(found, candidates.argmax(axis=0), outermost)
         target_spatial = found & is_spatial[:, 0][target]
-        position = xp.arange(len(bound))[:, None]
+        position = np.arange(len(bound))[:, None]
         outside = (position > target) & busy
         # outside a spatial target loop, the target stays until the first temporal loop that moves it
-        moved = xp.seen(outside & ~is_spatial & relevant)
+        moved = np.logical_or.accumulate(outside & ~is_spatial & relevant)
         spans = outside & (is_spatial | (~relevant & ~moved & target_spatial))
-        to_target = xp.where(position <= target, bound, 1.0)
-        to_region = xp.where(spans, bound, to_target)
+        to_target = np.where(position <= target, bound, 1.0)
+        to_region = np.where(spans, bound, to_target)
         inside = nest.extents[inner][:, rows]
 
         def extents(factors: Array) -> list[Array]:
-            return [inside[d] * xp.product(xp.where(dim == d, factors, 1.0)) for d in range(lay.D)]
+            return [inside[d] * np.multiply.reduce(np.where(dim == d, factors, 1.0)) for d in range(lay.D)]
 
         R = spans | ((position == target) & found)
         return cls(t, dim, bound, target, target_spatial, R, extents(to_target), extents(to_region))
@@ -90,28 +89,29 @@ class Region:
         One access of t serves several positions of the loops in R that move both tensors (co-iterated ones): there the
         leader's tile is shared, and only the `need` of them that one access spans belong to it.
         """
-        lay, xp = nest.layout, nest.xp
-        moves_t, moves_c = (xp.take(xp.constant(lay.relevant[tensor]), self.dim) for tensor in (self.t, c))
+        lay = nest.layout
+        moves_t, moves_c = (lay.relevant[tensor][self.dim] for tensor in (self.t, c))
         both = self.R & moves_t & moves_c
-        before = xp.concatenate([xp.zeros((1, both.shape[1]), dtype=bool), xp.seen(both)[:-1]])
+        before = np.concatenate([np.zeros((1, both.shape[1]), dtype=bool), np.logical_or.accumulate(both)[:-1]])
         again = self.R & moves_c & before & self.target_spatial  # a second such loop: the tiles no longer match
-        bound = xp.where(both & ~again, self.bound, 1.0)
-        g, agg = nest.volume(self.t, self.e), xp.product(bound)
+        bound = np.where(both & ~again, self.bound, 1.0)
+        g, agg = nest.volume(self.t, self.e), np.multiply.reduce(bound)
         ratio = g / agg
-        need = xp.where(ratio >= 1.0, 1.0, xp.ceil(xp.divide(1.0, ratio)))
+        need = np.where(ratio >= 1.0, 1.0, np.ceil(1.0 / ratio))
         f = list(self.f)
         for d in range(lay.D):
             if lay.relevant[self.t, d] and lay.relevant[c, d]:
-                q = xp.product(xp.where(self.dim == d, bound, 1.0))
+                q = np.multiply.reduce(np.where(self.dim == d, bound, 1.0))
                 on = q > 1.0
-                f[d] = xp.where(on, xp.ceil(f[d] / (q / need)), f[d])
-                need = xp.where(on, need / q, need)
-        left = xp.flatnonzero(need > 1.0)
+                f[d] = np.where(on, np.ceil(f[d] / (q / need)), f[d])
+                need = np.where(on, need / q, need)
+        left = np.flatnonzero(need > 1.0)
         if len(left):
             target_dim = self.dim[self.target[left], left]
             for d in range(lay.D):
                 rows = left[target_dim == d]
-                f[d] = xp.put(xp.copy(f[d]), rows, xp.trunc(f[d][rows] * need[rows]))
+                f[d] = f[d].copy()
+                f[d][rows] = np.trunc(f[d][rows] * need[rows])
         return f, again.any(axis=0)
 
 
@@ -124,7 +124,7 @@ def leaders_empty(
 
     Designs that are `blind`, (n,) bool, look at metadata, which tells of whole granules (6.5), not at the words.
     """
-    region, xp = Region.of(nest, rows, t, level), nest.xp
+    region = Region.of(nest, rows, t, level)
     found = []
     for c in leaders:
         f, ineffective = region.leader_tile(nest, c)
@@ -132,5 +132,5 @@ def leaders_empty(
             f = [np.where(blind, joined, e) for joined, e in zip(granules[c].joined(f, rows), f, strict=True)]
         words = nest.volume(c, f)
         empty = tables[c].empty(nest.box(c, f) if tables[c].by_shape else [words])
-        found.append((xp.where(ineffective, 0.0, empty), xp.where(ineffective, np.inf, words)))
+        found.append((np.where(ineffective, 0.0, empty), np.where(ineffective, np.inf, words)))
     return found

@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.backend import NUMPY, Backend, backend_of
-from sparsemap.errors import EvaluationError
 from sparsemap.pieces.contracts import Charge, CostModel
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor, PerTile
 from sparsemap.problem.designs import Designs
@@ -26,7 +24,7 @@ from .costs import compute_energy, level_costs, level_cycles
 from .detail import cell_details
 from .layout import Layout
 from .nest import Nest
-from .occupancy import DeviceTables, TensorTables
+from .occupancy import TensorTables
 from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
 from .run import Run, filtered
 from .stored import stored
@@ -63,7 +61,6 @@ class AnalyticModel(CostModel):
 
     type_name: ClassVar[str] = "analytic"
     needs: ClassVar[tuple[str, ...]] = ("bounds", "order", "formats", "mechanisms")
-    any_backend: ClassVar[bool] = True
 
     quirks: str | tuple[str, ...] = attrs.field(default="none")
     """"none", "timeloop-v3", or a list of quirk names."""
@@ -121,57 +118,41 @@ class _Prepared:
         self.tables = [TensorTables(occupancy, quirks, formats, every) for occupancy in lay.occupancies]
         copies = [copies for charge in charges if (copies := charge.copies(problem)) is not None]
         self.copies = np.max(copies, axis=0) if copies else None
-        self._device_tables: dict[Backend, list[DeviceTables]] = {}
-
-    def tables_on(self, xp: Backend) -> list[Any]:
-        """Per tensor, the tables as arrays of a backend."""
-        if xp is NUMPY:
-            return self.tables
-        if xp not in self._device_tables:
-            self._device_tables[xp] = [DeviceTables(table, xp) for table in self.tables]
-        return self._device_tables[xp]
 
     def evaluate(self, designs: Designs, detail: bool) -> Evaluation:
         bounds, order, slots, genes = (designs.columns[name] for name in AnalyticModel.needs)
-        xp = backend_of(bounds)
-        if self.charges and xp is not NUMPY:
-            raise EvaluationError("charges are evaluated with NumPy only; the cost model 'timeloop' has none")
-        if self.formats.pads and xp is not NUMPY:
-            raise EvaluationError("formats that store more than nonzeros are evaluated with NumPy only")
         batch = bounds.shape[-1]
-        found = xp.zeros(batch, dtype=xp.word)
+        found = np.zeros(batch, dtype=np.uint64)
         products = bounds.prod(axis=1)
-        found = self.reasons.factors(bounds, found, xp)
+        self.reasons.factors(bounds, found)
         if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
-            bounds = xp.where(found == 0, bounds, 1.0)
-        found = self.reasons.fanout(products, found, xp)
-        counts = rank_counts(self.layout, bounds, xp)
-        packed, found = self.reasons.formats(slots, counts, genes, self.formats, self.places, found, xp)
-        energy, cycles = xp.full(batch, np.inf), xp.full(batch, np.inf)
+            bounds = np.where(found == 0, bounds, 1.0)
+        self.reasons.fanout(products, found)
+        counts = rank_counts(self.layout, bounds)
+        packed = self.reasons.formats(slots, counts, genes, self.formats, self.places, found)
+        energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
         extra: dict[str, Any] | None = {} if detail else None
-        rows = xp.arange(batch) if detail else xp.flatnonzero(found == 0)
+        rows = np.arange(batch) if detail else np.flatnonzero(found == 0)
         if len(rows):
             if len(rows) < batch:
                 bounds, order, slots, genes, packed = (x[..., rows] for x in (bounds, order, slots, genes, packed))
-            nest = Nest(self.layout, bounds, order, xp)
+            nest = Nest(self.layout, bounds, order)
             tiles = self._tiles(nest, slots, packed)
-            left = self.reasons.data(self._held(tiles[0]), found[rows], xp)
-            found = xp.put(found, rows, left)
-            fitting = xp.arange(len(rows)) if detail else xp.flatnonzero(left == 0)
+            left = found[rows]
+            self.reasons.data(self._held(tiles[0]), left)
+            found[rows] = left
+            fitting = np.arange(len(rows)) if detail else np.flatnonzero(left == 0)
             if len(fitting):
                 if len(fitting) < len(rows):
                     columns = (bounds, order, slots, genes, packed)
                     bounds, order, slots, genes, packed = (x[..., fitting] for x in columns)
-                    nest = Nest(self.layout, bounds, order, xp)
+                    nest = Nest(self.layout, bounds, order)
                     rows, tiles = rows[fitting], tuple(part[..., fitting] for part in tiles)
                 values = self._costs(nest, slots, genes, packed, tiles, found[rows], products, extra)
-                energy, cycles, found = (
-                    xp.put(array, rows, part) for array, part in zip((energy, cycles, found), values, strict=True)
-                )
+                energy[rows], cycles[rows], found[rows] = values
         valid = found == 0
-        energy, cycles = xp.where(valid, energy, np.inf), xp.where(valid, cycles, np.inf)
-        energy, cycles, found = (xp.to_host(array) for array in (energy, cycles, found))
-        return Evaluation(energy, cycles, found.astype(np.uint64, copy=False), self.reasons.names, extra)
+        energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
+        return Evaluation(energy, cycles, found, self.reasons.names, extra)
 
     def _held(self, largest: PerTile) -> PerLevel:
         """What a level must have room for, of what the tile of each tensor has at most."""
@@ -180,26 +161,25 @@ class _Prepared:
     def _tiles(self, nest: Nest, slots: Array, packed: PerTensor) -> tuple[PerTile, PerTile, PerTile]:
         """Words of data that the tile of one instance may hold, which the capacity check adds up; the share of the
         instances that get a tile at all; and the stored words per word of those tiles (5.6, 6.5)."""
-        lay, xp = self.layout, nest.xp
-        kept = xp.constant(lay.stored)[:, :, None]
-        words = xp.where(kept, nest.tile_words[:, : lay.S], 0.0)
-        occupied, density = xp.ones(words.shape), xp.ones(words.shape)
-        for t, table in enumerate(self.tables_on(xp)):
-            rows = xp.flatnonzero(packed[t])
+        lay = self.layout
+        kept = lay.stored[:, :, None]
+        words = np.where(kept, nest.tile_words[:, : lay.S], 0.0)
+        occupied, density = np.ones(words.shape), np.ones(words.shape)
+        for t, table in enumerate(self.tables):
+            rows = np.flatnonzero(packed[t])
             if not len(rows):
                 continue
             if table.by_shape:
-                shapes = [xp.concatenate([part[rows] for part in parts]) for parts in zip(*nest.boxes[t], strict=True)]
+                shapes = [np.concatenate([part[rows] for part in parts]) for parts in zip(*nest.boxes[t], strict=True)]
             else:
                 shapes = [nest.tile_words[t][: lay.S][:, rows].reshape(-1)]
             tile = table.tile(shapes)
             tile = type(tile)(*(part.reshape(lay.S, len(rows)) for part in tile))
-            drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None])
-            here = (slice(None), rows)
-            words = xp.put(words, t, xp.put(words[t], here, xp.where(kept[t], tile.largest, 0.0)))
-            occupied = xp.put(occupied, t, xp.put(occupied[t], here, xp.where(drops, tile.occupied, 1.0)))
-            left = xp.where(drops, tile.density_occupied, tile.density)
-            density = xp.put(density, t, xp.put(density[t], here, xp.where(kept[t], left, 1.0)))
+            drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None]
+            words[t][:, rows] = np.where(kept[t], tile.largest, 0.0)
+            occupied[t][:, rows] = np.where(drops, tile.occupied, 1.0)
+            left = np.where(drops, tile.density_occupied, tile.density)
+            density[t][:, rows] = np.where(kept[t], left, 1.0)
             more = stored(nest, t, rows, slots[t], self.formats, table)
             if more is not None:
                 more.enter(nest, table, words[t], occupied[t], density[t])
@@ -209,12 +189,11 @@ class _Prepared:
         self, nest: Nest, slots: Array, genes: Array, packed: PerTensor, tiles: tuple[PerTile, ...], found: PerDesign,
         products: Array, extra: dict[str, Any] | None,
     ) -> tuple[PerDesign, PerDesign, PerDesign]:  # fmt: skip
-        lay, batch, xp = self.layout, nest.batch, nest.xp
+        lay, batch, tables = self.layout, nest.batch, self.tables
         words, occupied, density = tiles
-        tables = self.tables_on(xp)
         traffic = dense_traffic(nest)
         used = nest.instances_used
-        held = {t: stored(nest, t, xp.flatnonzero(packed[t]), slots[t], self.formats, tables[t]) for t in range(lay.T)}
+        held = {t: stored(nest, t, np.flatnonzero(packed[t]), slots[t], self.formats, tables[t]) for t in range(lay.T)}
         granules = {t: more for t, more in held.items() if more is not None}
         removal = removals(nest, genes, self.places, tables, granules)
         run = Run(
@@ -223,21 +202,20 @@ class _Prepared:
         for charge in self.charges:
             charge.stored(run)
         traffic = run.traffic
-        kept = xp.constant(lay.stored)
-        active = xp.where(kept[:, :, None], used[None, : lay.S], 0.0) * occupied
+        active = np.where(lay.stored[:, :, None], used[None, : lay.S], 0.0) * occupied
         # a compressed tile of one word has one rank without width
-        rank_count = xp.astype(xp.broadcast_to(packed[:, None], (lay.T, lay.S, batch)), xp.int64)
+        rank_count = np.broadcast_to(packed[:, None], (lay.T, lay.S, batch)).astype(np.int64)
         lists = {}
         for t in range(lay.T):
-            rows = xp.flatnonzero(packed[t])
+            rows = np.flatnonzero(packed[t])
             if not len(rows):
                 continue
             lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, tables[t], run.offsets)
-            rank_count = xp.put(rank_count, t, xp.maximum(rank_count[t], lists[t].counts))
+            rank_count[t] = np.maximum(rank_count[t], lists[t].counts)
         metadata = metadata_of(nest, lists, slots, tables, traffic, extra is not None)
-        largest = xp.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
+        largest = np.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
         metadata_bits, data_words = self._held(largest), self._held(words)
-        found = self.reasons.metadata(data_words, metadata_bits, found, xp)
+        self.reasons.metadata(data_words, metadata_bits, found)
         run.total = used[lay.S] * nest.steps[-1]
         view = run.view = filtered(run, metadata, 1.0 - density, rank_count, self.quirks)
         for charge in self.charges:
@@ -248,17 +226,17 @@ class _Prepared:
         assert run.time_compute is not None
         if "Q9" in self.quirks:
             for t, impossible in zip(lay.operands, compute.impossible, strict=True):
-                found = self.reasons.mark(found, f"operand-probability:{lay.tensors[t].name}", impossible, xp)
-        run.compute_cycles = xp.ceil((run.time_compute.actual + run.time_compute.gated) / used[lay.S])
+                self.reasons.mark(found, f"operand-probability:{lay.tensors[t].name}", impossible)
+        run.compute_cycles = np.ceil((run.time_compute.actual + run.time_compute.gated) / used[lay.S])
         for charge in self.charges:
             charge.worked(run)
         compute_cycles = run.compute_cycles
         run.active = active
-        here, slowdown = level_cycles(lay, run.time_costs, used[: lay.S], active, compute_cycles, xp)
+        here, slowdown = level_cycles(lay, run.time_costs, used[: lay.S], active, compute_cycles)
         energy, cycles = compute_energy(lay, compute), compute_cycles
         spent = costs.energy_pj * active
         for s in range(lay.S):  # one by one: sums of NumPy may add in another order for another batch
-            cycles = xp.maximum(cycles, here[s])
+            cycles = np.maximum(cycles, here[s])
             for t in range(lay.T):
                 energy = energy + spent[t, s]
         run.level_cycles, run.cycles = here, cycles

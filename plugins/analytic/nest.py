@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 import attrs
+import numpy as np
 
-from sparsemap.backend import NUMPY, Backend
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, Rows
 
 from .layout import Layout
@@ -20,8 +20,6 @@ class Nest:
     bounds: LoopBounds
     order: Array
     """(L, D, B), dimension index outer to inner."""
-    xp: Backend = NUMPY
-    """The library of the arrays."""
 
     @property
     def batch(self) -> int:
@@ -31,7 +29,7 @@ class Nest:
     def extents(self) -> list[Array]:
         """Per storage level, then compute: (D, B) extents of the tile, all loops of the level's block inwards."""
         lay = self.layout
-        extent = self.xp.ones(self.bounds.shape[1:])
+        extent = np.ones(self.bounds.shape[1:])
         found = [extent]
         for s in range(lay.S - 1, -1, -1):
             extent = extent * self.bounds[lay.temporal[s]]
@@ -63,7 +61,7 @@ class Nest:
             for other, coefficient in rest:
                 width = width + coefficient * (extent[other] - 1.0)
             widths.append(width)
-        return widths or [self.xp.ones(extent[0].shape[-1])]
+        return widths or [np.ones(extent[0].shape[-1])]
 
     def volume(self, t: int, extent: Array | list[PerDesign]) -> PerDesign:
         widths = self.box(t, extent)
@@ -81,19 +79,19 @@ class Nest:
     def tile_words(self) -> Array:
         """(T, S + 1, B) words of the tile of one instance; the last is the single word at the compute unit."""
         lay = self.layout
-        words = self.xp.ones((lay.T, lay.S + 1, self.batch))
+        words = np.ones((lay.T, lay.S + 1, self.batch))
         for t in range(lay.T):
             for s in range(lay.S):
                 first, *rest = self.boxes[t][s]
                 for width in rest:
                     first = first * width
-                words = self.xp.put(words, (t, s), first)
+                words[t, s] = first
         return words
 
     @cached_property
     def loop_bounds(self) -> LoopBounds:
         """By position, outer to inner."""
-        return self.xp.take_along_axis(self.bounds, self.order, axis=1)
+        return np.take_along_axis(self.bounds, self.order, axis=1)
 
     def loops(self, groups: list[int], rows: Rows) -> tuple[Array, Array]:
         """Dimension index and bound of the loops of some groups, (P, n), the innermost first, for the designs `rows`.
@@ -106,15 +104,15 @@ class Nest:
         if starts[-1] - starts[0] != (len(groups) - 1) * lay.D:
             parts = [slice(start, start + lay.D) for start in starts]
         dims, bounds = ([loops[part][:, rows] for part in parts] for loops in self._inwards)
-        return (dims[0], bounds[0]) if len(parts) == 1 else (self.xp.concatenate(dims), self.xp.concatenate(bounds))
+        return (dims[0], bounds[0]) if len(parts) == 1 else (np.concatenate(dims), np.concatenate(bounds))
 
     @cached_property
     def _inwards(self) -> tuple[Array, Array]:
         """Dimension index and bound of all loops, (L * D, B), the innermost first."""
-        xp, groups = self.xp, self.layout.inwards
+        groups = self.layout.inwards
         return (
-            xp.concatenate([xp.flip(self.order[group], 0) for group in groups]),
-            xp.concatenate([xp.flip(self.loop_bounds[group], 0) for group in groups]),
+            np.concatenate([self.order[group][::-1] for group in groups]),
+            np.concatenate([self.loop_bounds[group][::-1] for group in groups]),
         )
 
     @cached_property
@@ -126,14 +124,14 @@ class Nest:
     def instances_used(self) -> Array:
         """(S + 1, B) instances in use per storage level, then compute units in use."""
         lay = self.layout
-        used = [self.xp.ones(self.batch)]
+        used = [np.ones(self.batch)]
         for s in range(lay.S):
             group = lay.spatial[s]
             used.append(used[s] if group is None else used[s] * self.group_products[group])
-        return self.xp.stack(used)
+        return np.stack(used)
 
     @cached_property
     def steps(self) -> Array:
         """(S, B) temporal iterations of all blocks up to and including the block of level s, from the outside."""
         lay = self.layout
-        return self.xp.cumprod(self.xp.stack([self.group_products[group] for group in lay.temporal]), axis=0)
+        return np.cumprod(np.stack([self.group_products[group] for group in lay.temporal]), axis=0)

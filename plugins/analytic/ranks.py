@@ -15,7 +15,6 @@ import attrs
 import numpy as np
 
 from sparsemap import Charge, Fiber, Format, Units
-from sparsemap.backend import NUMPY, Backend
 from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor, PerTile, Rows
 
@@ -81,22 +80,22 @@ class FormatTables:
         """Whether any format stores more than nonzeros."""
         return bool((self.block > 1).any() or self.padded.any() or (self.anywhere & ~self.compressed).any())
 
-    def chosen(self, slots: Array, place: Array, design: Rows, xp: Backend = NUMPY) -> Array:
+    def chosen(self, slots: Array, place: Array, design: Rows) -> Array:
         """Index of the format of ranks by their `place` from the innermost one; `slots` is (R, B)."""
         width = len(slots)
-        found = xp.astype(slots[xp.clip(width - 1 - place, 0, width - 1), design], xp.int64)
-        return xp.where(place < width, found, self.beyond)
+        found = slots[np.clip(width - 1 - place, 0, width - 1), design].astype(np.int64)
+        return np.where(place < width, found, self.beyond)
 
-    def check(self, slots: Array, count: PerDesign, xp: Backend) -> tuple[PerDesign, PerDesign]:
+    def check(self, slots: Array, count: PerDesign) -> tuple[PerDesign, PerDesign]:
         """Slots (R, B), number of ranks -> (compresses the tensor, breaks the order), bool.
 
         The last `count` slots are in use. An uncompressed rank below a compressed one breaks the order, unless its format
         allows it.
         """
         width = len(slots)
-        packed, anywhere = (xp.take(xp.constant(flags), slots) for flags in (self.compressed, self.anywhere))
-        any_packed = xp.zeros(count.shape, dtype=bool)
-        broken = xp.zeros(count.shape, dtype=bool)
+        packed, anywhere = (flags[slots] for flags in (self.compressed, self.anywhere))
+        any_packed = np.zeros(count.shape, dtype=bool)
+        broken = np.zeros(count.shape, dtype=bool)
         for slot in range(width):
             used = count >= width - slot
             now = packed[slot] & used
@@ -105,10 +104,10 @@ class FormatTables:
         return any_packed, broken
 
 
-def rank_counts(layout: Layout, bounds: LoopBounds, xp: Backend) -> PerTensor:
+def rank_counts(layout: Layout, bounds: LoopBounds) -> PerTensor:
     """Number of ranks of each tensor: loops with a bound above one that move it."""
-    busy = (bounds > 1.0).sum(axis=0, dtype=xp.int16)  # (D, B)
-    return xp.stack([busy[xp.constant(moves)].sum(axis=0, dtype=xp.int16) for moves in layout.relevant])
+    busy = (bounds > 1.0).sum(axis=0, dtype=np.int16)  # (D, B)
+    return np.stack([busy[moves].sum(axis=0, dtype=np.int16) for moves in layout.relevant])
 
 
 @attrs.define(eq=False)
@@ -147,36 +146,37 @@ def list_ranks(
     The candidates are the loops with a bound above one that move the tensor; each is a rank. Loops are (P, n) by
     position, the innermost first.
     """
-    lay, xp = nest.layout, nest.xp
+    lay = nest.layout
     dims, bounds = nest.loops(lay.inwards, rows)
-    candidate = (bounds > 1.0) & xp.take(xp.constant(lay.relevant[t]), dims)
-    bounds = xp.where(candidate, bounds, 1.0)
-    rank = xp.cumsum(candidate, axis=0, dtype=xp.int16)  # candidates up to and including each loop
-    entries = xp.nonzero(candidate)
+    candidate = (bounds > 1.0) & lay.relevant[t][dims]
+    bounds = np.where(candidate, bounds, 1.0)
+    rank = np.cumsum(candidate, axis=0, dtype=np.int16)  # candidates up to and including each loop
+    entries = np.nonzero(candidate)
     length, positions, box, below = _fibers(nest, t, dims, bounds, entries, table.by_shape)
-    place, design = xp.astype(rank[entries], xp.int64) - 1, rows[entries[1]]
-    chosen = tables.chosen(slots, place, design, xp)
+    place, design = rank[entries].astype(np.int64) - 1, rows[entries[1]]
+    chosen = tables.chosen(slots, place, design)
     if (tables.block > 1).any():  # the positions of such a rank are its blocks
-        block = xp.minimum(xp.take(xp.constant(tables.block), chosen), length)
+        block = np.minimum(tables.block[chosen], length)
         share = (block - 1.0) / (length - 1.0)
-        below = [xp.floor(part + (whole - part) * share + 0.5) for part, whole in zip(below, box, strict=True)]
-        length = xp.ceil(length / block)
+        below = [np.floor(part + (whole - part) * share + 0.5) for part, whole in zip(below, box, strict=True)]
+        length = np.ceil(length / block)
     longest = length
     if tables.padded.any():
         mine = np.flatnonzero(tables.padded[chosen])
         fibers = nest.volume(t, lay.sizes[:, None]) / np.prod(box, axis=0)
         most = table.longest([part[mine] for part in box], [part[mine] for part in below], fibers[mine])
-        longest = xp.put(xp.copy(longest), mine, np.minimum(most, length[mine]))
+        longest = length.copy()
+        longest[mine] = np.minimum(most, length[mine])
     if tables.pads or tables.every_fiber or offsets is not None:
         packed = _packed_at(tables.compressed[chosen], entries, dims.shape)
     if tables.pads or tables.every_fiber:
         alone = [np.full(part.shape, np.inf) for part in box] if tables.every_fiber else box
         box = _kept_together(packed, entries, alone, below)
-    counts = xp.zeros((lay.S, nest.batch), dtype=xp.int64)
+    counts = np.zeros((lay.S, nest.batch), dtype=np.int64)
     ends, loops = [0] * lay.S, 0
     for s in range(lay.S - 1, -1, -1):
         loops += lay.D * (1 if lay.spatial[s] is None else 2)
-        counts = xp.put(counts, (s, rows), xp.astype(rank[loops - 1], xp.int64))
+        counts[s, rows] = rank[loops - 1].astype(np.int64)
         ends[s] = int(rank[loops - 1].sum())
     if offsets is not None:
         pointed = _pointed(lay, t, offsets[t], counts, place, design)
@@ -220,25 +220,25 @@ def _fibers(
     nest: Nest, t: int, dims: Array, bounds: Array, entries: tuple[Array, Array], by_shape: bool
 ) -> tuple[Array, Array, list[Array], list[Array]]:
     """L, positions, box and box below (`RankList`) of the loops (P, n) at `entries`; bounds of all others are 1."""
-    lay, xp = nest.layout, nest.xp
+    lay = nest.layout
     if not (lay.windowed[t] or lay.holes[t] or by_shape):  # words are products of bounds
-        words, length = xp.cumprod(bounds, axis=0)[entries], bounds[entries]
+        words, length = np.cumprod(bounds, axis=0)[entries], bounds[entries]
         return length, words, [words], [words / length]
     widths, coefficient = [], np.ones(lay.D)
     for rank in lay.ranks[t]:
-        width = xp.ones(bounds.shape)
+        width = np.ones(bounds.shape)
         for dim, c in rank:
             coefficient[dim] = c
-            width = width + c * (xp.cumprod(xp.where(dims == dim, bounds, 1.0), axis=0) - 1.0)
+            width = width + c * (np.cumprod(np.where(dims == dim, bounds, 1.0), axis=0) - 1.0)
         widths.append(width)
-    lengths = (bounds - 1.0) * xp.take(xp.constant(coefficient), dims) + 1.0
+    lengths = (bounds - 1.0) * coefficient[dims] + 1.0
     position, column = entries
     box, below = [], []
-    for part in widths if by_shape else [xp.product(xp.stack(widths))]:
-        from_one = xp.concatenate([xp.ones((1, part.shape[1])), part])  # below the innermost loop is one word
+    for part in widths if by_shape else [np.multiply.reduce(np.stack(widths))]:
+        from_one = np.concatenate([np.ones((1, part.shape[1])), part])  # below the innermost loop is one word
         box.append(from_one[position + 1, column])
         below.append(from_one[position, column])
-    return lengths[entries], xp.cumprod(lengths, axis=0)[entries], box, below
+    return lengths[entries], np.cumprod(lengths, axis=0)[entries], box, below
 
 
 @attrs.define(eq=False, slots=False)
@@ -256,33 +256,18 @@ class Metadata:
     read: list[Array]
     fill: list[Array]
     update: list[Array]
-    xp: Backend
     gone_read: list[Array] = attrs.field(factory=list)
     """Gated or skipped, as the action of the cell says."""
     gone_update: list[Array] = attrs.field(factory=list)
 
     def bits(self, counts: list[Array], cells: int) -> Array:
         """(cells,) bits of some accesses."""
-        xp = self.xp
         if not counts:
-            return xp.zeros(cells)
-        weights = counts[0] * self.metadata_bits + counts[1] * self.payload_bits
-        if xp.in_order:
-            return xp.bincount(self.cell, weights, cells)
-        found = xp.zeros(cells)
-        for rows, mine in self._by_place:  # one rank of every cell at a time, from the innermost one
-            found = xp.put(found, mine, found[mine] + weights[rows])
-        return found
-
-    @cached_property
-    def _by_place(self) -> list[tuple[Array, Array]]:
-        """Per place, its entries and their cells, of which no two are the same."""
-        last = int(self.place.max()) if len(self.place) else -1
-        rows = [self.xp.flatnonzero(self.place == place) for place in range(last + 1)]
-        return [(some, self.cell[some]) for some in rows]
+            return np.zeros(cells)
+        return np.bincount(self.cell, counts[0] * self.metadata_bits + counts[1] * self.payload_bits, cells)
 
     def twice(self, columns: Array) -> Metadata:
-        """The accesses of B designs, and once more those of designs that have a column (B,) beyond B. NumPy only."""
+        """The accesses of B designs, and once more those of designs that have a column (B,) beyond B."""
         batch = len(columns)
         tile, design = np.divmod(self.cell, batch)
         more = np.flatnonzero(columns[design] >= batch)
@@ -299,7 +284,7 @@ class Metadata:
 
         read, fill, update = ([both(part) for part in parts] for parts in (self.read, self.fill, self.update))
         bits = both(self.metadata_bits), both(self.payload_bits)
-        return Metadata(cell, both(self.place), *bits, [], read, fill, update, self.xp)
+        return Metadata(cell, both(self.place), *bits, [], read, fill, update)
 
     def after(self, other: Metadata) -> Metadata:
         """With the accesses of another one, which begins with these."""
@@ -318,7 +303,7 @@ class Metadata:
 
         return Metadata(
             self.cell[rows] % batch, self.place[rows], self.metadata_bits[rows], self.payload_bits[rows],
-            some(self.largest), some(self.read), some(self.fill), some(self.update), self.xp,
+            some(self.largest), some(self.read), some(self.fill), some(self.update),
             some(self.gone_read), some(self.gone_update),
         )  # fmt: skip
 
@@ -330,20 +315,20 @@ def metadata_of(
 
     A compressed tile of one word has one rank without width: it costs nothing, and only `detail` lists it.
     """
-    lay, xp = nest.layout, nest.xp
+    lay = nest.layout
     parts = [_entries(nest, t, ranks, slots[t], tables[t], detail) for t, ranks in lists.items()]
-    none = [xp.zeros(0, dtype=xp.int64)] * 2 + [xp.zeros(0)] * len(RankUnits._fields)
-    cell, place, *columns = (xp.concatenate(column) for column in zip(*parts, strict=True)) if parts else none
+    none = [np.zeros(0, dtype=np.int64)] * 2 + [np.zeros(0)] * len(RankUnits._fields)
+    cell, place, *columns = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else none
     units = RankUnits(*columns)
     words = nest.tile_words[:, : lay.S].reshape(-1)[cell]
 
     def accesses(count: Array) -> list[Array]:
         ratio = count.reshape(-1)[cell] / words
-        return [xp.ceil(units.metadata * ratio), xp.ceil(units.payload * ratio)]
+        return [np.ceil(units.metadata * ratio), np.ceil(units.payload * ratio)]
 
     return Metadata(
         cell, place, units.metadata_bits, units.payload_bits, [units.largest_metadata, units.largest_payload],
-        accesses(dense.reads), accesses(dense.fills), accesses(dense.updates), xp,
+        accesses(dense.reads), accesses(dense.fills), accesses(dense.updates),
     )  # fmt: skip
 
 
@@ -351,18 +336,18 @@ def _entries(
     nest: Nest, t: int, ranks: RankList, slots: Array, tables: TensorTables, detail: bool
 ) -> tuple[Array, ...]:
     """Cell, place and units of every rank of tensor t at every level that stores it."""
-    lay, xp = nest.layout, nest.xp
+    lay = nest.layout
     levels = [s for s in range(lay.S) if lay.stored[t, s]]
-    pick = xp.concatenate([xp.arange(ranks.ends[s]) for s in levels])
-    level = xp.concatenate([xp.full(ranks.ends[s], s, dtype=xp.int64) for s in levels])
+    pick = np.concatenate([np.arange(ranks.ends[s]) for s in levels])
+    level = np.concatenate([np.full(ranks.ends[s], s, dtype=np.int64) for s in levels])
     design, place = ranks.design[pick], ranks.place[pick]
     positions, length, chosen = ranks.positions[pick], ranks.length[pick], ranks.format[pick]
     longest = ranks.longest[pick]
     box, below = [b[pick] for b in ranks.box], [b[pick] for b in ranks.below]
     # fibers of a rank in the tile: positions of the ranks further out, within this level
-    all_positions = xp.ones((lay.S, nest.batch))
+    all_positions = np.ones((lay.S, nest.batch))
     last = ranks.counts[level, design] - 1 == place
-    all_positions = xp.put(all_positions, (level[last], design[last]), positions[last])
+    all_positions[level[last], design[last]] = positions[last]
     above = all_positions[level, design] / positions
     if detail:
         lone_level, lone = np.nonzero(ranks.counts[levels][:, ranks.rows] == 0)
@@ -373,12 +358,12 @@ def _entries(
         box, below = [np.concatenate([x, one]) for x in box], [np.concatenate([x, one]) for x in below]
         chosen = np.concatenate([chosen, slots[-1, ranks.rows[lone]].astype(np.int64)])
     if tables.by_shape:
-        tile = xp.stack([xp.stack(list(widths))[level, design] for widths in zip(*nest.boxes[t], strict=True)])
+        tile = np.stack([np.stack(list(widths))[level, design] for widths in zip(*nest.boxes[t], strict=True)])
     else:
         tile = nest.tile_words[t][level, design][None]
-    drops = xp.constant(np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64))[level]
-    box = [xp.minimum(part, whole) for part, whole in zip(box, tile, strict=True)]
-    found = tables.units(Ranks(tile, xp.stack(box), xp.stack(below), length, above, chosen, positions, drops, longest))
+    drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64)[level]
+    box = [np.minimum(part, whole) for part, whole in zip(box, tile, strict=True)]
+    found = tables.units(Ranks(tile, np.stack(box), np.stack(below), length, above, chosen, positions, drops, longest))
     if detail and lone.size:
         for bits in (found.metadata_bits, found.payload_bits):
             bits[len(design) - len(lone) :] = 0.0

@@ -170,7 +170,7 @@ def filtered(run: Run, metadata: Metadata, emptiness: PerTile, rank_counts: PerT
         granules = {t: some.twice(time) for t, some in granules.items()}
     inputs = (emptiness, rank_counts, run.total, run.packed, run.genes)
     emptiness, rank_counts, total, packed, genes = (widened(values, designs) for values in inputs)
-    xp, densities = run.nest.xp, [occupancy.density for occupancy in lay.occupancies]
-    counts = storage_counts(lay, traffic, emptiness, metadata, rank_counts, removal, quirks, xp)
-    compute = compute_counts(lay, total, densities, packed, granules, removal, run.places, genes, quirks, xp)
+    densities = [occupancy.density for occupancy in lay.occupancies]
+    counts = storage_counts(lay, traffic, emptiness, metadata, rank_counts, removal, quirks)
+    compute = compute_counts(lay, total, densities, packed, granules, removal, run.places, genes, quirks)
     return View(removal, counts, metadata, compute, designs, time)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from sparsemap.backend import Backend
 from sparsemap.pieces.contracts.base import Array, PerTile
 
 from .actions import NONE, Removal
@@ -27,57 +26,56 @@ class Counts:
     """int8: none, gate or skip."""
 
 
-def less(count: Array, share: Array, xp: Backend) -> Array:
+def less(count: Array, share: Array) -> Array:
     """What remains of a count, as Timeloop rounds it."""
-    return count - xp.floor(count * share)
+    return count - np.floor(count * share)
 
 
 def storage_counts(
     layout: Layout, traffic: Traffic, emptiness: PerTile, metadata: Metadata, rank_counts: PerTile, removal: Removal,
-    quirks: frozenset[str], xp: Backend,
+    quirks: frozenset[str],
 ) -> Counts:  # fmt: skip
     """7.2, from the outermost level inwards; reduces `metadata` as it goes.
 
     `emptiness` is 1 - density of the tile where the tensor has metadata, else 0; `rank_counts` the
     ranks that each level's metadata has.
     """
-    read, fill = less(traffic.reads, emptiness, xp), less(traffic.fills, emptiness, xp)
-    update = less(traffic.updates, emptiness, xp)
+    read, fill = less(traffic.reads, emptiness), less(traffic.fills, emptiness)
+    update = less(traffic.updates, emptiness)
     kind, share = removal.kind, removal.share
     acting = kind != NONE
-    gone_read, gone_update = xp.zeros(read.shape), xp.zeros(read.shape)
+    gone_read, gone_update = np.zeros(read.shape), np.zeros(read.shape)
     if not acting.any():
         return Counts(read, fill, update, gone_read, gone_update, kind)
-    own = xp.zeros(read.shape)  # what a level removes of what reaches it
-    outer = xp.zeros(read.shape)  # what the nearest outer level with an action removes of this one
-    outer_acts = xp.zeros(read.shape, dtype=bool)
-    outer_one_rank = xp.zeros(read.shape, dtype=bool)
-    above = xp.zeros(share[:, 0].shape)
-    acts_above = xp.zeros(above.shape, dtype=bool)
+    own = np.zeros(read.shape)  # what a level removes of what reaches it
+    outer = np.zeros(read.shape)  # what the nearest outer level with an action removes of this one
+    outer_acts = np.zeros(read.shape, dtype=bool)
+    outer_one_rank = np.zeros(read.shape, dtype=bool)
+    above = np.zeros(share[:, 0].shape)
+    acts_above = np.zeros(above.shape, dtype=bool)
     one_rank = acts_above
-    is_output = xp.constant((np.arange(layout.T) == layout.output)[:, None])
+    is_output = (np.arange(layout.T) == layout.output)[:, None]
     for s in range(layout.S):
         here = (slice(None), s)
-        outer, outer_acts = xp.put(outer, here, above), xp.put(outer_acts, here, acts_above)
-        outer_one_rank = xp.put(outer_one_rank, here, one_rank)
-        read, fill, update = (xp.put(part, here, less(part[here], above, xp)) for part in (read, fill, update))
+        outer[here], outer_acts[here], outer_one_rank[here] = above, acts_above, one_rank
+        for part in (read, fill, update):
+            part[here] = less(part[here], above)
         if not acting[here].any():
             continue
         left = 1.0 - above
-        nested = 1.0 - (1.0 - share[here]) / xp.where(left > 0.0, left, 1.0)
+        nested = 1.0 - (1.0 - share[here]) / np.where(left > 0.0, left, 1.0)
         if "Q11" not in quirks:
-            nested = xp.maximum(nested, 0.0)
-        nested = xp.where(left > 0.0, nested, 0.0)
-        removed = xp.where(acting[here], xp.where(acts_above, nested, share[here]), 0.0)
-        own = xp.put(own, here, removed)
-        lost = read[here] * removed
-        lost_read = xp.where(is_output, xp.ceil(lost), xp.floor(lost))
-        lost_update = xp.floor(update[here] * removed)
-        gone_read, gone_update = xp.put(gone_read, here, lost_read), xp.put(gone_update, here, lost_update)
-        read, update = xp.put(read, here, read[here] - lost_read), xp.put(update, here, update[here] - lost_update)
-        above = xp.where(acting[here], share[here], above)
+            nested = np.maximum(nested, 0.0)
+        nested = np.where(left > 0.0, nested, 0.0)
+        own[here] = np.where(acting[here], np.where(acts_above, nested, share[here]), 0.0)
+        lost = read[here] * own[here]
+        gone_read[here] = np.where(is_output, np.ceil(lost), np.floor(lost))
+        gone_update[here] = np.floor(update[here] * own[here])
+        read[here] -= gone_read[here]
+        update[here] -= gone_update[here]
+        above = np.where(acting[here], share[here], above)
         acts_above = acts_above | acting[here]
-        one_rank = xp.where(acting[here], rank_counts[here] == 1, one_rank)
+        one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
     if len(metadata.cell):
         _reduce_metadata(metadata, outer, outer_acts, outer_one_rank, acting, quirks)
         _split_metadata(layout, metadata, own, rank_counts)
@@ -88,35 +86,34 @@ def _reduce_metadata(
     metadata: Metadata, outer: PerTile, outer_acts: PerTile, one_rank: PerTile, acting: PerTile, quirks: frozenset[str]
 ) -> None:
     """What an outer level's action leaves of an inner level's metadata."""
-    cell, xp = metadata.cell, metadata.xp
+    cell = metadata.cell
     lost = outer.reshape(-1)[cell]
     if "Q7" in quirks:
         # only the innermost rank, and only where the acting level has exactly one rank
-        lost = xp.where((metadata.place == 0) & one_rank.reshape(-1)[cell], lost, 0.0)
+        lost = np.where((metadata.place == 0) & one_rank.reshape(-1)[cell], lost, 0.0)
     else:
-        metadata.update = [less(x, lost, xp) for x in metadata.update]
-    metadata.read = [less(x, lost, xp) for x in metadata.read]
-    metadata.fill = [less(x, lost, xp) for x in metadata.fill]
+        metadata.update = [less(x, lost) for x in metadata.update]
+    metadata.read = [less(x, lost) for x in metadata.read]
+    metadata.fill = [less(x, lost) for x in metadata.fill]
     if "Q8" in quirks:
         # an action below another one: Timeloop reports the updates in place of the reads
         replaced = (acting & outer_acts).reshape(-1)[cell]
         pairs = zip(metadata.read, metadata.update, strict=True)
-        metadata.read = [xp.where(replaced, update, read) for read, update in pairs]
+        metadata.read = [np.where(replaced, update, read) for read, update in pairs]
 
 
 def _split_metadata(layout: Layout, metadata: Metadata, own: PerTile, rank_counts: PerTile) -> None:
     """The ranks that the child has (the innermost ones; all ranks if there is no child) are gated or skipped as well."""
-    xp = metadata.xp
-    below = xp.full(rank_counts.shape, 1 << 40, dtype=xp.int64)
+    below = np.full(rank_counts.shape, 1 << 40, dtype=np.int64)
     for t in range(layout.T):
         for s in range(layout.S):
             child = layout.child(t, s)
             if child is not None:
-                below = xp.put(below, (t, s), rank_counts[t, child])
+                below[t, s] = rank_counts[t, child]
     cell = metadata.cell
-    share = xp.where(metadata.place < below.reshape(-1)[cell], own.reshape(-1)[cell], 0.0)
-    metadata.gone_read = [xp.floor(x * share) for x in metadata.read]
-    metadata.gone_update = [xp.floor(x * share) for x in metadata.update]
+    share = np.where(metadata.place < below.reshape(-1)[cell], own.reshape(-1)[cell], 0.0)
+    metadata.gone_read = [np.floor(x * share) for x in metadata.read]
+    metadata.gone_update = [np.floor(x * share) for x in metadata.update]
     metadata.read = [x - gone for x, gone in zip(metadata.read, metadata.gone_read, strict=True)]
     metadata.update = [x - gone for x, gone in zip(metadata.update, metadata.gone_update, strict=True)]
 

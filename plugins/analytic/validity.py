@@ -11,7 +11,6 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from sparsemap.backend import NUMPY, Backend
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel
 from sparsemap.spec.units import format_bits
@@ -66,70 +65,61 @@ class Reasons:
     def meanings(self) -> dict[str, str]:
         return {name: MEANINGS[name.partition(":")[0]] for name in self.names}
 
-    def mark(self, found: PerDesign, name: str, failed: PerDesign, xp: Backend) -> PerDesign:
-        """`found` with a reason added to the designs that failed."""
-        if xp is NUMPY:
-            found |= np.where(failed, self.bit[name], np.uint64(0))
-        else:
-            found |= xp.where(failed, int(self.bit[name]), 0)
-        return found
+    def mark(self, found: PerDesign, name: str, failed: PerDesign) -> None:
+        """Adds a reason to the designs that failed, in place."""
+        found |= np.where(failed, self.bit[name], np.uint64(0))
 
-    def factors(self, bounds: LoopBounds, found: PerDesign, xp: Backend) -> PerDesign:
+    def factors(self, bounds: LoopBounds, found: PerDesign) -> None:
         """10(1): the bounds of a dimension multiply to its size; spatial loops fit the fan-out."""
         lay = self.layout
         products = bounds.prod(axis=0)
-        wrong = products != xp.constant(lay.sizes)[:, None]
+        wrong = products != lay.sizes[:, None]
         if wrong.any():
             for d, dim in enumerate(lay.dims):
-                found = self.mark(found, f"factors:{dim}", wrong[d], xp)
-        return found
+                self.mark(found, f"factors:{dim}", wrong[d])
 
-    def fanout(self, group_products: Array, found: PerDesign, xp: Backend) -> PerDesign:
+    def fanout(self, group_products: Array, found: PerDesign) -> None:
         for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
             if mapping_level.spatial:
                 name = f"fanout:{self.layout.levels[mapping_level.storage].name}"
-                found = self.mark(found, name, group_products[group] > mapping_level.limit, xp)
-        return found
+                self.mark(found, name, group_products[group] > mapping_level.limit)
 
     def formats(
         self, slots: Array, counts: Array, mechanisms: Array, formats: FormatTables, places: PlaceTables, found: Array,
-        xp: Backend,
     ) -> tuple[Array, Array]:  # fmt: skip
         """Order of the formats, and leaders with metadata where the mechanism needs it; returns packed (T, B) bool."""
         lay, packed = self.layout, []
         for t, tensor in enumerate(lay.tensors):
-            compresses, broken = formats.check(slots[t], counts[t], xp)
+            compresses, broken = formats.check(slots[t], counts[t])
             packed.append(compresses)
-            found = self.mark(found, f"format-order:{tensor.name}", broken, xp)
+            self.mark(found, f"format-order:{tensor.name}", broken)
         for gene, t, needs in places.needs:
-            lacking = xp.take(xp.constant(needs), mechanisms[gene]) & ~packed[t]
-            found = self.mark(found, f"mechanism:{lay.problem.places[gene].name}", lacking, xp)
-        return xp.stack(packed), found
+            lacking = needs[mechanisms[gene]] & ~packed[t]
+            self.mark(found, f"mechanism:{lay.problem.places[gene].name}", lacking)
+        return np.stack(packed)
 
     def data_words(self, level: int) -> float | None:
         """Words of data that one instance holds; None: unlimited."""
         spec = self.layout.levels[level]
         return None if spec.capacity_bits is None else float(np.floor(spec.capacity_bits / spec.word_bits))
 
-    def data(self, words: PerLevel, found: PerDesign, xp: Backend) -> PerDesign:
+    def data(self, words: PerLevel, found: PerDesign) -> None:
         """Data words of all tensors against the capacity of each level."""
         for s, level in enumerate(self.layout.levels):
             limit = self.data_words(s)
             if limit is not None:
-                found = self.mark(found, f"capacity:{level.name}", words[s] > limit, xp)
-        return found
+                self.mark(found, f"capacity:{level.name}", words[s] > limit)
 
-    def metadata(self, words: PerLevel, bits: PerLevel, found: PerDesign, xp: Backend) -> PerDesign:
+    def metadata(self, words: PerLevel, bits: PerLevel, found: PerDesign) -> None:
         """Metadata bits of all tensors: in a memory of their own, or beside the data."""
         for s, level in enumerate(self.layout.levels):
             if level.shared_capacity:
                 if level.capacity_bits is not None:
                     needed = words[s] * level.word_bits + bits[s]
-                    found = self.mark(found, f"capacity:{level.name}", needed > level.capacity_bits, xp)
+                    self.mark(found, f"capacity:{level.name}", needed > level.capacity_bits)
             elif level.metadata_capacity_bits is not None:
                 limit = float(np.floor(level.metadata_capacity_bits))
-                found = self.mark(found, f"metadata-capacity:{level.name}", bits[s] > limit, xp)
-        return found
+                self.mark(found, f"metadata-capacity:{level.name}", bits[s] > limit)
 
     def needed(self, words: Array, bits: Array, group_products: Array, found: Array) -> list[list[Shortfall]]:
         """For messages, per design: (reason, needed, available) in loops, words or, for separate metadata, bits, and a text."""

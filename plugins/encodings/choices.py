@@ -10,7 +10,6 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.backend import backend_of
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
@@ -61,7 +60,6 @@ def _candidates(kind: str = "") -> Any:
 class Choices(Segment):
     """A segment whose genes choose from its candidates, without an order between them."""
 
-    any_backend: ClassVar[bool] = True
     chosen: ClassVar[str]
     """The kind of the candidates."""
 
@@ -125,8 +123,7 @@ class RankFormats(Choices):
         return f"{self.slots} slots each for {', '.join(tensor.name for tensor in problem.tensors)}"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        xp = backend_of(genes)
-        return {"formats": xp.astype(genes, xp.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
+        return {"formats": genes.astype(np.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
@@ -237,8 +234,7 @@ class GateSkip(Choices):
         return ", ".join(place.name for place in problem.places)
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        xp = backend_of(genes)
-        return {"mechanisms": xp.astype(genes, xp.int8)}
+        return {"mechanisms": genes.astype(np.int8)}
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool

@@ -11,7 +11,6 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.backend import NUMPY, backend_of
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
@@ -61,7 +60,6 @@ class Cantor(Segment):
 
     type_name: ClassVar[str] = "cantor"
     provides: ClassVar[tuple[str, ...]] = ("order",)
-    any_backend: ClassVar[bool] = True
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
     max_dims: ClassVar[int] = MAX_DIMS
 
@@ -78,13 +76,10 @@ class Cantor(Segment):
         return "one Cantor code per mapping level"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        dims, xp = len(problem.dims), backend_of(genes)
+        dims = len(problem.dims)
         if dims > TABLE_DIMS:
-            return {"order": xp.asarray(decode_order(xp.to_host(genes), dims))}
+            return {"order": decode_order(genes, dims)}
         table = problem.remember(("order-table", dims), lambda: order_table(dims))
-        if xp is not NUMPY:
-            device_table = problem.remember(("order-table", dims, xp), lambda: xp.asarray(table))
-            return {"order": xp.stack([xp.take(device_table[place], genes - 1) for place in range(dims)], axis=1)}
         order = np.empty((genes.shape[0], dims, genes.shape[1]), dtype=np.int8)
         codes = genes - 1
         for level in range(genes.shape[0]):

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.backend import Backend, backend_of
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.primes import is_prime, prime_factors
@@ -44,7 +43,6 @@ class PrimeFactors(Segment):
 
     type_name: ClassVar[str] = "prime-factors"
     provides: ClassVar[tuple[str, ...]] = ("bounds",)
-    any_backend: ClassVar[bool] = True
 
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none")))
     """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
@@ -72,8 +70,6 @@ class PrimeFactors(Segment):
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         """For every level: how many of a group's factors it holds, and that power of the prime."""
-        if not isinstance(genes, np.ndarray):
-            return {"bounds": self._decode_on(backend_of(genes), genes, problem)}
         levels = len(problem.mapping_levels)
         bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
         small = genes.astype(np.int8 if levels < 128 else np.int16)
@@ -97,19 +93,6 @@ class PrimeFactors(Segment):
             if not any_factor:
                 bounds[:, dim] = 1.0
         return {"bounds": bounds}
-
-    def _decode_on(self, xp: Backend, genes: Any, problem: Problem) -> Any:
-        """The same for arrays of another library than NumPy."""
-        levels, dims = len(problem.mapping_levels), len(problem.dims)
-        small = xp.astype(genes, xp.int8 if levels < 128 else xp.int16)
-        bounds = xp.ones((levels, dims, genes.shape[1]))
-        for group in self._groups(problem):
-            mine = small[group.first : group.last]
-            for level in range(levels):
-                factor = xp.take(xp.constant(group.powers), (mine == level + 1).sum(axis=0))
-                here = (level, group.dim)
-                bounds = xp.put(bounds, here, bounds[here] * factor)
-        return bounds
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
         bounds = designs.columns["bounds"]

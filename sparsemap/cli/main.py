@@ -60,13 +60,6 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option(
-    "--backend",
-    default="numpy",
-    show_default=True,
-    metavar="NAME[:DEVICE]",
-    help="Array library that evaluates designs: numpy, torch, cupy or jax; torch:cuda:1 is torch on the second GPU.",
-)
-@click.option(
     "--start",
     multiple=True,
     type=click.Path(),
@@ -94,7 +87,6 @@ def search(
     budget: int,
     count: str,
     seed: int,
-    backend: str,
     start: tuple[str, ...],
     start_count: int,
     start_metric: str,
@@ -123,9 +115,7 @@ def search(
     if report and not out:
         raise click.UsageError("--report needs a folder for the report: --out DIR")
     report = report and can_report(plugin_dirs)
-    problem = load_problem(
-        workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs), backend=backend
-    )
+    problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
     chosen = start_of(problem, start, start_metric, start_count, not no_fill, seed) if start else None
     try:
         with cli_output.search_progress(budget, quiet, problem.objective.unit) as progress:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from ..backend import NUMPY, Backend, backend_of
-from ..backend import backend as find_backend
-from ..errors import EvaluationError
 from ..pieces.boundary import described, guarded, numbers, wrong
 from ..pieces.contracts import CostModel
 from ..pieces.contracts.base import Genomes, Scores
@@ -20,6 +17,8 @@ from .scenarios import with_scenarios
 if TYPE_CHECKING:
     from .problem import Problem
 
+BLOCK = 4096
+"""Designs per block: their arrays stay in cache."""
 MOST_REASONS = 64
 """Bits of `Evaluation.reasons`."""
 
@@ -30,34 +29,18 @@ np.empty(3 << 20)  # freed at once: from then on glibc keeps freed memory of 48 
 class Evaluator:
     """Decode, cost model and objective for one problem, in blocks; results do not depend on the block size.
 
-    Another `backend` than NumPy needs a cost model that can run on it; `block` is then by default what suits it. A
-    plugin that raises, or breaks its contract, is a `PluginError`.
+    A plugin that raises, or breaks its contract, is a `PluginError`.
     """
 
     problem: Problem
-    block: int = 0
-    backend: str | Backend = "numpy"
-    xp: Backend = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.xp = find_backend(self.backend)
-        self.block = self.block or self.xp.block
-        model = self.problem.cost_model
-        if self.xp is not NUMPY and not model.any_backend:
-            name = model.name or model.type_name
-            raise EvaluationError(f"cost model '{name}' runs on NumPy only, not on backend '{self.backend}'")
+    block: int = BLOCK
 
     def evaluate(self, genomes: Genomes) -> Evaluation:
-        """Evaluates genomes (B, G) int64; `EvaluationError` if their shape or a gene is out of bounds.
-
-        With another backend than NumPy they may be arrays of its library, of any integer type.
-        """
-        return self.evaluate_checked(self.problem.space.check(genomes) if self.xp is NUMPY else self._sent(genomes))
+        """Evaluates genomes (B, G) of integers; `EvaluationError` if their shape or a gene is out of bounds."""
+        return self.evaluate_checked(self.problem.space.check(genomes))
 
     def evaluate_checked(self, genomes: Genomes, designs: Designs | None = None) -> Evaluation:
         """Evaluates genomes that are known to be within bounds, and their designs where these are known as well."""
-        if self.xp is not NUMPY and isinstance(genomes, np.ndarray):
-            genomes, designs = self.xp.asarray(genomes), None
         starts = range(0, len(genomes), self.block) or range(1)
         parts = []
         for rows in (slice(start, start + self.block) for start in starts):
@@ -75,7 +58,7 @@ class Evaluator:
         found = evaluated(designs, self.problem, detail)
         if not self.problem.scenarios:
             return found
-        return with_scenarios(found, designs, self.problem, evaluated, detail, cull=self.xp is NUMPY)
+        return with_scenarios(found, designs, self.problem, evaluated, detail)
 
     def score(self, evaluation: Evaluation) -> Scores:
         """(B,) float64 by the problem's objective; invalid designs and NaN are infinity."""
@@ -93,23 +76,6 @@ class Evaluator:
         with guarded(objective, method), np.errstate(all="ignore"):
             found = getattr(objective, method)(evaluation)
         return numbers(objective, method, what, found, (len(evaluation), *columns)).astype(np.float64)
-
-    def _sent(self, genomes: Any) -> Any:
-        """Genomes on the device, checked there."""
-        xp, space = self.xp, self.problem.space
-        if isinstance(genomes, list | tuple | np.ndarray):
-            genomes = np.asarray(genomes)
-            if genomes.ndim != 2 or genomes.shape[1] != len(space) or genomes.dtype.kind not in "iu":
-                genomes = space.check(genomes)
-            array = xp.asarray(genomes.astype(np.int64) if genomes.dtype.kind == "u" else genomes)
-        elif backend_of(genomes) is not xp or genomes.ndim != 2 or genomes.shape[1] != len(space):
-            array = xp.asarray(space.check(backend_of(genomes).to_host(genomes)))
-        else:
-            array = genomes
-        array = xp.astype(array, xp.int64)
-        if ((array < xp.constant(space.low)) | (array > xp.constant(space.high))).any():
-            space.check(xp.to_host(array))
-        return array
 
 
 def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:

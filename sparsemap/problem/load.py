@@ -28,7 +28,6 @@ def load_problem(
     cost_model: Reference | None = None,
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
     registry: Registry | None = None,
-    backend: str = "numpy",
 ) -> Problem:
     """A workload on a hardware, ready to be searched or evaluated.
 
@@ -39,16 +38,13 @@ def load_problem(
 
     Without `cost_model` it is the one that the space names, or else the usual one.
 
-    `registry` saves loading the plugins again; otherwise they are loaded, those in `plugin_dirs` included. `backend` is
-    the array library that evaluates designs: `numpy`, `torch`, `cupy` or `jax`, with a device as in `torch:cuda:1`.
+    `registry` saves loading the plugins again; otherwise they are loaded, those in `plugin_dirs` included.
     """
     if registry is None:
         from ..pieces.loading import load
 
         registry = load(plugin_dirs=plugin_dirs)
-    problem = make_problem(registry, workload, hardware, space, objective, cost_model)
-    problem.backend = backend
-    return problem
+    return make_problem(registry, workload, hardware, space, objective, cost_model)
 
 
 def make_problem(

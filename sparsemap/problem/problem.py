@@ -58,8 +58,6 @@ class Problem:
     registry: Registry
     files: Mapping[str, str] = attrs.field(factory=dict)
     """Where workload, hardware and space came from, for messages."""
-    backend: str = "numpy"
-    """The array library that evaluates designs, see `sparsemap.backend`."""
     _memory: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
     _lock: Any = attrs.field(factory=RLock, init=False, repr=False)
 
@@ -343,7 +341,7 @@ class Problem:
     def evaluator(self) -> Evaluator:
         from .evaluator import Evaluator
 
-        return Evaluator(self, backend=self.backend)
+        return Evaluator(self)
 
     def _file(self, what: str) -> str:
         return self.files.get(what, what)

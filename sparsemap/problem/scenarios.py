@@ -34,10 +34,9 @@ def with_scenarios(
     problem: Problem,
     evaluate: Callable[[Designs, Problem, bool], Evaluation],
     detail: bool = False,
-    cull: bool = True,
 ) -> Evaluation:
     """What `found` says of designs, with what they are worth in every scenario, and with the reasons why they are invalid
-    in one that they must fit. With `cull`, designs that are invalid by then are not evaluated in the next scenario."""
+    in one that they must fit. Designs that are invalid by then are not evaluated in the next scenario."""
     reasons = found.reasons
     extra: dict[str, Any] | None = dict(found.detail) if found.detail is not None else None
     parts: dict[str, Evaluation] = {}
@@ -45,7 +44,7 @@ def with_scenarios(
         if scenario.problem.workload is problem.workload and scenario.problem.cost_model is problem.cost_model:
             parts[name] = attrs.evolve(found, detail=None)  # the problem itself
             continue
-        rows = np.flatnonzero(reasons == 0) if cull else np.arange(len(found))
+        rows = np.flatnonzero(reasons == 0)
         energy_pj, cycles, told = np.full(len(found), np.inf), np.full(len(found), np.inf), reasons.copy()
         if len(rows):
             part = evaluate(designs if len(rows) == len(found) else designs.take(rows), scenario.problem, detail)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ..backend import NUMPY, backend_of
 from ..errors import EvaluationError, Mistake, SpecError, unknown
 from ..pieces.boundary import guarded, numbers, wrong
 from ..pieces.contracts import Array, Genes, Piece, Segment
@@ -159,17 +158,11 @@ class Space:
         return genomes
 
     def decode(self, genomes: Array) -> Designs:
-        """(B, G) genomes within bounds -> designs. Columns are arrays of the library that the genomes are of."""
-        xp = backend_of(genomes)
-        by_gene = np.ascontiguousarray(genomes.T) if xp is NUMPY else genomes.T
+        """(B, G) genomes within bounds -> designs."""
+        by_gene = np.ascontiguousarray(genomes.T)
         columns: dict[str, Array] = {}
         for name, segment in self.segments.items():
-            genes = by_gene[self.slices[name]]
-            if xp is NUMPY or _decodes_anywhere(segment):
-                columns.update(self._columns(segment, genes))
-            else:
-                decoded = self._columns(segment, np.ascontiguousarray(xp.to_host(genes)))
-                columns.update({key: xp.asarray(column) for key, column in decoded.items()})
+            columns.update(self._columns(segment, by_gene[self.slices[name]]))
         return Designs(columns)
 
     def _columns(self, segment: Segment, genes: GeneColumns) -> Mapping[str, Array]:
@@ -279,9 +272,3 @@ class Space:
                     columns[key] = columns[key].copy()  # what it was is the segment's
                     columns[key][..., changed] = column
         return Decoded(np.ascontiguousarray(by_gene.T), Designs(columns))
-
-
-def _decodes_anywhere(segment: Segment) -> bool:
-    """What `any_backend` says in the class that defines `decode`; one that overrides it has to say so again."""
-    owner = next(cls for cls in type(segment).__mro__ if "decode" in vars(cls))
-    return bool(vars(owner).get("any_backend", False))

@@ -121,7 +121,7 @@ class Best:
             words = {key: getattr(own, key) for key in ("name", "description", "source")}
             if type(other) is not type(own) or attrs.evolve(other, **words) == own:
                 continue
-            problem = self.problem.variant(cost_model=other, backend="numpy")
+            problem = self.problem.variant(cost_model=other)
             with suppress(PluginError, EvaluationError):
                 there = problem.evaluator.evaluate_designs(self.design.batch)
                 numbers = {key: float(getattr(there, key)[0]) for key in ("edp", "energy_pj", "cycles")}

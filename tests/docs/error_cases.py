@@ -98,7 +98,6 @@ GROUPS: dict[str, list[Case]] = {
         Case("An objective of unknown quantities", {}, 'search mm3 cloud --objective "energy_pj * delayy"'),
         Case("An unknown searcher", {}, "search mm3 cloud --searcher spasemap"),
         Case("An unknown space", {}, "search mm3 cloud --space papr"),
-        Case("An unknown array library", {}, "search mm3 cloud --backend tensorflow"),
         Case("An unknown kind", {}, "list formts"),
         Case("An unknown piece", {}, "describe format bitmsk"),
         Case("A plugin folder that is not there", {}, "list format --plugin-dir nowhere"),

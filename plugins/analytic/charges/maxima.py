@@ -184,7 +184,7 @@ class Maxima:
         def fill(rows: Rows) -> Number:
             return Number(self._ratios(part, looks, some[rows]))
 
-        found[some] = self.table.find(fingerprint(columns, self.table.xp), fill).value
+        found[some] = self.table.find(fingerprint(columns), fill).value
         return found
 
     def _ratios(self, part: Part, looks: Array, rows: Rows) -> Array:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemap import Format, Occupancy
-from sparsemap.backend import NUMPY, Backend
 from sparsemap.pieces.contracts.base import Array, Rows
 
 from .asked import Asked
@@ -25,7 +24,7 @@ from .points import Ranks
 from .tiles import Tiles
 from .units import RankUnits, Units
 
-__all__ = ["DeviceTables", "RankUnits", "Ranks", "TensorTables"]
+__all__ = ["RankUnits", "Ranks", "TensorTables"]
 
 KEPT = 2 << 20
 """float64 of tiles and pairs that are kept until they are dropped, 16 MB."""
@@ -93,7 +92,7 @@ class TensorTables:
             return Number(np.array([float(ask(*some)) for some in zip(*shapes, strict=True)]))
 
         with self.lock:
-            return table.find(fingerprint([part for group in groups for part in group], NUMPY), fill).value
+            return table.find(fingerprint([part for group in groups for part in group]), fill).value
 
     def units(self, ranks: Ranks) -> RankUnits:
         """Expected and largest units of metadata and payload."""
@@ -103,30 +102,4 @@ class TensorTables:
             return self.ranks.of(take(ranks, rows))
 
         with self.lock:
-            return self._units.find(ranks.fingerprint(NUMPY), fill)
-
-
-class DeviceTables:
-    """What the tables on the host have answered, kept on a device and found there; only what is new is asked for."""
-
-    def __init__(self, host: TensorTables, xp: Backend) -> None:
-        self.host, self.xp, self.by_shape = host, xp, host.by_shape
-        self._tiles, self._empty, self._units = (Table(row, xp, 1 << 22) for row in (Answer, Number, RankUnits))
-
-    def _at(self, parts: Sequence[Array], rows: Rows) -> list[Array]:
-        return [self.xp.to_host(part[..., rows]) for part in parts]
-
-    def tile(self, parts: Sequence[Array]) -> Answer:
-        with self.host.lock:
-            key = fingerprint(parts, self.xp)
-            return self._tiles.find(key, lambda rows: self.host.tile(self._at(parts, rows)))
-
-    def empty(self, parts: Sequence[Array]) -> Array:
-        with self.host.lock:
-            key = fingerprint(parts, self.xp)
-            return self._empty.find(key, lambda rows: Number(self.host.empty(self._at(parts, rows)))).value
-
-    def units(self, ranks: Ranks) -> RankUnits:
-        with self.host.lock:
-            key = ranks.fingerprint(self.xp)
-            return self._units.find(key, lambda rows: self.host.units(Ranks(*self._at(ranks, rows))))
+            return self._units.find(ranks.fingerprint(), fill)

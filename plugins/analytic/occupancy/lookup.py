@@ -1,4 +1,4 @@
-"""Named rows by the integers that determine them: a hash map for whole arrays of keys, on any backend."""
+"""Named rows by the integers that determine them: a hash map for whole arrays of keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from sparsemap.backend import NUMPY, Backend
 from sparsemap.pieces.contracts.base import Array, Rows
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -32,28 +31,28 @@ def take(named: Row, rows: Rows | slice) -> Row:
     return type(named)(*(column[rows] if column.ndim == 1 else column[:, rows] for column in named))
 
 
-def fingerprint(parts: Sequence[Array], xp: Backend, first: int = 0) -> Array:
+def fingerprint(parts: Sequence[Array], first: int = 0) -> Array:
     """(N,) int64 from integer-valued arrays, with the multipliers from `first` on.
 
     Two different keys share one with a probability of about n^2 / 2^64 for n keys: 10^-9 for a hundred thousand.
     """
-    key = xp.astype(parts[0], xp.int64) * ODD[first]
+    key = parts[0].astype(np.int64) * ODD[first]
     for i, part in enumerate(parts[1:], first + 1):
-        key += xp.astype(part, xp.int64) * ODD[i]
+        key += part.astype(np.int64) * ODD[i]
     return key | 1  # 0 is an empty place
 
 
 class Table(Generic[Row]):
     """A growing hash map from fingerprints to rows, with linear probing; all lookups of a batch at once."""
 
-    def __init__(self, row: type[Row], xp: Backend = NUMPY, most: int = 1 << 18) -> None:
+    def __init__(self, row: type[Row], most: int = 1 << 18) -> None:
         """A table that would have more than `most` rows starts afresh."""
-        self.row, self.xp, self.most = row, xp, most
+        self.row, self.most = row, most
         self.clear()
 
     def clear(self) -> None:
         self.count = 0
-        self.columns = self.row(*[self.xp.zeros(0)] * len(self.row.__annotations__))
+        self.columns = self.row(*[np.zeros(0)] * len(self.row.__annotations__))
         self._resize(10)
 
     def find(self, keys: Array, fill: Callable[[Rows], Row]) -> Row:
@@ -66,66 +65,65 @@ class Table(Generic[Row]):
         """Where in `columns` the rows are that `find` returns, (N,)."""
         place, missing = self._probe(keys)
         if len(missing):
-            xp = self.xp
-            distinct, first = np.unique(xp.to_host(keys[missing]), return_index=True)
-            wanted = missing[xp.asarray(first)]
+            distinct, first = np.unique(keys[missing], return_index=True)
+            wanted = missing[first]
             if self.count and self.count + len(distinct) > self.most:
                 self.clear()
-                distinct, first = np.unique(xp.to_host(keys), return_index=True)
-                wanted = xp.asarray(first)
-            self._insert(xp.asarray(distinct), fill(wanted))
+                distinct, wanted = np.unique(keys, return_index=True)
+            self._insert(distinct, fill(wanted))
             place, _ = self._probe(keys)
         return self._row_of[place]
 
     def _resize(self, bits: int) -> None:
         self.bits = bits
-        self._keys = self.xp.zeros(1 << bits, dtype=self.xp.int64)
-        self._row_of = self.xp.zeros(1 << bits, dtype=self.xp.int64)
+        self._keys = np.zeros(1 << bits, dtype=np.int64)
+        self._row_of = np.zeros(1 << bits, dtype=np.int64)
 
     def _home(self, keys: Array) -> Array:
         return ((keys * MIX) >> (64 - self.bits)) & ((1 << self.bits) - 1)
 
     def _probe(self, keys: Array) -> tuple[Array, Rows]:
         """Place of every key, and which keys are missing."""
-        xp, mask = self.xp, (1 << self.bits) - 1
+        mask = (1 << self.bits) - 1
         place = self._home(keys)
-        wrong = xp.flatnonzero(self._keys[place] != keys)
+        wrong = np.flatnonzero(self._keys[place] != keys)
         missing = []
         while len(wrong):
             empty = self._keys[place[wrong]] == 0
             missing.append(wrong[empty])
             wrong = wrong[~empty]
-            place = xp.put(place, wrong, (place[wrong] + 1) & mask)
+            place[wrong] = (place[wrong] + 1) & mask
             wrong = wrong[self._keys[place[wrong]] != keys[wrong]]
-        return place, xp.concatenate(missing) if missing else wrong
+        return place, np.concatenate(missing) if missing else wrong
 
     def _insert(self, keys: Array, values: Row) -> None:
         """Distinct new keys."""
-        xp, start = self.xp, self.count
+        start = self.count
         self.count = start + len(keys)
         columns = []
-        for old, new in zip(self.columns, map(xp.asarray, values), strict=True):
-            column = old
-            if self.count > len(old) or not start:
-                column = xp.put(xp.zeros(2 * self.count, dtype=new.dtype), slice(0, start), old[:start])
-            columns.append(xp.put(column, slice(start, self.count), new))
+        for column, new in zip(self.columns, values, strict=True):
+            if self.count > len(column) or not start:
+                old, column = column, np.zeros(2 * self.count, dtype=new.dtype)
+                column[:start] = old[:start]
+            column[start : self.count] = new
+            columns.append(column)
         self.columns = self.row(*columns)
         if self.count * SPARSE > len(self._keys):
-            taken = xp.flatnonzero(self._keys)
+            taken = np.flatnonzero(self._keys)
             old_keys, old_rows = self._keys[taken], self._row_of[taken]
             self._resize((2 * self.count * SPARSE - 1).bit_length())
             self._place(old_keys, old_rows)
-        self._place(keys, xp.arange(start, self.count))
+        self._place(keys, np.arange(start, self.count))
 
     def _place(self, keys: Array, rows: Rows) -> None:
         """Distinct new keys: all try their places at once, those that find theirs taken try the next one."""
-        xp, mask = self.xp, (1 << self.bits) - 1
+        mask = (1 << self.bits) - 1
         place = self._home(keys)
         while len(keys):
             free = self._keys[place] == 0
-            self._keys = xp.put(self._keys, place[free], keys[free])  # of several keys for one place, any one stays
+            self._keys[place[free]] = keys[free]  # of several keys for one place, any one stays
             won = self._keys[place] == keys
-            self._row_of = xp.put(self._row_of, place[won], rows[won])
+            self._row_of[place[won]] = rows[won]
             lost = ~won
             keys, rows, place = keys[lost], rows[lost], (place[lost] + 1) & mask
 

@@ -44,7 +44,7 @@ class Pairs:
             made = [self._pairs(tiles[part], shapes[part], subs[part]) for part in parts]
             return Pair(*map(np.concatenate, zip(*made, strict=True)))
 
-        return self.table.find(fingerprint([tiles, *subs.T], self.table.xp, 40), fill)
+        return self.table.find(fingerprint([tiles, *subs.T], 40), fill)
 
     def _pairs(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:
         asked, known = self.tiles.occupancy, self.tiles.columns

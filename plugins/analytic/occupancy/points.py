@@ -7,7 +7,6 @@ from typing import NamedTuple
 import attrs
 import numpy as np
 
-from sparsemap.backend import Backend
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Rows
 from sparsemap.pieces.contracts.sparsity import name_bits
 
@@ -30,8 +29,8 @@ class Ranks(NamedTuple):
     drop_empty: Array  # 1 where the parent sends no empty tiles, otherwise 0
     longest: Array  # expected non-empty positions of the fullest fiber of the tensor, where the format is padded
 
-    def fingerprint(self, xp: Backend) -> Array:
-        return fingerprint([*self.tile, *self.box, *self.below, *self[3:-1]], xp, 8)
+    def fingerprint(self) -> Array:
+        return fingerprint([*self.tile, *self.box, *self.below, *self[3:-1]], 8)
 
 
 class Points(NamedTuple):

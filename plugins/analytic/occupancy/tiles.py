@@ -66,7 +66,7 @@ class Tiles:
             shapes = zip(*(part[rows].astype(np.int64).tolist() for part in parts), strict=True)
             return Tile(*map(np.array, zip(*(self._tile(shape) for shape in shapes), strict=True)))
 
-        return self.table.rows(fingerprint(parts, self.table.xp), fill)
+        return self.table.rows(fingerprint(parts), fill)
 
     def _tile(self, shape: tuple[int, ...]) -> Tile:
         """One row; columns of places and numbers are integers, all others floats."""

@@ -109,7 +109,7 @@ class Units:
                     totals[i] = np.cumsum(self.tiles.lists.data[start : start + size] * totals[i])[-1]
             return Number(totals)
 
-        keys = fingerprint([listing.tiles[rows], mantissa * 2.0**53], self.totals.xp, 60)
+        keys = fingerprint([listing.tiles[rows], mantissa * 2.0**53], 60)
         return np.ldexp(self.totals.find(keys, fill).value, exponent)
 
 

@@ -26,8 +26,6 @@ class CostModel(Piece):
     default_type: ClassVar[str] = TYPES["cost-model"]
     needs: ClassVar[tuple[str, ...]] = ()
     """The columns of `Designs` that evaluate reads."""
-    any_backend: ClassVar[bool] = False
-    """Whether `evaluate` takes columns of any library in `sparsemap.backend`; it always returns NumPy arrays."""
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
         """What the names in `Evaluation.reason_names` mean, in a few words for reports; by default nothing."""

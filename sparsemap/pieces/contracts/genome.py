@@ -57,8 +57,6 @@ class Segment(Piece):
     """The columns, of other segments, that `canonical` reads."""
     fits_all: ClassVar[bool] = True
     """Whether its fields make sense for any workload on any hardware; not if they name dimensions, levels or tensors."""
-    any_backend: ClassVar[bool] = False
-    """Whether `decode` takes and returns arrays of any library in `sparsemap.backend`; otherwise it gets NumPy's."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         """Dimension sizes that this encoding can represent, at least as large as the given ones."""
