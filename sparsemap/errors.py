@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import os
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -70,6 +71,15 @@ class SpecError(_Mistakes):
             joined = f"{path}.{below}" if path and below and not below.startswith("[") else path + below
             moved.append(mistake if mistake.file else Mistake(str(file), joined, mistake.message))
         return SpecError(moved)
+
+
+@contextmanager
+def placed(path: str, file: object = "") -> Iterator[None]:
+    """Mistakes inside the `with` block are those of the value at `path`, see `SpecError.within`."""
+    try:
+        yield
+    except SpecError as error:
+        raise error.within(path, file) from error
 
 
 class PluginError(_Mistakes):

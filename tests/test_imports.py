@@ -20,11 +20,11 @@ ROOT = Path(__file__).parents[1]
 CORE = ROOT / "sparsemap"
 PLUGINS = ROOT / "plugins"
 
-ROOMS = ("spec", "pieces", "problem", "searching", "study", "cli")
+ROOMS = ("spec", "pieces", "problem", "searching", "study", "testing", "cli")
 """Folders of the core in the order of the flow: a module imports from its own room and from those before it."""
 
 SHARED = ("errors", "files", "plots", "primes")
-"""Modules beside the rooms that every room may import; they import none. `testing` stands above all but `cli`."""
+"""Modules beside the rooms that every room may import; they import none."""
 
 HEAVY = (
     *("scipy", "matplotlib", "torch", "distributed", "yaml", "pandas", "onnx"),

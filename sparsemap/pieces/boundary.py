@@ -27,23 +27,7 @@ from ..files import shown
 if TYPE_CHECKING:  # contracts may use this module
     from ..problem.levels import Place
     from ..problem.space import Space
-    from .contracts import (
-        Array,
-        Context,
-        Crossover,
-        Fiber,
-        Filter,
-        Format,
-        Genomes,
-        Init,
-        Mechanism,
-        Mutation,
-        Piece,
-        Proposals,
-        Scored,
-        Selection,
-        Units,
-    )
+    from . import contracts as of
 
 PASSED_ON = (KeyboardInterrupt, SpecError, PluginError, SearchError, DesignError)
 """Exceptions passed on as they are: not the piece's fault, or already attributed."""
@@ -57,7 +41,7 @@ Line = tuple[str, int]
 class guarded:
     """A block in which a piece runs, or the function of a plugin that a text names; no generator may yield in it."""
 
-    piece: Piece | str
+    piece: of.Piece | str
     method: str
 
     def __enter__(self) -> None:
@@ -73,7 +57,7 @@ class guarded:
         raise PluginError([Mistake(where, self.piece, f"{self.method} {_text(error)}")]) from error
 
 
-def wrong(piece: Piece, method: str, text: str, line: Line | None = None) -> PluginError:
+def wrong(piece: of.Piece, method: str, text: str, line: Line | None = None) -> PluginError:
     """The error for a method that broke its contract, at the line of its definition unless another is given."""
     return PluginError([Mistake(_shown(line or _definition(piece, method)), _named(piece), f"{method} {text}")])
 
@@ -98,7 +82,7 @@ def raised_in(error: BaseException, trace: TracebackType | None) -> PluginError 
     return wrong(piece, method, text, line)
 
 
-def _call(frames: Sequence[tuple[Any, str, Line]]) -> tuple[Piece, str, Line]:
+def _call(frames: Sequence[tuple[Any, str, Line]]) -> tuple[of.Piece, str, Line]:
     """A piece, its first method in its own folder, and the last line there: not those of its contract."""
     piece, folder = frames[0][0], _folder(frames[0][0])
     own = [frame for frame in frames if _lies_in(frame[2][0], folder)] or frames[:1]
@@ -112,7 +96,7 @@ def plugin_line(trace: TracebackType | None, ours: tuple[str, ...]) -> str:
     return _shown(_innermost(calls, os.path.dirname(calls[0][0]))) if calls else ""
 
 
-def yield_line(piece: Piece, generator: Any) -> Line | None:
+def yield_line(piece: of.Piece, generator: Any) -> Line | None:
     """Where the generator that a piece has returned waits, in the piece's own code."""
     calls: list[Line] = []
     while (frame := getattr(generator, "gi_frame", None)) is not None:
@@ -121,7 +105,9 @@ def yield_line(piece: Piece, generator: Any) -> Line | None:
     return _innermost(calls, _folder(piece)) if calls else None
 
 
-def numbers(piece: Piece, method: str, what: str, value: Any, shape: tuple[int, ...], kinds: str = "fiu") -> Array:
+def numbers(
+    piece: of.Piece, method: str, what: str, value: Any, shape: tuple[int, ...], kinds: str = "fiu"
+) -> of.Array:
     """`value`, if it is a plain array of this shape and of these kinds of `numpy.dtype`."""
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray) or value.shape != shape:
         raise wrong(piece, method, f"returned {described(value)} for '{what}', expected an array of shape {shape}")
@@ -131,7 +117,7 @@ def numbers(piece: Piece, method: str, what: str, value: Any, shape: tuple[int, 
     return value
 
 
-def units_of(piece: Format, fiber: Fiber) -> Units:
+def units_of(piece: of.Format, fiber: of.Fiber) -> of.Units:
     """The units of fibers by a format: finite numbers from 0 on, single ones or one per fiber."""
     shape = fiber.fibers.shape
     with guarded(piece, "units"):
@@ -147,7 +133,7 @@ def units_of(piece: Format, fiber: Fiber) -> Units:
     return units
 
 
-def eliminated_of(piece: Mechanism, place: Place, filter: Filter, empty: Array) -> Array:
+def eliminated_of(piece: of.Mechanism, place: Place, filter: of.Filter, empty: of.Array) -> of.Array:
     """The shares that a mechanism removes, of the shape of `empty`: numbers between 0 and `empty`."""
     with guarded(piece, "eliminated"):
         share = np.asarray(piece.eliminated(place, filter, empty.copy()), dtype=np.float64)
@@ -160,31 +146,31 @@ def eliminated_of(piece: Mechanism, place: Place, filter: Filter, empty: Array) 
     return np.minimum(share, empty)
 
 
-def mutated(piece: Mutation, genomes: Genomes, context: Context) -> Genomes:
+def mutated(piece: of.Mutation, genomes: of.Genomes, context: of.Context) -> of.Genomes:
     """The genomes (n, G) after a mutation."""
     with guarded(piece, "mutate"):
         return _within(piece.mutate(genomes, context), genomes.shape, context.space)
 
 
-def crossed(piece: Crossover, pairs: Genomes, context: Context) -> Genomes:
+def crossed(piece: of.Crossover, pairs: of.Genomes, context: of.Context) -> of.Genomes:
     """A child (n, G) of each pair (n, 2, G)."""
     with guarded(piece, "cross"):
         return _within(piece.cross(pairs, context), (len(pairs), pairs.shape[2]), context.space)
 
 
-def picked(piece: Selection, parents: Scored, count: int, context: Context) -> Genomes:
+def picked(piece: of.Selection, parents: of.Scored, count: int, context: of.Context) -> of.Genomes:
     """Mating pairs (count, 2, G)."""
     with guarded(piece, "pick"):
         return _within(piece.pick(parents, count, context), (count, 2, len(context.space)), context.space)
 
 
-def survivors(piece: Selection, parents: Scored, children: Scored, size: int) -> Scored:
+def survivors(piece: of.Selection, parents: of.Scored, children: of.Scored, size: int) -> of.Scored:
     """The next population, at most `size`."""
     with guarded(piece, "survive"):
         return _scored(piece.survive(parents, children, size), size)
 
 
-def filled(piece: Init, size: int, context: Context) -> Proposals:
+def filled(piece: of.Init, size: int, context: of.Context) -> of.Proposals:
     """Runs an initialisation: yields its proposals and returns its population, both checked."""
     proposals, scored = piece.fill(size, context), None
     while True:
@@ -197,13 +183,13 @@ def filled(piece: Init, size: int, context: Context) -> Proposals:
         scored = yield genomes
 
 
-def _within(genomes: Any, shape: tuple[int, ...], space: Space) -> Genomes:
+def _within(genomes: Any, shape: tuple[int, ...], space: Space) -> of.Genomes:
     if getattr(genomes, "shape", None) != shape:
         raise EvaluationError(f"{described(genomes)}, expected genomes of shape {shape}")
     return space.check(genomes.reshape(-1, shape[-1])).reshape(shape)
 
 
-def _scored(population: Any, size: float = np.inf) -> Scored:
+def _scored(population: Any, size: float = np.inf) -> of.Scored:
     from .contracts import Scored
 
     if not isinstance(population, Scored) or not 0 < len(population) <= size:
@@ -220,7 +206,7 @@ def described(value: Any) -> str:
     return f"{'a masked' if isinstance(value, np.ma.MaskedArray) else 'an'} array of shape {shape}"
 
 
-def _named(piece: Piece) -> str:
+def _named(piece: of.Piece) -> str:
     return f"{piece.kind.replace('-', ' ')} '{piece.name or piece.type_name or type(piece).__name__}'"
 
 
@@ -234,7 +220,7 @@ def _text(error: BaseException) -> str:
     return f"raised {type(error).__name__}" + (f": {words}" if words else "")
 
 
-def _folder(piece: Piece) -> str:
+def _folder(piece: of.Piece) -> str:
     """The folder of the module that defines a piece's class; "" if it is in no file."""
     return os.path.dirname(getattr(sys.modules.get(type(piece).__module__), "__file__", None) or "")
 
@@ -248,7 +234,7 @@ def _lies_in(file: str, folder: str) -> bool:
     return bool(folder) and file.startswith(folder + os.sep)
 
 
-def _definition(piece: Piece, method: str) -> Line | None:
+def _definition(piece: of.Piece, method: str) -> Line | None:
     """Where a method of a piece is written."""
     function: Any = getattr(type(piece), method, None)
     code = getattr(inspect.unwrap(function), "__code__", None)

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import cattrs
 
-from ..errors import Mistake, PluginError, SpecError, a, listed, nearest, unknown
+from ..errors import Mistake, PluginError, SpecError, a, listed, nearest, placed, unknown
 from ..files import shown
 from ..spec import toml_io
 from ..spec.structuring import Reader, SpecTable, expected_found, keys
@@ -154,11 +154,8 @@ class Registry:
         """The piece of this name, built once. Raises SpecError if there is none, or if its spec is wrong."""
         if (kind, name) not in self._pieces:
             file = self.origin(kind, name).file
-            table = {"name": name, **self._table(kind, name)}
-            try:
-                self._pieces[kind, name] = self._build(kind, table, file)
-            except SpecError as error:
-                raise error.within("", file) from error
+            with placed("", file):
+                self._pieces[kind, name] = self._build(kind, {"name": name, **self._table(kind, name)}, file)
         return self._pieces[kind, name]
 
     def build(self, kind: str, value: Any, file: str = "", path: str = "") -> Any:
@@ -170,10 +167,8 @@ class Registry:
         changes a spec, like the spec with `-changed`. A text that is no name may be `type:text`, or `text` for the
         default type, if the class can be written as a text (`Piece.from_text`).
         """
-        try:
+        with placed(path, file):
             return self._piece(kind, value, value.file if isinstance(value, SpecTable) else "")
-        except SpecError as error:
-            raise error.within(path, file) from error
 
     def resolve(self, kind: str, name_or_path: str | os.PathLike[str]) -> Any:
         """The piece of this name, or of the spec file at this path (a text that ends in .toml or has a separator)."""
@@ -181,10 +176,8 @@ class Registry:
         if not is_path(text):
             return self.get(kind, text)
         file = shown(text)
-        try:
+        with placed("", file):
             return self._piece(kind, {"name": Path(text).stem, **toml_io.read(text, kind)}, file)
-        except SpecError as error:
-            raise error.within("", file) from error
 
     def _piece(self, kind: str, value: Any, file: str) -> Any:
         """The piece of a name, a table or a text form; paths in it are relative to `file`."""
@@ -253,10 +246,8 @@ class Registry:
             base, key = own.pop("type"), "type"
         if base is None:
             return {"name": self._type(kind, own).type_name, **own}
-        try:
+        with placed(key):
             below = self._table(kind, base)
-        except SpecError as error:
-            raise error.within(key) from None
         changed = own.keys() - {"name"}
         return toml_io.merge({"name": f"{base}-changed" if changed else base, **below}, own)
 
@@ -273,15 +264,11 @@ class Registry:
         own = {key: value for key, value in spec.items() if key not in ("kind", "name", "extends", "override")}
         if "extends" not in spec:
             return own
-        try:
+        with placed("extends", origin.file):
             below = self._table(kind, spec["extends"], (*seen, name))
-        except SpecError as error:
-            raise error.within("extends", origin.file) from None
         below.pop("description", None)
-        try:
+        with placed("", origin.file):
             return toml_io.merge(below, own)
-        except SpecError as error:
-            raise error.within("", origin.file) from None
 
     def _default_type(self, kind: str) -> str:
         return next((cls.default_type for cls in self.types(kind).values() if cls.default_type), "")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 import attrs
 import numpy as np
 
-from ..errors import Mistake, SpecError, unknown
+from ..errors import Mistake, SpecError, placed, unknown
 from ..pieces.boundary import guarded
 from ..pieces.contracts import (
     ALL_OPERANDS,
@@ -114,10 +114,8 @@ class Problem:
 
     @cached_property
     def loops(self) -> Loops:
-        try:
+        with placed("", self._file("workload")):
             return self.workload.loops(self.registry)
-        except SpecError as error:
-            raise error.within("", self._file("workload")) from error
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -206,10 +204,8 @@ class Problem:
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
-        try:
+        with placed("", self._file("hardware")):
             return levels_of(self.hardware, self.registry)
-        except SpecError as error:
-            raise error.within("", self._file("hardware")) from error
 
     @property
     def compute_name(self) -> str:

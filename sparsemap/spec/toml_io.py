@@ -18,7 +18,7 @@ from typing import Any
 
 import toml
 
-from ..errors import SpecError, nearest, shortened, unknown
+from ..errors import SpecError, nearest, placed, shortened, unknown
 from ..files import read_bytes, shown, write_text
 from .structuring import expected_found, join
 from .unstructuring import plain
@@ -89,14 +89,12 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
-        try:
+        with placed(join("", key)):
             if isinstance(value, Mapping) and isinstance(below, Mapping):
                 alike = all(value.get(word, below.get(word)) == below.get(word) for word in ("type", "class"))
                 value = merge(below, value) if alike else value
             elif isinstance(value, Mapping) and _are_named(below):
                 value = _merge_named(below, value)
-        except SpecError as error:
-            raise error.within(join("", key)) from None
         merged[key] = value
     return merged
 

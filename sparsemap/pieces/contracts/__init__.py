@@ -8,6 +8,7 @@ Axes used throughout: `B` batch of designs, `G` genes, `L` mapping levels, `D` d
 that every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first.
 """
 
+# ruff: noqa: F401  # what other modules import from here
 from .base import Array, Genomes, PerDesign, PerGene, Piece, Rows, Scores, Values, naming, unit
 from .cost import Charge, CostModel, Objective
 from .genome import Genes, Segment, neighbours, shifted
@@ -16,52 +17,3 @@ from .report import Exporter, parts, plain, styled
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
 from .sparsity import ALL_OPERANDS, Fiber, Filter, Format, Mechanism, Units, name_bits
 from .workload import DensityModel, Loops, Occupancy, Operation, Shape, Tensor, Workload, box
-
-__all__ = [
-    "ALL_OPERANDS",
-    "Array",
-    "Charge",
-    "Context",
-    "CostModel",
-    "Crossover",
-    "DensityModel",
-    "Exporter",
-    "Fiber",
-    "Filter",
-    "Format",
-    "Genes",
-    "Genomes",
-    "Init",
-    "Loops",
-    "Mechanism",
-    "MemoryLevel",
-    "Mutation",
-    "Objective",
-    "Occupancy",
-    "Operation",
-    "PerDesign",
-    "PerGene",
-    "Piece",
-    "Proposals",
-    "Rows",
-    "Scored",
-    "Scores",
-    "Searcher",
-    "Segment",
-    "Selection",
-    "Shape",
-    "Technology",
-    "Tensor",
-    "Units",
-    "Values",
-    "Workload",
-    "box",
-    "name_bits",
-    "naming",
-    "neighbours",
-    "parts",
-    "plain",
-    "shifted",
-    "styled",
-    "unit",
-]

@@ -1,0 +1,166 @@
+"""Checks of formats, mechanisms, densities and hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..pieces import contracts as of
+from ..problem.levels import Place
+from ..problem.problem import Problem
+from .assertions import array_of, expect
+
+ACCESSES = ("read", "fill", "update")
+GENERAL_ACTIONS = ("read", "write", "metadata_read", "metadata_write")
+
+
+def fibers(count: int, seed: int = 0) -> of.Fiber:
+    """Random fibers as formats meet them, arrays of shape (count,)."""
+    rng = np.random.default_rng(seed)
+    length = 2.0 ** rng.integers(0, 11, count) + rng.integers(0, 2, count)
+    slots = np.floor(2.0 ** rng.uniform(0, 12, count))
+    return of.Fiber(
+        fibers=slots * rng.random(count),
+        length=length,
+        occupied=length * rng.random(count),
+        coord_bits=2.0 ** rng.integers(0, 4, count),
+        offset_bits=2.0 ** rng.integers(0, 6, count),
+        slots=slots,
+    )
+
+
+def check_format(piece: of.Format, count: int = 500, seed: int = 0) -> None:
+    """Shapes, finite numbers from 0 on, widths that do not depend on the occupancy, and entries that stay apart.
+
+    Of formats that store zeros: `block` and `padded` compress, `below_compressed` does not; padded fibers count their
+    one length, not what is occupied; a format of blocks tells blocks apart.
+    """
+    stores_zeros = piece.padded or piece.block > 1
+    expect(piece, piece.compressed or not stores_zeros, "block and padded go with compressed = True")
+    expect(piece, not (piece.compressed and piece.below_compressed), "below_compressed goes with compressed = False")
+    fiber = fibers(count, seed)
+    if piece.padded:
+        fiber = attrs.evolve(fiber, longest=(fiber.occupied + fiber.length) / 2)
+    before = {name: array.copy() for name, array in _fields(fiber).items()}
+    parts = _unit_arrays(piece, fiber, count)
+    for name, array in parts.items():
+        good = np.isfinite(array) & (array >= 0)
+        expect(piece, good.all(), f"units: {name}", "finite numbers from 0 on", array[~good][:3])
+    for name, array in before.items():
+        expect(piece, (getattr(fiber, name) == array).all(), f"changed its input '{name}'")
+
+    def keeps(names: Iterable[str], why: str, **changed: of.Array) -> None:
+        other = _unit_arrays(piece, attrs.evolve(fiber, **changed), count)
+        for name in names:
+            expect(piece, (other[name] == parts[name]).all(), f"units: {name} depends on {why}")
+
+    widths, why = ("metadata_bits", "payload_bits"), "the occupancy, but only counts may"
+    keeps(widths, why, fibers=fiber.fibers / 2, occupied=fiber.occupied / 2)
+    if piece.padded:
+        keeps(("metadata", "payload"), "what is occupied, but padded fibers have one length", occupied=fiber.longest)
+    if piece.block > 1:
+        half = of.Fiber.of(np.ones(1), 64.0, np.full(1, 32.0), 64.0 * piece.block)
+        units = piece.units(half)
+        bits = float(np.sum(units.metadata * units.metadata_bits + units.payload * units.payload_bits))
+        what = "bits for a fiber of 64 blocks with 32 stored (the fiber's positions are blocks)"
+        expect(piece, bits > 32.0, what, "more than 32, to tell which", bits)
+    turned = attrs.evolve(fiber, **{name: array[::-1] for name, array in _fields(fiber).items()})
+    for name, array in _unit_arrays(piece, turned, count).items():
+        expect(piece, np.allclose(array[::-1], parts[name]), f"units: {name} of an entry depends on other entries")
+    _unit_arrays(piece, fibers(0), 0)
+    if type(piece).metadata_bits is not of.Format.metadata_bits:
+        array_of(piece, piece.metadata_bits(fiber), (count,), "metadata_bits")
+
+
+def _fields(obj: Any) -> dict[str, Any]:
+    return attrs.asdict(obj, recurse=False)
+
+
+def _unit_arrays(piece: of.Format, fiber: of.Fiber, count: int) -> dict[str, of.Array]:
+    units = _fields(piece.units(fiber))
+    spread = {name: np.full(count, value) if np.ndim(value) == 0 else value for name, value in units.items()}
+    return {name: array_of(piece, value, (count,), f"units: {name}") for name, value in spread.items()}
+
+
+def check_mechanism(piece: of.Mechanism, places: Iterable[Place] = (Place("GLB", 1), Place("MAC", None))) -> None:
+    """Filters with a target and leaders, and shares removed between 0 and the probability that leaders are empty."""
+    empty = np.linspace(0.0, 1.0, 101)
+    for place in places:
+        expect(piece, isinstance(piece.needs_metadata(place), bool), "needs_metadata must be True or False")
+        for row in piece.filters(place):
+            expect(piece, isinstance(row, of.Filter), "filters", "objects of class Filter", row)
+            expect(piece, row.action in ("gate", "skip"), "action of a filter", "'gate' or 'skip'", repr(row.action))
+            expect(piece, isinstance(row.leaders, tuple) and row.leaders, "leaders", "a tuple of names", row.leaders)
+            itself = row.target in row.leaders and row.target != of.ALL_OPERANDS
+            expect(piece, not itself, f"'{row.target}' leads itself")
+            share = array_of(piece, piece.eliminated(place, row, empty.copy()), empty.shape, "eliminated", "f")
+            good = (share >= 0) & (share <= empty + 1e-12)
+            expect(piece, good.all(), "eliminated", f"0..{empty[~good][:1]} there", share[~good][:1])
+
+
+# ---------------------------------------------------------------------------------------------- densities, hardware
+
+
+def check_density(piece: of.DensityModel, shape: tuple[int, ...] = (16, 24), seed: int = 0) -> None:
+    """Probabilities that sum to one, the right mean, and agreement between the methods of the occupancy."""
+    whole = piece.occupancy(shape)
+    expect(piece, 0 <= whole.density <= 1, "density", "0..1", whole.density)
+    for tile in product(*[[size for size in {1, 2, axis // 2, axis} if size and axis % size == 0] for axis in shape]):
+        words = int(np.prod(tile, dtype=np.int64))
+        where = f"of tile {tile} in {shape}"
+        k, share = (np.asarray(part) for part in whole.distribution(tile))
+        array_of(piece, share, k.shape, f"probabilities {where}", "f")
+        expect(piece, (np.diff(k) > 0).all(), f"occupancies {where} must ascend")
+        expect(piece, len(k) and k[0] >= 0 and k[-1] <= words, f"occupancies {where}", f"0..{words}", k)
+        expect(piece, (share > 0).all(), f"probabilities {where} of zero must be left out")
+        expect(piece, abs(share.sum() - 1) < 1e-9, f"probabilities {where} sum up wrongly", 1, share.sum())
+        mean = float((k * share).sum())
+        close = abs(mean - whole.density * words) <= 1e-6 * words
+        expect(piece, close, f"mean occupancy {where}", whole.density * words, mean)
+        none = float(share[k == 0].sum())
+        expect(piece, abs(whole.empty(tile) - none) < 1e-9, f"empty({tile})", f"P(0) = {none}", whole.empty(tile))
+        expect(piece, whole.largest(tile) >= k[-1], f"largest({tile})", f"at least {k[-1]}", whole.largest(tile))
+        single = (1,) * len(shape)
+        within = array_of(piece, whole.empty_within(single, tile, k), k.shape, f"empty_within(1 word, {tile})", "f")
+        expect(piece, ((within >= 0) & (within <= 1)).all(), f"empty_within {where}", "0..1", within)
+        full = whole.empty_within(tile, tile, k)
+        expect(piece, np.allclose(full[k > 0], 0), f"empty_within({tile}, {tile})", "0 for k > 0", full)
+    drawn, again = (whole.draw(np.random.default_rng(seed)) for _ in range(2))
+    array_of(piece, drawn, shape, "draw", "b")
+    expect(piece, (drawn == again).all(), "draw differs between two generators of one seed")
+
+
+def check_memory_level(piece: of.MemoryLevel) -> None:
+    """`usable_bits`: no more than the capacity, growing with it, and unlimited if that is."""
+    expect(piece, piece.usable_bits(None) is None, "usable_bits(None)", None, piece.usable_bits(None))
+    usable = []
+    for bits in (1024, 8192, 2**20):
+        given = piece.usable_bits(float(bits))
+        expect(piece, given is not None and 0 < given <= bits, f"usable_bits({bits})", f"0..{bits}", given)
+        usable.append(given or 0.0)
+    expect(piece, sorted(usable) == usable, "usable_bits must not shrink as the capacity grows", "ascending", usable)
+
+
+def check_technology(piece: of.Technology, problem: Problem) -> None:
+    """Energies from 0 on for every action at every level; gated and skipped ones cost no more than full ones."""
+
+    def check(what: str, given: float, full: float = np.inf) -> float:
+        expect(piece, np.ndim(given) == 0 and np.isfinite(given) and given >= 0, what, "a number from 0 on", given)
+        expect(piece, given <= full, what, f"at most {full}", given)
+        return float(given)
+
+    for level in problem.levels:
+        energies = {
+            action: check(f"energy_pj('{level.name}', '{action}')", piece.energy_pj(level, action))
+            for action in GENERAL_ACTIONS
+        }
+        for state, metadata, access in product(("gated_", "skipped_"), ("", "metadata_"), ACCESSES):
+            action, full = state + metadata + access, energies[metadata + ("read" if access == "read" else "write")]
+            check(f"energy_pj('{level.name}', '{action}')", piece.energy_pj(level, action), full)
+    full = check("mac_pj(16, 'compute')", piece.mac_pj(16, "compute"))
+    for action in ("gated", "skipped"):
+        check(f"mac_pj(16, '{action}')", piece.mac_pj(16, action), full)
