@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .errors import SpecError, shortened
-from .files import check_file, shown
+from .files import check_file, replacing, shown
 
 Array = np.ndarray[Any, Any]
 
@@ -50,6 +50,12 @@ def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
             raise SpecError.at(shown(path), name, "holds no numbers")
     return arrays
+
+
+def write_array(path: Path, array: Array) -> None:
+    """Writes a .npy whole or not at all. Makes missing folders."""
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        np.save(file, array, allow_pickle=False)
 
 
 def _safetensors(path: Path) -> dict[str, Array]:

@@ -8,6 +8,7 @@ imported when a function is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from sparsemap.errors import SparseMapError, listed, need, unknown
 from sparsemap.pieces.contracts.base import Array
 
-from .blocks import BlockShape, Grid
+from .blocks import BlockShape
 from .export import Pruned
 from .hybrid import HybridPruner, Masks, Pattern, sparsity_of
 from .scores import saliency
@@ -35,10 +36,8 @@ class PrunedModel:
     """What `prune` returns; the model itself was changed."""
 
     model: Any
-    grids: dict[str, Grid]
     masks: dict[str, Masks]
     pattern: Pattern
-    block: BlockShape
     positions: dict[str, int]
     """Output pixels of every convolution and fully connected layer of the model, for one sample."""
 
@@ -60,13 +59,11 @@ class PrunedModel:
         """The files of `sparsemap prune`: masked weights, masks, a workload per layer, summary.csv."""
         macs = {name: _weights(module).size * self.positions[name] for name, module in _layers(self.model)}
         Pruned(
-            grids=self.grids,
             weights={name: _weights(self.model.get_submodule(name)) for name in self.masks},
             masks=self.masks,
             positions=self.positions,
             macs=macs,
             pattern=self.pattern,
-            block=self.block,
             source=type(self.model).__name__,
         ).write(Path(folder))
 
@@ -99,7 +96,6 @@ def prune(
     and the last one; grouped convolutions, and rows that are no multiple of M, always do. SparseMapError for a sparsity
     that cannot be reached, layers that are not there, and batches without samples of the classes.
     """
-    torch = _torch()
     every = dict(_layers(model))
     excluded = set(exclude) if exclude is not None else {*list(every)[:1], *list(every)[-1:]}
     for name in excluded - every.keys():
@@ -115,22 +111,22 @@ def prune(
     if not grids:
         raise SparseMapError(f"nothing to prune among {listed(every)}")
     pruner = HybridPruner(grids, nm, normalise)
-    pruner.check(sparsity)
+    targets = pruner.targets(sparsity, iterations)
     positions = _positions(model, loader, every)
-    sgd = lambda parameters: torch.optim.SGD(parameters, 0.1, momentum=0.9, weight_decay=4e-5)  # noqa: E731
-    new_optimizer = optimizer or sgd
-    _train(model, loader, loss, classes, 1, new_optimizer)
+    if optimizer is None:
+        optimizer = partial(_torch().optim.SGD, lr=0.1, momentum=0.9, weight_decay=4e-5)
+    _train(model, loader, loss, classes, 1, optimizer)
     masks: dict[str, Masks] = {}
-    for step in range(1, iterations + 1):
+    for step, target in enumerate(targets, 1):
         weights = {name: _weights(model.get_submodule(name)) for name in grids}
         gradients = _mean_gradients(model, loader, loss, classes, samples, list(grids))
         scores = {name: grids[name].matrix(saliency(weights[name], gradients[name])) for name in grids}
-        masks = pruner.step(scores, pruner.lowest + step * (sparsity - pruner.lowest) / iterations)
+        masks = pruner.step(scores, target)
         for name, mask in masks.items():
-            _apply(model.get_submodule(name), grids[name], mask, pull)
-        _train(model, loader, loss, classes, epochs, new_optimizer)
+            _apply(model.get_submodule(name), mask, pull)
+        _train(model, loader, loss, classes, epochs, optimizer)
         report(f"step {step} of {iterations}: sparsity {sparsity_of(masks):.4f}")
-    return PrunedModel(model, grids, masks, nm, shape, positions)
+    return PrunedModel(model, masks, nm, positions)
 
 
 # -------------------------------------------------------------------------------------------------------------- layers
@@ -166,10 +162,10 @@ def _as_parameter(module: Any, array: Array) -> Any:
     return _torch().from_numpy(np.ascontiguousarray(array)).to(parameter.device)
 
 
-def _apply(module: Any, grid: Grid, mask: Masks, pull: float) -> None:
+def _apply(module: Any, mask: Masks, pull: float) -> None:
     """Masks the weights of a module, or replaces the masks that it has."""
     parametrize = _torch().nn.utils.parametrize
-    words, live = (_as_parameter(module, grid.tensor(part)) for part in (mask.words, mask.live))
+    words, live = (_as_parameter(module, mask.grid.tensor(part)) for part in (mask.words, mask.live))
     if parametrize.is_parametrized(module, "weight"):
         module.parametrizations.weight[0].set(words, live)
     else:

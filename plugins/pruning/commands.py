@@ -65,13 +65,14 @@ def prune(source: str, **options: Any) -> None:
     Criteria: saliency (class-aware, Eq. 1 of CRISP), l1, l2, fisher, random; for one-shot and gradual also variance and
     tensor-variance. The folder gets weights, masks, workloads of each layer, summary.csv and, of digits, runs.csv.
     """
-    from .prune import prune_digits, prune_weights, settings
+    from .prune import Options, prune_digits, prune_weights
 
-    chosen = settings(source == DIGITS, **options)
+    chosen = Options(**options)
+    job = chosen.job(trains=source == DIGITS)
     if source != DIGITS:
-        click.echo(prune_weights(Path(source), chosen))
+        click.echo(prune_weights(Path(source), job, chosen))
         return
     terminal = sys.stderr if sys.stderr.isatty() else io.StringIO()
-    with click.progressbar(length=chosen.stages, file=terminal, label="training and pruning") as bar:
-        text = prune_digits(chosen, lambda: bar.update(1))
+    with click.progressbar(length=chosen.seeds * job.stages, file=terminal, label="training and pruning") as bar:
+        text = prune_digits(job, chosen, lambda: bar.update(1))
     click.echo(text)

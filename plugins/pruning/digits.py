@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import attrs
 import numpy as np
@@ -26,16 +27,11 @@ class Recipe:
     epochs: int
     rate: float
     fine_rate: float
-    """The rate of training after pruning."""
+    """Of training after pruning."""
 
-    @property
-    def prunable(self) -> list[str]:
-        """Convolutions but the first, and fully connected layers but the last one, the classifier."""
-        return [shape.name for shape in self.shapes[1:-1]]
-
-    @property
-    def classifier(self) -> str:
-        return self.shapes[-1].name
+    def tune(self, network: Network, data: Images, epochs: int, rng: np.random.Generator, **more: Any) -> None:
+        """Trains in place at the rate of training after pruning; `more` is for `fit`."""
+        fit(network, data, epochs, self.fine_rate, self.batch, self.optimiser, rng, **more)
 
 
 RECIPES = {

@@ -8,6 +8,7 @@ keep equally many.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 import attrs
@@ -26,20 +27,20 @@ NORMALISE = ("none", "per-weight")
 class Pattern:
     """At most `n` of `m` consecutive words of a row are kept; 1:1 keeps all."""
 
-    n: int = attrs.field(validator=attrs.validators.ge(1))
-    m: int = attrs.field(validator=attrs.validators.ge(1))
+    n: int
+    m: int
 
     def __attrs_post_init__(self) -> None:
-        if self.n > self.m:
-            raise SparseMapError(f"pattern {self}: expected N of at most M")
+        if not 0 < self.n <= self.m:
+            raise SparseMapError(f"pattern '{self}': expected N:M with N of at most M, such as 2:4")
 
     @classmethod
     def parse(cls, text: str) -> Pattern:
         """`2:4`; SparseMapError for anything else."""
-        n, colon, m = text.partition(":")
-        if not (colon and n.isascii() and n.isdigit() and m.isascii() and m.isdigit() and 0 < int(n) <= int(m) < 1000):
+        found = re.fullmatch(r"(\d{1,3}):(\d{1,3})", text, re.ASCII)
+        if not found:
             raise SparseMapError(f"pattern {text!r}: expected N:M with N of at most M, such as 2:4")
-        return cls(int(n), int(m))
+        return cls(int(found[1]), int(found[2]))
 
     @property
     def density(self) -> float:
@@ -83,8 +84,7 @@ def pruned_ranks(
     """How many rank columns of every layer to prune: the cheapest ones of all layers until `needed` is reached.
 
     `ranked`: scores of the rank columns, ascending per layer; `pruned`: how many are gone already; `sizes`: what one
-    counts. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank. SparseMapError if all
-    that may be pruned is too little.
+    counts. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank.
     """
     result = dict(pruned)
     total = math.fsum(result[name] * sizes[name] for name in ranked)
@@ -94,15 +94,11 @@ def pruned_ranks(
         for rank, score in enumerate(scores[:-1])
         if rank >= pruned[name]
     )
-    for _, name, rank in candidates:
+    for _, name, _ in candidates:  # ranks of a layer come in their order, since their scores ascend
         if total >= needed:
             break
-        if rank != result[name]:  # scores ascend, so that ranks of a layer come in their order
-            raise ValueError(f"rank columns of {name!r} are not sorted by score")
         result[name] += 1
         total += sizes[name]
-    if total < needed:
-        raise SparseMapError(f"the blocks that may be pruned count {total:g}, and {needed:g} are needed")
     return result
 
 
@@ -110,12 +106,26 @@ def pruned_ranks(
 class Masks:
     """What is left of one layer."""
 
-    words: Array
-    """(S, K) bool: the words that the forward pass sees."""
-    live: Array
-    """(S, K) bool: the words that gradients reach, all of the kept blocks (straight-through estimator)."""
+    grid: Grid
     blocks: Array
     """(R, C) bool: the kept blocks."""
+    words: Array
+    """(S, K) bool: the words that the forward pass sees."""
+
+    @classmethod
+    def of_blocks(cls, grid: Grid, blocks: Array) -> Masks:
+        """Masks without a pattern inside of blocks."""
+        return cls(grid, blocks, grid.expand(blocks))
+
+    @property
+    def live(self) -> Array:
+        """(S, K) bool: the words that gradients reach, all of the kept blocks (straight-through estimator)."""
+        return self.grid.expand(self.blocks)
+
+    @property
+    def density(self) -> float:
+        """The share of words that are left."""
+        return float(self.words.mean())
 
 
 @attrs.define
@@ -175,6 +185,11 @@ class HybridPruner:
                 " one; use smaller blocks or a sparser pattern"
             )
 
+    def targets(self, sparsity: float, steps: int) -> list[float]:
+        """The sparsity of each step, up to this one in equal parts; SparseMapError if it cannot be reached."""
+        self.check(sparsity)
+        return [self.lowest + step * (sparsity - self.lowest) / steps for step in range(1, steps + 1)]
+
     def step(self, scores: Mapping[str, Array], sparsity: float) -> dict[str, Masks]:
         """Masks of every layer with at least this share of zeros over all layers together.
 
@@ -195,11 +210,8 @@ class HybridPruner:
         found = pruned_ranks(ranked, pruned, {name: self._size(name) for name in ranked}, needed)
         for name, count in found.items():
             np.put_along_axis(self.kept[name], orders[name][:, :count], False, axis=1)
-        return {name: self._masks(name, words[name]) for name in self.grids}
-
-    def _masks(self, name: str, words: Array) -> Masks:
-        live = self.grids[name].expand(self.kept[name])
-        return Masks(words & live, live, self.kept[name].copy())
+        masks = {name: Masks.of_blocks(grid, self.kept[name].copy()) for name, grid in self.grids.items()}
+        return {name: attrs.evolve(mask, words=mask.words & words[name]) for name, mask in masks.items()}
 
 
 def sparsity_of(masks: Mapping[str, Masks]) -> float:

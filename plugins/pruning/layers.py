@@ -60,9 +60,7 @@ class Layer:
     @property
     def effective(self) -> Array:
         """The weights of the forward pass."""
-        weights = (
-            self.weights if self.words is None else np.where(self.words, self.weights, 0).astype(self.weights.dtype)
-        )
+        weights = self.weights if self.words is None else np.where(self.words, self.weights, 0)
         return weights if self.factors is None else weights * self.factors
 
 
@@ -120,20 +118,10 @@ class Network:
         upstream = np.exp(shifted - log_sum[:, None])
         upstream[index, labels] -= 1
         found: dict[str, tuple[Array, Array]] = {}
-        for place in range(len(self.layers) - 1, -1, -1):
-            layer = self.layers[place]
-            weights, bias, upstream = _backward(layer, caches[place], upstream, place > 0)
+        for layer, cache in zip(reversed(self.layers), reversed(caches), strict=True):
+            weights, bias, upstream = _backward(layer, cache, upstream, layer is not self.layers[0])
             found[layer.name] = weights, bias
         return loss, found
-
-
-def accuracy(network: Network, images: Array, labels: Array, among: Sequence[int] | None = None) -> float:
-    """The share of images whose largest logit, of all or `among` some classes, is that of their label."""
-    logits = network.logits(images)
-    if among is not None:
-        others = np.setdiff1d(np.arange(logits.shape[1]), among)
-        logits[:, others] = -np.inf
-    return float((logits.argmax(axis=1) == labels).mean())
 
 
 # ------------------------------------------------------------------------------------------------------ forward, backward

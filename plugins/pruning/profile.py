@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import attrs
 import numpy as np
@@ -13,6 +12,8 @@ import numpy as np
 from sparsemap.errors import SpecError, shortened
 from sparsemap.files import read_bytes, shown
 from sparsemap.pieces.contracts.base import Array
+
+from .hybrid import Masks
 
 
 @attrs.frozen
@@ -69,25 +70,6 @@ def padding(counts: Array) -> float:
     return float(counts.max(axis=0).sum()) * counts.shape[0] / kept - 1 if kept else 0.0
 
 
-def tree(masks: Mapping[str, Array], splits: Mapping[str, Split], files: Mapping[str, str]) -> dict[str, Any]:
-    """The profile as `masks.json` has it: layer -> row of cores -> chunk of the outputs -> part of the inputs -> blocks.
-
-    `files` has the name of each mask's file.
-    """
-    layers = {}
-    for name, mask in masks.items():
-        split = splits.get(name, Split())
-        counts = kept_blocks(mask, split)
-        layers[name] = {
-            "mask": files[name],
-            "blocks": list(mask.shape),
-            "split": attrs.asdict(split),
-            "kept": counts.tolist(),
-            "padding": padding(counts),
-        }
-    return {"layers": layers}
-
-
 def utilisation(words: Iterable[Array], rows: int = 64, cores: int = 4) -> float:
     """Mean over largest load of the cores, which share each `rows` rows of a mask (S, K) and wait for the slowest.
 
@@ -104,6 +86,7 @@ def utilisation(words: Iterable[Array], rows: int = 64, cores: int = 4) -> float
     return mean / worst if worst else 1.0
 
 
-def flops_ratio(densities: Mapping[str, float], macs: Mapping[str, int]) -> float:
+def flops_ratio(masks: Mapping[str, Masks], macs: Mapping[str, int]) -> float:
     """Multiplications that are left over all of the network: sum d_l MAC_l / sum MAC_l; layers without a mask are dense."""
-    return sum(densities.get(name, 1.0) * count for name, count in macs.items()) / sum(macs.values())
+    left = (count * masks[name].density if name in masks else count for name, count in macs.items())
+    return sum(left) / sum(macs.values())

@@ -1,10 +1,10 @@
-"""What `sparsemap prune` does: settings from options, runs on digits, masks for a user's weights."""
+"""What `sparsemap prune` does: options as a job, runs on digits, masks for a user's weights."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,120 +15,96 @@ from sparsemap import __version__
 from sparsemap.cli import output
 from sparsemap.errors import SparseMapError, need, unknown
 from sparsemap.files import csv_text, percent, shown, write_text
+from sparsemap.pieces.contracts.base import Array
 
 from . import digits
-from .block_masks import BALANCES, balanced
+from .block_masks import BALANCES
 from .blocks import ORDERS, UNITS, BlockShape
 from .export import Pruned, file_names
-from .hybrid import BUDGETS, NORMALISE, HybridPruner, Pattern
-from .profile import Split, read_splits
-from .runs import BY_LAYER, HYBRID, METHODS, Job, Outcome, block_masks, run, stages
-from .scores import CRITERIA, Evidence, block_scores, word_scores
+from .hybrid import BUDGETS, NORMALISE, Pattern
+from .profile import read_splits
+from .runs import BY_LAYER, HYBRID, METHODS, Job, run
+from .scores import CRITERIA, NEEDS, Evidence
 from .weight_files import LAYOUTS, chosen_layers, read_gradients, read_weights
 
 GRADIENTS = ("mean", "mean-abs")
 
 
-@attrs.frozen
-class Settings:
-    """Checked options; `job` has what both sources need."""
+@attrs.frozen(kw_only=True)
+class Options:
+    """The options of the verb, as they were given."""
 
-    job: Job
+    method: str
+    pattern: str
+    block: str | None
+    unit: str | None
+    order: str
+    sparsity: float | None
+    criterion: str | None
+    balance: str
+    splits: Path | None
+    normalise: str
+    budget: str
+    gradient: str
+    classes: str
     seeds: int
-    out: Path
-    options: dict[str, Any]
-    """As they were given, for `prune.json`."""
+    network: str | None
+    prune_classifier: bool
     layers: tuple[str, ...]
     layout: str
     gradients: Path | None
     squared_gradients: Path | None
     positions: int
+    out: Path
 
-    @property
-    def stages(self) -> int:
-        """Steps of progress."""
-        return self.seeds * stages(self.job)
-
-
-def settings(
-    trains: bool,
-    *,
-    method: str,
-    pattern: str,
-    block: str | None,
-    unit: str | None,
-    order: str,
-    sparsity: float | None,
-    criterion: str | None,
-    balance: str,
-    splits: Path | None,
-    normalise: str,
-    budget: str,
-    gradient: str,
-    classes: str,
-    seeds: int,
-    network: str | None,
-    prune_classifier: bool,
-    layers: tuple[str, ...],
-    layout: str,
-    gradients: Path | None,
-    squared_gradients: Path | None,
-    positions: int,
-    out: Path,
-) -> Settings:
-    """Options as settings, `trains` for digits; SparseMapError for those that are unknown or do not fit together."""
-    options = {
-        key: str(value) if isinstance(value, Path) else value for key, value in locals().items() if value is not None
-    }
-    by_layer = method in BY_LAYER
-    network = network or ("conv3-fc1" if by_layer else "conv3-fc2")
-    criterion = criterion or ("l2" if by_layer else "saliency")
-    unit = unit or ("channels" if by_layer else "words")
-    for option, value, names in (
-        ("--method", method, METHODS),
-        ("--criterion", criterion, CRITERIA),
-        ("--unit", unit, UNITS),
-        ("--order", order, ORDERS),
-        ("--balance", balance, BALANCES),
-        ("--normalise", normalise, NORMALISE),
-        ("--budget", budget, BUDGETS),
-        ("--gradient", gradient, GRADIENTS),
-        ("--network", network, digits.RECIPES),
-        ("--layout", layout, LAYOUTS),
-    ):
-        if value not in names:
-            raise SparseMapError(f"{option}: {unknown('choice', value, names)}")
-    if (method == "nm-only") != (sparsity is None):
-        raise SparseMapError(
-            "--sparsity: the pattern of nm-only says it" if sparsity is not None else "--sparsity: missing, such as 0.9"
+    def job(self, trains: bool) -> Job:
+        """`trains` for digits; SparseMapError for options that are unknown or do not fit together."""
+        by_layer = self.method in BY_LAYER
+        network = self.network or ("conv3-fc1" if by_layer else "conv3-fc2")
+        criterion = self.criterion or ("l2" if by_layer else "saliency")
+        unit = self.unit or ("channels" if by_layer else "words")
+        for option, value, names in (
+            ("--method", self.method, METHODS),
+            ("--criterion", criterion, CRITERIA),
+            ("--unit", unit, UNITS),
+            ("--order", self.order, ORDERS),
+            ("--balance", self.balance, BALANCES),
+            ("--normalise", self.normalise, NORMALISE),
+            ("--budget", self.budget, BUDGETS),
+            ("--gradient", self.gradient, GRADIENTS),
+            ("--network", network, digits.RECIPES),
+            ("--layout", self.layout, LAYOUTS),
+        ):
+            if value not in names:
+                raise SparseMapError(f"{option}: {unknown('choice', value, names)}")
+        if (self.method == "nm-only") != (self.sparsity is None):
+            why = "missing, such as 0.9" if self.sparsity is None else "the pattern of nm-only says it"
+            raise SparseMapError(f"--sparsity: {why}")
+        if self.balance != "none" and self.method != "one-shot":
+            raise SparseMapError(f"--balance: only one-shot has balanced masks, not {self.method}")
+        if not trains and self.method in ("gradual", "trained"):
+            raise SparseMapError(f"--method {self.method}: needs training, and a file has weights only; use one-shot")
+        return Job(
+            method=self.method,
+            pattern=Pattern.parse(self.pattern),
+            block=_block(self.block or ("8x8" if by_layer else "16x16"), unit, self.order),
+            sparsity=self.sparsity or 0.0,
+            criterion=criterion,
+            balance=self.balance,
+            splits=read_splits(self.splits) if self.splits else {},
+            classes=_classes(self.classes),
+            network=network,
+            prune_classifier=self.prune_classifier,
+            normalise=self.normalise,
+            budget=self.budget,
+            gradient=self.gradient,
         )
-    if balance != "none" and method != "one-shot":
-        raise SparseMapError(f"--balance: only one-shot has balanced masks, not {method}")
-    if not trains and method in ("gradual", "trained"):
-        raise SparseMapError(f"--method {method}: needs training, and a file has weights only; use one-shot")
-    job = Job(
-        method=method,
-        pattern=Pattern.parse(pattern),
-        block=_block(block or ("8x8" if by_layer else "16x16"), unit, order),
-        sparsity=sparsity or 0.0,
-        criterion=criterion,
-        balance=balance,
-        splits=read_splits(splits) if splits else {},
-        classes=_classes(classes),
-        network=network,
-        prune_classifier=prune_classifier,
-        normalise=normalise,
-        budget=budget,
-        gradient=gradient,
-    )
-    return Settings(job, seeds, out, options, layers, layout, gradients, squared_gradients, positions)
 
-
-def write_options(source: str, options: dict[str, Any], folder: Path) -> None:
-    """`prune.json`: what the files beside it are of."""
-    table = {"version": __version__, "source": source, **options}
-    del table["trains"], table["out"]
-    write_text(folder / "prune.json", json.dumps(table, indent=1) + "\n")
+    def write(self, source: str) -> None:
+        """`prune.json`: what the files beside it are of."""
+        given = {key: value for key, value in attrs.asdict(self).items() if value is not None and key != "out"}
+        table = {"version": __version__, "source": source, **given}
+        write_text(self.out / "prune.json", json.dumps(table, indent=1, default=str) + "\n")
 
 
 def _block(text: str, unit: str, order: str) -> BlockShape:
@@ -150,46 +126,33 @@ def _classes(text: str) -> tuple[int, ...]:
 # -------------------------------------------------------------------------------------------------------------- digits
 
 
-def outcomes(jobs: Iterable[Job], progress: Callable[[], None] = lambda: None) -> list[Outcome]:
-    """Runs on one thread of the linear algebra: matrices are small, and sums do not depend on the number of cores."""
-    limits = need("threadpoolctl", "training", "prune").threadpool_limits
-    with limits(1):
-        return [run(job, progress) for job in jobs]
-
-
-def prune_digits(chosen: Settings, progress: Callable[[], None]) -> str:
+def prune_digits(job: Job, options: Options, progress: Callable[[], None]) -> str:
     """Runs all seeds, writes `runs.csv` and the layers of the first seed; what to print."""
-    found = outcomes((attrs.evolve(chosen.job, seed=seed) for seed in range(chosen.seeds)), progress)
-    first = found[0]
-    job = first.job
+    limits = need("threadpoolctl", "training", "prune").threadpool_limits
+    with limits(1):  # matrices are small, and sums do not depend on the number of cores
+        found = [run(attrs.evolve(job, seed=seed), progress) for seed in range(options.seeds)]
+    network, masks = found[0].network, found[0].masks
+    of_classes = "" if len(job.classes) == digits.CLASSES else f" {', '.join(map(str, job.classes))}"
     pruned = Pruned(
-        grids=first.grids,
-        weights={name: first.network[name].weights for name in first.masks},
-        masks=first.masks,
-        positions={name: first.network[name].side ** 2 for name in first.masks},
-        macs=first.network.macs,
+        weights={name: network[name].weights for name in masks},
+        masks=masks,
+        positions={name: network[name].side ** 2 for name in masks},
+        macs=network.macs,
         pattern=job.nm,
-        block=None if job.method == "nm-only" else job.block,
-        source=f"{job.network}, {digits_text(job)}",
+        source=f"{job.network}, digits{of_classes}",
         splits=job.splits,
     )
     rows = [outcome.row() for outcome in found]
-    summary = pruned.write(chosen.out)
-    write_text(chosen.out / "runs.csv", csv_text(rows))
-    write_options("digits", chosen.options, chosen.out)
-    dead = [seed for seed, outcome in enumerate(found) if outcome.cut]
-    notes = [f"seed {seed}: no path of kept blocks leads through the network" for seed in dead]
+    summary = pruned.write(options.out)
+    write_text(options.out / "runs.csv", csv_text(rows))
+    options.write("digits")
     lines = [
         _mean_line("accuracy", [row["accuracy"] for row in rows]),
         _mean_line("dense", [row["dense_accuracy"] for row in rows]),
         _mean_line("achieved sparsity", [row["achieved"] for row in rows]),
     ]
-    return "\n".join([*lines, *notes, _table(summary), f"wrote {shown(chosen.out)}"])
-
-
-def digits_text(job: Job) -> str:
-    """The data that a run is for."""
-    return "digits" if len(job.classes) == digits.CLASSES else f"digits {', '.join(map(str, job.classes))}"
+    notes = [f"seed {row['seed']}: no path of kept blocks leads through the network" for row in rows if row["cut"]]
+    return "\n".join([*lines, *notes, _table(summary), f"wrote {shown(options.out)}"])
 
 
 def _mean_line(name: str, values: Sequence[float]) -> str:
@@ -218,68 +181,50 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 # ------------------------------------------------------------------------------------------------------------- weights
 
 
-def prune_weights(source: Path, chosen: Settings) -> str:
+def prune_weights(source: Path, job: Job, options: Options) -> str:
     """Masks a user's weights without training, and writes them; what to print."""
-    job, layout = chosen.job, chosen.layout
-    every = read_weights(source, layout)
-    weights = chosen_layers(every, chosen.layers)
+    every = read_weights(source, options.layout)
+    weights = chosen_layers(every, options.layers)
     file_names(weights)
-    evidence = _evidence(chosen, weights)
+    evidence = _evidence(job.criterion, weights, options)
     grids = {name: job.block.grid(array.shape) for name, array in weights.items()}
     rng = np.random.default_rng(0)
     if job.method in HYBRID:
-        skipped = [name for name, grid in grids.items() if grid.size[1] % job.nm.m]
-        for name in skipped:
-            del grids[name]
+        grids = {name: grid for name, grid in grids.items() if grid.size[1] % job.nm.m == 0}
         if not grids:
             raise SparseMapError(f"{shown(source)}: no layer has groups of {job.nm.m}, all would stay dense")
-        scores = {name: grids[name].matrix(word_scores(job.criterion, evidence[name], rng)) for name in grids}
-        pruner = HybridPruner(grids, job.nm, job.normalise, job.budget)
-        masks = pruner.step(scores, pruner.lowest if job.method == "nm-only" else job.sparsity)
-        notes = [f"{name}: stays dense, its rows have no groups of {job.nm.m}" for name in skipped]
+        pruner = job.pruner(grids)
+        masks = pruner.step(job.word_scores(grids, evidence, rng), job.target)
+        notes = [f"{name}: stays dense, its rows have no groups of {job.nm.m}" for name in weights if name not in grids]
         if job.method != "nm-only":
             unblocked = [name for name in grids if name not in pruner.prunable]
             notes += [f"{name}: loses no blocks, its size is no multiple of {job.block}" for name in unblocked]
     else:
-        kept = {
-            name: balanced(
-                block_scores(job.criterion, grid, evidence[name], rng),
-                job.sparsity,
-                job.balance,
-                job.splits.get(name, Split()).in_blocks,
-            )
-            for name, grid in grids.items()
-        }
-        masks, notes = block_masks(grids, kept), []
+        masks, notes = job.masks_at_once(grids, evidence, rng), []
     pruned = Pruned(
-        grids=grids,
         weights=weights,
         masks=masks,
-        positions=dict.fromkeys(grids, chosen.positions),
-        macs={name: array.size * chosen.positions for name, array in every.items()},
+        positions=dict.fromkeys(grids, options.positions),
+        macs={name: array.size * options.positions for name, array in every.items()},
         pattern=job.nm,
-        block=None if job.method == "nm-only" else job.block,
         source=source.name,
         splits=job.splits,
     )
-    summary = pruned.write(chosen.out)
-    write_options(str(source), chosen.options, chosen.out)
-    return "\n".join([*notes, _table(summary), f"wrote {shown(chosen.out)}"])
+    summary = pruned.write(options.out)
+    options.write(str(source))
+    return "\n".join([*notes, _table(summary), f"wrote {shown(options.out)}"])
 
 
-def _evidence(chosen: Settings, weights: dict[str, Any]) -> dict[str, Evidence]:
+def _evidence(criterion: str, weights: dict[str, Array], options: Options) -> dict[str, Evidence]:
     """Weights with the gradients that the criterion needs; SparseMapError if these were not given."""
-    criterion, layout = chosen.job.criterion, chosen.layout
-    needed = {
-        "saliency": ("--gradients", chosen.gradients, "gradient"),
-        "fisher": ("--squared-gradients", chosen.squared_gradients, "squared_gradient"),
-    }.get(criterion)
-    if needed is None:
+    if criterion not in NEEDS:
         return {name: Evidence(array) for name, array in weights.items()}
-    option, path, field = needed
+    field = NEEDS[criterion]
+    path = getattr(options, f"{field}s")
     if path is None:
+        option = f"--{field.replace('_', '-')}s"
         raise SparseMapError(
             f"criterion {criterion!r} needs gradients, and weights have none: add {option} FILE, or --criterion l1"
         )
-    gradients = read_gradients(path, weights, layout)
+    gradients = read_gradients(path, weights, options.layout)
     return {name: Evidence(array, **{field: gradients[name]}) for name, array in weights.items()}

@@ -42,7 +42,7 @@ def saliency(weights: Array, gradient: Array) -> Array:
     return np.abs(np.asarray(gradient, np.float64) * weights)
 
 
-def word_scores(criterion: str, evidence: Evidence, rng: np.random.Generator | None = None) -> Array:
+def word_scores(criterion: str, evidence: Evidence, rng: np.random.Generator) -> Array:
     """A float64 score per word, in the shape of the weights."""
     weights = np.asarray(evidence.weights, np.float64)
     match criterion:
@@ -55,27 +55,21 @@ def word_scores(criterion: str, evidence: Evidence, rng: np.random.Generator | N
         case "fisher":
             return weights**2 * evidence.needed("fisher")
         case "random":
-            return _drawn(rng, weights.shape)
+            return rng.random(weights.shape)
     raise SparseMapError(f"criterion {criterion!r} does not score words; those that do: {', '.join(WORD_CRITERIA)}")
 
 
-def block_scores(criterion: str, grid: Grid, evidence: Evidence, rng: np.random.Generator | None = None) -> Array:
+def block_scores(criterion: str, grid: Grid, evidence: Evidence, rng: np.random.Generator) -> Array:
     """A float64 score per block, (R, C) (*Weight Block Sparsity*, III-B, E, F).
 
     L1 = sum |w|; L2 = sqrt(sum w^2); variance = mean of (w - mu)^2 with mu the mean of the block, or of the whole tensor
     for `tensor-variance`; Fisher = sum of w^2 times the mean squared gradient; saliency = sum of T_w.
     """
     if criterion == "random":
-        return _drawn(rng, grid.counts)
+        return rng.random(grid.counts)
     if criterion in ("variance", "tensor-variance"):
         weights = grid.matrix(np.asarray(evidence.weights, np.float64))
         mean = grid.expand(grid.sums(weights) / grid.words) if criterion == "variance" else weights.mean()
         return grid.sums((weights - mean) ** 2) / grid.words
     sums = grid.sums(grid.matrix(word_scores(criterion, evidence, rng)))
     return np.sqrt(sums) if criterion == "l2" else sums
-
-
-def _drawn(rng: np.random.Generator | None, shape: tuple[int, ...]) -> Array:
-    if rng is None:
-        raise SparseMapError("criterion 'random' needs a generator of random numbers")
-    return rng.random(shape)

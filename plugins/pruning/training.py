@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 import numpy as np
@@ -33,6 +33,15 @@ class Images:
         places = [np.flatnonzero(self.labels == label)[:most] for label in classes]
         chosen = np.sort(np.concatenate(places))
         return Images(self.images[chosen], self.labels[chosen])
+
+
+def accuracy(network: Network, data: Images, among: Sequence[int] | None = None) -> float:
+    """The share of images whose largest logit, of all or `among` some classes, is that of their label."""
+    logits = network.logits(data.images)
+    if among is not None:
+        others = np.setdiff1d(np.arange(logits.shape[1]), among)
+        logits[:, others] = -np.inf
+    return float((logits.argmax(axis=1) == data.labels).mean())
 
 
 @attrs.frozen
@@ -109,7 +118,7 @@ def fit(
                     weights = weights * layer.factors
                 weights = weights + optimiser.decay * layer.weights
                 if layer.live is not None and layer.words is not None:
-                    weights = np.where(layer.live, weights, 0).astype(layer.weights.dtype)
+                    weights = np.where(layer.live, weights, 0)
                     if pull:
                         weights = weights + pull * np.where(layer.live & ~layer.words, layer.weights, 0)
                 values[layer.name, "weights"], gradients[layer.name, "weights"] = layer.weights, weights

@@ -106,7 +106,7 @@ def test_blocks_of_channels_hold_whole_kernels_and_blocks_at_edges_are_cut():
     weights = RNG.standard_normal((10, 3, 3, 12))
     grid = BlockShape(8, 8, "channels").grid(weights.shape)
     assert grid.counts == (2, 2)
-    norms = block_scores("l2", grid, Evidence(weights))
+    norms = block_scores("l2", grid, Evidence(weights), RNG)
     assert norms[1, 1] == pytest.approx(np.sqrt((weights[8:, :, :, 8:] ** 2).sum()))
     masked = grid.tensor(np.where(grid.expand(norms == norms[0, 1]), grid.matrix(weights), 0))
     assert np.array_equal(np.flatnonzero(masked.any(axis=(0, 1, 2))), np.arange(8, 12))
