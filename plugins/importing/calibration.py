@@ -49,11 +49,10 @@ def measured(model: Model, path: Path, tensors: Sequence[str]) -> Iterator[dict[
         raise SpecError.at(shown(path), "", f"holds too few samples: the model takes {step} at a time")
     with reported(model.file, "", "cannot be run by the reference of the package onnx"):
         run = onnx_of("onnx.reference").ReferenceEvaluator(model.proto)
-    for sample in range(count):
-        part = slice(sample * step, (sample + 1) * step)
-        with reported(model.file, "", "cannot be run by the reference of the package onnx"):
+        for sample in range(count):
+            part = slice(sample * step, (sample + 1) * step)
             found = run.run(list(tensors), {name: array[part].astype(kinds[name]) for name, array in arrays.items()})
-        yield {name: _share(array) for name, array in zip(tensors, found, strict=True)}
+            yield {name: _share(array) for name, array in zip(tensors, found, strict=True)}
 
 
 def _share(array: Array) -> float:

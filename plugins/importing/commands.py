@@ -51,7 +51,7 @@ def import_model(
     from sparsemap.pieces.loading import load
     from sparsemap.problem.network import nodes_of
 
-    from .importer import import_model, import_weights
+    from .importer import Import, import_model, import_weights
 
     registry, out = load(), out or Path(f"{model.stem}.toml")
     shown = not quiet and sys.stderr.isatty()
@@ -65,19 +65,19 @@ def import_model(
             raise click.UsageError(f"{model.name} holds weights; name the network of their layers with --network")
         piece, base, file = network_of(registry, network)
         nodes = nodes_of(piece, registry, base, file)
-        found = import_weights(model, piece, nodes, out, registry, save_weights, progress)
+        found = Import(model, out, registry, save_weights, progress, piece.name)
+        import_weights(found, piece, nodes)
     elif network:
         raise click.UsageError("--network is for weights (.safetensors, .npz); an ONNX model has its own layers")
     else:
-        sizes = _sizes(dims)
-        found = import_model(model, out, registry, batch, sizes, activations, densities, save_weights, progress)
+        found = Import(model, out, registry, save_weights, progress)
+        import_model(found, batch, _sizes(dims), activations, densities)
     progress("")
-    summary = found.summary()
     if strict and found.skipped:
         raise SparseMapError("\n".join(found.notes))
     found.write()
     if not quiet:
-        output.show(output.table(found.rows()) + "\n\n" + "\n".join(summary) + "\n")
+        output.show(output.table(found.rows()) + "\n\n" + "\n".join(found.summary()) + "\n")
         click.echo(f"wrote {readable(str(out))}")
     for note in found.notes:
         output.say(f"note: {note}", "yellow")

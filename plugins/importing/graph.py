@@ -26,83 +26,68 @@ NAMELESS = re.compile(r"(onnx::|_|/|val_|\d|$)")
 """Names that exporters give weights which have none of their own."""
 
 
-@attrs.frozen(kw_only=True)
-class Value:
-    """A tensor between layers."""
-
-    layer: str
-    rectified: bool = False
-    """Whether negative values became zeros, by a ReLU or the like."""
-
-
-@attrs.frozen(kw_only=True)
-class Skipped:
-    """A node that cannot be searched."""
-
-    node: str
-    macs: int | None
-    """None where they are not known."""
-
-
 @attrs.define
 class Walk:
     """Goes over the nodes of a model in their order."""
 
     model: Model
     layers: list[Layer] = attrs.field(factory=list)
-    skipped: list[Skipped] = attrs.field(factory=list)
+    skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
+    """Nodes that cannot be searched, with their MACs where these are known."""
     passed: Counter[str] = attrs.field(factory=Counter)
     """Other nodes by type, such as Relu."""
     input: tuple[int, ...] = ()
     """Shape of the network's input without the batch."""
-    values: dict[str, Value] = attrs.field(factory=dict)
+    layer_of: dict[str, str] = attrs.field(factory=dict)
+    """By tensor, the layer that it comes from; constants have none."""
+    rectified: set[str] = attrs.field(factory=set)
+    """Tensors whose negative values became zeros, by a ReLU or the like."""
 
     def run(self) -> None:
         model = self.model
-        self.values = {name: Value(layer=INPUT) for name in model.inputs}
+        self.layer_of = dict.fromkeys(model.inputs, INPUT)
         self.input = model.shapes[model.inputs[0]][1:]
         for node in model.proto.graph.node:
-            given = [name for name in node.input if name in self.values]
-            if given or any(attribute.HasField("g") for attribute in node.attribute):
+            given = [name for name in node.input if name in self.layer_of]
+            if given or _has_graphs(node):
                 self._take(node, given)
 
     def _take(self, node: Any, given: list[str]) -> None:
-        handler = HANDLERS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        foreign = node.domain not in ("", "ai.onnx")  # what a node of another domain does is not known
+        handler = None if foreign else HANDLERS.get(node.op_type)
         layer = handler(self, node, given) if handler else None
         if layer is not None:
             self.layers.append(layer)
-            self.values[node.output[0]] = Value(
-                layer=layer.name, rectified=node.op_type in KEEPING and self._all_rectified(given)
-            )
+            self.layer_of[node.output[0]] = layer.name
+            if node.op_type in KEEPING and self.rectified.issuperset(given):
+                self.rectified.add(node.output[0])
             return
         if node.op_type in ("Shape", "Size"):
             return
-        foreign = node.domain not in ("", "ai.onnx")  # what a node of another domain does is not known
-        if foreign or node.op_type in MULTIPLYING or any(item.HasField("g") for item in node.attribute):
-            self.skipped.append(Skipped(node=told(node), macs=_macs(self.model, node)))
+        if foreign or node.op_type in MULTIPLYING or _has_graphs(node):
+            self.skipped.append((told(node), _macs(self.model, node)))
         else:
             self.passed[node.op_type] += 1
         self._pass(node, given)
 
     def _pass(self, node: Any, given: list[str]) -> None:
         """The outputs of a node that is no layer are those of the layer that made its (largest) input."""
-        rectified = node.op_type in RECTIFYING or self._clips_at_zero(node)
-        if node.op_type == "Mul":  # a product is zero where one factor is
-            rectified = any(self.values[name].rectified for name in given)
-        elif node.op_type in KEEPING:
-            rectified = rectified or self._all_rectified(given)
         sizes = self.model.shapes
         main = max(given, key=lambda name: math.prod(sizes.get(name, ())), default="")
-        layer = self.values[main].layer if main else INPUT
-        if (
-            node.op_type == "Gather" and layer == INPUT and node.input[0] not in self.values
-        ):  # an embedding is the input
+        layer = self.layer_of[main] if main else INPUT
+        embeds = node.op_type == "Gather" and node.input[0] not in self.layer_of
+        if embeds and layer == INPUT:  # what is embedded counts as the input
             self.input = sizes.get(node.output[0], self.input)[1:]
-        for name in node.output:
-            self.values[name] = Value(layer=layer, rectified=rectified)
+        self.layer_of.update(dict.fromkeys(node.output, layer))
+        if self._rectifies(node, given):
+            self.rectified.update(node.output)
 
-    def _all_rectified(self, given: list[str]) -> bool:
-        return bool(given) and all(self.values[name].rectified for name in given)
+    def _rectifies(self, node: Any, given: list[str]) -> bool:
+        if node.op_type == "Mul":  # a product is zero where one factor is
+            return not self.rectified.isdisjoint(given)
+        if node.op_type in KEEPING:
+            return bool(given) and self.rectified.issuperset(given)
+        return node.op_type in RECTIFYING or self._clips_at_zero(node)
 
     def _clips_at_zero(self, node: Any) -> bool:
         if node.op_type != "Clip":
@@ -119,7 +104,7 @@ class Walk:
         if len(image) not in (3, 4):
             return None
         attributes = _attributes(node)
-        if len(image) == 3 and self.values[node.input[0]].layer == INPUT:  # rows of samples are images of one row
+        if len(image) == 3 and self.layer_of[node.input[0]] == INPUT:  # rows of samples are images of one row
             self.input = (image[1], 1, image[2])
         groups, channels = attributes.get("group", 1), image[1]
         if groups < 1 or weights[1] * groups != channels or weights[0] % groups:
@@ -128,8 +113,7 @@ class Walk:
         window = self._window(node, weights[2:], image[2:], found[2:])
         sizes = {"p": found[-2] if len(found) == 4 else 1, "q": found[-1]}
         dilation = _both(attributes.get("dilations"))
-        slid = {key: value for key, value in window.items() if key in ("stride", "padding")}
-        common = {**sizes, "r": window["r"], "s": window["s"], **slid, **({"dilation": dilation} if dilation else {})}
+        common = {**sizes, **window, **({"dilation": dilation} if dilation else {})}
         if groups == channels == weights[0] and groups > 1:
             table = {"type": "depthwise", "c": channels, **common}
         else:
@@ -137,30 +121,23 @@ class Walk:
             table |= {"groups": groups} if groups > 1 else {}
         return self._layer(node, table, [node.input[0]], node.input[1])
 
-    def _gemm(self, node: Any, given: list[str]) -> Layer | None:
+    def _product(self, node: Any, given: list[str]) -> Layer | None:
+        """Of MatMul and Gemm; the latter may transpose its inputs."""
         attributes = _attributes(node)
-        return self._product(node, bool(attributes.get("transA")), bool(attributes.get("transB")))
-
-    def _matmul(self, node: Any, given: list[str]) -> Layer | None:
-        return self._product(node, False, False)
-
-    def _product(self, node: Any, turned_a: bool, turned_b: bool) -> Layer | None:
+        turned_a, turned_b = bool(attributes.get("transA")), bool(attributes.get("transB"))
         a, b = self._shape(node, 0), self._shape(node, 1)
         a, b = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
         a, b = (_turned(a) if turned_a else a), (_turned(b) if turned_b else b)
-        first, second = (name in self.values for name in node.input[:2])
+        first, second = (name in self.layer_of for name in node.input[:2])
         if second and not first and len(a) == len(b) == 2:  # W X is the transpose of X' W'
             return self._linear(node, b[1], b[0], a[0], node.input[1], node.input[0], not turned_a)
         if first and not second and len(b) == 2:
             return self._linear(node, math.prod(a[:-1]), a[-1], b[-1], node.input[0], node.input[1], turned_b)
         count = max(math.prod(a[:-2]), math.prod(b[:-2]))
-        table: dict[str, Any] = {"type": "matmul"}
-        table |= self._per_sample("h", count)
-        table |= {"m": a[-2], "k": a[-1], "n": b[-1]}
-        given = [name for name in node.input[:2] if name in self.values]
-        if len(given) == 2 or second:
-            return self._layer(node, table, given, "" if len(given) == 2 else node.input[0])
-        return self._layer(node, table, given, node.input[1])
+        table = {"type": "matmul", **self._per_sample("h", count), "m": a[-2], "k": a[-1], "n": b[-1]}
+        given = [name for name in node.input[:2] if name in self.layer_of]
+        constants = [name for name in node.input[:2] if name not in self.layer_of]
+        return self._layer(node, table, given, constants[-1] if constants else "")
 
     def _linear(self, node: Any, rows: int, k: int, n: int, data: str, weights: str, turned: bool) -> Layer:
         table = {"type": "linear", **self._per_sample("m", rows), "k": k, "n": n}
@@ -218,15 +195,13 @@ class Walk:
 
     def _layer(self, node: Any, table: dict[str, Any], given: Sequence[str], weights: str = "") -> Layer:
         """The layer with a name, the layers before it, and where its operands come from."""
-        inputs = [self.values[name].layer for name in given]
+        inputs = [self.layer_of[name] for name in given]
         constant = weights if weights and self.model.is_constant(weights) else ""
         operands = {} if table["type"] not in WORKLOADS else dict(zip("PQ", [*given, weights], strict=False))
         operands = {role: name for role, name in operands.items() if name and name != constant}
         before = self.layers[-1].name if self.layers else INPUT
         named = {"name": self._name(node, constant), **table, **({"inputs": inputs} if inputs != [before] else {})}
-        rectified = tuple(
-            role for role, name in operands.items() if name in self.values and self.values[name].rectified
-        )
+        rectified = tuple(role for role, name in operands.items() if name in self.rectified)
         return Layer(table=named, operands=operands, rectified=rectified, weights=constant)
 
     def _name(self, node: Any, weights: str) -> str:
@@ -276,8 +251,8 @@ class Walk:
 
 HANDLERS: dict[str, Any] = {
     "Conv": Walk._convolution,
-    "Gemm": Walk._gemm,
-    "MatMul": Walk._matmul,
+    "Gemm": Walk._product,
+    "MatMul": Walk._product,
     "MaxPool": Walk._pool,
     "AveragePool": Walk._pool,
     "GlobalAveragePool": Walk._global,
@@ -306,18 +281,8 @@ KEEPING = (
 )
 """What leaves zeros zero, and makes none."""
 MULTIPLYING = (
-    *(
-        "Conv",
-        "Gemm",
-        "MatMul",
-        "ConvTranspose",
-        "ConvInteger",
-        "QLinearConv",
-        "DeformConv",
-        "MatMulInteger",
-        "QLinearMatMul",
-    ),
-    *("Einsum", "Attention", "LSTM", "GRU", "RNN"),
+    *("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv"),
+    *("Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "Einsum", "Attention", "LSTM", "GRU", "RNN"),
 )
 """What multiplies and accumulates; where no workload can say it, it is reported as skipped."""
 
@@ -341,13 +306,18 @@ def _macs(model: Model, node: Any) -> int | None:
     return None
 
 
+def _has_graphs(node: Any) -> bool:
+    """Whether a node runs graphs of its own, as If and Loop do."""
+    return any(attribute.HasField("g") for attribute in node.attribute)
+
+
 def _attributes(node: Any) -> dict[str, Any]:
     return {item.name: onnx_of("onnx.helper").get_attribute_value(item) for item in node.attribute}
 
 
 def _both(values: Sequence[int] | None) -> int | list[int]:
     """One number for rows and columns if they are alike; 0 for ones."""
-    rows, columns = (values or (1, 1)) if len(values or (1, 1)) == 2 else (1, (values or (1,))[0])
+    rows, columns = (1, 1, *(values or ()))[-2:]
     return [rows, columns] if rows != columns else rows if rows > 1 else 0
 
 

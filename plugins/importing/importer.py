@@ -10,42 +10,44 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap.arrays import read_arrays
+from sparsemap.arrays import read_arrays, write_array
 from sparsemap.errors import SpecError, listed, nearest
-from sparsemap.files import replacing, shown, write_text
+from sparsemap.files import shown, write_text
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.data_specs import Network
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem.network import Node, distinct, nodes_of
 from sparsemap.spec import toml_io
+from sparsemap.spec.structuring import SpecTable
 
 from .calibration import density, measured
-from .graph import Skipped, Walk
+from .graph import Walk
 from .layers import WORKLOADS, Layer
 from .model_file import read_model
-from .patterns import DENSE, found_in
+from .patterns import DENSE, Pattern, found_in
 
 RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
 """What is assumed of activations behind a ReLU: their density changes with every input."""
 DATA_BYTES = 512_000_000
 """What a `data` density may take to be read, unless it says more."""
 
-Progress = Callable[[str], None]
-
 
 @attrs.define
 class Import:
     """A network on its way to a file."""
 
+    path: Path
+    """Of the model or the weights."""
     out: Path
     registry: Registry
-    source: str
-    save_weights: bool = False
-    labels: dict[str, str] = attrs.field(factory=dict)
-    """By layer, the pattern of its weights."""
-    shares: dict[str, float] = attrs.field(factory=dict)
-    """By layer, the share of nonzero weights."""
-    skipped: list[Skipped] = attrs.field(factory=list)
+    save_weights: bool
+    progress: Callable[[str], None]
+    network: str = ""
+    """Where the file has weights alone, the name of the network that has their layers."""
+    patterns: dict[str, Pattern] = attrs.field(factory=dict)
+    """By layer, what its weights keep to."""
+    skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
+    """Nodes without a layer, and their MACs where these are known."""
     passed: Counter[str] = attrs.field(factory=Counter)
     notes: list[str] = attrs.field(factory=list)
     table: dict[str, Any] = attrs.field(factory=dict)
@@ -53,48 +55,60 @@ class Import:
 
     def weights_of(self, layer: Layer, weights: Array) -> Any:
         """The density of a layer's weights, which are saved if that is wanted; 1.0 if they are dense."""
+        self.progress(layer.name)
         tensor = layer.tensor(weights)
-        pattern = found_in(layer.view(tensor))
-        self.labels[layer.name], self.shares[layer.name] = pattern.label, pattern.density
+        self.patterns[layer.name] = pattern = found_in(layer.view(tensor))
         if not pattern.density:
             self.notes.append(f"layer '{layer.name}' has zeros only; one word counts as nonzero")
         if pattern.density < DENSE and self.save_weights:
             return self._saved(layer.name, tensor)
         block = layer.block(pattern.block, tensor) if pattern.block else ()
         if block is None:
-            pattern, block = attrs.evolve(pattern, block=None), ()
-            self.labels[layer.name] = pattern.label
-        return pattern.table(tensor.size, block)
+            self.patterns[layer.name] = pattern = attrs.evolve(pattern, block=None)
+        return pattern.table(tensor.size, block or ())
 
     def _saved(self, name: str, tensor: Array) -> dict[str, Any]:
         file = self.out.parent / f"{self.out.stem}-weights" / f"{name}.npy"
-        with replacing(file) as temporary, open(temporary, "wb") as stream:
-            np.save(stream, np.ascontiguousarray(tensor), allow_pickle=False)
+        write_array(file, np.ascontiguousarray(tensor))
         entries = int(np.count_nonzero(tensor)) * (24 + 16 * tensor.ndim) + tensor.nbytes
         more = {"max_size": f"{-(-2 * entries // 10**9)} GB"} if 2 * entries > DATA_BYTES else {}
         return {"type": "data", "file": f"{file.parent.name}/{file.name}", **more}
 
-    def finish(self, table: Mapping[str, Any]) -> None:
-        """Builds the network, without a graph if its shapes do not fit."""
-        self.table = dict(table)
-        network = self._built(self.table)
+    def finish(self, layers: list[dict[str, Any]], batch: int, **parts: Any) -> None:
+        """Builds the network, without a graph if its shapes do not fit; `parts` are other keys, left out where empty."""
+        option = f" --network {self.network}" if self.network else ""
+        self.table = {
+            "kind": "network",
+            "name": self.out.stem,
+            "description": f"Imported from {self.path.name}",
+            "source": f"sparsemap import-model {self.path.name}{option}",
+            **{key: value for key, value in parts.items() if value},
+            **({"batch": batch} if batch > 1 else {}),
+            "layers": layers,
+        }
         try:
-            self.nodes = nodes_of(network, self.registry, self.out.parent, str(self.out))
+            self.nodes = self._built()
         except SpecError as error:
             if "input" not in self.table:
                 raise
             self.table.pop("input")
-            self.nodes = nodes_of(self._built(self.table), self.registry, self.out.parent, str(self.out))
+            self.nodes = self._built()
             first = error.mistakes[0].message
             self.notes.append(
                 f"the network is a list of layers, since its graph has what no operation here says: {first}"
             )
+        known = self._macs() + sum(macs or 0 for _, macs in self.skipped)
+        for node, macs in self.skipped:
+            share = f"{100 * macs / known:.2g} % of all MACs" if macs is not None else "of unknown MACs"
+            self.notes.append(f"{node} is skipped, {share}: no workload says it")
 
-    def _built(self, table: Mapping[str, Any]) -> Network:
-        """The network, with paths relative to the file that it is written to."""
-        from sparsemap.spec.structuring import SpecTable
+    def _built(self) -> tuple[Node, ...]:
+        """The nodes of the network, with paths relative to the file that it is written to."""
+        network = self.registry.build("network", SpecTable.of(self.table, str(self.out)))
+        return nodes_of(network, self.registry, self.out.parent, str(self.out))
 
-        return self.registry.build("network", SpecTable.of(table, str(self.out)))
+    def _macs(self) -> int:
+        return sum(node.repeat * node.macs for node in self.nodes)
 
     def write(self) -> None:
         head = {key: value for key, value in self.table.items() if key != "layers"}
@@ -111,60 +125,44 @@ class Import:
     def _row(self, group: list[Node]) -> list[str]:
         node, count = group[0], sum(each.repeat for each in group)
         name = f"{node.name} and {len(group) - 1} more" if len(group) > 1 else node.name
-        share = self.shares.get(node.name)
+        pattern = self.patterns.get(node.name)
         return [
             name,
             node.piece.type_name,
             str(count),
             f"{node.macs:,}",
             f"{node.weights:,}",
-            "-" if share is None else f"{100 * share:.1f} %",
-            self.labels.get(node.name, "-"),
+            f"{100 * pattern.density:.1f} %" if pattern else "-",
+            pattern.label if pattern else "-",
             _shown(getattr(node.piece, "density", {}).get("P", 1.0)),
         ]
 
     def summary(self) -> list[str]:
         """What was imported, in some lines."""
         searched = [node for node in self.nodes if node.loops]
-        macs = sum(node.repeat * node.macs for node in searched)
         lines = [
-            f"{len(searched)} layers to search, {len(distinct(self.nodes))} of them distinct; {macs:,} MACs, "
+            f"{len(searched)} layers to search, {len(distinct(self.nodes))} of them distinct; {self._macs():,} MACs, "
             f"{sum(node.repeat * node.weights for node in searched):,} weights"
         ]
         operations = Counter(node.piece.type_name for node in self.nodes if not node.loops)
         lines += [f"operations: {_counts(operations)}"] if operations else []
         lines += [f"without a layer of their own: {_counts(self.passed)}"] if self.passed else []
-        known = macs + sum(item.macs or 0 for item in self.skipped)
-        for item in self.skipped:
-            share = f"{100 * item.macs / known:.2g} % of all MACs" if item.macs is not None else "of unknown MACs"
-            self.notes.append(f"{item.node} is skipped, {share}: no workload says it")
         return lines
 
 
-def import_model(
-    path: Path,
-    out: Path,
-    registry: Registry,
-    batch: int | None,
-    dims: Mapping[str, int],
-    activations: str,
-    densities: str,
-    save_weights: bool,
-    progress: Progress,
-) -> Import:
+def import_model(found: Import, batch: int | None, dims: Mapping[str, int], activations: str, densities: str) -> None:
     """The layers of an ONNX model; `activations` is "range", "dense", or the path of an .npz with samples."""
-    progress(f"reading {path.name}")
-    model = read_model(path, batch, dims)
+    found.progress(f"reading {found.path.name}")
+    model = read_model(found.path, batch, dims)
     walk = Walk(model)
     walk.run()
     if not any(layer.table["type"] in WORKLOADS for layer in walk.layers):
         raise SpecError.at(model.file, "", "has no convolution and no matrix product to search")
-    found = Import(out, registry, f"sparsemap import-model {path.name}", save_weights)
     shares: dict[str, list[float]] = {}
     if activations not in ("range", "dense"):
         tensors = list(dict.fromkeys(name for layer in walk.layers for name in layer.operands.values()))
         for sample, measures in enumerate(measured(model, Path(activations), tensors), 1):
-            progress(f"sample {sample}")
+            found.progress(f"sample {sample}")
             for name, share in measures.items():
                 shares.setdefault(name, []).append(share)
     layers = []
@@ -176,51 +174,30 @@ def import_model(
             elif activations == "range" and role in layer.rectified:
                 table[role] = RECTIFIED
         if layer.weights and densities == "measured":
-            progress(layer.name)
             table["Q"] = found.weights_of(layer, model.constant(layer.weights))
         table = {role: value for role, value in table.items() if value != 1.0}
         layers.append({**layer.table, **({"density": table} if table else {})})
     found.skipped, found.passed = walk.skipped, walk.passed
-    given = {"input": list(walk.input)} if walk.input else {}
-    found.finish(_head(path, out, found.source, given, model.batch) | {"layers": layers})
-    return found
+    found.finish(layers, model.batch, input=list(walk.input))
 
 
-def import_weights(
-    path: Path,
-    network: Network,
-    nodes: tuple[Node, ...],
-    out: Path,
-    registry: Registry,
-    save_weights: bool,
-    progress: Progress,
-) -> Import:
-    """A network with the densities of weights that a file has for its layers, as `NAME.weight` or `NAME`."""
-    arrays = read_arrays(path)
-    found = Import(out, registry, f"sparsemap import-model {path.name} --network {network.name}", save_weights)
+def import_weights(found: Import, network: Network, nodes: tuple[Node, ...]) -> None:
+    """The densities of weights that a file has for the layers of a network, as `NAME.weight` or `NAME`."""
+    arrays, file = read_arrays(found.path), shown(found.path)
     layers = []
     for node, given in zip(nodes, network.layers, strict=True):
         table = dict(given)
         if node.weights and "workload" not in table:
-            progress(node.name)
             name = next((text for text in (f"{node.name}.weight", node.name) if text in arrays), "")
             if not name:
                 guess = nearest(f"{node.name}.weight", arrays)
                 hint = f"did you mean '{guess}'?" if guess else f"it has {listed(arrays)}"
-                raise SpecError.at(shown(path), "", f"has no weights for layer '{node.name}'; {hint}")
+                raise SpecError.at(file, "", f"has no weights for layer '{node.name}'; {hint}")
             layer = _layer(node)
-            weights = _fitting(path, name, arrays[name], layer, node)
-            table["density"] = {**table.get("density", {}), "Q": found.weights_of(layer, weights)}
+            _check_shape(file, name, arrays[name].shape, layer)
+            table["density"] = {**table.get("density", {}), "Q": found.weights_of(layer, arrays[name])}
         layers.append(table)
-    parts: dict[str, Any] = {"input": list(network.input)} if network.input else {}
-    parts |= {"defaults": dict(network.defaults)} if network.defaults else {}
-    found.finish(_head(path, out, found.source, parts, network.batch) | {"layers": layers})
-    return found
-
-
-def _head(path: Path, out: Path, source: str, parts: Mapping[str, Any], batch: int) -> dict[str, Any]:
-    about = {"kind": "network", "name": out.stem, "description": f"Imported from {path.name}", "source": source}
-    return {**about, **parts, **({"batch": batch} if batch > 1 else {})}
+    found.finish(layers, network.batch, input=list(network.input), defaults=dict(network.defaults))
 
 
 def _layer(node: Node) -> Layer:
@@ -230,22 +207,22 @@ def _layer(node: Node) -> Layer:
     return Layer(table={"name": node.name, "type": node.piece.type_name, **table}, turned=True)
 
 
-def _fitting(path: Path, name: str, weights: Array, layer: Layer, node: Node) -> Array:
-    """The weights, if they have the shape that PyTorch's weights of the layer have."""
+def _check_shape(file: str, name: str, found: tuple[int, ...], layer: Layer) -> None:
+    """SpecError unless it is the shape that PyTorch's weights of the layer have."""
     table = layer.table
-    if table["type"] not in ("conv2d", "depthwise", "linear"):
-        raise SpecError.at(
-            shown(path), name, f"is for layer '{node.name}' of type {table['type']}, which is not supported"
-        )
-    if table["type"] == "linear":
-        expected: tuple[int, ...] = (table["n"], table["k"])
-    else:
-        first = (table["k"], table["c"] // table["groups"]) if table["type"] == "conv2d" else (table["c"], 1)
-        expected = (*first, table["r"], table["s"])
-    if weights.shape != expected:
-        shapes = [" x ".join(map(str, shape)) for shape in (weights.shape, expected)]
-        raise SpecError.at(shown(path), name, f"is {shapes[0]}, and layer '{node.name}' has weights of {shapes[1]}")
-    return weights
+    expected: tuple[int, ...]
+    match table["type"]:
+        case "conv2d":
+            expected = (table["k"], table["c"] // table["groups"], table["r"], table["s"])
+        case "depthwise":
+            expected = (table["c"], 1, table["r"], table["s"])
+        case "linear":
+            expected = (table["n"], table["k"])
+        case other:
+            raise SpecError.at(file, name, f"is for layer '{layer.name}' of type {other}, which is not supported")
+    if found != expected:
+        shapes = [" x ".join(map(str, shape)) for shape in (found, expected)]
+        raise SpecError.at(file, name, f"is {shapes[0]}, and layer '{layer.name}' has weights of {shapes[1]}")
 
 
 def _counts(counter: Mapping[str, int]) -> str:

@@ -150,7 +150,9 @@ def _sized(
     sized.opset_import.extend(proto.opset_import)
     graph = sized.graph
     graph.name = proto.graph.name or "graph"
-    graph.node.extend(proto.graph.node)
+    graph.node.extend(
+        node for node in proto.graph.node if node.op_type != "Constant" or node.output[0] not in constants
+    )
     for value in proto.graph.output:  # sizes of outputs are inferred: those in the file may be names
         graph.output.add().CopyFrom(value)
         graph.output[-1].type.tensor_type.ClearField("shape")
@@ -161,9 +163,6 @@ def _sized(
             graph.initializer[-1].name = name
         else:
             graph.input.append(onnx.helper.make_tensor_value_info(name, tensor.data_type, tensor.dims))
-    made = [node for node in graph.node if node.op_type != "Constant" or node.output[0] not in constants]
-    del graph.node[:]
-    graph.node.extend(made)
     return sized, size
 
 
@@ -203,9 +202,4 @@ def _shape(value: Any) -> list[int | str | None] | None:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
         return None
-    return [
-        item.dim_value
-        if item.HasField("dim_value")
-        else (item.dim_param or None if item.HasField("dim_param") else None)
-        for item in kind.shape.dim
-    ]
+    return [item.dim_value if item.HasField("dim_value") else item.dim_param or None for item in kind.shape.dim]
