@@ -63,8 +63,10 @@ from .pieces.hookspecs import hookimpl as hookimpl
 from .problem.evaluation import Evaluation as Evaluation
 from .problem.similarity import distance as distance
 from .problem.space import Space as Space
-from .searching.driver import Budget as Budget, Search as Search, search as search
-from .searching.result import Best as Best, Result as Result
+from .searching.best import Best as Best
+from .searching.driver import Budget as Budget, Search as Search
+from .searching.result import Result as Result
+from .searching.run import search as search
 from .searching.start import Start as Start, start_of as start_of
 
 if TYPE_CHECKING:

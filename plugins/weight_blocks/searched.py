@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemap.pieces.data_specs import Hardware
 from sparsemap.problem.load import load_problem
-from sparsemap.searching.driver import search
+from sparsemap.searching.run import search
 
 from .cost_model import KEY, Aie2Time, ConvProblem
 from .memory import Placement

@@ -106,9 +106,8 @@ def search(
     from ..errors import PluginError
     from ..problem.load import load_problem
     from ..searching.budget import Budget
-    from ..searching.driver import SearchStopped
-    from ..searching.driver import search as run_search
-    from ..searching.folder import search_into, unfinished
+    from ..searching.run import SearchStopped, search_into, unfinished
+    from ..searching.run import search as run_search
     from ..searching.start import start_of
     from . import output as cli_output
 

@@ -56,7 +56,8 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
 
     from ..problem import design_file
     from ..searching.archive import Archive
-    from ..searching.result import Best, result_of
+    from ..searching.best import Best
+    from ..searching.result import result_of
     from ..searching.shortfalls import shortfalls_of
 
     design = design_file.load(path, registry)

@@ -1,4 +1,4 @@
-"""The few functions a program starts with: load a problem, evaluate designs. `search` is in `sparsemap.searching.driver`."""
+"""The few functions a program starts with: load a problem, evaluate designs. `search` is in `sparsemap.searching.run`."""
 
 from __future__ import annotations
 

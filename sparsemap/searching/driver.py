@@ -1,4 +1,4 @@
-"""The driver of a search: counts the budget, keeps the archive, and runs or hands out the loop.
+"""The driver of a search: counts the budget, keeps the archive, and hands out the loop.
 
     result = search(problem, budget=20_000, seed=0)
 
@@ -12,11 +12,9 @@ is the same as owning the loop:
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -30,11 +28,11 @@ from ..pieces.defaults import SEARCHER
 from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
 from .archive import Archive
+from .best import best_of, front_of
 from .budget import Budget as Budget
 from .budget import budget_of
 from .identity import identity_of
-from .journal import CHECKED, Journal, JournalMismatch, checked
-from .result import Result, best_of, front_of, result_of
+from .result import Result, result_of
 from .shortfalls import shortfalls_of
 from .start import Given, Start, check_takes, mixed, start_of
 
@@ -59,12 +57,6 @@ class Snapshot:
     seconds: float
 
 
-class SearchStopped(SearchError):
-    """A search could not go on, such as on a full disk; `result` holds what was found until then."""
-
-    result: Result | None = None
-
-
 class Search:
     """One run of one searcher: `ask()` for genomes, `tell()` what they are worth.
 
@@ -86,12 +78,11 @@ class Search:
         seed: int = 0,
         start: Sequence[Given] | Array | Start | None = None,
     ) -> None:
-        budget = budget_of(budget)
         self.problem = problem
         self.searcher: Searcher = _searcher(problem, searcher)
-        self.budget = budget
+        self.budget = budget_of(budget)
         self.seed = seed
-        self.archive = Archive(only_valid=budget.count == "valid")
+        self.archive = Archive(only_valid=self.budget.count == "valid")
         self.interrupted = False
         self.earlier = 0.0
         """Seconds that the search has taken before it was stopped and this run went on with it."""
@@ -107,14 +98,13 @@ class Search:
         """What is evaluated before anything that the searcher proposes."""
         self.started: tuple[Mapping[str, Any], ...] = ()
         """Once evaluated: what each design that the search started from was worth (`Start.told`)."""
-        self._starting = self.start is not None
+        self._first = self.start  # until it is evaluated
         self._migrants: Scored | None = None
         if self.start is not None:
             check_takes(self.searcher, problem)
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-        space = problem.space
         with guarded(self.searcher, "search"):
-            self._proposals: Proposals | None = self.searcher.search(space, budget, rng)
+            self._proposals: Proposals | None = self.searcher.search(problem.space, self.budget, rng)
 
     @property
     def finished(self) -> bool:
@@ -124,8 +114,8 @@ class Search:
         """Genomes (n, G) int64 to evaluate next, n >= 1; None when the budget is spent or the searcher is done."""
         if self._pending is not None:
             raise SearchError("ask() again before tell(): the scores of the last batch are missing")
-        if self.start is not None and self._starting:
-            self._pending = self.start.genomes[: self.budget.proposals_left]
+        if self._first is not None:
+            self._pending = self._first.genomes[: self.budget.proposals_left]
             return self._pending
         try:
             for _ in range(EMPTY_YIELDS):
@@ -167,28 +157,26 @@ class Search:
         if genomes is None:
             raise SearchError("tell() without ask(): no batch is waiting for its scores")
         evaluation = outcome if isinstance(outcome, Evaluation) else None
-        values = None
-        if isinstance(outcome, Evaluation):
-            if len(outcome) != len(genomes):
-                raise EvaluationError(f"{len(outcome)} designs were evaluated, expected {len(genomes)}")
-            scores, values = self._scores(outcome)
+        if evaluation is not None:
+            if len(evaluation) != len(genomes):
+                raise EvaluationError(f"{len(evaluation)} designs were evaluated, expected {len(genomes)}")
+            scores, values = self._scores(evaluation)
         else:
-            scores = np.array(outcome, dtype=np.float64)
+            scores, values = np.array(outcome, dtype=np.float64), None
             if scores.shape != (len(genomes),):
                 raise EvaluationError(f"scores have shape {scores.shape}, expected ({len(genomes)},)")
             scores[np.isnan(scores)] = np.inf
         self._pending, self.designs = None, None
         scored = Scored(genomes, scores, values)
-        if self.start is not None and self._starting:
-            self._starting, self.started, self._migrants = False, self.start.told(scores), scored
+        if first := self._first:
+            self._first, self.started, self._migrants = None, first.told(scores), scored
         else:
             self._scored, self._migrants = mixed(scored, self._migrants), None
         self._take(genomes, scores, values, evaluation)
 
     def _scores(self, evaluation: Evaluation) -> tuple[Array, Array | None]:
         """Scores (n,) and, with several objectives, values (n, M)."""
-        several = len(self.problem.objective.names) > 1
-        evaluator = self.problem.evaluator
+        evaluator, several = self.problem.evaluator, len(self.problem.objective.names) > 1
         return evaluator.score(evaluation), evaluator.values(evaluation) if several else None
 
     def _take(self, genomes: Array, scores: Array, values: Array | None, evaluation: Evaluation | None) -> None:
@@ -217,13 +205,12 @@ class Search:
 
     def snapshot(self) -> Snapshot:
         archive = self.archive
-        return Snapshot(
-            archive.evaluations,
-            self.budget.total,
-            archive.score,
-            archive.valid_fraction,
-            self.seconds,
-        )
+        return Snapshot(archive.evaluations, self.budget.total, archive.score, archive.valid_fraction, self.seconds)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the search is, see `identity_of`."""
+        return identity_of(self.problem, self.searcher, self.budget, self.seed, self.start)
 
     def result(self) -> Result:
         """What was found so far."""
@@ -245,7 +232,7 @@ class Search:
             rejects=dict(sorted(archive.rejects.items(), key=lambda item: (-item[1], item[0]))),
             seed=self.seed,
             seconds=self.seconds,
-            searcher=OWN if 0 < self.own == archive.proposed else _name(self.searcher),
+            searcher=OWN if 0 < self.own == archive.proposed else self.searcher.name or self.searcher.type_name,
             start=self.started,
             bound=bound,
             interrupted=self.interrupted,
@@ -280,73 +267,6 @@ class Search:
         return wrong(self.searcher, "search", text, yield_line(self.searcher, self._proposals))
 
 
-def _name(searcher: Searcher) -> str:
-    return searcher.name or searcher.type_name
-
-
-def search(
-    problem: Problem,
-    budget: Budget | int = 20_000,
-    seed: int = 0,
-    searcher: Searcher | str | Mapping[str, Any] | None = None,
-    progress: Callable[[Snapshot], None] | None = None,
-    journal: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-    start: Sequence[Given] | Array | Start | None = None,
-) -> Result:
-    """Searches a problem and returns the best design with its history, and with several objectives their front.
-
-    `searcher` is the one that the objective names unless given.
-    `budget` counts designs, those of calibration and initialisation included; with `Budget(n, count="valid")` only valid
-    ones count. `progress` is called with a `Snapshot`
-    after every batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. A plugin that
-    raises or breaks its contract ends the search with a `PluginError`, whose `result` holds what was found until then.
-
-    `start` has designs to start from: design files, folders of results, results or designs, of this problem or similar
-    ones (`start_of` says how they are chosen and rewritten), or genomes (n, G). They are evaluated first and count; then
-    the best of them take the places of the worst designs in the first batch that the searcher hears.
-
-    `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
-    one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever
-    keeps the result removes the file (see `folder.search_into`).
-    """
-    run = Search(problem, searcher, budget, seed, start)
-    if journal is None:
-        return completed(run, progress)
-    with Journal(Path(journal), identity_of(problem, run.searcher, budget, seed, run.start), overwrite) as record:
-        return completed(run, progress, record)
-
-
-def completed(run: Search, progress: Callable[[Snapshot], None] | None = None, record: Journal | None = None) -> Result:
-    """The result of a search that runs to its end, with its batches answered by the journal as far as it goes."""
-    problem, hook = run.problem, run.problem.registry.hook
-    try:
-        while (genomes := run.ask()) is not None:
-            run.tell(_worth(run, genomes, record))
-            if progress is not None:
-                progress(run.snapshot())
-            if hook is not None:
-                with guarded("hook", "search_progressed"):
-                    hook.search_progressed(snapshot=run.snapshot())
-    except KeyboardInterrupt:
-        run.interrupted = True
-    except (PluginError, SearchStopped) as error:
-        error.result = run.result()
-        raise
-    finally:
-        with suppress(PluginError):
-            run.close()
-    result = run.result()
-    if hook is not None:
-        try:
-            with guarded("hook", "search_finished"):
-                hook.search_finished(result=result, problem=problem)
-        except PluginError as error:
-            error.result = result
-            raise
-    return result
-
-
 def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any] | None) -> Searcher:
     if isinstance(searcher, Searcher):
         return searcher
@@ -354,23 +274,3 @@ def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any] | N
     if searcher is None:
         searcher = problem.objective.searcher or SEARCHER
     return registry.resolve("searcher", searcher) if isinstance(searcher, str) else registry.build("searcher", searcher)
-
-
-def _worth(run: Search, genomes: Genomes, record: Journal | None) -> Evaluation:
-    """The evaluation of a batch: as recorded, or else made and recorded."""
-    found = record.recorded(genomes) if record is not None else None
-    if record is None or found is None:
-        evaluation = run.evaluate()
-        if record is not None:
-            try:
-                record.append(genomes, evaluation, run.seconds)
-            except JournalMismatch:
-                raise
-            except SearchError as error:
-                text = f"{error}; the search stopped after {run.archive.evaluations:,} designs"
-                raise SearchStopped(f"{text}, and goes on from there when it is run again") from error
-        return evaluation
-    run.earlier = record.seconds
-    if record.records <= CHECKED and run.archive.valid == 0:
-        checked(found, run.evaluate(), record.path)
-    return found

@@ -21,7 +21,8 @@ import os
 import struct
 import time
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -71,25 +72,21 @@ class Journal:
         """Records read."""
         self._names: tuple[str, ...] = ()
         self._scenarios: tuple[str, ...] = tuple(identity.get(SCENARIOS, ()))
-        try:
+        with self._named():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._opened()
-        except OSError as error:
-            raise self._trouble(error) from None
         try:
-            found = None if overwrite else self._header()
-            if found is None:
-                self._start(identity)
-            elif text_of(found) != text_of(identity):
-                raise JournalMismatch(
-                    f"{path} is of a search that has not ended and differs from this one: "
-                    f"{differences(found, identity)}. Run that search again to end it, "
-                    "choose another folder, or overwrite it (--overwrite)"
-                )
-            self._end = self._file.tell()
-        except OSError as error:
-            self._file.close()
-            raise self._trouble(error) from None
+            with self._named():
+                found = None if overwrite else _header(self._file, path)
+                if found is None:
+                    self._start(identity)
+                elif text_of(found) != text_of(identity):
+                    raise JournalMismatch(
+                        f"{path} is of a search that has not ended and differs from this one: "
+                        f"{differences(found, identity)}. Run that search again to end it, "
+                        "choose another folder, or overwrite it (--overwrite)"
+                    )
+                self._end = self._file.tell()
         except BaseException:
             self._file.close()
             raise
@@ -107,15 +104,13 @@ class Journal:
         """
         if not self.replaying:
             return None
-        try:
+        with self._named():
             found = self._record(genomes)
             if found is None:
                 self.replaying = False
                 self._file.seek(self._end)
                 self._file.truncate()
-            return found
-        except OSError as error:
-            raise self._trouble(error) from None
+        return found
 
     def append(self, genomes: Array, evaluation: Evaluation, seconds: float) -> None:
         """Adds the record of a batch. If that fails, the file ends with the record before."""
@@ -127,35 +122,20 @@ class Journal:
         )
         head = HEAD.pack(len(genomes), len(names), _digest(genomes), seconds)
         data = head + _crc(head) + body + _crc(body)
-        try:
-            self._write(data)
-        except OSError as error:
-            self._cut()
-            raise self._trouble(error) from None
+        with self._named():
+            try:
+                self._write(data)
+            except OSError:
+                with suppress(OSError):  # a full disk allows it; a torn record is noticed when the journal is read
+                    os.ftruncate(self._file.fileno(), self._end)
+                raise
         self._names = evaluation.reason_names
         self._end += len(data)
 
-    # -- reading
-
-    def _header(self) -> dict[str, Any] | None:
-        """What the journal is of; None if it is new or was torn before it had said so."""
-        start = self._read(len(MAGIC))
-        if start != MAGIC:
-            if MAGIC.startswith(start):
-                return None
-            raise JournalMismatch(f"{self.path} is not the journal of a search; choose another folder")
-        size = self._read(4)
-        if len(size) < 4:
-            return None
-        text, check = self._read(int.from_bytes(size, "little")), self._read(4)
-        if len(check) < 4 or _crc(text) != check:
-            return None
-        return _parsed(text, dict)
-
     def _record(self, genomes: Array) -> Evaluation | None:
         """The next record; None at the end, and where the file is torn or damaged."""
-        head, check = self._read(HEAD.size), self._read(4)
-        if len(check) < 4 or _crc(head) != check:
+        head = _whole(self._file, HEAD.size)
+        if head is None:
             return None
         count, name_bytes, digest, seconds = HEAD.unpack(head)
         if count != len(genomes) or digest != _digest(genomes):
@@ -164,34 +144,20 @@ class Journal:
                 "recorded: its code has changed, or it does not repeat itself for one seed. "
                 "Choose another folder, or overwrite the journal (--overwrite)"
             )
-        size = name_bytes + DESIGN_BYTES * count * (1 + len(self._scenarios))
-        body, check = self._read(size), self._read(4)
-        if len(check) < 4 or _crc(body) != check:
+        several = 1 + len(self._scenarios)
+        body = _whole(self._file, name_bytes + DESIGN_BYTES * count * several)
+        names = _parsed(body[:name_bytes], list) if body is not None and name_bytes else self._names
+        if body is None or names is None:
             return None
-        if name_bytes:
-            names = _parsed(body[:name_bytes], list)
-            if names is None:
-                return None
-            self._names = tuple(names)
-        whole, *parts = (
-            Evaluation(*self._columns(body, name_bytes + DESIGN_BYTES * count * place, count), self._names)
-            for place in range(1 + len(self._scenarios))
-        )
+        self._names = tuple(names)
+        words = np.frombuffer(body[name_bytes:], "<u8").reshape(several, 3, count)
+        energy_pj, cycles = words[:, :2].view("<f8").astype(np.float64).swapaxes(0, 1)
+        columns = zip(energy_pj, cycles, words[:, 2].astype(np.uint64), strict=True)
+        whole, *parts = (Evaluation(*each, self._names) for each in columns)
         self.seconds = seconds
         self.records += 1
         self._end = self._file.tell()
         return attrs.evolve(whole, scenarios=dict(zip(self._scenarios, parts, strict=True)))
-
-    @staticmethod
-    def _columns(body: bytes, start: int, count: int) -> tuple[Array, Array, Array]:
-        """Energy, cycles and reasons of so many designs."""
-        energy, cycles, reasons = (
-            np.frombuffer(body, kind, count, start + 8 * count * place).astype(kind[1:])
-            for place, kind in enumerate(("<f8", "<f8", "<u8"))
-        )
-        return energy, cycles, reasons
-
-    # -- writing
 
     def _start(self, identity: Identity) -> None:
         text = text_of(identity).encode()
@@ -200,24 +166,10 @@ class Journal:
         self._write(MAGIC + len(text).to_bytes(4, "little") + text + _crc(text))
         self.replaying = False
 
-    def _read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer at the end of the file."""
-        left = os.fstat(self._file.fileno()).st_size - self._file.tell()
-        size = max(0, min(size, left))  # a damaged length may ask for gigabytes
-        data = self._file.read(size)
-        while 0 < len(data) < size and (more := self._file.read(size - len(data))):
-            data += more
-        return data
-
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
             rest = rest[self._file.write(rest) :]
-
-    def _cut(self) -> None:
-        """Takes back what a failed write has left; a full disk allows that."""
-        with suppress(OSError):  # a torn record is noticed when the journal is read
-            os.ftruncate(self._file.fileno(), self._end)
 
     def _opened(self) -> FileIO:
         """The file, locked. The search that had it before may have removed it: then there is a new one."""
@@ -242,20 +194,46 @@ class Journal:
                     return file
             file.close()
 
-    def _trouble(self, error: OSError) -> SearchError:
-        return SearchError(f"{self.path}: {error.strerror or error}")
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """An OSError inside the `with` block becomes a SearchError that names the file."""
+        try:
+            yield
+        except OSError as error:
+            raise SearchError(f"{self.path}: {error.strerror or error}") from None
+
+
+def _header(file: FileIO, path: Path) -> dict[str, Any] | None:
+    """What the journal is of; None if it is new or was torn before it had said so."""
+    start = _read(file, len(MAGIC))
+    if not MAGIC.startswith(start):
+        raise JournalMismatch(f"{path} is not the journal of a search; choose another folder")
+    return _parsed(_whole(file, int.from_bytes(_read(file, 4), "little")) or b"", dict)
+
+
+def _whole(file: FileIO, size: int) -> bytes | None:
+    """The next `size` bytes, None where the checksum behind them is another one."""
+    data, check = _read(file, size), _read(file, 4)
+    return data if _crc(data) == check else None
+
+
+def _read(file: FileIO, size: int) -> bytes:
+    """The next `size` bytes, fewer at the end of the file."""
+    left = os.fstat(file.fileno()).st_size - file.tell()
+    size = max(0, min(size, left))  # a damaged length may ask for gigabytes
+    data = file.read(size)
+    while 0 < len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    return data
 
 
 def designs_in(path: Path) -> int:
     """About how many designs a journal holds, from its size; 0 if there is none."""
     try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            start = file.read(len(MAGIC) + 4)
-            length = int.from_bytes(start[len(MAGIC) :], "little")
-            scenarios = (_parsed(file.read(min(length, size)), dict) or {}).get(SCENARIOS, ())
-            return max(0, size - len(MAGIC) - 8 - length) // (DESIGN_BYTES * (1 + len(scenarios)))
-    except OSError:
+        with FileIO(path) as file:
+            scenarios = (_header(file, path) or {}).get(SCENARIOS, ())
+            return max(0, os.fstat(file.fileno()).st_size - file.tell()) // (DESIGN_BYTES * (1 + len(scenarios)))
+    except (OSError, JournalMismatch):
         return 0
 
 

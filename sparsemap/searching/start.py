@@ -22,7 +22,8 @@ from ..pieces.contracts.base import Array
 from ..pieces.data_specs import DESIGN_KIND
 from ..problem.designs import Design
 from ..problem.similarity import METRICS, distance
-from .result import DESIGN_FILE, Best, Result
+from .best import Best
+from .result import DESIGN_FILE, Result
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry

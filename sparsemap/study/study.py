@@ -23,9 +23,9 @@ from ..pieces.loading import load
 from ..pieces.registry import Registry
 from ..problem.load import load_problem
 from ..searching.budget import Budget
-from ..searching.folder import finished, search_into
 from ..searching.journal import JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
+from ..searching.run import finished, search_into
 from ..searching.start import start_of
 from .cells import KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of
 from .plan import plans_of

@@ -15,7 +15,7 @@ from sparsemap.cli.main import cli
 from sparsemap.pieces.contracts import Scored
 from sparsemap.pieces.loading import load
 from sparsemap.problem.problem import Problem
-from sparsemap.searching.folder import finished, search_into
+from sparsemap.searching.run import finished, search_into
 from sparsemap.searching.start import mixed
 
 REGISTRY = load()

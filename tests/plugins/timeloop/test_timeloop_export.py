@@ -20,7 +20,8 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.load import load_problem
-from sparsemap.searching.result import Best, result_of
+from sparsemap.searching.best import Best
+from sparsemap.searching.result import result_of
 
 
 @pytest.fixture(scope="module")

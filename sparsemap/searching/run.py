@@ -1,0 +1,193 @@
+"""Searches that run to their end: in memory, with a journal, or with their files in a folder.
+
+One with a journal can be killed at any moment, and the same call goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ..errors import PluginError, SearchError
+from ..files import is_temporary
+from ..pieces.boundary import guarded
+from .budget import Budget
+from .driver import Search, Snapshot
+from .journal import CHECKED, JOURNAL_FILE, Journal, checked
+from .result import FRONT_FOLDER, Result, read_result
+from .start import Given, Start
+
+if TYPE_CHECKING:
+    from ..pieces.contracts import Array, Genomes, Searcher
+    from ..problem.evaluation import Evaluation
+    from ..problem.problem import Problem
+
+
+class SearchStopped(SearchError):
+    """A search could not go on, such as on a full disk; `result` holds what was found until then."""
+
+    result: Result | None = None
+
+
+def search(
+    problem: Problem,
+    budget: Budget | int = 20_000,
+    seed: int = 0,
+    searcher: Searcher | str | Mapping[str, Any] | None = None,
+    progress: Callable[[Snapshot], None] | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    start: Sequence[Given] | Array | Start | None = None,
+) -> Result:
+    """Searches a problem and returns the best design with its history, and with several objectives their front.
+
+    `searcher` is the one that the objective names unless given. `budget` counts designs, those of calibration and
+    initialisation included; with `Budget(n, count="valid")` only valid ones count. `progress` is called with a `Snapshot`
+    after every batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. A plugin that
+    raises or breaks its contract ends the search with a `PluginError`, whose `result` holds what was found until then.
+
+    `start` has designs to start from: design files, folders of results, results or designs, of this problem or similar
+    ones (`start_of` says how they are chosen and rewritten), or genomes (n, G). They are evaluated first and count; then
+    the best of them take the places of the worst designs in the first batch that the searcher hears.
+
+    `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
+    one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever
+    keeps the result removes the file (see `search_into`).
+    """
+    run = Search(problem, searcher, budget, seed, start)
+    if journal is None:
+        return completed(run, progress)
+    with Journal(Path(journal), run.identity, overwrite) as record:
+        return completed(run, progress, record)
+
+
+def search_into(
+    folder: str | os.PathLike[str],
+    problem: Problem,
+    budget: Budget | int = 20_000,
+    seed: int = 0,
+    searcher: Searcher | str | Mapping[str, Any] | None = None,
+    progress: Callable[[Snapshot], None] | None = None,
+    overwrite: bool = False,
+    start: Sequence[Given] | Array | Start | None = None,
+) -> Result:
+    """Like `search`, with the result written to `folder`, and the journal there until it is.
+
+    A search that was stopped, by whatever, goes on where it was and ends with the same result. If it fails, the best
+    design so far is written as that of an interrupted search. What an earlier search left stays until the new result
+    is written; two searches cannot write to one folder at a time.
+    """
+    folder = Path(folder)
+    run = Search(problem, searcher, budget, seed, start)
+    identity = run.identity
+    with Journal(folder / JOURNAL_FILE, identity, overwrite) as journal:
+        try:
+            result = completed(run, progress, journal)
+        except (PluginError, SearchStopped) as error:
+            if error.result is not None:
+                with suppress(OSError):  # what made the search fail is what has to be reported
+                    attrs.evolve(error.result, interrupted=True).write(folder)
+            raise
+        result = attrs.evolve(result, identity=identity)
+        try:
+            result.write(folder)
+            for path in (*folder.glob(".*.tmp"), *(folder / FRONT_FOLDER).glob(".*.tmp")):
+                if is_temporary(path):  # of a process that died
+                    path.unlink(missing_ok=True)
+            if not result.interrupted:
+                journal.path.unlink(missing_ok=True)  # while nobody else may have it
+        except OSError as error:
+            text = f"{error.filename or folder}: {error.strerror or error}; the search is over and its journal is kept"
+            stopped = SearchStopped(f"{text}, run it again to have its files written")
+            stopped.result = result
+            raise stopped from error
+    return result
+
+
+def completed(
+    run: Search, progress: Callable[[Snapshot], None] | None = None, journal: Journal | None = None
+) -> Result:
+    """The result of a search that runs to its end, with its batches answered by the journal as far as it goes."""
+    problem, hook = run.problem, run.problem.registry.hook
+    try:
+        while (genomes := run.ask()) is not None:
+            run.tell(_worth(run, genomes, journal))
+            if progress is not None:
+                progress(run.snapshot())
+            if hook is not None:
+                with guarded("hook", "search_progressed"):
+                    hook.search_progressed(snapshot=run.snapshot())
+    except KeyboardInterrupt:
+        run.interrupted = True
+    except (PluginError, SearchStopped) as error:
+        error.result = run.result()
+        raise
+    finally:
+        with suppress(PluginError):
+            run.close()
+    result = run.result()
+    if hook is not None:
+        try:
+            with guarded("hook", "search_finished"):
+                hook.search_finished(result=result, problem=problem)
+        except PluginError as error:
+            error.result = result
+            raise
+    return result
+
+
+def _worth(run: Search, genomes: Genomes, journal: Journal | None) -> Evaluation:
+    """The evaluation of a batch: as recorded, or else made and recorded."""
+    if journal is None:
+        return run.evaluate()
+    found = journal.recorded(genomes)
+    if found is None:
+        evaluation = run.evaluate()
+        try:
+            journal.append(genomes, evaluation, run.seconds)
+        except SearchError as error:
+            text = f"{error}; the search stopped after {run.archive.evaluations:,} designs"
+            raise SearchStopped(f"{text}, and goes on from there when it is run again") from error
+        return evaluation
+    run.earlier = journal.seconds
+    if journal.records <= CHECKED and run.archive.valid == 0:
+        checked(found, run.evaluate(), journal.path)
+    return found
+
+
+def finished(
+    folder: str | os.PathLike[str],
+    problem: Problem,
+    searcher: Any,
+    budget: Budget | int,
+    seed: int,
+    start: Sequence[Given] | Array | Start | None = None,
+) -> dict[str, Any]:
+    """The table of the result in a folder if it is that of this very search, else an empty one.
+
+    A journal beside it is removed: the process was killed between the two.
+    """
+    try:
+        table = read_result(Path(folder))
+    except SearchError:
+        return {}
+    if not isinstance(table, dict) or table.get("interrupted", True):
+        return {}
+    if table.get("identity") != Search(problem, searcher, budget, seed, start).identity:
+        return {}
+    with suppress(OSError):
+        (Path(folder) / JOURNAL_FILE).unlink(missing_ok=True)
+    return table
+
+
+def unfinished(folder: str | os.PathLike[str]) -> bool:
+    """Whether a search in this folder was stopped."""
+    try:
+        return (Path(folder) / JOURNAL_FILE).stat().st_size > 0
+    except OSError:
+        return False
