@@ -9,6 +9,7 @@ import attrs
 
 from sparsemap.problem.problem import Problem
 
+from .leaders import HELD_BACK
 from .moved import all_bits, count_metadata
 from .simulate import Simulation, Trial, Walk
 from .tally import Tally, spend, time
@@ -20,9 +21,9 @@ EXECUTED = (
 )
 
 
-def charges_of(problem: Problem) -> tuple[Any, ...]:
-    """The charges of the problem's cost model."""
-    return tuple(getattr(problem.cost_model, "charges", ()))
+def charges_of(problem: Problem) -> frozenset[str]:
+    """Names of the charges of the problem's cost model."""
+    return frozenset(charge.type_name for charge in getattr(problem.cost_model, "charges", ()))
 
 
 @attrs.define(eq=False, slots=False)
@@ -55,8 +56,8 @@ class Settled:
             tally.add("energy_pj", None, None, compared_pj(sim, tally))
             looking = looking_cycles(sim, walks[1])
             if looking:
-                done = walks[1].done
-                waits = max(looking, (done.actual + done.gated) / sim.products.units if waits is None else waits)
+                mean = float(walks[1].done.busy.sum()) / sim.products.units
+                waits = max(looking, mean if waits is None else waits)
         most = time(sim, tally, timed, walks[1].done, waits)
         if overlap:
             most = max(most, self._waits(walks[1], timed, True, imbalance))
@@ -88,18 +89,14 @@ class Settled:
                     tally.values[name, level, t] -= parts["Q13"]
         if "filter-metadata" in charges:
             for t, level in self.sim.looked_at:
-                names = ["metadata_read"] if self.sim.packed[t] else ["read"]
-                for name in names:
-                    for held in (f"gated_{name}", f"skipped_{name}"):
-                        if (held, level, t) in tally.values:
-                            tally.add(name, level, t, tally.values[held, level, t])
-                            tally.values[held, level, t] = 0.0
+                name = "metadata_read" if self.sim.packed[t] else "read"
+                for held in (prefix + name for prefix in HELD_BACK.values()):
+                    tally.add(name, level, t, tally.values.get((held, level, t), 0.0))
+                    tally.values[held, level, t] = 0.0
         return tally
 
     def _waits(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> float:
-        key: tuple[Any, ...] = id(walk), transfers, together
-        if transfers:
-            key = *key, tuple(sorted((name, level or 0, t or 0, x) for (name, level, t), x in counts.values.items()))
+        key = id(walk), together, frozenset(counts.values.items()) if transfers else None
         if key not in self._cycles:
             self._cycles[key] = self.sim.waiting.cycles(walk, counts, transfers, together)
         return self._cycles[key]

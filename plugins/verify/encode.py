@@ -18,6 +18,7 @@ import numpy as np
 
 from sparsemap import Fiber, Format
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.sparsity import name_bits
 
 from . import runs
 from .stored import Layout, blocks, lay_out
@@ -34,6 +35,8 @@ class Stream:
     structure: str
     length: int
     """Positions of a fiber, or blocks of them."""
+    block: int
+    """Positions that one of them stands for."""
     values: Array
     """bitmask (fibers, L) bool; coordinates or run lengths, one per occupied position; offsets (fibers, L + 1)."""
     ends: Array
@@ -44,7 +47,7 @@ class Stream:
     whole: bool = False
     """Every position is there, whatever the offsets say of the words below it."""
     width: int = 0
-    """Bits of a token."""
+    """Bits of a token; 0: there are none."""
 
     def positions(self) -> Array:
         """(fibers, L) bool, decoded: which positions are occupied."""
@@ -66,9 +69,6 @@ class Stream:
             at = running - before - 1
         found[fiber, at] = True
         return found
-
-    def largest_value(self) -> int:
-        return int(self.values.max(initial=0)) if self.structure != BITMASK else 1
 
 
 def structure_of(form: Format) -> str:
@@ -96,56 +96,51 @@ def structure_of(form: Format) -> str:
     return FORMULA
 
 
-def build(
-    form: Format, rows: Array, weights: Array, below: int, whole: bool = False, width: int = 0, encoded: bool = False
-) -> Stream:
-    """The structure of one rank. `rows` (fibers, L) bool: stored positions or blocks; `weights`: words under each.
+def build(form: Format, rows: Array, weights: Array, below: int, block: int, width: int | None) -> Stream:
+    """The structure of one rank. `rows` (fibers, L) bool: stored positions; `weights`: words under each.
 
-    `below`: words under a position, stored or not; `whole`: see `Stream`; `width`: bits of a token, 0: run lengths have
-    no escapes; `encoded`: formulas are those of an encoder.
+    `below`: words under a position, stored or not; `width`: an encoder writes, run lengths as tokens of so many bits
+    (0: without escapes); None: as the format's units are counted.
     """
     structure = structure_of(form)
+    whole = not form.compressed and bool(rows.all())
+    rows = blocks(rows, block)
     count, length = rows.shape
     occupied = rows.sum(axis=1)
     fiber, at = np.nonzero(rows)
-    ends = np.cumsum(occupied)
+    ends, nothing = np.cumsum(occupied), np.zeros(count)
     if structure == BITMASK:
-        return Stream(structure, length, rows, ends, np.full(count, length), occupied)
+        return Stream(structure, length, block, rows, ends, np.full(count, length), occupied)
     if structure == COORDINATE:
-        return Stream(structure, length, at, ends, occupied, occupied)
+        return Stream(structure, length, block, at, ends, occupied, occupied)
     if structure == RUN_LENGTH and width:
         tokens, count_of = runs.encode(rows, width)
-        return Stream(TOKENS, length, tokens, np.cumsum(count_of), count_of, occupied, width=width)
+        return Stream(TOKENS, length, block, tokens, np.cumsum(count_of), count_of, occupied, width=width)
     if structure == RUN_LENGTH:
         new = np.diff(fiber, prepend=-1) > 0
         empty = np.where(new, at, np.diff(at, prepend=0) - 1)
-        return Stream(structure, length, empty, ends, occupied, occupied)
+        return Stream(structure, length, block, empty, ends, occupied, occupied)
     if structure == OFFSETS:
-        offsets = np.concatenate([np.zeros((count, 1), dtype=np.int64), np.cumsum(weights, axis=1)], axis=1)
-        return Stream(structure, length, offsets, ends, np.zeros(count), np.full(count, length + 1), whole)
-    one = Fiber.of(np.ones(count), length, occupied, length * below)
-    count_units = form.encoded if encoded else form.units
+        offsets = np.cumsum(np.insert(weights, 0, 0, axis=1), axis=1)
+        return Stream(structure, length, block, offsets, ends, nothing, np.full(count, length + 1), whole)
+    one = Fiber.of(np.ones(count), length, occupied, length * block * below)
+    count_units = form.units if width is None else form.encoded
     units = count_units(attrs.evolve(one, longest=occupied) if form.padded else one)
-    both = units.metadata, units.payload
-    metadata, payload = (np.broadcast_to(np.asarray(x, dtype=np.float64), count) for x in both)
-    return Stream(FORMULA, length, rows, ends, metadata, payload, whole)
+    return Stream(FORMULA, length, block, rows, ends, nothing + units.metadata, nothing + units.payload, whole)
 
 
 @attrs.frozen(eq=False)
 class Encoded:
-    """The ranks of some tiles, outer to inner."""
+    """The ranks of some tiles (U, L1, .., LR), outer to inner."""
 
+    shape: tuple[int, ...]
     streams: tuple[Stream, ...]
-    tile_of: tuple[Array, ...]
-    """Per rank, (fibers,) the tile of each fiber."""
-    tiles: int
+    stored: Array
+    """Tiles of the fibers of the outermost rank."""
     bits: Array
     """(tiles, ranks) bits of metadata and payload."""
     too_wide: int
     """Values that do not fit in the bits that the format gives them."""
-    lengths: tuple[int, ...]
-    blocks: tuple[int, ...]
-    """Positions that a value of each rank stands for."""
     data: Array
     """(words stored,) bool: the data, zeros among them, in the order of the ranks."""
 
@@ -161,7 +156,7 @@ def encode(
     """
     count, lengths = len(tiles), tiles.shape[1:]
     layout = layout or lay_out(tiles, formats)
-    streams, owners, sizes = [], [], []
+    streams = []
     bits = np.zeros((count, len(formats)))
     too_wide = 0
     for rank, form in enumerate(formats):
@@ -171,58 +166,46 @@ def encode(
         inside = tuple(range(rank + 2, tiles.ndim))
         weights = layout.words.sum(axis=inside, dtype=np.int64).reshape(-1, lengths[rank])[exists]
         below = math.prod(lengths[rank + 1 :])
-        whole = not form.compressed and bool(rows.all())
-        width = widths[rank] if widths else 0
-        stream = build(form, blocks(rows, block), weights, below * block, whole, width, bool(widths))
+        stream = build(form, rows, weights, below, block, widths[rank] if widths else None)
         owner = exists // max(1, math.prod(lengths[:rank]))
         full = np.full(1, float(stream.length))
         units = form.units(Fiber.of(np.ones(1), stream.length, full, lengths[rank] * below))
-        last = rank == len(formats) - 1
-        wide = [float(np.max(units.metadata_bits)), 0.0 if last else float(np.max(units.payload_bits))]
-        if stream.structure == TOKENS:
-            wide[0] = float(width)
-        bits[:, rank] = np.bincount(owner, stream.metadata * wide[0] + stream.payload * wide[1], count)
-        named = wide[1] if stream.structure == OFFSETS else wide[0]
-        if jumps and jumps[rank] and not wide[1]:
+        metadata_bits = float(stream.width or np.max(units.metadata_bits))
+        payload_bits = float(np.max(units.payload_bits)) if rank < len(formats) - 1 else 0.0
+        bits[:, rank] = np.bincount(owner, stream.metadata * metadata_bits + stream.payload * payload_bits, count)
+        if jumps and jumps[rank] and not payload_bits:
             bits[:, rank] += _offsets(rows, weights, owner, count, lengths[rank] * below, form.compressed)
-        if stream.structure != FORMULA and 0 < named < 62 and stream.largest_value() >= 2**named:
+        named = payload_bits if stream.structure == OFFSETS else metadata_bits
+        if 0 < named < 62:
             too_wide += int((stream.values >= 2**named).sum())
         streams.append(stream)
-        owners.append(owner)
-        sizes.append(block)
-    data = tiles[layout.words]
-    return Encoded(tuple(streams), tuple(owners), count, bits, too_wide, lengths, tuple(sizes), data)
+    first = np.flatnonzero(layout.fibers[0]) if formats else np.zeros(0, dtype=np.int64)
+    return Encoded(tiles.shape, tuple(streams), first, bits, too_wide, tiles[layout.words])
 
 
 def _offsets(rows: Array, weights: Array, owner: Array, tiles: int, words: int, compressed: bool) -> Array:
     """(tiles,) bits of the offsets of a rank, which are stored and read again: each names the data below a position."""
     there = rows if compressed else np.ones_like(rows)
-    fiber, at = np.nonzero(there)
-    length = np.where(there, weights, 0)
-    ends = np.cumsum(length, axis=1)
-    begins = (ends - length)[fiber, at]  # the offsets: the first of a fiber is 0, and its last is the end
-    following = np.append(begins, 0)[1:]
+    fiber, _ = np.nonzero(there)
+    begins = (np.cumsum(weights, axis=1) - weights)[
+        there
+    ]  # the offsets: the first of a fiber is 0, and its last the end
+    ends = np.append(begins, 0)[1:]
     last = np.append(np.diff(fiber) > 0, True)[: len(fiber)]
-    following[last] = ends[fiber[last], -1]
-    if not np.array_equal(following - begins, weights[fiber, at]):
+    ends[last] = weights.sum(axis=1)[fiber[last]]
+    if not np.array_equal(ends - begins, weights[there]):
         raise AssertionError("offsets lead to other words than those below their positions")
-    width = 1
-    while 2**width < words + 1:
-        width *= 2
-    return np.bincount(owner, there.sum(axis=1) + 1.0, tiles) * width
+    return np.bincount(owner, there.sum(axis=1) + 1.0, tiles) * float(name_bits(words + 1.0))
 
 
 def decode(encoded: Encoded) -> Array:
     """The tiles again, from the streams, the data, and from which tiles are stored at all."""
-    lengths = encoded.lengths
-    found = np.zeros((encoded.tiles, math.prod(lengths)), dtype=bool)
-    if not lengths:
-        return found
-    fibers = np.unique(encoded.tile_of[0])
-    for stream, length, block in zip(encoded.streams, lengths, encoded.blocks, strict=True):
-        fiber, at = np.nonzero(np.repeat(stream.positions(), block, axis=1)[:, :length])
+    found = np.zeros(encoded.shape, dtype=bool)
+    fibers = encoded.stored
+    for stream, length in zip(encoded.streams, encoded.shape[1:], strict=True):
+        fiber, at = np.nonzero(np.repeat(stream.positions(), stream.block, axis=1)[:, :length])
         fibers = fibers[fiber] * length + at
     if len(fibers) != len(encoded.data):
         raise AssertionError("metadata name other words than those that are stored")
     found.reshape(-1)[fibers] = encoded.data
-    return found.reshape(encoded.tiles, *lengths)
+    return found

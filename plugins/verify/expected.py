@@ -12,9 +12,10 @@ from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.problem import Problem
 
 from .simulate import Simulation
-from .tally import Key, energy_action
+from .tally import Key, energy_action, metadata_of
 
-GATE, SKIP = 1, 2
+PREFIXES = ("", "gated_", "skipped_")
+"""Of what is held back, by the cost model's number of its kind."""
 NEEDED = ("traffic", "cells", "compute", "compute_cycles", "instances_active", "instances_used")
 Found = tuple[dict[Key, float], dict[Key, float]]
 
@@ -45,14 +46,14 @@ def expected(sim: Simulation, evaluation: Evaluation, trials: int) -> Found:
     }
     rounding: dict[Key, float] = dict.fromkeys(values, 0.0)
     # one count per rounded product: computes per acting operand, then the classes of 7.3
-    acting = sum(any((t, s) in sim.guards for s in range(sim.nest.levels)) for t in sim.nest.operands)
+    acting = sum(sim.filtered(t, sim.nest.levels) > 0 for t in sim.nest.operands)
     for name in ("compute", "gated_compute", "skipped_compute"):
         rounding[name, None, None] = 2.0 + acting
     for name in ("compute_cycles", "busiest_unit"):
         rounding[name, None, None] = 1.0 + (2.0 + acting) / sim.products.units
     for s in range(sim.nest.levels):
         values["level_cycles", s, None] = float(detail["level_cycles"][s, 0])
-        for t, chain in enumerate(sim.chains):
+        for t, chain in enumerate(sim.nest.chains):
             if s in chain:
                 _storage(sim, detail, t, s, trials, values, rounding)
     _derived_rounding(sim, rounding)
@@ -91,34 +92,27 @@ def _storage(
 ) -> None:
     counts = detail["cells"][t][s]
     instances = float(detail["instances_active"][t, s, 0])
-    guarded = sum(1 for level in range(s + 1) if (t, level) in sim.guards)
-    kind = int(counts.kind[0])
-    steps = max(guarded, kind > 0) + (1 if sim.packed[t] else 0)
+    guarded = sim.filtered(t, s)
+    held = PREFIXES[int(counts.kind[0])]
     own = {"read": counts.read, "fill": counts.fill, "update": counts.update}
-    if kind:
-        prefix = "gated" if kind == GATE else "skipped"
-        own |= {f"{prefix}_read": counts.gone_read, f"{prefix}_update": counts.gone_update}
+    if held:
+        own |= {held + "read": counts.gone_read, held + "update": counts.gone_update}
     for name, count in own.items():
         values[name, s, t] = float(count[0]) * instances
-        rounding[name, s, t] = steps * instances
+        rounding[name, s, t] = (max(guarded, bool(held)) + sim.packed[t]) * instances
     if not sim.packed[t]:
         return
-    if s != sim.chains[t][0]:
+    if s != sim.nest.stored(t)[0]:
         values["instances", s, t] = instances
         # tiles so rarely empty that a few trials may have none
         used = float(detail["instances_used"][s, 0])
         rounding["instances", s, t] = used - instances if used - instances < 3.0 * used / trials else 0.0
     packed = counts.metadata
-    widest = 0.0
-    if packed is not None:
-        widest = float(np.sum(packed.metadata_bits + packed.payload_bits))
+    widest = 0.0 if packed is None else float(np.sum(packed.metadata_bits + packed.payload_bits))
     for action, bits in counts.bits.items():
-        prefix, _, name = action.rpartition("_")
-        key = f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"
-        if prefix and (not kind or prefix != ("gated" if kind == GATE else "skipped")):
-            continue
-        values[key, s, t] = float(bits[0]) * instances
-        rounding[key, s, t] = (1 + guarded) * widest * instances
+        if "_" not in action or (held and action.startswith(held)):
+            values[metadata_of(action), s, t] = float(bits[0]) * instances
+            rounding[metadata_of(action), s, t] = (1 + guarded) * widest * instances
 
 
 def window_parts(sim: Simulation, evaluation: Evaluation) -> dict[Key, dict[str, float]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import attrs
 import numpy as np
@@ -16,8 +17,9 @@ from sparsemap.problem.levels import Place
 from .nest import Boxes, Nest
 from .stored import Contents, store_zeros
 
-NONE, GATE, SKIP = 0, 1, 2
-KINDS = {"none": NONE, "gate": GATE, "skip": SKIP}
+GATE, SKIP = "gate", "skip"
+HELD_BACK = {GATE: "gated_", SKIP: "skipped_"}
+"""How the names of actions begin that take place no more."""
 
 
 class Leader:
@@ -27,55 +29,69 @@ class Leader:
         self.tensor = tensor
         move = nest.access[tensor].T
         extents = nest.extents(child)
-        shifts = np.zeros((1, len(nest.sizes)), dtype=np.int64)
+        apart = []  # loops with others of their dimension between: several boxes
         for loop in reversed(region):
             if not nest.relevant(tensor, loop.axis):
                 continue
             if loop.stride == extents[loop.axis]:
                 extents[loop.axis] *= loop.bound
-            else:  # other loops of the dimension lie between: several boxes
-                steps = np.zeros((loop.bound, len(nest.sizes)), dtype=np.int64)
-                steps[:, loop.axis] = np.arange(loop.bound) * loop.stride
-                shifts = (shifts[:, None, :] + steps).reshape(-1, len(nest.sizes))
+            else:
+                apart.append(loop)
         self.widths = nest.widths(tensor, extents)
-        self.shifts = shifts @ move
-        fixed = frozenset(region)
-        self.steps = nest.offsets(child, spatial=False, fixed=fixed) @ move
-        self.places = nest.offsets(child, spatial=True, fixed=fixed) @ move
+        self.shifts = nest.origins(apart) @ move
+        self.steps = nest.offsets(child, spatial=False, fixed=region) @ move
+        self.places = nest.offsets(child, spatial=True, fixed=region) @ move
 
     def present(self, boxes: Boxes, rows: slice) -> Array:
         """(n, children) bool: a word of the leader is nonzero."""
         steps = self.steps[rows]
-        found = boxes.count(self.widths, steps + self.shifts[0], self.places) > 0
-        for shift in self.shifts[1:]:
-            found |= boxes.count(self.widths, steps + shift, self.places) > 0
-        return found
+        return np.logical_or.reduce([boxes.count(self.widths, steps + at, self.places) > 0 for at in self.shifts])
 
 
 @attrs.frozen(eq=False)
 class Guard:
     """What holds back accesses of one tensor at one level; the child is the next level inside that stores it."""
 
-    level: int
-    kind: int
+    kind: str
     leaders: tuple[Leader, ...]
     caught: float
     """Share of the empty cases that the mechanism catches; below one, the others are drawn at random, without lookahead."""
     lookahead: int | None
     place: int
-    """The level that acts; it may lie inside `level`, if it lacks the tensor."""
+    """The level that acts; it may lie inside the level of the accesses, if it lacks the tensor."""
     blind: bool
     """Whether it looks at the leaders' metadata alone, which tell of whole blocks."""
 
-    def required(self, contents: Sequence[Contents], rows: slice, rng: np.random.Generator) -> Array:
-        """(n, children) bool: the access takes place."""
+    def leave(self, want: Array | None, contents: Sequence[Contents], rows: slice, rng: np.random.Generator) -> Array:
+        """(n, children) bool: of the accesses that are wanted, None: all, those that take place."""
         boxes = [part.seen if self.blind else part.nonzero for part in contents]
         found = np.logical_and.reduce([leader.present(boxes[leader.tensor], rows) for leader in self.leaders])
         if self.lookahead is not None:
             found |= out_of_sight(~found, np.ones_like(found), self.lookahead)
         elif self.caught < 1.0:
             found |= rng.random(found.shape) >= self.caught
-        return found
+        return found if want is None else found & want
+
+
+class Filtering(NamedTuple):
+    """A filter of the design at storage."""
+
+    place: Place
+    level: int
+    """The storage level of the place."""
+    mechanism: Mechanism
+    rule: Filter
+    target: int
+    leaders: tuple[int, ...]
+
+
+def filters(nest: Nest) -> Iterator[Filtering]:
+    """All filters at storage, outermost level first."""
+    for place in nest.problem.places:
+        if place.storage is not None:
+            mechanism = nest.mechanism(place)
+            for rule, target, leaders in nest.problem.filters(mechanism, place):
+                yield Filtering(place, place.storage, mechanism, rule, target, leaders)
 
 
 def guards(nest: Nest, timed: bool = False) -> dict[tuple[int, int], Guard]:
@@ -83,92 +99,65 @@ def guards(nest: Nest, timed: bool = False) -> dict[tuple[int, int], Guard]:
 
     `timed`: those alone that save the time of what they remove.
     """
-    problem = nest.problem
     found: dict[tuple[int, int], tuple[float, Guard]] = {}
-    occupancies = [tensor.density.occupancy(nest.shape(t)) for t, tensor in enumerate(problem.tensors)]
-    for wanted in (GATE, SKIP):
-        for place in sorted(problem.places, key=lambda place: -(place.storage or 0)):
-            if place.storage is None:
-                continue
-            mechanism = nest.mechanism(place)
-            blind = mechanism.needs_metadata(place)
-            for rule, target, followed in problem.filters(mechanism, place):
-                if KINDS[rule.action] != wanted or (timed and rule.passes):
-                    continue
-                stored = nest.stored(target)
-                level = max(s for s in stored if s <= place.storage)
-                child = min((s for s in stored if s > level), default=nest.levels)
-                region = stationary(nest, target, level, child)
-                leaders, full = [], 1.0
-                for tensor in followed:
-                    if decides(nest, target, tensor, level, child):
-                        leaders.append(Leader(nest, tensor, child, region))
-                        extents = nest.extents(child)
-                        for loop in region:
-                            extents[loop.axis] *= loop.bound
-                        if blind:
-                            extents = np.maximum(extents, granule(nest, tensor))
-                        full *= 1.0 - occupancies[tensor].empty(nest.widths(tensor, extents))
-                if not leaders:
-                    continue
-                empty = 1.0 - full
-                removed = float(eliminated_of(mechanism, place, rule, np.array([empty]))[0])
-                caught = min(1.0, removed / empty) if empty > 0 else 1.0
-                guard = Guard(level, wanted, tuple(leaders), caught, rule.lookahead, place.storage, blind)
-                if (target, level) not in found or removed > found[target, level][0]:
-                    found[target, level] = (removed, guard)
+    for place, acting, mechanism, rule, target, followed in sorted(
+        filters(nest), key=lambda one: (one.rule.action == SKIP, -one.level)
+    ):
+        if timed and rule.passes:
+            continue
+        blind = mechanism.needs_metadata(place)
+        level = max(s for s in nest.stored(target) if s <= acting)
+        child = nest.child(target, level)
+        region = stationary(nest, target, level, child)
+        leaders, full = [], 1.0
+        for tensor in followed:
+            if decides(nest, target, tensor, level, child):
+                leaders.append(Leader(nest, tensor, child, region))
+                extents = nest.extents(child)
+                for loop in region:
+                    extents[loop.axis] *= loop.bound
+                if blind:
+                    extents = np.maximum(extents, granule(nest, tensor))
+                full *= 1.0 - nest.occupancies[tensor].empty(nest.widths(tensor, extents))
+        if leaders:
+            empty = 1.0 - full
+            removed = float(eliminated_of(mechanism, place, rule, np.array([empty]))[0])
+            caught = min(1.0, removed / empty) if empty > 0 else 1.0
+            guard = Guard(rule.action, tuple(leaders), caught, rule.lookahead, acting, blind)
+            if (target, level) not in found or removed > found[target, level][0]:
+                found[target, level] = (removed, guard)
     return {key: guard for key, (_, guard) in found.items()}
 
 
-def looked_at(nest: Nest, actions: tuple[str, ...] = ("gate", "skip")) -> frozenset[tuple[int, int]]:
+def looked_at(nest: Nest, *actions: str) -> frozenset[tuple[int, int]]:
     """(tensor, level): the tensor leads a filter there that acts so."""
-    problem = nest.problem
-    found = set()
-    for place in problem.places:
-        if place.storage is not None:
-            for rule, _, followed in problem.filters(nest.mechanism(place), place):
-                if rule.action in actions:
-                    found |= {(t, max(s for s in nest.stored(t) if s <= place.storage)) for t in followed}
-    return frozenset(found)
-
-
-def time_passes(nest: Nest) -> bool:
-    """Whether a filter at storage lets the time of what it holds back pass."""
-    problem = nest.problem
-    return any(
-        rule.passes
-        for place in problem.places
-        if place.storage is not None
-        for rule, _, _ in problem.filters(nest.mechanism(place), place)
-    )
+    leading = ((one.level, t) for one in filters(nest) if one.rule.action in actions for t in one.leaders)
+    return frozenset((t, max(s for s in nest.stored(t) if s <= level)) for level, t in leading)
 
 
 @attrs.frozen(eq=False)
 class Unit:
-    """What the compute unit does with empty operands, by the first filter that has the strongest action."""
+    """What the compute unit does with empty operands, by its first filter that skips, or else its first."""
 
-    kind: int = NONE
-    place: Place | None = None
-    rule: Filter | None = None
-    mechanism: Mechanism | None = None
+    place: Place
+    mechanism: Mechanism
+    rule: Filter
 
     @classmethod
-    def of(cls, nest: Nest) -> Unit:
+    def of(cls, nest: Nest) -> Unit | None:
         for place in nest.problem.places:
             mechanism = nest.mechanism(place)
             rules = mechanism.filters(place)
             if place.storage is None and rules:
-                rule = max(rules, key=lambda rule: KINDS[rule.action])
-                return cls(KINDS[rule.action], place, rule, mechanism)
-        return cls()
+                return cls(place, mechanism, max(rules, key=lambda rule: rule.action == SKIP))
+        return None
 
     def left_out(self, idle: Array, among: Array, rng: np.random.Generator) -> Array:
         """Those of the `idle` computes, `among` those that come to the unit, that it catches, all masks (steps, units);
         where not all, as far as it looks ahead, or by chance."""
         empty = idle.sum() / max(1, int(among.sum()))
-        if self.kind == NONE or not empty:
+        if not empty:
             return np.zeros_like(idle)
-        assert self.mechanism is not None and self.place is not None and self.rule is not None
         if self.rule.lookahead is not None:
             return idle & ~out_of_sight(idle, among, self.rule.lookahead)
         caught = float(eliminated_of(self.mechanism, self.place, self.rule, np.array([empty]))[0])

@@ -20,22 +20,6 @@ CHUNK = 1 << 22
 """Words that are looked at one by one in one go."""
 
 
-@attrs.frozen(eq=False)
-class Sent:
-    """Which tiles are sent: at some steps, to some receivers (children, or groups of children that share)."""
-
-    rows: Array
-    """(n,) steps of the child level."""
-    receivers: Array
-    """(x,) child instances that stand for the receivers."""
-    owners: Array
-    """(x,) whatever the receivers' words are counted for: the parent instance, or the child itself."""
-    first: Array
-    """(n, x) bool: the tile is sent here."""
-    joined: Array
-    """(n, x) bool: the tile of the step before is still there, so that only what it lacks is sent."""
-
-
 class Link:
     """One tensor between a level that stores it and the next inner one that does."""
 
@@ -43,7 +27,7 @@ class Link:
         self.nest, self.tensor, self.parent, self.child = nest, tensor, parent, child
         move = nest.access[tensor].T
         self.shape, self.widths = nest.shape(tensor), nest.tile(tensor, child)
-        self.tile_words = math.prod(self.widths)
+        self.size, self.tile_words = math.prod(self.shape), math.prod(self.widths)
         self.steps = nest.offsets(child, spatial=False) @ move
         self.places = nest.offsets(child, spatial=True) @ move
         self.parents = nest.instances(parent)
@@ -58,14 +42,21 @@ class Link:
         moved = np.diff(self.steps, axis=0, prepend=self.steps[:1])
         self.starts = np.any(moved != 0, axis=1)
         self.starts[0] = True
+        self.run = np.cumsum(self.starts) - 1
+        """(steps,) number of the run of steps over which a tile stays."""
+        self.run_begins = np.flatnonzero(self.starts)
+        self.run_ends = np.append(self.run_begins[1:], len(self.starts)) - 1
+        """Last step of each run."""
         self.common = np.maximum(0, np.array(self.widths) - np.abs(moved))
         self.common[0] = 0
         self.common[(self.common == 0).any(axis=1)] = 0
 
     def _overlapping(self, distinct: Array) -> bool:
-        """Whether tiles of different children share words."""
-        if self.nest.plain(self.tensor) or self.groups > 2048:
-            return not self.nest.plain(self.tensor) and self.groups > 1
+        """Whether tiles of different children share words; windows of very many children are taken to do so."""
+        if self.nest.plain(self.tensor):
+            return False
+        if self.groups > 2048:
+            return True
         apart = np.abs(distinct[:, None] - distinct[None])
         shared = (apart < np.array(self.widths)).all(axis=2)
         return int(shared.sum()) > self.groups
@@ -75,129 +66,129 @@ class Link:
         split = active.reshape(len(active), self.parents, self.fan)[:, :, self.order]
         return np.logical_or.reduceat(split, self.begins, axis=2).reshape(len(active), -1)
 
-    def to_groups(self, active: Array | None) -> Sent:
-        """What the parent reads: one tile for all children of a group."""
-        owners = np.repeat(np.arange(self.parents), self.groups)
-        return self._sent(None if active is None else self.by_group(active), self.leads, owners)
+    def sent(self, active: Array | None) -> tuple[Sent, Sent]:
+        """With `active` (steps, children) bool, None: all: what the parents read, one tile for all children of a group,
+        and what each child is filled with."""
+        return self._whole if active is None else self._pair(self.by_group(active), active)
 
-    def to_children(self, active: Array | None) -> Sent:
-        """What each child is filled with."""
-        every = np.arange(len(self.places))
-        return self._sent(active, every, every)
+    @cached_property
+    def _whole(self) -> tuple[Sent, Sent]:
+        return self._pair(None, None)
+
+    def _pair(self, groups: Array | None, children: Array | None) -> tuple[Sent, Sent]:
+        every, owners = np.arange(len(self.places)), np.repeat(np.arange(self.parents), self.groups)
+        return self._sent(groups, self.leads, owners), self._sent(children, every, every)
 
     def _sent(self, active: Array | None, receivers: Array, owners: Array) -> Sent:
-        begins = np.flatnonzero(self.starts)
         if active is None:
-            shape = (len(begins), len(receivers))
-            joined = np.broadcast_to((begins > 0)[:, None], shape)
-            return Sent(begins, receivers, owners, np.ones(shape, dtype=bool), joined)
-        run = np.cumsum(self.starts) - 1
+            first = np.ones((len(self.run_begins), len(receivers)), dtype=bool)
+            joined = np.broadcast_to((self.run_begins > 0)[:, None], first.shape)
+            return Sent(self, self.run_begins, receivers, owners, first, joined)
         so_far = np.cumsum(active, axis=0, dtype=np.int64)
-        outside = (so_far - active)[begins]  # active steps before the run
-        first = active & (so_far - active == outside[run])
-        ends = np.concatenate([begins[1:], [len(active)]]) - 1
-        held = so_far[ends] > outside
-        before = np.concatenate([np.zeros((1, active.shape[1]), dtype=bool), held[:-1]])[run]
-        return Sent(np.arange(len(active)), receivers, owners, first, first & self.starts[:, None] & before)
+        outside = (so_far - active)[self.run_begins]  # active steps before the run
+        first = active & (so_far - active == outside[self.run])
+        held = so_far[self.run_ends] > outside
+        before = np.concatenate([np.zeros((1, active.shape[1]), dtype=bool), held[:-1]])[self.run]
+        joined = first & self.starts[:, None] & before
+        return Sent(self, np.arange(len(active)), receivers, owners, first, joined)
 
-    def kept(self, sent: Sent, active: Array) -> Sent:
-        """Those of the tiles that are sent while they stay, (n, receivers) bool; what they bring remains the same.
+    def kept(self, want: Array | None, take: Array) -> tuple[Sent, Sent]:
+        """Of the tiles that are wanted those that are sent while they stay; what they bring remains the same.
 
         What a filter holds back is what is lacking here: without a tile the next one may bring more words than with it.
         """
-        begins = np.flatnonzero(self.starts)
-        stays = np.logical_or.reduceat(active, begins, axis=0)
-        first = sent.first & stays[(np.cumsum(self.starts) - 1)[sent.rows]]
-        return attrs.evolve(sent, first=first, joined=sent.joined & first)
+        groups, children = self.sent(want)
+        return groups.kept(self.by_group(take)), children.kept(take)
 
-    def run_ends(self, rows: Array) -> Array:
+
+@attrs.frozen(eq=False, slots=False)
+class Sent:
+    """Which tiles are sent over a link: at some steps, to some receivers (children, or groups of children that share)."""
+
+    link: Link
+    rows: Array
+    """(n,) steps of the child level."""
+    receivers: Array
+    """(x,) child instances that stand for the receivers."""
+    owners: Array
+    """(x,) whatever the receivers' words are counted for: the parent instance, or the child itself."""
+    first: Array
+    """(n, x) bool: the tile is sent here."""
+    joined: Array
+    """(n, x) bool: the tile of the step before is still there, so that only what it lacks is sent."""
+
+    def kept(self, active: Array) -> Sent:
+        """The tiles that are active, (steps, x) bool, at any step while they stay."""
+        stays = np.logical_or.reduceat(active, self.link.run_begins, axis=0)
+        first = self.first & stays[self.link.run[self.rows]]
+        return attrs.evolve(self, first=first, joined=self.joined & first)
+
+    def last_steps(self, rows: Array) -> Array:
         """The last step at which the tile of each of these steps stays."""
-        begins = np.flatnonzero(self.starts)
-        ends = np.concatenate([begins[1:], [len(self.starts)]]) - 1
-        return ends[np.searchsorted(begins, rows, side="right") - 1]
+        return self.link.run_ends[self.link.run[rows]]
 
-    def amounts(self, sent: Sent, boxes: Boxes | None = None) -> Array:
+    def amounts(self, boxes: Boxes | None = None) -> Array:
         """(n, x) words sent, or with `boxes` the nonzeros among them."""
-        places = self.places[sent.receivers]
-        full: Array | int = self.tile_words
+        link, places = self.link, self.link.places[self.receivers]
+        full: Array | int = link.tile_words
         if boxes is not None:
-            full = boxes.count(self.widths, self.steps[sent.rows], places)
-        found = np.where(sent.first, full, 0)
-        common = self.common[sent.rows]
-        sliding = np.flatnonzero(common.any(axis=1) & self.starts[sent.rows])
+            full = boxes.count(link.widths, link.steps[self.rows], places)
+        found = np.where(self.first, full, 0)
+        common = link.common[self.rows]
+        sliding = np.flatnonzero(common.any(axis=1) & link.starts[self.rows])
         if not sliding.size:
             return found
         kinds, kind_of = np.unique(common[sliding], axis=0, return_inverse=True)
         for kind, widths in enumerate(map(tuple, kinds.tolist())):
             here = sliding[kind_of.reshape(-1) == kind]
-            rows = sent.rows[here]
+            rows = self.rows[here]
             kept: Array | int = math.prod(widths)
             if boxes is not None:
-                kept = boxes.count(widths, np.maximum(self.steps[rows], self.steps[rows - 1]), places)
-            found[here] -= np.where(sent.joined[here], kept, 0)
+                kept = boxes.count(widths, np.maximum(link.steps[rows], link.steps[rows - 1]), places)
+            found[here] -= np.where(self.joined[here], kept, 0)
         return found
 
-    def words(self, sent: Sent) -> tuple[Array, Array, Array]:
-        """Every word sent, one by one: step, receiver (position in `sent.receivers`), number in the tensor."""
-        offsets = box_words(self.widths)
-        events, receivers = np.nonzero(sent.first)
+    def total(self, boxes: Boxes | None = None) -> float:
+        """Words sent, or with `boxes` the nonzeros among them, to all receivers."""
+        return float(self.amounts(boxes).sum())
+
+    def read_words(self, boxes: Boxes | None = None) -> float:
+        """The same, but what several receivers of an owner need at one step counts once."""
+        if not self.link.overlapping:
+            return self.total(boxes)
+        return float(len(self._union) if boxes is None else boxes.values.reshape(-1)[self._union].sum())
+
+    @cached_property
+    def _union(self) -> Array:
+        """Numbers of the words that the owners handle at each step."""
+        rows, receivers, words = self.words()
+        key = (rows * (int(self.owners.max(initial=0)) + 1) + self.owners[receivers]) * self.link.size + words
+        return np.unique(key) % self.link.size
+
+    def words(self) -> tuple[Array, Array, Array]:
+        """Every word sent, one by one: step, receiver (position in `receivers`), number in the tensor."""
+        link, offsets = self.link, box_words(self.link.widths)
+        events, receivers = np.nonzero(self.first)
         parts: list[tuple[Array, Array, Array]] = []
         size = max(1, CHUNK // len(offsets))
-        for start in range(0, len(events), size):
+        for start in range(0, max(1, len(events)), size):
             event, receiver = events[start : start + size], receivers[start : start + size]
-            rows = sent.rows[event]
-            index = (self.steps[rows] + self.places[sent.receivers[receiver]])[:, None, :] + offsets
-            moved = self.steps[rows] - self.steps[np.maximum(rows - 1, 0)]
+            rows = self.rows[event]
+            index = (link.steps[rows] + link.places[self.receivers[receiver]])[:, None, :] + offsets
+            moved = link.steps[rows] - link.steps[np.maximum(rows - 1, 0)]
             old = offsets + moved[:, None, :]  # place in the tile of the step before
-            held = ((old >= 0) & (old < np.array(self.widths))).all(axis=2) & sent.joined[event, receiver][:, None]
-            new = ~held
-            shape = new.shape
-            parts.append(
-                (
-                    np.broadcast_to(rows[:, None], shape)[new],
-                    np.broadcast_to(receiver[:, None], shape)[new],
-                    flat(index, self.shape)[new],
-                )
-            )
-        if not parts:
-            return _nothing()
+            held = ((old >= 0) & (old < np.array(link.widths))).all(axis=2) & self.joined[event, receiver][:, None]
+            at, word = np.nonzero(~held)
+            parts.append((rows[at], receiver[at], flat(index, link.shape)[at, word]))
         steps, owners, words = (np.concatenate(column) for column in zip(*parts, strict=True))
         return steps, owners, words
 
-    def union(self, sent: Sent) -> Array:
-        """Numbers of the words that the owners handle: what several receivers need at one step is listed once."""
-        rows, receivers, words = self.words(sent)
-        size = math.prod(self.shape)
-        key = (rows * (int(sent.owners.max(initial=0)) + 1) + sent.owners[receivers]) * size + words
-        return np.unique(key) % size
-
-    @cached_property
-    def dense_union(self) -> Array:
-        return self.union(self.to_groups(None))
-
-    def read_words(self, sent: Sent, boxes: Boxes | None, everything: bool) -> float:
-        """Words (nonzeros with `boxes`) that the parents read; `everything`: no tile is held back."""
-        if not self.overlapping:
-            return float(self.amounts(sent, boxes).sum())
-        words = self.dense_union if everything else self.union(sent)
-        return float(len(words) if boxes is None else boxes.values.reshape(-1)[words].sum())
-
-    def distinct(self, sent: Sent, boxes: Boxes | None = None) -> float:
-        """Different words (nonzeros with `boxes`) that each owner ever handles, all owners together."""
-        size = math.prod(self.shape)
-        if self.nest.plain(self.tensor):
-            events, receivers = np.nonzero(sent.first)
-            at = self.steps[sent.rows[events]] + self.places[sent.receivers[receivers]]
-            key = np.unique(sent.owners[receivers] * size + flat(at, self.shape)) % size
-            if boxes is None:
-                return float(len(key) * self.tile_words)
-            origins = np.stack(np.unravel_index(key, self.shape), axis=1)
-            return float(boxes.count(self.widths, origins, np.zeros((1, len(self.shape)), dtype=np.int64)).sum())
-        _, receivers, words = self.words(sent)
-        key = np.unique(sent.owners[receivers] * size + words) % size
-        return float(len(key) if boxes is None else boxes.values.reshape(-1)[key].sum())
-
-
-def _nothing() -> tuple[Array, Array, Array]:
-    empty = np.zeros(0, dtype=np.int64)
-    return empty, empty, empty
+    def distinct(self) -> float:
+        """Different words that each owner ever handles, all owners together."""
+        link = self.link
+        if link.nest.plain(link.tensor):
+            events, receivers = np.nonzero(self.first)
+            at = link.steps[self.rows[events]] + link.places[self.receivers[receivers]]
+            return float(len(np.unique(self.owners[receivers] * link.size + flat(at, link.shape))) * link.tile_words)
+        _, receivers, words = self.words()
+        return float(len(np.unique(self.owners[receivers] * link.size + words)))

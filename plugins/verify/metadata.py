@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -40,6 +41,9 @@ class Coding:
     """Loops whose ranks have offsets."""
 
 
+PLAIN = Coding()
+
+
 @attrs.frozen(eq=False)
 class Bits:
     """Bits of metadata of some tiles, (tiles, ranks), ranks outer to inner."""
@@ -47,10 +51,9 @@ class Bits:
     real: Array
     within: Array
     """What the tile takes as a part of the tile of the parent: an empty one takes bits there if its fibers are written."""
-    formula: Array | None
-    """What the format's formula says for the number of nonzeros that the tile has; None: it cannot say."""
-    conditional: Array | None
-    """The same with the positions that a fiber has on average if it is not empty."""
+    expected: tuple[Array, Array] | None
+    """What the formats' formulas say for the nonzeros that the tile has, with the positions that a fiber has on average,
+    and with those that it has if it is not empty; None: they cannot say."""
     held: Array
     """(tiles,) words stored."""
     too_wide: int = 0
@@ -82,7 +85,7 @@ class Ranks:
                 count = -(-loop.bound // block) if block > 1 else rank.length
                 ranks.append(TileRank(loop, rank.format, rank.length, *boxes, count))
         self.ranks = tuple(ranks[::-1])
-        self.occupancy = nest.problem.tensors[tensor].density.occupancy(self.shape)
+        self.occupancy = nest.occupancies[tensor]
         self.formats = tuple(rank.format for rank in self.ranks)
         every = [rank.format for rank in nest.ranks(tensor)]
         last = max((i for i, form in enumerate(every) if form.compressed), default=0)
@@ -102,50 +105,39 @@ class Ranks:
         """Formats whose structure is not known."""
         return tuple({r.format.name: None for r in self.ranks if structure_of(r.format) == FORMULA})
 
-    @property
+    @cached_property
     def order(self) -> Array:
         """(L1, .., LR) numbers of the words of the tile at the origin, rank after rank."""
-        return self._offsets().reshape([rank.length for rank in self.ranks])
+        index = self.nest.origins(rank.loop for rank in self.ranks) @ self.nest.access[self.tensor].T
+        return flat(index, self.shape).reshape([rank.loop.bound for rank in self.ranks])
 
     def written(self, mask: Array) -> Layout | None:
         """What an encoder writes of the whole tensor; the ranks are those of the outermost level."""
         if not self.built or not self.ranks:
             return None
-        order = self.order
-        layout = lay_out(mask.reshape(-1)[order][None], self.formats, every_fiber=True)
-        return layout.spread(order, mask.shape)
+        tree = mask.reshape(-1)[self.order][None]
+        return lay_out(tree, self.formats, every_fiber=True).spread(self.order, mask.shape)
 
-    def contents(self, mask: Array) -> Contents:
-        """What is stored of the whole tensor; the ranks are those of the outermost level."""
-        if not store_zeros(self.formats):
-            return Contents.of(mask)
-        return Contents.of(mask, self.formats, self.order)
-
-    def bits(
-        self, contents: Contents, origins: Array, coding: Coding = Coding(), written: Layout | None = None
-    ) -> Bits:
+    def bits(self, contents: Contents, origins: Array, coding: Coding = PLAIN, written: Layout | None = None) -> Bits:
         """Bits of the tiles at `origins` (U, ranks of the tensor); `written`: see `written`, if `coding` needs it."""
-        mask = contents.mask
-        if not self.ranks:
-            nothing = np.zeros((len(origins), 0))
-            held = contents.stored.values.reshape(-1)[flat(origins, self.shape)]
-            return Bits(nothing, nothing, nothing, nothing, held)
-        if not self.built:
-            words = origins[:, None, :] + box_words(self.tile)
-            held = mask.reshape(-1)[flat(words, self.shape)].sum(axis=1)
-            if coding != Coding():
-                found = self._coded(held, coding)
-                return Bits(np.where(held[:, None] > 0, found, 0.0), found, None, None, held)
-            formula, conditional = self._formula(held, False), self._formula(held, True)
-            nothing = np.zeros((len(origins), len(self.ranks)))
-            real = nothing if conditional is None else conditional
-            return Bits(real, real, formula, conditional, held)
-        words = flat(origins, self.shape)[:, None] + self._offsets()
+        if self.built and self.ranks:
+            return self._built(contents, origins, coding, written)
+        words = flat(origins[:, None] + box_words(self.tile), self.shape)
+        held = contents.stored.values.reshape(-1)[words].sum(axis=1)
+        if coding != PLAIN:
+            found = self._formula(held, coding)
+            return Bits(np.where(held[:, None] > 0, found, 0.0), found, None, held)
+        expected = self._expected(held)
+        real = np.zeros((len(origins), len(self.ranks))) if expected is None else expected[1]
+        return Bits(real, real, expected, held)
+
+    def _built(self, contents: Contents, origins: Array, coding: Coding, written: Layout | None) -> Bits:
+        words = flat(origins, self.shape).reshape(-1, *[1] * len(self.ranks)) + self.order
 
         def tiles_of(part: Array) -> Array:
-            return part.reshape(-1)[words].reshape(len(origins), *(rank.length for rank in self.ranks))
+            return part.reshape(-1)[words]
 
-        tiles, layout = tiles_of(mask), written if coding.every_fiber else contents.layout
+        tiles, layout = tiles_of(contents.mask), written if coding.every_fiber else contents.layout
         if layout is not None:
             first = len(layout.fibers) - len(self.ranks)
 
@@ -158,49 +150,58 @@ class Ranks:
                 tuple(rank_of(part, rank + 1) for rank, part in enumerate(layout.positions[first:])),
                 tiles_of(layout.words),
             )
-        widths = self._widths(coding.every_fiber)
+        widths = [self._token_bits(rank) for rank in self.ranks] if coding.every_fiber else []
         encoded = encode(tiles, self.formats, layout, widths, [rank.loop in coding.jumps for rank in self.ranks])
         if not np.array_equal(decode(encoded), tiles):
             raise AssertionError("what was stored of a tile does not decode to that tile")
-        nonzeros = tiles.reshape(len(tiles), -1).sum(axis=1)
         held = tiles_of(contents.stored.values).reshape(len(tiles), -1).sum(axis=1)
-        if coding != Coding():
-            return Bits(
-                np.where(held[:, None] > 0, encoded.bits, 0.0), encoded.bits, None, None, held, encoded.too_wide
-            )
-        formula, conditional = self._formula(nonzeros, False), self._formula(nonzeros, True)
-        return Bits(encoded.bits, encoded.bits, formula, conditional, held, encoded.too_wide)
+        if coding != PLAIN:
+            real = np.where(held[:, None] > 0, encoded.bits, 0.0)
+            return Bits(real, encoded.bits, None, held, encoded.too_wide)
+        expected = self._expected(tiles.reshape(len(tiles), -1).sum(axis=1))
+        return Bits(encoded.bits, encoded.bits, expected, held, encoded.too_wide)
 
-    def _widths(self, every_fiber: bool) -> list[int]:
-        """Per rank, bits of a token; 0 where the format names no encoder. Empty unless an encoder writes."""
-        if not every_fiber:
-            return []
-        found = []
-        for rank in self.ranks:
-            probe = Fiber.of(np.ones(1), 8, np.full(1, 2.5), 1.0)
-            tells = not np.array_equal(rank.format.encoded(probe).metadata, rank.format.units(probe).metadata)
-            if structure_of(rank.format) == RUN_LENGTH and tells:
-                filled = 1.0 - float(self.occupancy.empty(rank.below))
-                found.append(width(rank.blocks, min(1.0, max(0.0, filled)), int(name_bits(rank.blocks))))
-            else:
-                found.append(0)
-        return found
+    def _token_bits(self, rank: TileRank) -> int:
+        """Of a run length as an encoder writes it; 0 where the format names no encoder."""
+        probe = Fiber.of(np.ones(1), 8, np.full(1, 2.5), 1.0)
+        tells = not np.array_equal(rank.format.encoded(probe).metadata, rank.format.units(probe).metadata)
+        if not tells or structure_of(rank.format) != RUN_LENGTH:
+            return 0
+        filled = 1.0 - float(self.occupancy.empty(rank.below))
+        return width(rank.blocks, min(1.0, max(0.0, filled)), int(name_bits(rank.blocks)))
 
-    def _coded(self, held: Array, coding: Coding) -> Array:
-        """(U, ranks) bits of windows, by the formats' formulas for so many nonzeros."""
+    def _expected(self, held: Array) -> tuple[Array, Array] | None:
+        """See `Bits`: as the analytic model has them, which takes the average of all fibers, and without the empty ones."""
+        if self.by_neighbours:
+            return None
+        try:
+            return self._formula(held), self._formula(held, conditional=True)
+        except ValueError:  # a density model that knows only some occupancies
+            return None
+
+    def _formula(self, held: Array, coding: Coding = PLAIN, conditional: bool = False) -> Array:
+        """(U, ranks) bits that the formats' formulas expect of tiles with so many nonzeros (6.2).
+
+        `conditional`: fibers have the positions that they have on average if they are not empty.
+        """
         kinds, of = np.unique(held, return_inverse=True)
         some = kinds > 0
         found = np.zeros((len(kinds), len(self.ranks)))
         lengths = [rank.length for rank in self.ranks]
         kept = np.zeros(int(some.sum()))  # what the next compressed rank outside keeps together is never empty
         for i, rank in enumerate(self.ranks):
-            above, inside = math.prod(lengths[:i]), rank.length * math.prod(lengths[i + 1 :])
+            above, inside = math.prod(lengths[:i]), math.prod(lengths[i:])
             empty = kept if coding.every_fiber else self._empty(rank.box, kinds[some])
             empty_below = self._empty(rank.below, kinds[some])
             fibers, occupied = above * (1.0 - empty), rank.blocks * (1.0 - empty_below)
-            usual = np.full(len(fibers), 1.0 - float(self.occupancy.empty(rank.below)))
-            fiber = attrs.evolve(Fiber.of(fibers, rank.blocks, occupied, inside, above), usual=usual)
-            units = rank.format.encoded(fiber) if coding.every_fiber else rank.format.units(fiber)
+            if conditional:
+                occupied = np.minimum(occupied / np.where(empty < 1.0, 1.0 - empty, 1.0), rank.blocks)
+            fiber = Fiber.of(fibers, rank.blocks, occupied, inside, above)
+            if coding.every_fiber:
+                usual = np.full(len(fibers), 1.0 - float(self.occupancy.empty(rank.below)))
+                units = rank.format.encoded(attrs.evolve(fiber, usual=usual))
+            else:
+                units = rank.format.units(fiber)
             bits = units.metadata * units.metadata_bits
             if i < len(self.ranks) - 1:
                 bits = bits + units.payload * units.payload_bits
@@ -210,42 +211,6 @@ class Ranks:
             found[some, i] = bits
             if rank.format.compressed:
                 kept = empty_below
-        return found[of.reshape(-1)]
-
-    def _offsets(self) -> Array:
-        """Numbers of the words of a tile in the order of its ranks, relative to the first."""
-        index = np.zeros((1, len(self.shape)), dtype=np.int64)
-        for rank in self.ranks:
-            step = self.nest.access[self.tensor][:, rank.loop.axis] * rank.loop.stride
-            index = (index[:, None, :] + np.arange(rank.loop.bound)[:, None] * step).reshape(-1, len(self.shape))
-        return flat(index, self.shape)
-
-    def _formula(self, held: Array, conditional: bool) -> Array | None:
-        """(U, ranks) expected bits given the nonzeros of each tile, as the analytic model has them (6.2).
-
-        The model takes the average positions of all fibers; `conditional` takes those of the fibers that are not empty.
-        """
-        if self.by_neighbours:
-            return None
-        kinds, of = np.unique(held, return_inverse=True)
-        some = kinds > 0
-        found = np.zeros((len(kinds), len(self.ranks)))
-        lengths = [rank.length for rank in self.ranks]
-        for i, rank in enumerate(self.ranks):
-            above, inside = math.prod(lengths[:i]), math.prod(lengths[i + 1 :])
-            try:
-                empty = self._empty(rank.box, kinds[some])
-                empty_below = self._empty(rank.below, kinds[some])
-            except ValueError:  # a density model that knows only some occupancies
-                return None
-            fibers, occupied = above * (1.0 - empty), rank.blocks * (1.0 - empty_below)
-            if conditional:
-                occupied = np.minimum(occupied / np.where(empty < 1.0, 1.0 - empty, 1.0), rank.blocks)
-            units = rank.format.units(Fiber.of(fibers, rank.blocks, occupied, rank.length * inside, above))
-            bits = units.metadata * units.metadata_bits
-            if i < len(self.ranks) - 1:
-                bits = bits + units.payload * units.payload_bits
-            found[some, i] = bits
         return found[of.reshape(-1)]
 
     def _empty(self, sub: tuple[int, ...], kinds: Array) -> Array:

@@ -14,11 +14,11 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .leaders import GATE
+from .leaders import HELD_BACK
 from .links import Sent
 from .metadata import Bits, Coding
 from .stored import Contents
-from .tally import Tally
+from .tally import ACTIONS, Tally, metadata_of
 
 if TYPE_CHECKING:
     from .simulate import Simulation, Walk
@@ -33,12 +33,12 @@ def all_bits(
 ) -> AllBits:
     """What is written of one trial's tensors."""
     found = {}
-    whole = {}
-    for (t, s), ranks in sim.ranks.items():
-        coding = Coding(every_fiber, sim.jumps[t] if pointers else frozenset())
-        if every_fiber and s == sim.chains[t][0]:
-            whole[t] = ranks.written(contents[t].mask)
-        found[t, s] = ranks.bits(contents[t], sim.tiles[t, s][0], coding, whole.get(t))
+    for t, part in enumerate(contents):
+        levels = sim.nest.stored(t) if sim.packed[t] else ()
+        written = sim.ranks[t, levels[0]].written(part.mask) if every_fiber and levels else None
+        for s in levels:
+            coding = Coding(every_fiber, sim.jumps[t] if pointers else frozenset())
+            found[t, s] = sim.ranks[t, s].bits(part, sim.tiles[t, s][0], coding, written)
     return found
 
 
@@ -46,7 +46,7 @@ def count_metadata(sim: Simulation, walk: Walk, bits: AllBits) -> Tally:
     """What moved in a walk, with the metadata that moved along."""
     tally, done = walk.tally.copy(), walk.done
     tally.too_wide += sum(found.too_wide for found in bits.values())
-    for t, chain in enumerate(sim.chains):
+    for t, chain in enumerate(sim.nest.chains):
         if not sim.packed[t]:
             continue
         if t == sim.nest.output:
@@ -54,40 +54,40 @@ def count_metadata(sim: Simulation, walk: Walk, bits: AllBits) -> Tally:
             continue
         for child in chain[1:-1]:
             _link(sim, tally, t, child, bits, walk)
-        level = sim.products.inner[t]
+        level = chain[-2]
         where, share = sim.tiles[t, level][1], 1.0 / sim.ranks[t, level].words
-        _book(tally, "metadata_read", level, t, bits[t, level], where, done.accesses[t] * share)
+        passes = done.reads[t].passes
+        _book(tally, "metadata_read", level, t, bits[t, level], where, passes * share)
         guard = walk.guards.get((t, level))
         if guard is not None:
-            name = "gated_metadata_read" if guard.kind == GATE else "skipped_metadata_read"
-            _book(tally, name, level, t, bits[t, level], where, done.accesses_held_back[t] * share)
+            name = HELD_BACK[guard.kind] + "metadata_read"
+            _book(tally, name, level, t, bits[t, level], where, (done.reads_wanted[t].passes - passes) * share)
     return tally
 
 
 def _book(tally: Tally, name: str, level: int, t: int, bits: Bits, where: Array, passes: Array) -> None:
     """`passes` over each of the tiles numbered in `where`."""
     weight = np.bincount(where.reshape(-1), passes.reshape(-1), len(bits.real))
-    real = float(weight @ bits.real.sum(axis=1))
-    tally.add(name, level, t, real)
-    if bits.formula is not None and bits.conditional is not None:
-        formula, conditional = (float(weight @ table.sum(axis=1)) for table in (bits.formula, bits.conditional))
-        tally.shift(name, level, t, "Q14", real - conditional)
-        tally.shift(name, level, t, "fibers", conditional - formula)
+    real, causes = float(weight @ bits.real.sum(axis=1)), {}
+    if bits.expected is not None:
+        formula, conditional = (float(weight @ table.sum(axis=1)) for table in bits.expected)
+        causes = {"Q14": real - conditional, "fibers": conditional - formula}
+    tally.add(name, level, t, real, **causes)
 
 
 def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk: Walk) -> None:
     link = sim.links[t, child]
     want, take = walk.active[t, child]
     parent = link.parent
-    groups, children = sim.sent(t, child, take)
-    wanted = groups if want is take else sim.sent(t, child, want)[0]
+    groups, children = link.sent(take)
+    wanted = link.sent(want)[0]
     own = len(sim.ranks[t, parent]) - len(sim.ranks[t, child])
     here, inner = sim.tiles[t, parent][1], sim.tiles[t, child][1]
     part = link.tile_words / sim.ranks[t, parent].words
     step, instance = sim.nest.steps(child) // len(here), link.fan
 
     def passes(sent: Sent) -> Array:
-        return link.amounts(sent) / link.tile_words
+        return sent.amounts() / link.tile_words
 
     def inside(sent: Sent) -> Array:
         return inner[sent.rows[:, None], sent.receivers]
@@ -104,8 +104,7 @@ def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk
             """The ranks of the child go with what is sent, the others with what is asked for."""
             ranks = table.shape[1]
             # a tile of one word has one rank for the model
-            mine = range(own) if inner_first else range(max(1, ranks - own), ranks)
-            top = table[:, list(mine)].sum(axis=1)
+            top = table[:, slice(own) if inner_first else slice(max(1, ranks - own), ranks)].sum(axis=1)
             rest = table.sum(axis=1) - top
             return float((passes(sent) * rest[sent_to]).sum() + (passes(asked) * top[asked_to]).sum()) * part
 
@@ -116,33 +115,28 @@ def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk
             there = above.held[sent_to] > 0
             real = float((passes(sent) * there * below.within.sum(axis=1)[inside(sent)]).sum())
             real += float((passes(asked) * top[asked_to]).sum()) * part
-        if above.formula is None or above.conditional is None:
+        if above.expected is None:
             return real, {}
-        formula, conditional = split(above.formula, True), split(above.conditional, True)
-        ranks = formula - split(above.formula, False)
+        formula, conditional = (split(table, True) for table in above.expected)
+        ranks = formula - split(above.expected[0], False)
         return real, {"Q14": real - conditional, "fibers": conditional - formula, "ranks": ranks}
 
-    def book(name: str, amount: float, causes: Mapping[str, float]) -> None:
-        tally.add(name, parent, t, amount)
-        for cause, share in causes.items():
-            tally.shift(name, parent, t, cause, share)
-
     real, causes = read(groups, wanted)
-    book("metadata_read", real, causes)
+    tally.add("metadata_read", parent, t, real, **causes)
     guard = walk.guards.get((t, parent))
     if guard is not None:
-        name = "gated_metadata_read" if guard.kind == GATE else "skipped_metadata_read"
         assert take is not None
         every, more = read(wanted, wanted)
-        kept, less = read(sim.kept(t, child, want, take)[0], wanted)
-        book(name, every - kept, {cause: more[cause] - less[cause] for cause in causes})
+        kept, less = read(link.kept(want, take)[0], wanted)
+        gone = {cause: more[cause] - less[cause] for cause in causes}
+        tally.add(HELD_BACK[guard.kind] + "metadata_read", parent, t, every - kept, **gone)
     _book(tally, "metadata_fill", child, t, bits[t, child], inside(children), passes(children))
 
 
 def _output(sim: Simulation, tally: Tally, bits: AllBits) -> None:
     """Bits per stored word of the finished tiles, for every word that moves."""
     t = sim.nest.output
-    for level in sim.chains[t][:-1]:
+    for level in sim.nest.stored(t):
         found, where = bits[t, level], sim.tiles[t, level][1]
         often = np.bincount(where.reshape(-1), minlength=len(found.real))
         words = float(often @ found.held)
@@ -150,15 +144,12 @@ def _output(sim: Simulation, tally: Tally, bits: AllBits) -> None:
             continue
         real = float(often @ found.real.sum(axis=1)) / words
         formula = conditional = real
-        if found.formula is not None and found.conditional is not None:
-            formula, conditional = (float(often @ x.sum(axis=1)) / words for x in (found.formula, found.conditional))
-        for action in ("read", "fill", "update", "leave"):
-            for prefix in ("", "gated_", "skipped_"):
-                key = f"{prefix}{action}", level, t
-                if key in tally.values:
-                    data, name = tally.values[key], f"{prefix}metadata_{action}"
-                    tally.add(name, level, t, real * data)
-                    tally.shift(name, level, t, "Q14", (real - conditional) * data)
-                    tally.shift(name, level, t, "fibers", (conditional - formula) * data)
-                    for cause, amount in tally.parts[key].items():
-                        tally.shift(name, level, t, cause, formula * amount)
+        if found.expected is not None:
+            formula, conditional = (float(often @ table.sum(axis=1)) / words for table in found.expected)
+        for action in ("leave", *ACTIONS):
+            key = action, level, t
+            if key in tally.values:
+                data, name = tally.values[key], metadata_of(action)
+                causes = {"Q14": (real - conditional) * data, "fibers": (conditional - formula) * data}
+                tally.add(name, level, t, real * data, **causes)
+                tally.add(name, level, t, 0.0, **{cause: formula * x for cause, x in tally.parts[key].items()})

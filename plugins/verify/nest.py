@@ -8,12 +8,14 @@ numbered in the order of the nest, outermost loop slowest.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable
 from functools import cached_property
 
 import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.workload import Occupancy
 from sparsemap.problem.designs import Design, Loop
 
 
@@ -51,24 +53,22 @@ class Nest(Design):
     def instances(self, level: int) -> int:
         return math.prod(loop.bound for loop in self.block(0, level) if loop.spatial)
 
-    @property
-    def computes(self) -> int:
-        """Multiply-accumulates of the dense problem."""
-        return math.prod(self.sizes)
-
-    def offsets(self, level: int, spatial: bool, fixed: frozenset[Loop] = frozenset()) -> Array:
-        """(steps or instances, D) origin of the tile of a level in the operation space.
+    def origins(self, loops: Iterable[Loop], fixed: Collection[Loop] = ()) -> Array:
+        """(n, D) where the iterations of nested loops begin in the operation space, the outermost loop slowest.
 
         The loops in `fixed` take part in the numbering but stay at their first iteration.
         """
         found = np.zeros((1, len(self.sizes)), dtype=np.int64)
-        for loop in self.block(0, level):
-            if loop.spatial == spatial:
-                moves = np.zeros((loop.bound, len(self.sizes)), dtype=np.int64)
-                if loop not in fixed:
-                    moves[:, loop.axis] = np.arange(loop.bound) * loop.stride
-                found = (found[:, None, :] + moves).reshape(-1, len(self.sizes))
+        for loop in loops:
+            moves = np.zeros((loop.bound, len(self.sizes)), dtype=np.int64)
+            if loop not in fixed:
+                moves[:, loop.axis] = np.arange(loop.bound) * loop.stride
+            found = (found[:, None] + moves).reshape(-1, len(self.sizes))
         return found
+
+    def offsets(self, level: int, spatial: bool, fixed: Collection[Loop] = ()) -> Array:
+        """(steps or instances, D) origin of the tile of a level; see `origins`."""
+        return self.origins((loop for loop in self.block(0, level) if loop.spatial == spatial), fixed)
 
     @cached_property
     def operands(self) -> tuple[int, ...]:
@@ -113,6 +113,21 @@ class Nest(Design):
         """Levels that keep the tensor, outermost first."""
         return tuple(s for s in range(self.levels) if self.problem.stores(tensor, s))
 
+    @cached_property
+    def chains(self) -> tuple[tuple[int, ...], ...]:
+        """Per tensor, the levels that keep it, outermost first, and the compute units."""
+        return tuple((*self.stored(t), self.levels) for t in range(len(self.access)))
+
+    def child(self, tensor: int, level: int) -> int:
+        """The next of a tensor's chain inside a level that keeps it."""
+        chain = self.chains[tensor]
+        return chain[chain.index(level) + 1]
+
+    @cached_property
+    def occupancies(self) -> tuple[Occupancy, ...]:
+        """Per tensor, what its density says of tiles."""
+        return tuple(tensor.density.occupancy(self.shape(t)) for t, tensor in enumerate(self.problem.tensors))
+
 
 class Boxes:
     """Sums of a tensor over boxes of any size at any place."""
@@ -126,10 +141,9 @@ class Boxes:
         if widths not in self._maps:
             total = self.values
             for axis, width in enumerate(widths):
-                padding = [(1, 0) if i == axis else (0, 0) for i in range(total.ndim)]
-                running = np.pad(total.cumsum(axis=axis), padding)
-                after = np.take(running, range(width, running.shape[axis]), axis=axis)
-                total = after - np.take(running, range(running.shape[axis] - width), axis=axis)
+                running = np.insert(total.cumsum(axis=axis), 0, 0, axis=axis)
+                places = np.arange(running.shape[axis] - width)
+                total = running.take(places + width, axis=axis) - running.take(places, axis=axis)
             self._maps[widths] = total
         return self._maps[widths]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .leaders import GATE
+from .leaders import HELD_BACK
 from .links import Link, Sent
 from .nest import Boxes
 from .products import Done
@@ -21,58 +20,60 @@ if TYPE_CHECKING:
 def count_outputs(sim: Simulation, walk: Walk) -> None:
     """All links of the output between storage levels."""
     out = sim.nest.output
-    tally, active, done = walk.tally, walk.active, walk.done
+    tally, done = walk.tally, walk.done
     final = walk.contents[out].stored if sim.packed[out] else None
-    for child in sim.chains[out][1:-1]:
+    for child in sim.nest.chains[out][1:-1]:
         link = sim.links[out, child]
-        want, take = active[out, child]
+        want, take = walk.active[out, child]
 
-        def moved(sent: tuple[Sent, Sent], every: bool, link: Link = link) -> Array:
-            found = _partial_sums(sim, link, sent, done) if sim.packed[out] else _whole_tiles(link, sent, every)
-            return np.array(found)
+        def moved(sent: tuple[Sent, Sent], link: Link = link) -> Array:
+            return np.array(_partial_sums(sim, link, sent, done) if sim.packed[out] else _whole_tiles(sent))
 
-        def of_all(sent: tuple[Sent, Sent], every: bool, link: Link = link) -> Array:
-            return np.array(_of_all(sim, link, sent, every, final))
+        def of_all(sent: tuple[Sent, Sent], link: Link = link) -> Array:
+            return np.array(_of_all(sim, link, sent, final))
 
-        asked, sent = sim.sent(out, child, want), sim.sent(out, child, take)
-        real, model = moved(sent, take is None), of_all(sent, take is None)
+        sent = link.sent(take)
+        real, model = moved(sent), of_all(sent)
         tally.add("leave", child, out, real[3])
         names = (("update", link.parent), ("read", link.parent), ("fill", child))
         for (name, level), now, then in zip(names, real, model, strict=False):
-            tally.add(name, level, out, now)
-            tally.shift(name, level, out, "Q13", now - then)
+            tally.add(name, level, out, now, Q13=now - then)
         if link.overlapping:
-            separate = float(link.amounts(sent[0], final).sum())
             for name in ("update", "read"):
-                tally.shift(name, link.parent, out, "Q2", model[0] - separate)
+                tally.add(name, link.parent, out, 0.0, Q2=model[0] - sent[0].total(final))
         guard = walk.guards.get((out, link.parent))
         if guard is not None:
             assert take is not None
-            gone = moved(asked, want is None) - moved(sim.kept(out, child, want, take), False)
-            model_gone = of_all(asked, want is None) - model
+            asked = link.sent(want)
+            gone, model_gone = moved(asked) - moved(link.kept(want, take)), of_all(asked) - model
             for name, now, then in zip(("update", "read"), gone.tolist(), model_gone.tolist(), strict=False):
-                name = f"{'gated' if guard.kind == GATE else 'skipped'}_{name}"
-                tally.add(name, link.parent, out, now)
-                tally.shift(name, link.parent, out, "Q13", now - then)
+                tally.add(HELD_BACK[guard.kind] + name, link.parent, out, now, Q13=now - then)
 
 
 def count_products(sim: Simulation, walk: Walk) -> None:
-    """Updates by the compute units."""
-    out, tally, done = sim.nest.output, walk.tally, walk.done
+    """The computes, what they read, and what they update, with their reads of what is there before."""
+    out, tally, units = sim.nest.output, walk.tally, walk.done
+    tally.add("compute", None, None, units.actual)
+    tally.add("gated_compute", None, None, 0 if sim.products.skips else units.left_out)
+    tally.add("skipped_compute", None, None, units.left_out if sim.products.skips else 0)
+    for t in sim.nest.operands:
+        level = sim.products.inner[t]
+        tally.add("read", level, t, units.reads[t].words)
+        guard = walk.guards.get((t, level))
+        if guard is not None:
+            tally.add(HELD_BACK[guard.kind] + "read", level, t, units.reads_wanted[t].words - units.reads[t].words)
+    done, asked = units.updates, units.updates_wanted
     level = sim.products.inner[out]
     guard = walk.guards.get((out, level))
     kept = _share(sim, "read", "update", level)
     for name, share, real, wanted in (
-        ("update", 1.0, done.updates, done.updates_wanted),
-        ("read", kept, done.reductions, done.reductions_wanted),
+        ("update", 1.0, done.count, asked.count),
+        ("read", kept, done.reductions, asked.reductions),
     ):
-        tally.add(name, level, out, real)
-        tally.shift(name, level, out, "Q13", real - share * done.updates_of_all)
+        tally.add(name, level, out, real, Q13=real - share * done.of_all)
         if guard is not None:
-            name = f"{'gated' if guard.kind == GATE else 'skipped'}_{name}"
-            model = share * (done.updates_of_all_wanted - done.updates_of_all)
-            tally.add(name, level, out, wanted - real)
-            tally.shift(name, level, out, "Q13", wanted - real - model)
+            model = share * (asked.of_all - done.of_all)
+            tally.add(HELD_BACK[guard.kind] + name, level, out, wanted - real, Q13=wanted - real - model)
 
 
 def _share(sim: Simulation, action: str, of: str, level: int) -> float:
@@ -82,24 +83,19 @@ def _share(sim: Simulation, action: str, of: str, level: int) -> float:
     return sim.dense[action, level, out][0] / every if every else 0.0
 
 
-def _of_all(
-    sim: Simulation, link: Link, sent: tuple[Sent, Sent], everything: bool, boxes: Boxes | None
-) -> tuple[float, float, float]:
+def _of_all(sim: Simulation, link: Link, sent: tuple[Sent, Sent], boxes: Boxes | None) -> tuple[float, float, float]:
     """Updates, reads and fills as the model has them: of the words that end up nonzero, in the dense nest's ratios."""
     groups, children = sent
-    updates = link.read_words(groups, boxes, everything)
-    every = float(link.amounts(sim.sent(link.tensor, link.child, None)[1]).sum())
-    back = sim.dense["fill", link.child, link.tensor][0] / every
-    fills = float(link.amounts(children, boxes).sum()) * back
-    return updates, updates * _share(sim, "read", "update", link.parent), fills
+    updates = groups.read_words(boxes)
+    back = sim.dense["fill", link.child, link.tensor][0] / link.sent(None)[1].total()
+    return updates, updates * _share(sim, "read", "update", link.parent), children.total(boxes) * back
 
 
-def _whole_tiles(link: Link, sent: tuple[Sent, Sent], everything: bool) -> tuple[float, float, float, float]:
+def _whole_tiles(sent: tuple[Sent, Sent]) -> tuple[float, float, float, float]:
     """Updates, reads, fills, and words that leave the children, if all words of a tile move."""
     groups, children = sent
-    updates = link.read_words(groups, None, everything)
-    leave = float(link.amounts(children).sum())
-    return updates, updates - link.distinct(groups), leave - link.distinct(children), leave
+    updates, leave = groups.read_words(), children.total()
+    return updates, updates - groups.distinct(), leave - children.distinct(), leave
 
 
 def _partial_sums(
@@ -111,40 +107,36 @@ def _partial_sums(
     below = done.first[link.child]
     by_group = below.reshape(link.parents, link.fan, -1)[:, link.order]
     by_group = np.minimum.reduceat(by_group, link.begins, axis=1).reshape(len(link.leads), -1)
-    rows, receivers, words = link.words(groups)
-    there = by_group[receivers, words] < (link.run_ends(rows) + 1) * ratio
-    size = math.prod(link.shape)
-    key = np.unique((rows * link.parents + groups.owners[receivers])[there] * size + words[there])
-    rows, owners, words = key // size // link.parents, key // size % link.parents, key % size
+    rows, receivers, words = groups.words()
+    there = by_group[receivers, words] < (groups.last_steps(rows) + 1) * ratio
+    key = np.unique((rows * link.parents + groups.owners[receivers])[there] * link.size + words[there])
+    rows, owners, words = key // link.size // link.parents, key // link.size % link.parents, key % link.size
     before = done.first[link.parent][owners, words] < rows * ratio
-    rows, receivers, words = link.words(children)
+    rows, receivers, words = children.words()
     first = below[receivers, words]
-    back, leave = first < rows * ratio, first < (link.run_ends(rows) + 1) * ratio
+    back, leave = first < rows * ratio, first < (children.last_steps(rows) + 1) * ratio
     return float(len(key)), float(before.sum()), float(back.sum()), float(leave.sum())
 
 
 def dense_counts(sim: Simulation) -> dict[tuple[str, int, int], tuple[float, float]]:
     """By action, level and tensor: accesses of the dense nest, exact, and with overlapping tiles apart (Q2)."""
     found: dict[tuple[str, int, int], tuple[float, float]] = {}
-    for t, chain in enumerate(sim.chains):
+    for t, chain in enumerate(sim.nest.chains):
         output = t == sim.nest.output
         for child in chain[1:-1]:
             link = sim.links[t, child]
-            groups, children = sim.sent(t, child, None)
-            exact, separate = link.read_words(groups, None, True), float(link.amounts(groups).sum())
-            filled = float(link.amounts(children).sum())
+            groups, children = link.sent(None)
+            exact, separate, filled = groups.read_words(), groups.total(), children.total()
             if output:
-                once = link.distinct(groups)
                 found["update", link.parent, t] = exact, separate
-                found["read", link.parent, t] = exact - once, separate - once
-                filled -= link.distinct(children)
-            else:
-                found["read", link.parent, t] = exact, separate
+                once = groups.distinct()
+                exact, separate, filled = exact - once, separate - once, filled - children.distinct()
+            found["read", link.parent, t] = exact, separate
             found["fill", child, t] = filled, filled
         link = sim.products.links[t]
         accesses = float(sim.products.steps * len(link.leads))
         if output:
             found["update", link.parent, t] = accesses, accesses
-            accesses -= link.distinct(link.to_groups(None))
+            accesses -= link.sent(None)[0].distinct()
         found["read", link.parent, t] = accesses, accesses
     return found

@@ -54,11 +54,11 @@ def verify(
     computes = int(np.prod([int(size) for size in problem.sizes.values()], dtype=object))
     refuse_large(computes, trials, force)
     sim = Simulation(problem, designs)
-    comparison = Comparison.of(sim)
+    comparison = Comparison(sim)
     evaluation = evaluate(comparison.own, sim.designs)
     tallies: list[Tally] = []
     for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
-        compared = compare and number < COMPARED and comparison.charged
+        compared = compare and number < COMPARED and bool(comparison.models)
         paid = Settled(sim, sim.trial(np.random.default_rng(sequence), compared or bool(comparison.charges)))
         tallies.append(paid.pay(comparison.charges))
         if compared:
@@ -148,15 +148,13 @@ def _rows(
 def _rare(sim: Simulation, tallies: list[Tally], key: Key) -> float:
     """What a filter may remove so rarely that no trial shows it: three events in all trials (the rule of three)."""
     quantity, level, tensor = key
-    if level is None or tensor is None or not any(t == tensor and s <= level for t, s in sim.guards):
+    if level is None or tensor is None or not sim.filtered(tensor, level):
         return 0.0
     name = quantity.removeprefix("gated_").removeprefix("skipped_")
     every = sum(tallies[0].values.get((prefix + name, level, tensor), 0.0) for prefix in ("", "gated_", "skipped_"))
-    chain = sim.chains[tensor]
-    child = chain[chain.index(level) + 1]
-    tile = sim.links[tensor, child].tile_words if (tensor, child) in sim.links else 1
+    link = sim.links.get((tensor, sim.nest.child(tensor, level)))
     data = name.removeprefix("metadata_")
-    tiles = sim.dense.get((data, level, tensor), (0.0, 0.0))[0] / tile
+    tiles = sim.dense.get((data, level, tensor), (0.0, 0.0))[0] / (link.tile_words if link else 1)
     return min(every, 3.0 * every / (len(tallies) * tiles)) if tiles else 0.0
 
 
@@ -165,7 +163,7 @@ def _rest(sim: Simulation, key: Key) -> str:
     _, level, tensor = key
     if tensor is None or level is None:
         return "Q12" if sim.guards else "?"
-    if any(t == tensor and s <= level for t, s in sim.guards):
+    if sim.filtered(tensor, level):
         return "Q12"
     return "zeros" if tensor == sim.nest.output and sim.packed[tensor] else "?"
 
@@ -186,10 +184,8 @@ def _rank(quantity: str) -> int:
 def _notes(sim: Simulation, tallies: list[Tally]) -> list[str]:
     names = [tensor.name for tensor in sim.problem.tensors]
     notes = []
-    for t in range(len(names)):
-        if not sim.packed[t]:
-            continue
-        ranks = sim.ranks[t, sim.chains[t][0]]
+    for t in np.flatnonzero(sim.packed).tolist():
+        ranks = sim.ranks[t, sim.nest.stored(t)[0]]
         if not ranks.built:
             notes.append(f"{names[t]} has windows or strides: its metadata are the formats' formulas for real tiles")
         for name in ranks.undecoded:

@@ -24,17 +24,18 @@ def encode(rows: Array, bits: int) -> tuple[Array, Array]:
 
 def decode(tokens: Array, ends: Array, length: int, bits: int) -> Array:
     """(fibers, L) bool again; every fiber is read until all its positions are told."""
+    if not len(ends):
+        return np.zeros((0, length), dtype=bool)
     escape = 2**bits - 1
-    fiber = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-    told = np.cumsum(np.where(tokens == escape, escape, tokens + 1))
-    begins = np.concatenate([[0], told])[np.concatenate([[0], ends[:-1]])] if len(ends) else ends
-    told = told - begins[fiber]
-    found = np.zeros((len(ends), length), dtype=bool)
+    tells = np.where(tokens == escape, escape, tokens + 1)  # positions
+    count = np.diff(ends, prepend=0)
+    told = np.cumsum(tells)
+    told -= np.repeat((told - tells)[ends - count], count)
     named = (tokens < escape) & (told <= length)
-    found[fiber[named], told[named] - 1] = True
-    last = told[ends - 1] if len(ends) else told
-    before = last - np.where(tokens[ends - 1] == escape, escape, tokens[ends - 1] + 1) if len(ends) else last
-    if not ((last >= length) & (before < length)).all():
+    found = np.zeros((len(ends), length), dtype=bool)
+    found[np.repeat(np.arange(len(ends)), count)[named], told[named] - 1] = True
+    last = ends - 1
+    if not ((told[last] >= length) & (told[last] - tells[last] < length)).all():
         raise AssertionError("the tokens of a fiber do not end where the fiber does")
     return found
 

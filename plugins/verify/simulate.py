@@ -28,8 +28,8 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs, Loop
 from sparsemap.problem.problem import Problem
 
-from .leaders import GATE, Guard, Unit, guards, looked_at, time_passes
-from .links import Link, Sent
+from .leaders import GATE, HELD_BACK, SKIP, Guard, filters, guards, looked_at
+from .links import Link
 from .metadata import Ranks, is_packed
 from .nest import Boxes, Nest, flat
 from .outputs import count_outputs, count_products, dense_counts
@@ -79,37 +79,27 @@ class Simulation:
         nest = self.nest = Nest(self.problem, self.designs)
         self.packed = tuple(is_packed(nest, t) for t in range(len(nest.access)))
         self.guards = guards(nest)
-        self.chains = [(*nest.stored(t), nest.levels) for t in range(len(nest.access))]
         self.links = {
-            (t, level): Link(nest, t, chain[i], level)
-            for t, chain in enumerate(self.chains)
-            for i, level in enumerate(chain[1:-1])
+            (t, child): Link(nest, t, parent, child)
+            for t in range(len(nest.access))
+            for parent, child in pairwise(nest.stored(t))
         }
         """By tensor and child level."""
-        self.products = Products(nest, self.packed, self.guards, Unit.of(nest))
+        self.products = Products(nest, self.packed, self.guards)
         self.ranks = {
-            (t, s): Ranks(nest, t, s) for t, chain in enumerate(self.chains) if self.packed[t] for s in chain[:-1]
+            (t, s): Ranks(nest, t, s) for t in range(len(nest.access)) if self.packed[t] for s in nest.stored(t)
         }
-        for t, chain in enumerate(self.chains):
-            ranks = self.ranks[t, chain[0]] if self.packed[t] else None
-            if ranks and not ranks.built and store_zeros(ranks.formats):
+        for (t, s), ranks in self.ranks.items():
+            if s == nest.stored(t)[0] and not ranks.built and store_zeros(ranks.formats):
                 name = self.problem.tensors[t].name
                 raise DesignError(f"verify stores no whole blocks of {name}: its tiles overlap or have holes")
-        shapes = [nest.shape(t) for t in range(len(nest.access))]
-        self.occupancies = [
-            tensor.density.occupancy(shape) for tensor, shape in zip(self.problem.tensors, shapes, strict=True)
-        ]
-
-    @cached_property
-    def _whole(self) -> dict[tuple[int, int], tuple[Sent, Sent]]:
-        return {key: (link.to_groups(None), link.to_children(None)) for key, link in self.links.items()}
 
     @cached_property
     def timed_products(self) -> Products | None:
         """Without the filters that let the time of what they hold back pass; None: there are none of these."""
-        if not time_passes(self.nest):
+        if not any(found.rule.passes for found in filters(self.nest)):
             return None
-        return Products(self.nest, self.packed, guards(self.nest, timed=True), Unit.of(self.nest))
+        return Products(self.nest, self.packed, guards(self.nest, timed=True))
 
     @cached_property
     def waiting(self) -> Waiting:
@@ -118,22 +108,24 @@ class Simulation:
     @cached_property
     def looked_at(self) -> frozenset[tuple[int, int]]:
         """(tensor, level): a filter reads the tensor there."""
-        return looked_at(self.nest)
+        return looked_at(self.nest, GATE, SKIP)
 
     @cached_property
     def skipped_by(self) -> frozenset[tuple[int, int]]:
         """(tensor, level): the tensor leads a skip there."""
-        return looked_at(self.nest, ("skip",))
+        return looked_at(self.nest, SKIP)
+
+    def filtered(self, tensor: int, level: int) -> int:
+        """How many filters hit a tensor's accesses at a level or further out."""
+        return sum(t == tensor and s <= level for t, s in self.guards)
 
     @cached_property
     def jumps(self) -> tuple[frozenset[Loop], ...]:
         """Per tensor, the loops whose ranks have offsets where hardware must jump (docs/model.md, `pointers`)."""
-        return tuple(frozenset(self._jumps(t)) for t in range(len(self.chains)))
+        return tuple(frozenset(self._jumps(t)) for t in range(len(self.packed)))
 
     def _jumps(self, t: int) -> Iterator[Loop]:
-        for s, child in pairwise(self.chains[t][:-1]):
-            if (t, s) not in self.ranks or (t, child) not in self.ranks:
-                continue
+        for s, child in pairwise(self.nest.stored(t) if self.packed[t] else ()):
             ranks, inner = self.ranks[t, s].ranks, len(self.ranks[t, child])
             apart = any(
                 loop.spatial and loop.bound > 1 and self.nest.relevant(t, loop.axis)
@@ -163,37 +155,37 @@ class Simulation:
     def trial(self, rng: np.random.Generator, charged: bool = False) -> Trial:
         """`charged`: with what the charges need that concern time."""
         nest, out = self.nest, self.nest.output
-        masks: list[Array] = [np.zeros(0, dtype=bool)] * len(self.chains)
-        values: list[Array] = [np.zeros(0)] * len(self.chains)
+        masks: list[Array] = [np.zeros(0, dtype=bool)] * len(self.packed)
+        values: list[Array] = [np.zeros(0)] * len(self.packed)
         for t in nest.operands:
-            masks[t] = np.asarray(self.occupancies[t].draw(rng), dtype=bool).reshape(nest.shape(t))
+            masks[t] = np.asarray(nest.occupancies[t].draw(rng), dtype=bool).reshape(nest.shape(t))
             # positive, so that no sum cancels; whole numbers, so that sums are exact
             values[t] = np.where(masks[t], rng.integers(1, 10, masks[t].shape), 0).reshape(-1).astype(np.float64)
         expected = reference_output(nest, values)
         masks[out] = (expected != 0).reshape(nest.shape(out))
-        contents = [
-            self.ranks[t, chain[0]].contents(mask) if self.packed[t] else Contents.of(mask)
-            for t, (chain, mask) in enumerate(zip(self.chains, masks, strict=True))
-        ]
-        begins = self.waiting.begins if charged else None
-        energy = self._walk(self.products, values, contents, expected, rng, begins)
-        timed = energy
-        if charged and self.timed_products is not None:
-            timed = self._walk(self.timed_products, values, contents, expected, rng, begins)
-        return Trial(contents, energy, timed)
+        contents = []
+        for t, mask in enumerate(masks):
+            ranks = self.ranks.get((t, nest.stored(t)[0]))
+            contents.append(Contents.of(mask, ranks.formats, ranks.order) if ranks else Contents.of(mask))
+        begins = self.waiting.begins if charged else np.zeros(1, dtype=np.int64)
+
+        def walk(products: Products) -> Walk:
+            return self._walk(products, values, contents, expected, rng, begins)
+
+        energy = walk(self.products)
+        return Trial(contents, energy, walk(self.timed_products) if charged and self.timed_products else energy)
 
     def _walk(
         self, products: Products, values: Sequence[Array], contents: Sequence[Contents], expected: Array,
-        rng: np.random.Generator, begins: Array | None,
+        rng: np.random.Generator, begins: Array,
     ) -> Walk:  # fmt: skip
-        tally = Tally()
-        active, inner = self._walk_storage(tally, contents, rng, products.all_guards)
+        tally, guards = Tally(), products.all_guards
+        active, inner = self._walk_storage(tally, contents, rng, guards)
         done = products.run(values, contents, inner, rng, begins)
         tally.correct = bool(np.array_equal(done.output, expected))
         if contents[self.nest.output].layout is not None:
             self._store_together(contents[self.nest.output], done)
-        self._innermost(tally, done, products.all_guards)
-        walk = Walk(tally, contents, active, inner, done, products.all_guards)
+        walk = Walk(tally, contents, active, inner, done, guards)
         count_products(self, walk)
         count_outputs(self, walk)
         return walk
@@ -203,10 +195,10 @@ class Simulation:
 
         Padding of fibers without any is stored from the first step at which a unit works on its word.
         """
-        ranks = self.ranks[self.nest.output, self.chains[self.nest.output][0]]
+        ranks = self.ranks[self.nest.output, self.nest.stored(self.nest.output)[0]]
         units = np.empty(contents.mask.size, dtype=np.int64)
         units[ranks.order] = units_of(ranks.order.shape, ranks.formats)
-        stored = contents.stored.values.reshape(-1) > 0
+        stored = contents.kept
         padding = stored & (np.bincount(units, contents.mask.reshape(-1)) == 0)[units]
         for first in done.first.values():
             together = np.full((len(first), units.max() + 1), NEVER)
@@ -215,8 +207,6 @@ class Simulation:
             first[:] = np.where(stored, together[:, units], NEVER)
             if padding.any():
                 first[:, padding] = self.products.first_visits(len(first))[:, padding]
-
-    # -- operands
 
     def _walk_storage(
         self, tally: Tally, contents: Sequence[Contents], rng: np.random.Generator, guards: Guards
@@ -228,21 +218,19 @@ class Simulation:
         """
         active: Activity = {}
         inner: list[Array | None] = []
-        for t, chain in enumerate(self.chains):
+        for t, part in enumerate(contents):
             now: Array | None = None
-            for i, level in enumerate(chain[1:-1]):
-                parent = chain[i]
+            for parent, level in pairwise(self.nest.stored(t)):
+                link, guard = self.links[t, level], guards.get((t, parent))
                 want = now if now is None else self._spread(now, parent, level)
-                guard = guards.get((t, parent))
-                now = want
-                if guard is not None:
-                    required = guard.required(contents, slice(None), rng)
-                    now = required if want is None else want & required
+                now = want if guard is None else guard.leave(want, contents, slice(None), rng)
                 active[t, level] = want, now
                 if t != self.nest.output:
-                    self._operand(tally, t, level, contents[t].stored if self.packed[t] else None, want, now, guard)
+                    count_operand(tally, link, part.stored if self.packed[t] else None, want, now, guard)
+                if self.packed[t]:  # instances in use: empty tiles are not sent
+                    held = part.stored.count(link.widths, link.steps, link.places) > 0
+                    tally.add("instances", level, t, float(held.mean() * held.shape[1]))
             inner.append(now)
-            self._instances(tally, t, contents[t].stored)
         return active, inner
 
     def _spread(self, active: Array, parent: int, child: int) -> Array:
@@ -250,64 +238,26 @@ class Simulation:
         rows = np.repeat(active, self.nest.steps(child) // self.nest.steps(parent), axis=0)
         return np.repeat(rows, self.nest.instances(child) // self.nest.instances(parent), axis=1)
 
-    def sent(self, t: int, child: int, active: Array | None) -> tuple[Sent, Sent]:
-        """To groups and to children."""
-        if active is None:
-            return self._whole[t, child]
-        link = self.links[t, child]
-        return link.to_groups(active), link.to_children(active)
 
-    def kept(self, t: int, child: int, want: Array | None, take: Array) -> tuple[Sent, Sent]:
-        """To groups and to children: of the tiles that are wanted those that are sent, see `Link.kept`."""
-        link = self.links[t, child]
-        groups, children = self.sent(t, child, want)
-        return link.kept(groups, link.by_group(take)), link.kept(children, take)
-
-    def _operand(
-        self, tally: Tally, t: int, child: int, boxes: Boxes | None, want: Array | None, take: Array | None,
-        guard: Guard | None,
-    ) -> None:  # fmt: skip
-        link = self.links[t, child]
-        groups, children = self.sent(t, child, take)
-        read = link.read_words(groups, boxes, take is None)
-        tally.add("read", link.parent, t, read)
-        if link.overlapping:
-            separate = float(link.amounts(groups, boxes).sum())
-            tally.shift("read", link.parent, t, "Q2", read - separate)
-        filled = float(link.amounts(children, boxes).sum())
-        tally.add("fill", child, t, filled)
-        if take is not None:
-            # the model removes the share of the steps at which the leader is empty
-            whole_groups, whole_children = self.sent(t, child, None)
-            share = float(take.mean())
-            kept = link.read_words(whole_groups, boxes, True) * float(link.by_group(take).mean())
-            tally.shift("read", link.parent, t, "stay", read - kept)
-            tally.shift("fill", child, t, "stay", filled - share * float(link.amounts(whole_children, boxes).sum()))
-        if guard is not None:
-            assert take is not None
-            gone = link.read_words(self.sent(t, child, want)[0], boxes, want is None)
-            gone -= link.read_words(self.kept(t, child, want, take)[0], boxes, False)
-            name = "gated_read" if guard.kind == GATE else "skipped_read"
-            tally.add(name, link.parent, t, gone)
-            model = link.read_words(self.sent(t, child, None)[0], boxes, True)
-            share = (1.0 if want is None else float(link.by_group(want).mean())) - float(link.by_group(take).mean())
-            tally.shift(name, link.parent, t, "stay", gone - model * share)
-
-    def _instances(self, tally: Tally, t: int, boxes: Boxes) -> None:
-        """Instances in use: those whose tile is not empty, where empty tiles are not sent."""
-        for level in self.chains[t][1:-1]:
-            if self.packed[t]:
-                link = self.links[t, level]
-                held = boxes.count(link.widths, link.steps, link.places) > 0
-                tally.add("instances", level, t, float(held.mean() * held.shape[1]))
-
-    def _innermost(self, tally: Tally, done: Done, guards: Guards) -> None:
-        tally.add("compute", None, None, done.actual)
-        tally.add("gated_compute", None, None, done.gated)
-        tally.add("skipped_compute", None, None, done.skipped)
-        for t in self.nest.operands:
-            level = self.products.inner[t]
-            tally.add("read", level, t, done.read[t])
-            guard = guards.get((t, level))
-            if guard is not None:
-                tally.add("gated_read" if guard.kind == GATE else "skipped_read", level, t, done.held_back[t])
+def count_operand(
+    tally: Tally, link: Link, boxes: Boxes | None, want: Array | None, take: Array | None, guard: Guard | None
+) -> None:
+    """Reads and fills over a link; the model removes the share of the steps at which the leader is empty."""
+    t, parent = link.tensor, link.parent
+    groups, children = link.sent(take)
+    read, filled = groups.read_words(boxes), children.total(boxes)
+    tally.add("read", parent, t, read)
+    tally.add("fill", link.child, t, filled)
+    if link.overlapping:
+        tally.add("read", parent, t, 0.0, Q2=read - groups.total(boxes))
+    if take is None:
+        return
+    share = float(link.by_group(take).mean())
+    all_groups, all_children = link.sent(None)
+    every = all_groups.read_words(boxes)
+    tally.add("read", parent, t, 0.0, stay=read - every * share)
+    tally.add("fill", link.child, t, 0.0, stay=filled - float(take.mean()) * all_children.total(boxes))
+    if guard is not None:
+        gone = link.sent(want)[0].read_words(boxes) - link.kept(want, take)[0].read_words(boxes)
+        wanted = 1.0 if want is None else float(link.by_group(want).mean())
+        tally.add(HELD_BACK[guard.kind] + "read", parent, t, gone, stay=gone - every * (wanted - share))

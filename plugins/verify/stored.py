@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -100,7 +101,7 @@ def units_of(lengths: Sequence[int], formats: Sequence[Format]) -> Array:
     return np.ravel_multi_index(tuple(index), tuple(lengths[: at + 1]))
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Contents:
     """One tensor in one trial. Sums over boxes of its words: nonzeros, those that are stored, those that are seen."""
 
@@ -112,16 +113,18 @@ class Contents:
     layout: Layout | None = None
     """None: nonzeros alone are stored. Else each array is spread over all words, in the shape of the tensor."""
 
+    @cached_property
+    def kept(self) -> Array:
+        """(words,) bool: stored."""
+        return self.stored.values.reshape(-1) > 0
+
     @classmethod
     def of(cls, mask: Array, formats: Sequence[Format] = (), order: Array | None = None) -> Contents:
-        """`order`: numbers of the words in the order of the ranks (.., L1, .., LR), if the formats store more."""
+        """`formats` of the ranks; `order`: numbers of the words in the order of the ranks (.., L1, .., LR)."""
         nonzero = Boxes(mask)
-        if order is None:
+        if order is None or not store_zeros(formats):
             return cls(mask, nonzero, nonzero, nonzero)
-        flat = mask.reshape(-1)
-        tree = flat[order][None]
-
-        layout = lay_out(tree, formats)
-        wide = layout.spread(order, mask.shape)
+        tree = mask.reshape(-1)[order][None]
+        layout = lay_out(tree, formats).spread(order, mask.shape)
         seen = spread(lay_out(tree, formats, padding=False).words, order, mask.shape)
-        return cls(mask, nonzero, Boxes(wide.words), Boxes(seen), wide)
+        return cls(mask, nonzero, Boxes(layout.words), Boxes(seen), layout)

@@ -28,16 +28,21 @@ class Tally:
     too_wide: int = 0
     """Metadata values that do not fit in the bits that their format gives them."""
 
-    def add(self, quantity: str, level: int | None, tensor: int | None, value: float) -> None:
-        self.values[quantity, level, tensor] += value
+    def add(self, quantity: str, level: int | None, tensor: int | None, value: float, **assumptions: float) -> None:
+        """`assumptions`: what each is known to contribute; they may come later, with a value of 0."""
+        key = quantity, level, tensor
+        self.values[key] += value
+        for name, amount in assumptions.items():
+            self.parts[key][name] = self.parts[key].get(name, 0.0) + amount
 
     def copy(self) -> Tally:
         parts = {key: dict(part) for key, part in self.parts.items()}
         return Tally(defaultdict(float, self.values), defaultdict(dict, parts), self.correct, self.too_wide)
 
-    def shift(self, quantity: str, level: int | None, tensor: int | None, assumption: str, amount: float) -> None:
-        parts = self.parts[quantity, level, tensor]
-        parts[assumption] = parts.get(assumption, 0.0) + amount
+    def moved(self, level: int, tensor: int, *actions: str) -> tuple[float, float]:
+        """Words of some actions, and bits of their metadata."""
+        words = sum(self.values.get((action, level, tensor), 0.0) for action in actions)
+        return words, sum(self.values.get((metadata_of(action), level, tensor), 0.0) for action in actions)
 
 
 READS = ("read", "gated_read")
@@ -71,7 +76,7 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
         for name, action in (("compute", "compute"), ("gated_compute", "gated"), ("skipped_compute", "skipped"))
     )
     for level, spec in enumerate(problem.levels):
-        for t in range(len(sim.chains)):
+        for t in range(len(problem.tensors)):
             for action in ACTIONS:
                 count = values.get((action, level, t), 0.0)
                 bits = values.get((metadata_of(action), level, t), 0.0)
@@ -85,28 +90,23 @@ def time(sim: Simulation, tally: Tally, timed: Tally, done: Done, compute_cycles
 
     `compute_cycles`: those of the lanes with what they wait; absent: the mean of all lanes.
     """
-    problem, nest, values = sim.problem, sim.nest, timed.values
-    unit_cycles = float(np.ceil((done.actual + done.gated) / sim.products.units))
+    mean = float(np.ceil(done.busy.sum() / sim.products.units))
     busiest = float(done.busy.max(initial=0))
-    tally.add("busiest_unit", None, None, busiest)
-    tally.shift("busiest_unit", None, None, "balance", busiest - unit_cycles)
-    unit_cycles = unit_cycles if compute_cycles is None else float(np.ceil(compute_cycles))
+    tally.add("busiest_unit", None, None, busiest, balance=busiest - mean)
+    unit_cycles = mean if compute_cycles is None else float(np.ceil(compute_cycles))
     tally.add("compute_cycles", None, None, unit_cycles)
     most = unit_cycles
-    for level, spec in enumerate(problem.levels):
-        used = float(nest.instances(level))
-        read = written = 0.0
+    for level, spec in enumerate(sim.problem.levels):
+        used = float(sim.nest.instances(level))
         busy = unit_cycles or 1.0
-        for t in range(len(sim.chains)):
-            if level not in sim.chains[t]:
-                continue
-
-            def words(actions: tuple[str, ...], level: int = level, t: int = t, width: int = spec.word_bits) -> float:
-                bits = sum(values.get((metadata_of(a), level, t), 0.0) for a in actions)
-                return sum(values.get((a, level, t), 0.0) for a in actions) + bits // width
-
-            read += np.ceil(words(READS) / used) / busy
-            written += np.ceil(words(WRITES) / used) / busy
+        read = written = 0.0
+        for t, chain in enumerate(sim.nest.chains):
+            if level in chain:
+                for_reads, for_writes = (
+                    np.ceil((words + bits // spec.word_bits) / used) / busy
+                    for words, bits in (timed.moved(level, t, *READS), timed.moved(level, t, *WRITES))
+                )
+                read, written = read + for_reads, written + for_writes
         slowdown = 1.0
         demands = ((spec.read_bandwidth, read), (spec.write_bandwidth, written), (spec.bandwidth, read + written))
         for bandwidth, demand in demands:

@@ -20,7 +20,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 
 from .links import Link
-from .tally import Tally, metadata_of
+from .tally import Tally
 
 if TYPE_CHECKING:
     from .simulate import Simulation, Walk
@@ -55,11 +55,37 @@ class Port:
             at += sum(part[0] < begin for part in kept)
 
 
+class Lanes:
+    """Which lanes share what a link brings."""
+
+    def __init__(self, group: Array, lead: Array) -> None:
+        self.group = group
+        """(lanes,) the group of each."""
+        self.lead = lead
+        """(groups,) a lane of each."""
+        self._order = np.argsort(group, kind="stable")
+        self._begins = np.searchsorted(group[self._order], np.arange(len(lead)))
+
+    def latest(self, time: Array) -> Array:
+        """(groups,) of (lanes,)."""
+        return np.maximum.reduceat(time[self._order], self._begins)
+
+
+@attrs.frozen(eq=False)
+class End:
+    """What moves over a link, at one of its ends."""
+
+    cycles: float
+    """Of all that moves, all instances together."""
+    ports: list[Port]
+    at: Array
+    """(groups,) the port of each."""
+
+
 @attrs.define(eq=False, kw_only=True)
 class Tiles:
     """The tiles of one tensor at one level, in turn."""
 
-    tensor: int
     level: int
     parent: Tiles | None
     depth: int
@@ -67,30 +93,15 @@ class Tiles:
     """The tensor is the output."""
     starts: Array
     """(parts,) bool: the tile is replaced before this part of the run."""
-    group: Array
-    """(lanes,) which lanes share."""
-    lead: Array
-    """(groups,) one lane of each."""
-    order: Array
-    begins: Array
-    port: Array
-    """(groups,) instance of the parent."""
+    lanes: Lanes
     words: Array
     """(tiles in turn, groups) words of the part of the tile that a group uses, as a share of all words of this link."""
     parts: Array | float
     """(groups,) in how many parts the tile is used."""
-    own_port: Array
-    """(groups,) instance of the level, the first that gets the tile."""
-    spread: float
-    """Share of a group's words that one instance of the level gets."""
-    bring: tuple[float, float] = (0.0, 0.0)
-    """Cycles of all that the tiles bring, at the parents' ports and at the level's own, all instances together."""
-    take: tuple[float, float] = (0.0, 0.0)
-    """Of all that leaves."""
-    ports: tuple[list[Port], list[Port]]
-    """The parent's for reading, and the level's own for writing."""
-    back: tuple[list[Port], list[Port]]
-    """The other two: for what leaves."""
+    bring: tuple[End, End] | None = None
+    """All that the tiles bring, at the parents and at the level; None: it takes no time."""
+    take: tuple[End, End] | None = None
+    """All that leaves."""
     free: deque[Array] = attrs.field(factory=deque)
     """When the last `depth` tiles that made room were finished with."""
     freed: int = 0
@@ -104,46 +115,38 @@ class Tiles:
 
     @property
     def shared(self) -> bool:
-        return len(self.lead) < len(self.group)
+        return len(self.lanes.lead) < len(self.lanes.group)
 
-    def latest(self, time: Array) -> Array:
-        """(groups,) of (lanes,)."""
-        return np.maximum.reduceat(time[self.order], self.begins)
-
-    def transfer(
-        self, ready: Array, tile: int, cycles: tuple[float, float], ports: tuple[list[Port], list[Port]]
-    ) -> Array:
+    def transfer(self, ready: Array, tile: int, ends: tuple[End, End] | None) -> Array:
         """(groups,) when the words of a tile are there."""
-        if not any(cycles):
+        most = max(end.cycles for end in ends) if ends else 0.0
+        if ends is None or not most:
             return ready
         share = self.words[tile]
-        whole = share * self.parts * max(cycles[0], self.spread * cycles[1])
-        done = ready + whole  # the tile comes as one, though each part goes where there is room
-        for busy, numbers, at in (
-            (share * cycles[0], self.port, ports[0]),
-            (share * (self.spread * cycles[1]), self.own_port, ports[1]),
-        ):
+        done = ready + share * self.parts * most  # the tile comes as one, though each part goes where there is room
+        for end in ends:
+            busy = share * end.cycles
             if busy.any():
-                done = np.maximum(done, self._served(ready, busy, numbers, at))
+                done = np.maximum(done, self._served(ready, busy, end))
         return done
 
-    def _served(self, ready: Array, busy: Array, numbers: Array, ports: list[Port]) -> Array:
+    def _served(self, ready: Array, busy: Array, end: End) -> Array:
         done = ready.copy()
         if self.words.size <= REQUESTS:
             for i in np.argsort(ready, kind="stable"):
                 if busy[i]:
-                    done[i] = ports[numbers[i]].serve(float(ready[i]), float(busy[i]))
+                    done[i] = end.ports[end.at[i]].serve(float(ready[i]), float(busy[i]))
             return done
-        for number in np.unique(numbers):
-            mine = numbers == number
+        for number in np.unique(end.at):
+            mine = end.at == number
             if busy[mine].any():
-                last = ports[number].serve(float(ready[mine].min()), float(busy[mine].sum()))
+                last = end.ports[number].serve(float(ready[mine].min()), float(busy[mine].sum()))
                 done[mine] = np.maximum(ready[mine] + busy[mine], last)
         return done
 
     def finish(self, time: Array) -> None:
         """All lanes are done with a tile."""
-        ready = self.latest(time)
+        ready = self.lanes.latest(time)
         if self.leaves:
             self.waiting.append((ready, self.count - 1))
         else:
@@ -159,111 +162,94 @@ class Tiles:
         """Results leave, but for the last `but` tiles."""
         while len(self.waiting) > but:
             ready, tile = self.waiting.popleft()
-            done = self.transfer(ready, tile, self.take, self.back)
+            done = self.transfer(ready, tile, self.take)
             self.moved = max(self.moved, float(done.max()))
             self._room(done)
 
     def begin(self) -> Array:
-        """(groups,) when the next tile is there."""
+        """(lanes,) when the next tile is there."""
         if self.leaves:
             self.leave(self.depth - 1)
         behind = self.count - self.depth
-        ready = np.zeros(len(self.lead)) if behind < 0 else self.free[behind - self.freed]
+        ready = np.zeros(len(self.lanes.lead)) if behind < 0 else self.free[behind - self.freed]
         if self.parent is not None and self.parent.count:
-            ready = np.maximum(ready, self.parent.arrived[self.parent.group[self.lead]])
-        self.arrived = self.transfer(ready, self.count, self.bring, self.ports)
+            ready = np.maximum(ready, self.parent.arrived[self.parent.lanes.group[self.lanes.lead]])
+        self.arrived = self.transfer(ready, self.count, self.bring)
         self.count += 1
-        return self.arrived
+        return self.arrived[self.lanes.group]
 
 
 class Waiting:
     """The lanes of one design; `cycles` runs them."""
 
     def __init__(self, sim: Simulation) -> None:
-        self.sim, nest = sim, sim.nest
-        total = nest.steps(nest.levels)
+        self.sim = sim
+        self.units, total = sim.products.units, sim.products.steps
         self.links: list[tuple[Link, Array]] = []
         """Those at which something may wait, with the steps at which a tile begins."""
-        self.lanes: dict[Link, tuple[Array, Array]] = {}
-        """By link, (lanes,) which of them share, and a lane of each."""
-        starts = np.zeros(total, dtype=bool)
-        starts[0] = True
-        for link in sim.links.values():
-            self.lanes[link] = self._sharing(link)
-            if self._matters(link):
-                rows = np.flatnonzero(link.starts) * (total // len(link.starts))
+        self.lanes = {link: self._lanes(link) for link in sim.links.values()}
+        starts = np.arange(total) == 0
+        for link, lanes in self.lanes.items():
+            ends = [sim.problem.levels[s] for s in (link.parent, link.child)]
+            limits = [x for level in ends for x in (level.bandwidth, level.read_bandwidth, level.write_bandwidth)]
+            if any(x is not None for x in limits) or lanes.lead.size < self.units:
+                rows = link.run_begins * (total // len(link.starts))
                 self.links.append((link, rows))
                 starts[rows] = True
         self.begins = np.flatnonzero(starts)
         """Steps at which a part of the run begins: something may wait there."""
 
-    def _matters(self, link: Link) -> bool:
-        levels = self.sim.problem.levels
-        ends = [levels[s] for s in (link.parent, link.child)]
-        limits = [(level.bandwidth, level.read_bandwidth, level.write_bandwidth) for level in ends]
-        return any(x is not None for limit in limits for x in limit) or self.lanes[link][1].size < self.units
-
-    @property
-    def units(self) -> int:
-        return self.sim.nest.instances(self.sim.nest.levels)
-
-    def _sharing(self, link: Link) -> tuple[Array, Array]:
+    def _lanes(self, link: Link) -> Lanes:
         nest = self.sim.nest
         places = nest.offsets(nest.levels, spatial=True) @ nest.access[link.tensor].T
         parents = np.arange(len(places)) // (len(places) // link.parents)
         _, lead, group = np.unique(np.column_stack([parents, places]), axis=0, return_index=True, return_inverse=True)
-        return group.reshape(-1), lead
+        return Lanes(group.reshape(-1), lead)
 
     def tiles(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> list[Tiles]:
         """`transfers`: whether they take time; `together`: whether lanes wait for each other, or share all work."""
         sim, nest = self.sim, self.sim.nest
         found: dict[tuple[int, int], Tiles] = {}
-        ports: dict[int, tuple[list[Port], list[Port]]] = {}
+        ports = {s: self._ports(s, together) for link, _ in self.links for s in (link.parent, link.child)}
         for link, rows in self.links:
-            t, h, p = link.tensor, link.child, link.parent
-            for s in (p, h):
-                if s not in ports:
-                    one, other = ([Port() for _ in range(nest.instances(s) if together else 1)] for _ in range(2))
-                    ports[s] = one, one if sim.problem.levels[s].bandwidth is not None else other
-            if together:
-                group, lead = self.lanes[link]
-            else:
-                group, lead = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-            port = lead // (self.units // link.parents) if together else lead
-            own_port = lead // (self.units // len(link.places)) if together else lead
-            words, parts = self._words(link, walk, lead) if transfers else (np.zeros((0, 0)), 1.0)
-            spread = 1.0
-            if transfers and not together:
-                words, parts = words.sum(axis=1, keepdims=True) / link.parents, 1.0
-                spread = link.parents / len(link.leads)
-            order = np.argsort(group, kind="stable")
-            begins = np.searchsorted(group[order], np.arange(len(lead)))
+            t, h = link.tensor, link.child
+            lanes = self.lanes[link] if together else Lanes(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
             starts = np.zeros(len(self.begins), dtype=bool)
             starts[np.searchsorted(self.begins, rows)] = True
-            depth = int(sim.problem.buffers[h, t])
-            parent = found.get((t, p))
-            there, here = ports[p], ports[h]
             made = found[t, h] = Tiles(
-                tensor=t, level=h, parent=parent, depth=depth, leaves=t == nest.output, starts=starts, group=group,
-                lead=lead, order=order, begins=begins, port=port, words=words, parts=parts, own_port=own_port, spread=spread,
-                ports=(there[0], here[1]), back=(there[1], here[0]),
+                level=h, parent=found.get((t, link.parent)), depth=int(sim.problem.buffers[h, t]),
+                leaves=t == nest.output, starts=starts, lanes=lanes, words=np.zeros((0, 0)), parts=1.0,
             )  # fmt: skip
             if transfers:
-                made.bring, made.take = self._cycles(link, counts)
+                spread = 1.0  # the share of a group's words that one instance of the level gets
+                made.words, made.parts = self._words(link, walk, lanes.lead)
+                if not together:
+                    made.words, made.parts = made.words.sum(axis=1, keepdims=True) / link.parents, 1.0
+                    spread = link.parents / len(link.leads)
+                at = [lanes.lead // (self.units // instances) for instances in (link.parents, len(link.places))]
+                ways = []
+                for cycles, there, here in zip(
+                    self._cycles(link, counts), ports[link.parent], ports[h][::-1], strict=True
+                ):
+                    ways.append((End(cycles[0], there, at[0]), End(spread * cycles[1], here, at[1])))
+                made.bring, made.take = ways
         return sorted(found.values(), key=lambda tiles: tiles.level)
 
-    def _words(self, link: Link, walk: Walk, lead: Array) -> tuple[Array, Array | float]:
+    def _ports(self, level: int, together: bool) -> tuple[list[Port], list[Port]]:
+        """Of all instances, for reading and for writing."""
+        read, write = ([Port() for _ in range(self.sim.nest.instances(level) if together else 1)] for _ in range(2))
+        return read, write if self.sim.problem.levels[level].bandwidth is None else read
+
+    def _words(self, link: Link, walk: Walk, lead: Array) -> tuple[Array, Array]:
         """See `Tiles`: shares of all words of a link, by the words that tiles have, and parts of a tile."""
-        sim, t = self.sim, link.tensor
-        sent = sim.sent(t, link.child, walk.active[t, link.child][1])[0]
-        boxes = walk.contents[t].stored if sim.packed[t] else None
-        amounts = link.amounts(sent, boxes)
-        turn = np.cumsum(link.starts) - 1
-        summed = np.zeros((int(turn[-1]) + 1, amounts.shape[1]))
-        np.add.at(summed, turn[sent.rows], amounts)
+        t = link.tensor
+        sent = link.sent(walk.active[t, link.child][1])[0]
+        amounts = sent.amounts(walk.contents[t].stored if self.sim.packed[t] else None)
+        summed = np.zeros((len(link.run_begins), amounts.shape[1]))
+        np.add.at(summed, link.run[sent.rows], amounts)
         if not summed.any():
             summed[:] = 1.0
-        child = lead // (self.units // sim.nest.instances(link.child))
+        child = lead // (self.units // len(link.places))
         parent, inner = np.divmod(child, link.fan)
         place = np.empty(link.fan, dtype=np.int64)
         place[link.order] = np.repeat(np.arange(link.groups), link.members)
@@ -272,23 +258,21 @@ class Waiting:
         return summed[:, of] / parts / summed.sum(), parts
 
     def _cycles(self, link: Link, counts: Tally) -> tuple[tuple[float, float], tuple[float, float]]:
-        sim, t, p, h = self.sim, link.tensor, link.parent, link.child
+        """Of what comes and of what leaves, at the parents and at the children, all instances together."""
+        t, p, h = link.tensor, link.parent, link.child
         multicast = len(link.places) / max(1, len(link.leads))
 
-        def cycles(level: int, actions: tuple[str, ...], read: bool) -> float:
-            spec = sim.problem.levels[level]
+        def cycles(level: int, read: bool, *actions: str) -> float:
+            spec = self.sim.problem.levels[level]
             limits = [spec.bandwidth, spec.read_bandwidth if read else spec.write_bandwidth]
             limit = min((x for x in limits if x is not None), default=math.inf)
-            words = sum(counts.values.get((a, level, t), 0.0) for a in actions)
-            bits = sum(counts.values.get((metadata_of(a), level, t), 0.0) for a in actions)
+            words, bits = counts.moved(level, t, *actions)
             return (words + bits / spec.word_bits) / limit
 
-        reads = cycles(p, ("read", "gated_read"), True)
-        if t != sim.nest.output:
-            return (reads, cycles(h, ("fill",), False) / multicast), (0.0, 0.0)
-        comes = cycles(h, ("fill",), False) / multicast
-        updates = cycles(p, ("update", "gated_update"), False)
-        leaves = cycles(h, ("leave",), True) / multicast
+        reads, comes = cycles(p, True, "read", "gated_read"), cycles(h, False, "fill") / multicast
+        if t != self.sim.nest.output:
+            return (reads, comes), (0.0, 0.0)
+        updates, leaves = cycles(p, False, "update", "gated_update"), cycles(h, True, "leave") / multicast
         return ((reads, comes), (updates, leaves)) if comes else ((0.0, 0.0), (updates + reads, leaves))
 
     def cycles(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> float:
@@ -300,13 +284,12 @@ class Waiting:
         if not transfers:
             tiles = [one for one in tiles if one.shared]
         time = np.zeros(work.shape[1])
-        started = np.array([one.starts for one in tiles]) if tiles else np.zeros((0, len(work)), dtype=bool)
         for part in range(len(work)):
-            now = [tiles[i] for i in np.flatnonzero(started[:, part])]
+            now = [one for one in tiles if one.starts[part]]
             if part:
                 self._finish(now, tiles, time)
             for one in now:
-                time = np.maximum(time, one.begin()[one.group])
+                time = np.maximum(time, one.begin())
             time = time + work[part]
         self._finish(tiles, tiles, time)
         for one in reversed(tiles):
@@ -320,7 +303,7 @@ class Waiting:
                     if inner.parent is one:
                         inner.leave()
                         if inner.free:
-                            time = np.maximum(time, inner.free[-1][inner.group])
+                            time = np.maximum(time, inner.free[-1][inner.lanes.group])
             one.finish(time)
 
     def _work(self, work: Array) -> Array:

@@ -24,18 +24,13 @@ def leakage_pj(sim: Simulation, cycles: float) -> float:
 
 def network_pj(sim: Simulation, tally: Tally) -> float:
     """`tally` with metadata, and without results that leave towards the parent."""
-    problem, nest, values, energy = sim.problem, sim.nest, tally.values, 0.0
-    technology, out = problem.technology, nest.output
-    for t, chain in enumerate(sim.chains):
+    problem, technology, energy = sim.problem, sim.problem.technology, 0.0
+    for t, chain in enumerate(sim.nest.chains):
         for level, child in pairwise(chain):
             spec = problem.levels[level]
-
-            def words(action: str, level: int = level, t: int = t) -> float:
-                return values.get((action, level, t), 0.0)
-
-            bits = (words("read") + words("update")) * spec.word_bits
-            bits += words("metadata_read") + words("metadata_update")
-            sums = words("update") if t == out else 0.0
+            words, bits = tally.moved(level, t, "read", "update")
+            bits += words * spec.word_bits
+            sums = tally.values.get(("update", level, t), 0.0) if t == sim.nest.output else 0.0
             for block in range(level, child):
                 copies = _copies(sim, t, block)
                 fanout, side = problem.levels[block].fanout, _side_mm(sim, block)
@@ -48,12 +43,7 @@ def network_pj(sim: Simulation, tally: Tally) -> float:
 def _copies(sim: Simulation, t: int, block: int) -> float:
     """Children of a block that one word goes to or comes from."""
     nest = sim.nest
-    places = np.zeros((1, len(nest.sizes)), dtype=np.int64)
-    for loop in nest.block(block, block + 1):
-        if loop.spatial:
-            steps = np.zeros((loop.bound, len(nest.sizes)), dtype=np.int64)
-            steps[:, loop.axis] = np.arange(loop.bound) * loop.stride
-            places = (places[:, None] + steps).reshape(-1, len(nest.sizes))
+    places = nest.origins(loop for loop in nest.block(block, block + 1) if loop.spatial)
     return len(places) / len(np.unique(places @ nest.access[t].T, axis=0))
 
 
@@ -81,7 +71,7 @@ def compared_pj(sim: Simulation, tally: Tally) -> float:
         width = problem.levels[level].metadata_width
         bits = values.get(("metadata_read", level, t), 0.0)
         energy += bits / width * problem.technology.add_pj(width)
-    if sim.products.unit.kind == SKIP:
+    if sim.products.skips:
         seen = values["compute", None, None] + values["skipped_compute", None, None]
         energy += seen * problem.technology.add_pj(problem.hardware.word_bits)
     return energy
@@ -94,15 +84,15 @@ def looking_cycles(sim: Simulation, walk: Walk) -> float:
         limit = problem.levels[guard.place].memory.lookahead
         if guard.kind != SKIP or limit is None:
             continue
-        child = sim.chains[t][sim.chains[t].index(level) + 1]
+        child = sim.nest.child(t, level)
         if (t, child) in sim.links:
             link, want = sim.links[t, child], walk.active[t, child][0]
-            tiles = link.to_children(want).first.sum() / len(link.places)
+            tiles = link.sent(want)[1].first.sum() / len(link.places)
         else:
             before = walk.inner[t]
             tiles = sim.products.steps * (1.0 if before is None else float(before.mean()))
         found = max(found, float(tiles) / limit)
     limit = problem.hardware.compute.lookahead
-    if sim.products.unit.kind == SKIP and limit is not None:
-        found = max(found, walk.done.left / sim.products.units / limit)
+    if sim.products.skips and limit is not None:
+        found = max(found, walk.done.reached / sim.products.units / limit)
     return math.ceil(found)
