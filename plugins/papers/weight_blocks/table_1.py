@@ -26,25 +26,29 @@ Key = tuple[str, str, str, str, float]
 """Method, block, criterion, balance and sparsity."""
 
 
-def wanted() -> list[dict[str, Any]]:
-    """The options of every point; with a sparsity of 0 the dense network."""
-    points = [("one-shot", "8x8", "l2", "none", 0.0)]
-    points += [("one-shot", size, "l2", "none", x) for size, its in SIZES.items() for x in its]
-    points += [("one-shot", WORDS, "l2", "none", x) for x in SPARSITIES[1:]]
-    points += [("one-shot", "8x8", criterion, "none", x) for criterion, its in CRITERIA.items() for x in its]
-    points.append(("one-shot", "8x8", "l2", "rows", 0.75))
-    points += [(method, "8x8", "l2", "none", x) for method, its in SCHEDULES.items() for x in its]
-    names = ("method", "block", "criterion", "balance", "sparsity")
-    found = [dict(zip(names, point, strict=True)) for point in points]
-    return [
-        {**one, **({"block": "1x1", "unit": "words"} if one["block"] == WORDS else {}), "network": NETWORK}
-        for one in found
-    ]
+DENSE: Key = ("one-shot", "8x8", "l2", "none", 0.0)
+
+
+def wanted() -> list[Key]:
+    """All points."""
+    keys = [DENSE]
+    keys += [("one-shot", size, "l2", "none", x) for size, its in SIZES.items() for x in its]
+    keys += [("one-shot", WORDS, "l2", "none", x) for x in SPARSITIES[1:]]
+    keys += [("one-shot", "8x8", criterion, "none", x) for criterion, its in CRITERIA.items() for x in its]
+    keys.append(("one-shot", "8x8", "l2", "rows", 0.75))
+    return keys + [(method, "8x8", "l2", "none", x) for method, its in SCHEDULES.items() for x in its]
+
+
+def options_of(key: Key) -> dict[str, Any]:
+    """The options of the verb `prune`."""
+    options = dict(zip(("method", "block", "criterion", "balance", "sparsity"), key, strict=True))
+    unit = {"block": "1x1", "unit": "words"} if options["block"] == WORDS else {}
+    return {**options, **unit, "network": NETWORK}
 
 
 def report(runner: Runner, name: str) -> Report:
-    found = {_key(point): point for point in points(runner, name, wanted())}
-    dense = found["one-shot", "8x8", "l2", "none", 0.0]
+    found = dict(zip(wanted(), points(runner, name, map(options_of, wanted())), strict=True))
+    dense = found[DENSE]
     seeds = len(dense.rows)
     text = (
         "# Weight block sparsity, Table I: accuracy with masks, on digits\n\n"
@@ -72,12 +76,6 @@ def report(runner: Runner, name: str) -> Report:
     headline = f"dense {both(dense)}\n8x8, L2: " + ", ".join(f"{100 * x:g} % {both(point)}" for x, point in at.items())
     rows = [dict(row) for point in found.values() for row in point.rows]
     return Report(name, headline, text, rows, lambda: draw(found))
-
-
-def _key(point: Point) -> Key:
-    method, block, criterion, balance = (str(point.options[x]) for x in ("method", "block", "criterion", "balance"))
-    block = WORDS if point.options.get("unit") == "words" else block
-    return method, block, criterion, balance, float(point.options["sparsity"])
 
 
 def both(point: Point) -> str:
@@ -136,20 +134,17 @@ def _findings(found: dict[Key, Point]) -> str:
 
 def draw(found: dict[Key, Point]) -> Figure:
     figure, axes = subplots(1, 2, figsize=(9.0, 3.7))
-    dense = found["one-shot", "8x8", "l2", "none", 0.0]
     for axis, column, title in zip(
         axes, ("accuracy_before", "accuracy"), ("before training", "after training"), strict=True
     ):
         lines = [*(((size, "l2"), f"{size}, L2") for size in (*SIZES, WORDS)), (("8x8", "random"), "8x8, random")]
         for place, ((size, criterion), label) in enumerate(lines):
-            its = [(x, found.get(("one-shot", size, criterion, "none", x))) for x in SPARSITIES]
-            its = [(0.0, dense), *its]
-            x = [100 * sparsity for sparsity, point in its if point]
-            y = [100 * statistics.median(point.values(column)) for _, point in its if point]
-            low = [100 * min(point.values(column)) for _, point in its if point]
-            high = [100 * max(point.values(column)) for _, point in its if point]
-            axis.fill_between(x, low, high, color=COLOURS[place], alpha=0.1, linewidth=0)
-            axis.plot(x, y, marker=MARKERS[place], color=COLOURS[place], label=label)
+            keys = [DENSE, *(("one-shot", size, criterion, "none", x) for x in SPARSITIES)]
+            its = {100 * key[-1]: [100 * value for value in found[key].values(column)] for key in keys if key in found}
+            low, high = [min(values) for values in its.values()], [max(values) for values in its.values()]
+            axis.fill_between(list(its), low, high, color=COLOURS[place], alpha=0.1, linewidth=0)
+            medians = [statistics.median(values) for values in its.values()]
+            axis.plot(list(its), medians, marker=MARKERS[place], color=COLOURS[place], label=label)
         axis.set(xlabel="blocks pruned (%)", title=title)
     axes[0].set(ylabel="accuracy (%), median and range of seeds", ylim=(0, 102))
     axes[1].set(ylim=(85, 100))
