@@ -25,21 +25,25 @@ WHY = {
 
 
 @attrs.frozen
-class Cell:
-    """A network on so many columns and rows of cores."""
+class Mesh:
+    """A network on so many columns and rows of cores; times in ms by kind of weights, dense or sparse."""
 
     network: str
     cores: int
-    kind: str
-    """dense or sparse"""
-    published: float | None
-    """ms; None where the paper's tool failed."""
-    ms: dict[str, float]
-    """By mode."""
-    floor_ms: float
+    published: dict[str, float | None]
+    """None where the paper's tool failed."""
+    ms: dict[str, dict[str, float]]
+    """By kind and mode."""
+    floor_ms: dict[str, float]
 
-    def error(self, mode: str = "paper") -> float | None:
-        return self.ms[mode] / self.published - 1 if self.published and mode in self.ms else None
+    def error(self, kind: str) -> float | None:
+        """Of the paper's count, relative to what the paper prints."""
+        published = self.published[kind]
+        return self.ms[kind]["paper"] / published - 1 if published and "paper" in self.ms[kind] else None
+
+    def ratio(self, mode: str) -> float:
+        """Sparse over dense."""
+        return self.ms["sparse"][mode] / self.ms["dense"][mode]
 
 
 def floors(schedule: Schedule) -> tuple[float, float]:
@@ -51,32 +55,32 @@ def floors(schedule: Schedule) -> tuple[float, float]:
     return kept / (cores * machine.macs * machine.clock_hz), stored / (machine.columns * machine.load_weights)
 
 
-def cells(source: Cells, modes: Iterable[str]) -> list[Cell]:
-    """All 42 cells."""
-    found = []
-    for row in read_csv(PUBLISHED):
-        for kind, sparsity in KINDS.items():
-            network, cores = row["network"], int(row["cores"])
-            schedules = {mode: source.schedule(network, cores, sparsity, mode) for mode in modes}
-            ms = {mode: schedule.seconds * 1e3 for mode, schedule in schedules.items()}
-            floor = 1e3 * max(floors(next(reversed(schedules.values()))))
-            published = float(row[f"{kind}_ms"]) if row[f"{kind}_ms"] else None
-            found.append(Cell(network, cores, kind, published, ms, floor))
-    return found
+def measured(source: Cells, row: Mapping[str, str], modes: Iterable[str]) -> Mesh:
+    """The estimates beside a line of the paper's table."""
+    network, cores = row["network"], int(row["cores"])
+    published = {kind: float(row[f"{kind}_ms"]) if row[f"{kind}_ms"] else None for kind in KINDS}
+    ms, floor_ms = {}, {}
+    for kind, sparsity in KINDS.items():
+        schedules = {mode: source.schedule(network, cores, sparsity, mode) for mode in modes}
+        ms[kind] = {mode: schedule.seconds * 1e3 for mode, schedule in schedules.items()}
+        floor_ms[kind] = 1e3 * max(floors(next(reversed(schedules.values()))))
+    return Mesh(network, cores, published, ms, floor_ms)
 
 
 def report(source: Cells, name: str, quirks: str) -> Report:
     modes = modes_of(quirks)
-    found = cells(source, modes)
+    found = [measured(source, row, modes) for row in read_csv(PUBLISHED)]
     parts = [f"# Table II: three networks on meshes of cores\n\n{_intro(name, modes)}"]
     for network, title in TITLES.items():
-        parts.append(f"## {title}\n\n{_table([cell for cell in found if cell.network == network], modes)}")
+        parts.append(f"## {title}\n\n{_table([mesh for mesh in found if mesh.network == network], modes)}")
     parts.append(_outcome(found, modes))
     rows: list[dict[str, Any]] = [
-        {"network": c.network, "cores": f"{c.cores}x{c.cores}", "weights": c.kind, "paper_ms": c.published or ""}
-        | {f"{mode}_ms": round(ms, 4) for mode, ms in c.ms.items()}
-        | {"floor_ms": round(c.floor_ms, 4)}
-        for c in found
+        {"network": mesh.network, "cores": f"{mesh.cores}x{mesh.cores}", "weights": kind}
+        | {"paper_ms": mesh.published[kind] or ""}
+        | {f"{mode}_ms": round(ms, 4) for mode, ms in mesh.ms[kind].items()}
+        | {"floor_ms": round(mesh.floor_ms[kind], 4)}
+        for mesh in found
+        for kind in KINDS
     ]
     return Report(name, _headline(found, modes), "\n\n".join(parts) + "\n", rows, lambda: draw(found, modes))
 
@@ -92,72 +96,63 @@ def _intro(name: str, modes: Modes) -> str:
     )
 
 
-def _table(found: Sequence[Cell], modes: Modes) -> str:
+def _table(found: Sequence[Mesh], modes: Modes) -> str:
     off = ["off"] if "paper" in modes else []
     titles = [f"sparse / dense, {title}" for title in modes.values()]
     lines = [["cores", "weights", "paper", *modes.values(), *off, "floor", *titles]]
-    dense = {cell.cores: cell for cell in found if cell.kind == "dense"}
-    for cell in found:
-        size, printed = f"{cell.cores} x {cell.cores}", f"{cell.published:.3f}" if cell.published else "-"
-        error = [f"{100 * e:+.1f} %" if (e := cell.error()) is not None else ""] if off else []
-        ratios = [f"{cell.ms[m] / dense[cell.cores].ms[m]:.2f}" if cell.kind == "sparse" else "" for m in modes]
-        times = [f"{cell.ms[mode]:.3f}" for mode in modes]
-        lines.append([size, cell.kind, printed, *times, *error, f"{cell.floor_ms:.2f}", *ratios])
+    for mesh in found:
+        for kind, published in mesh.published.items():
+            times = [f"{published:.3f}" if published else "-", *(f"{ms:.3f}" for ms in mesh.ms[kind].values())]
+            error = [f"{100 * e:+.1f} %" if (e := mesh.error(kind)) is not None else ""] if off else []
+            ratios = [f"{mesh.ratio(mode):.2f}" if kind == "sparse" else "" for mode in modes]
+            size = f"{mesh.cores} x {mesh.cores}"
+            lines.append([size, kind, *times, *error, f"{mesh.floor_ms[kind]:.2f}", *ratios])
     return markdown_table(lines)
 
 
-def _headline(found: Sequence[Cell], modes: Modes) -> str:
+def _headline(found: Sequence[Mesh], modes: Modes) -> str:
     lines = []
     if "paper" in modes:
-        errors = [abs(error) for cell in found if (error := cell.error()) is not None]
+        errors = [abs(error) for mesh in found for kind in KINDS if (error := mesh.error(kind)) is not None]
         near, fair = sum(e <= 0.05 for e in errors), sum(e <= 0.12 for e in errors)
         lines.append(f"as the paper counts: {near} of {len(errors)} published cells within 5 %, {fair} within 12 %")
-    for mode in modes:
-        ratios = _ratios(found, mode)
-        lines.append(f"{modes[mode]}: sparse / dense {min(ratios):.2f} to {max(ratios):.2f}")
+    for mode, title in modes.items():
+        ratios = [mesh.ratio(mode) for mesh in found]
+        lines.append(f"{title}: sparse / dense {min(ratios):.2f} to {max(ratios):.2f}")
     return "\n".join(lines)
 
 
-def _ratios(found: Sequence[Cell], mode: str) -> list[float]:
-    dense = {(cell.network, cell.cores): cell.ms[mode] for cell in found if cell.kind == "dense"}
-    return [cell.ms[mode] / dense[cell.network, cell.cores] for cell in found if cell.kind == "sparse"]
-
-
-def _outcome(found: Sequence[Cell], modes: Modes) -> str:
-    published = {(cell.network, cell.cores, cell.kind): cell.published for cell in found}
-    gains = []
-    for (network, cores, kind), ms in published.items():
-        sparse = published[network, cores, "sparse"]
-        if kind == "dense" and ms and sparse:
-            gains.append(ms / sparse)
+def _outcome(found: Sequence[Mesh], modes: Modes) -> str:
+    printed = [(mesh.published["dense"], mesh.published["sparse"]) for mesh in found]
+    gains = [dense / sparse for dense, sparse in printed if dense and sparse]
     text = (
         "## What it says\n\n"
         'The abstract of the paper says "2x"; its own table has speed-ups of '
         f"{min(gains):.2f}x to {max(gains):.2f}x. "
     )
-    for mode in modes:
-        ratios = _ratios(found, mode)
-        text += f"{modes[mode].capitalize()}, they are {1 / max(ratios):.2f}x to {1 / min(ratios):.2f}x. "
+    for mode, title in modes.items():
+        ratios = [mesh.ratio(mode) for mesh in found]
+        text += f"{title.capitalize()}, they are {1 / max(ratios):.2f}x to {1 / min(ratios):.2f}x. "
     if "paper" not in modes:
         return text.strip()
-    off = [cell for cell in found if abs(cell.error() or 0) > 0.05]
     lines = [["cell", "off", "what is left"]]
-    for cell in off:
-        where = f"{TITLES[cell.network]} {cell.cores} x {cell.cores} {cell.kind}"
-        lines.append([where, f"{100 * (cell.error() or 0):+.1f} %", WHY[cell.network]])
+    for mesh in found:
+        for kind in KINDS:
+            if abs(error := mesh.error(kind) or 0) > 0.05:
+                where = f"{TITLES[mesh.network]} {mesh.cores} x {mesh.cores} {kind}"
+                lines.append([where, f"{100 * error:+.1f} %", WHY[mesh.network]])
     return f"{text.strip()}\n\nCells that are more than 5 % off:\n\n{markdown_table(lines)}"
 
 
-def draw(found: Sequence[Cell], modes: Modes) -> Figure:
+def draw(found: Sequence[Mesh], modes: Modes) -> Figure:
     figure, axes = subplots(1, len(TITLES), (9.2, 3.2), sharey=True)
     for axis, (network, title) in zip(axes, TITLES.items(), strict=True):
-        for kind, style in (("dense", "-"), ("sparse", "--")):
-            mine = [cell for cell in found if (cell.network, cell.kind) == (network, kind)]
-            sizes = [cell.cores for cell in mine]
-            for colour, mode in zip(COLOURS[1:], modes, strict=False):
-                axis.plot(sizes, [c.ms[mode] for c in mine], style, color=colour, label=f"{modes[mode]}, {kind}")
-            printed = [(cell.cores, cell.published) for cell in mine if cell.published]
-            fill = COLOURS[0] if kind == "dense" else "white"
+        mine = [mesh for mesh in found if mesh.network == network]
+        sizes = [mesh.cores for mesh in mine]
+        for kind, style, fill in (("dense", "-", COLOURS[0]), ("sparse", "--", "white")):
+            for colour, (mode, count) in zip(COLOURS[1:], modes.items(), strict=False):
+                axis.plot(sizes, [mesh.ms[kind][mode] for mesh in mine], style, color=colour, label=f"{count}, {kind}")
+            printed = [(mesh.cores, mesh.published[kind]) for mesh in mine if mesh.published[kind]]
             axis.plot(*zip(*printed, strict=True), "o", color=COLOURS[0], markerfacecolor=fill, label=f"paper, {kind}")
         axis.set(title=title, xlabel="columns and rows of cores", xticks=sizes)
     axes[0].set_yscale("log")
