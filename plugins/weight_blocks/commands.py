@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+import attrs
 import click
 
 from sparsemap.cli.group import json_option, loaded, names_with_texts, plugin_dirs
@@ -156,13 +157,11 @@ def _summary(title: str, schedule: Schedule) -> str:
     rows = [["layer", "us", "co", "ci", "rows", "tiles", "passes", "DDR"]]
     slowest = sorted(schedule.layers, key=lambda one: -one.seconds)[:10]
     for one in slowest:
-        numbers = (one.splits.co, one.splits.ci, one.splits.rows, one.splits.tiles, one.splits.passes)
         spilled = "to DDR" if one.placement.spilled else ""
-        rows.append([one.cut.layer.name, f"{one.seconds * 1e6:.1f}", *(f"{int(n)}" for n in numbers), spilled])
-    convs = [one.cut for one in schedule.layers if one.cut.convolves]
-    profiles = [one.cut.profile(one.splits.co, one.splits.ci) for one in schedule.layers if one.cut.convolves]
-    padding = sum(own.padding for own, cut in zip(profiles, convs, strict=True) if cut.layer.mask is not None)
-    stored = sum(schedule.machine.rows * own.bytes.sum() for own in profiles)
+        rows.append([one.cut.layer.name, f"{one.seconds * 1e6:.1f}", *map(str, attrs.astuple(one.splits)), spilled])
+    convs = [one for one in schedule.layers if one.cut.convolves]
+    padding = sum(one.profile.padding for one in convs if one.cut.layer.mask is not None)
+    stored = sum(schedule.machine.rows * one.profile.bytes.sum() for one in convs)
     lines = [f"{title}: {schedule.seconds * 1e3:.4f} ms, a model's estimate", "", *aligned(rows, "<>>>>>><", gap=2), ""]
     lines.append(f"the {len(slowest)} of {len(schedule.layers)} layers that take longest")
     lines.append(f"{stored:,.0f} bytes of weights in records")

@@ -14,14 +14,16 @@ from sparsemap.pieces.contracts import CostModel
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.network import INPUT, Node
 from sparsemap.problem.problem import Problem
 
 from .durations import Steps, layer_steps
 from .layers import Layer, round_up
 from .machine import Machine
 from .memory import Placement, tile_windows
+from .networks import layer_of
 from .quirks import quirks_of
-from .schedule import pass_bytes
+from .schedule import pass_bytes, steps_of
 from .splits import MOST_TILES, PASSES, Cut, Splits
 
 KEY = "weight-blocks"
@@ -65,7 +67,7 @@ class Aie2Time(CostModel):
         reasons = np.zeros(len(designs), np.uint64)
         for bit, name in enumerate(REASONS):
             reasons |= np.asarray(over[name]).astype(np.uint64) << np.uint64(bit)
-        steps = layer_steps(known.cut, splits, known.loaded(splits), known.written)
+        steps = known.steps(splits)
         valid, clock = reasons == 0, known.cut.machine.clock_hz
         moved, computed = energies(known, problem, steps)
         cycles = np.where(valid, steps.total * clock, np.inf)
@@ -144,28 +146,19 @@ class ConvProblem:
     # ------------------------------------------------------------------------------------------------------ what fits
 
     @cached_property
-    def outputs(self) -> list[int]:
-        """Output channels that a chunk may have, ascending."""
-        return self.cut.chunk_choices()
-
-    @cached_property
-    def inputs(self) -> list[int]:
-        """Input channels that a chunk may have, ascending."""
-        return self.cut.part_choices()
-
-    @cached_property
     def most_rows(self) -> Array:
-        """(output choices, input choices) most rows that all buffers of a core hold; 0: none."""
-        found = np.zeros((len(self.outputs), len(self.inputs)), np.int64)
+        """(choices of chunks, choices of parts) most rows that all buffers of a core hold; 0: none."""
+        chunks, parts = self.cut.chunk_choices, self.cut.part_choices
+        found = np.zeros((len(chunks), len(parts)), np.int64)
         fits = self.cut.candidates(self.cut.layer.out_height)
-        np.maximum.at(found, (np.searchsorted(self.outputs, fits.co), np.searchsorted(self.inputs, fits.ci)), fits.rows)
+        np.maximum.at(found, (np.searchsorted(chunks, fits.co), np.searchsorted(parts, fits.ci)), fits.rows)
         return found
 
     @cached_property
     def rule(self) -> Splits:
         """The paper's rule, as far as the buffers allow it: rows are taken away where it charges too little."""
         rule = self.cut.rule()
-        most = self.most_rows[self.outputs.index(rule.co), self.inputs.index(rule.ci)]
+        most = self.most_rows[self.cut.chunk_choices.index(rule.co), self.cut.part_choices.index(rule.ci)]
         return Splits(rule.co, rule.ci, int(min(rule.rows, most))) if most else rule
 
     @cached_property
@@ -176,43 +169,37 @@ class ConvProblem:
         height = self.cut.layer.out_height
         tiles = {-(-height // -(-height // t)) for t in range(1, min(MOST_TILES, height) + 1)}
         every = sorted(((t, p) for t in tiles for p in PASSES), key=lambda both: (both[0] * both[1], both))
-        smallest = Splits(self.outputs[0], self.inputs[-1], 1)
+        smallest = Splits(self.cut.chunk_choices[0], self.cut.part_choices[-1], 1)
         return [(t, p) for t, p in every if not self.overflows(attrs.evolve(smallest, tiles=t, passes=p)).any()]
 
-    # --------------------------------------------------------------------------------------------------- bytes of tiles
-
-    def loaded(self, splits: Splits) -> Any:
-        """(B,) bytes of activations per memory tile that come from DDR."""
+    def steps(self, splits: Splits) -> Steps:
+        """The durations of (B,) sub-volumes."""
         if self.placement:
-            return np.full(np.shape(splits.co), float(self.placement.load))
-        return self._tiled(splits)[0]
-
-    @property
-    def written(self) -> float:
-        return float(self.placement.write if self.placement else self.cut.layer.out_height * self.rows_bytes[1])
-
-    @cached_property
-    def rows_bytes(self) -> tuple[int, int]:
-        """Bytes of a row of the input and of the output in a memory tile."""
-        layer, machine = self.cut.layer, self.cut.machine
-        return machine.row_bytes(layer.width, layer.channels), machine.row_bytes(layer.out_width, layer.out_channels)
-
-    def _tiled(self, splits: Splits) -> Any:
-        """(2, B) bytes of activations that all tiles load, and that the largest one holds."""
-        layer, (inside, outside) = self.cut.layer, self.rows_bytes
-        heights, inverse = np.unique(-(-layer.out_height // np.asarray(splits.tiles)), return_inverse=True)
-        windows = [[high - low for low, high in tile_windows(layer, rows)] for rows in heights.tolist()]
-        loaded = [sum(own) * inside for own in windows]
-        held = [max(own) * inside + rows * outside for rows, own in zip(heights.tolist(), windows, strict=True)]
-        values = np.array([loaded, held], float)[:, inverse.reshape(np.shape(splits.tiles))]
-        return np.stack([np.broadcast_to(value, np.shape(splits.co)) for value in values])
+            return steps_of(self.cut, splits, self.placement)
+        loaded, written, _ = self._tiled(splits)
+        return layer_steps(self.cut, splits, loaded, written)
 
     def overflows(self, splits: Splits) -> Any:
         """(B,) bool: which sub-volumes a memory tile cannot hold."""
         weights = pass_bytes(self.cut, splits)
         if self.placement:
-            return weights > self.placement.room[1] - self.placement.room[0]
-        return weights + self._tiled(splits)[1] > self.cut.machine.memtile
+            return weights > self.placement.room.size
+        return weights + self._tiled(splits)[2] > self.cut.machine.memtile
+
+    def _tiled(self, splits: Splits) -> Any:
+        """(3, B) bytes of activations that all tiles load and write, and that the largest one holds."""
+        layer, machine = self.cut.layer, self.cut.machine
+        inside, outside = (
+            machine.row_bytes(layer.width, layer.channels),
+            machine.row_bytes(layer.out_width, layer.out_channels),
+        )
+        heights, inverse = np.unique(-(-layer.out_height // np.asarray(splits.tiles)), return_inverse=True)
+        found = []
+        for rows in heights.tolist():
+            windows = [high - low for low, high in tile_windows(layer, rows)]
+            held = max(windows) * inside + rows * outside
+            found.append((sum(windows) * inside, layer.out_height * outside, held))
+        return np.array(found, float)[inverse].reshape(*np.shape(splits.tiles), 3).T
 
 
 def _layer(problem: Problem) -> Layer:
@@ -221,13 +208,15 @@ def _layer(problem: Problem) -> Layer:
     if piece.type_name != "conv2d" or piece.groups > 1 or piece.dilation != (1, 1) or piece.batch > 1:
         text = "is compiled for a mesh of cores only as one 'conv2d' without groups, dilation and batch"
         raise SpecError.at(file, "type", f"{piece.type_name}: {text}")
-    stride, kernel, out = piece.stride[0], (piece.r, piece.s), (piece.p, piece.q)
-    if piece.stride[1] != stride:
-        raise SpecError.at(file, "stride", "strides of rows and columns that differ are not compiled")
-    given = piece.padding if not isinstance(piece.padding, str) else [(k // 2, k // 2) for k in kernel]
-    sides = [(0, 0), (0, 0)] if piece.padding == "valid" else given
-    image = [max(1, (o - 1) * stride + k - sum(s)) for o, k, s in zip(out, kernel, sides, strict=True)]
-    padding = sides[0][0], sides[1][0]
+    kernel, out = (piece.r, piece.s), (piece.p, piece.q)
+    halves = [(size // 2, size // 2) for size in kernel]
+    sides = {"valid": [(0, 0), (0, 0)], "same": halves}.get(piece.padding, piece.padding)
+    reach = zip(piece.stride, out, kernel, sides, strict=True)
+    image = [max(1, (size - 1) * stride + window - sum(side)) for stride, size, window, side in reach]
+    try:
+        layer = layer_of(Node(piece.name or "layer", piece, None, (INPUT,), 1, ((piece.c, *image),), (piece.k, *out)))
+    except SpecError as error:
+        raise error.within("", file) from None
     weights = problem.tensors[problem.roles["Q"]]
     mask = getattr(weights.density, "mask", None)
     if mask is None:
@@ -235,5 +224,4 @@ def _layer(problem: Problem) -> Layer:
     else:
         mask = np.asarray(mask, bool)[: round_up(piece.k) // 8]
         density = float(mask.mean())
-    shape = *image, piece.c, *out, piece.k
-    return Layer(piece.name or "layer", "conv", ("input",), *shape, kernel, stride, padding, density, mask)
+    return attrs.evolve(layer, density=density, mask=mask)

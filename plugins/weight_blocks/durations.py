@@ -45,15 +45,6 @@ class Steps:
         return self.loads + self.cores + self.of["WRITE"]
 
 
-@attrs.frozen(eq=False)
-class Iteration:
-    """What one iteration moves and computes; bytes per column of cores, cycles per core. Numbers or arrays."""
-
-    load: Any
-    compute: Any
-    write: Any
-
-
 def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, Any]:
     """Iterations at the top padding, in the body, and at the bottom padding of output rows [first, first + rows).
 
@@ -83,15 +74,14 @@ def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
     rows, count = tile_rows(cut, splits)
     chunks = _chunks(cut, splits)
     listed = "one-chunk" in quirks
-    totals = [np.zeros(np.broadcast_shapes(np.shape(splits.co), np.shape(rows)))] * 5
+    totals: Any = 0.0
     for index in range(int(np.max(count))):
         first = index * rows
         own = np.clip(height - first, 0, rows)
         step = np.minimum(splits.rows, np.maximum(own, 1))
         groups = row_groups(cut, np.minimum(first, height - 1), np.maximum(own, 1), step)
-        found = _tile(cut, splits, chunks, step, *groups)
         repeats = np.where(own > 0, splits.passes if listed else 1, 0)
-        totals = [total + repeats * part for total, part in zip(totals, found, strict=True)]
+        totals = totals + repeats * _tile(cut, splits, chunks, step, *groups)
     cores, load_core, weights, compute, write_core = totals
     if listed:  # loaded once, before all groups
         size = by_pair(splits, cut.chunk_bytes) if cut.convolves else 0.0
@@ -121,22 +111,17 @@ def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
     return found
 
 
-def weight_bytes(cut: Cut, splits: Splits, loads: Any = None) -> Any:
-    """Bytes of weights that the fullest memory tile gets from DDR: once, or once per tile where they pass in parts, or
-    as often as `loads` says. It has those of ceil(rows / columns) rows of cores."""
-    machine = cut.machine
-    if loads is None:
-        loads = np.where(np.asarray(splits.passes) > 1, tile_rows(cut, splits)[1], 1)
-    if "one-chunk" in cut.quirks:
-        if not cut.convolves:
-            return PARAMETERS * np.ones(np.shape(splits.co))
-        chunks = -(-cut.layer.padded_out_channels // splits.co) * cut.parts(splits.ci)
-        held = -(-chunks // machine.columns) * by_pair(splits, cut.chunk_bytes)
-        return 128 * np.ceil(held / 128) * loads + PARAMETERS
+def weight_bytes(cut: Cut, splits: Splits) -> Any:
+    """Bytes of weights that the fullest memory tile gets from DDR: once, or once per tile where they pass in parts."""
+    listed = "one-chunk" in cut.quirks
     if not cut.convolves:
-        return np.zeros(np.shape(splits.co))
-    share = -(-machine.rows // machine.columns)
-    return share * by_pair(splits, lambda co, ci: float(cut.profile(co, ci).bytes.sum())) * loads
+        return np.full(np.shape(splits.co), float(PARAMETERS if listed else 0))
+    loads = np.where(np.asarray(splits.passes) > 1, tile_rows(cut, splits)[1], 1)
+    if listed:
+        chunks = -(-cut.layer.padded_out_channels // splits.co) * cut.parts(splits.ci)
+        held = -(-chunks // cut.machine.columns) * by_pair(splits, cut.chunk_bytes)
+        return 128 * np.ceil(held / 128) * loads + PARAMETERS
+    return cut.machine.share * by_pair(splits, lambda co, ci: float(cut.profile(co, ci).bytes.sum())) * loads
 
 
 def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
@@ -167,42 +152,42 @@ def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
     return [(count, *kind) for kind, count in found.items()]
 
 
-def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> Iteration:
-    """What one iteration over `step` output rows takes, for a chunk (or a part of it) with so many kept blocks."""
+def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> tuple[Any, Any, Any]:
+    """Bytes that one iteration over `step` output rows loads per column of cores, cycles of a core, and bytes that it
+    writes; for a chunk (or a part of it) with so many kept blocks."""
     layer, machine = cut.layer, cut.machine
     in_rows, pixels = cut.in_rows(step), step * cut.out_columns
     padded, counted = "padded-width" in cut.quirks, "input-macs" in cut.quirks
     if not cut.convolves:  # a column's transfers carry the channels of all its cores
         cores, window = 1 if counted else cut.busy_rows, in_rows * cut.in_columns
         compute = np.ceil((pixels if layer.op == "add" else window) * channels / machine.macs)
-        return Iteration(cut.operands * window * channels * cores, compute, pixels * channels * cores)
-    taps = layer.kernel[0] * layer.kernel[1]
+        return cut.operands * window * channels * cores, compute, pixels * channels * cores
     width, count = cut.input_tile[:2] if padded else (cut.in_columns, splits.ci)
     if counted:
-        compute = np.ceil(layer.density * in_rows * width * count * taps * splits.ci / machine.macs - 1e-9)
+        compute = np.ceil(layer.density * in_rows * width * count * layer.taps * splits.ci / machine.macs - 1e-9)
     else:
-        compute = np.ceil(pixels / PIXELS) * taps * kept * (PIXELS * BLOCK * BLOCK / machine.macs)
+        compute = np.ceil(pixels / PIXELS) * layer.taps * kept * (PIXELS * BLOCK * BLOCK / machine.macs)
     if padded:
         written = step * round_up(cut.out_columns) * cut.charged_channels
-        return Iteration(in_rows * round_up(width) * count, compute, written)
-    return Iteration(in_rows * width * count, compute, cut.busy_rows * pixels * channels)
+        return in_rows * round_up(width) * count, compute, written
+    return in_rows * width * count, compute, cut.busy_rows * pixels * channels
 
 
 def _tile(
     cut: Cut, splits: Splits, chunks: list[tuple[Any, Any, Any, Any]], step: Any, head: Any, body: Any, tail: Any
-) -> list[Any]:
-    """Seconds of one tile: the cores' pipeline, and in it LOADFM, LOADWM, COMP and WRITEFM."""
+) -> Any:
+    """(5, B) seconds of one tile: the cores' pipeline, and in it LOADFM, LOADWM, COMP and WRITEFM."""
     machine = cut.machine
-    edges, count = head + tail, head + body + tail
     parts = 1 if "one-chunk" in cut.quirks else cut.parts(splits.ci)
-    sums: list[Any] = [0.0] * 5
+    sums: Any = 0.0
     for number, channels, size, kept in chunks:
-        groups = body
-        if not cut.convolves:  # steps through the channels load no weights, and form one group
-            edges, groups, count, number = (head + tail) * number, body * number, (head + body + tail) * number, 1
-        one = iteration(cut, splits, step, channels, kept)
-        load, write = one.load / machine.load_core, one.write / machine.write_core
-        compute, weights = one.compute / machine.clock_hz, size / machine.load_core_weights
+        # steps through the channels load no weights, and form one group
+        repeats, number = (1, number) if cut.convolves else (number, 1)
+        edges, groups = (head + tail) * repeats, body * repeats
+        count = edges + groups
+        loaded, computed, written = iteration(cut, splits, step, channels, kept)
+        load, write = loaded / machine.load_core, written / machine.write_core
+        compute, weights = computed / machine.clock_hz, size / machine.load_core_weights
         if "input-macs" in cut.quirks:  # counted from the tile, whatever blocks a part keeps
             compute = compute * parts
         alone = load + compute + write
@@ -210,12 +195,7 @@ def _tile(
         fill = 0.0 if "no-fill" in cut.quirks else alone - longest
         grouped = edges * alone + np.where(groups == 1, alone, groups * longest + np.where(groups > 0, fill, 0.0))
         sequential = count * (weights + parts * load + compute + write)
-        found = (
-            np.where(parts > 1, sequential, weights + grouped),
-            count * parts * load,
-            np.where(parts > 1, count, 1) * weights,
-            count * compute,
-            count * write,
-        )
-        sums = [total + number * value for total, value in zip(sums, found, strict=True)]
+        cores, loads = np.where(parts > 1, sequential, weights + grouped), np.where(parts > 1, count, 1)
+        found = cores, count * parts * load, loads * weights, count * compute, count * write
+        sums = sums + number * np.stack(np.broadcast_arrays(*found))
     return sums

@@ -11,12 +11,12 @@ guards the first of them, `lock + 1` the second.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import attrs
 
-from .durations import PARAMETERS, Iteration, iteration, listed_blocks, row_groups, tile_rows, weight_bytes
+from .durations import PARAMETERS, iteration, listed_blocks, row_groups, tile_rows, weight_bytes
 from .memory import Place, tile_windows
 from .schedule import Planned, Schedule
 from .splits import Cut
@@ -73,12 +73,16 @@ def instructions_of(schedule: Schedule) -> list[Instruction]:
     """All instructions in order, with the times at which they start and end in a pipeline with two buffers."""
     found: list[Instruction] = []
     now = 0.0
-    groups = (group for planned in schedule.layers for group in Emitter(planned, schedule.shapes).layer())
+    groups = (group for planned in schedule.layers for group in layer_groups(planned, schedule.shapes))
     for number, together in enumerate(groups):
-        end = now + span(together)
-        for one, ahead, after in _times(together):
-            found.append(attrs.evolve(one, group=number, start=now + ahead, end=end - after))
-        now = end
+        whole = span(together)
+        chained = any(one.type == "COMP" for one in together)
+        for index, one in enumerate(together):
+            ahead = sum(other.seconds for other in together[:index] if chained or other.type == one.type)
+            behind = sum(other.seconds for other in together[index + 1 :])
+            after = behind if chained else whole - ahead - one.seconds
+            found.append(attrs.evolve(one, group=number, start=now + ahead, end=now + whole - after))
+        now += whole
     return found
 
 
@@ -100,191 +104,146 @@ def span(together: Sequence[Instruction], end: Callable[[float, float, float, in
     return end(load.seconds, compute.seconds, write.seconds, load.iterations)
 
 
-def _times(together: Sequence[Instruction]) -> Iterator[tuple[Instruction, float, float]]:
-    """Instructions with when they start after the first, and end before the last."""
-    whole, ahead = span(together), dict.fromkeys([one.type for one in together], 0.0)
-    chained = "COMP" in ahead
-    order = [name for name in ("LOADWM", *GROUP) if name in ahead]
-    seconds = {one.type: one.seconds for one in together}
-    for one in together:
-        if chained:
-            at = order.index(one.type)
-            before, after = (sum(seconds[name] for name in part) for part in (order[:at], order[at + 1 :]))
-            yield one, before, after
-        else:
-            yield one, ahead[one.type], whole - ahead[one.type] - one.seconds
-            ahead[one.type] += one.seconds
+def layer_groups(planned: Planned, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:
+    """The instructions of a layer as lists of those that run together; `shapes` of all tensors."""
+    cut, splits, place = planned.cut, planned.splits, planned.placement
+    layer, machine = cut.layer, cut.machine
+
+    def moved(kind: str, of: Place, size: int, row: int, rows: int, tile: int = 0) -> Instruction:
+        """LOAD or WRITE of rows of a tensor."""
+        where = {"tensor": of.tensor, "address": (of.start,)}
+        return _instruction(cut, kind, size, **where, origin=row, row=row, rows=rows, tile=tile)
+
+    rows, count = tile_rows(cut, splits)
+    windows = tile_windows(layer, rows) if place.spilled else [(0, layer.height)] * count
+    if cut.convolves and "one-chunk" not in cut.quirks:
+        sizes = (machine.share * planned.profile.pass_bytes(splits.passes)).tolist()
+    else:
+        sizes = [float(weight_bytes(cut, attrs.evolve(splits, passes=1))) / splits.passes] * splits.passes
+    for gone in place.evicted:
+        yield [moved("WRITE", gone, gone.size, 0, 0)]
+    for number, (low, high) in enumerate(windows):
+        first = number * rows
+        tile = Tile(planned, number, first, min(rows, layer.out_height - first), low if place.spilled else 0)
+        together = []
+        for source in place.inputs:
+            if source.tensor in place.loaded and (place.spilled or number == 0):
+                size = (high - low) * machine.row_bytes(*shapes[source.tensor][1:])
+                together.append(moved("LOAD", source, size, low, high - low, number))
+        for part, weights in enumerate(sizes):
+            if weights and (number == 0 or splits.passes > 1):
+                where = {"tensor": "weights", "address": (place.weights.start,), "chunk": part, "tile": number}
+                together.append(_instruction(cut, "LOADW", weights, **where))
+            if together:
+                yield together
+            together = []
+            yield from tile.computed(part)
+        if place.stored:
+            row_bytes = machine.row_bytes(layer.out_width, layer.out_channels)
+            size = tile.rows * row_bytes if place.spilled else place.output.size
+            yield [moved("WRITE", place.output, size, first, tile.rows)]
+
+
+def _instruction(cut: Cut, kind: str, amount: Any, **fields: Any) -> Instruction:
+    """An instruction that moves so many bytes, or computes for so many cycles."""
+    size = {} if kind == "COMP" else {"bytes": (round(float(amount)),)}
+    seconds = float(amount) / cut.machine.rates[kind]
+    return Instruction(type=kind, layer=cut.layer.name, seconds=seconds, **{**size, **fields})
 
 
 @attrs.frozen
 class Tile:
     """Output rows [first, first + rows) of a layer; `origin` is the row of its inputs that memory tiles hold first."""
 
+    planned: Planned
     number: int
     first: int
     rows: int
     origin: int
 
+    @property
+    def step(self) -> int:
+        """Rows of an iteration."""
+        return min(self.planned.splits.rows, self.rows)
 
-def chunk_passes(cut: Cut, co: int, ci: int, passes: int) -> list[range]:
-    """The chunks of every pass."""
-    count = len(cut.profile(co, ci).co)
-    each = -(-count // passes)
-    return [range(first, min(first + each, count)) for first in range(0, count, each)]
-
-
-@attrs.frozen(slots=False)
-class Emitter:
-    """Writes the instructions of a layer, as lists of those that run together."""
-
-    planned: Planned
-    shapes: Mapping[str, tuple[int, int, int]]
-    """Of all tensors."""
-
-    @cached_property
-    def cut(self) -> Cut:
-        return self.planned.cut
-
-    def row_bytes(self, tensor: str) -> int:
-        return self.cut.machine.row_bytes(*self.shapes[tensor][1:])
-
-    def one(self, kind: str, amount: Any, **fields: Any) -> Instruction:
-        """An instruction that moves so many bytes, or computes for so many cycles."""
-        size = {} if kind == "COMP" else {"bytes": (round(float(amount)),)}
-        seconds = float(amount) / self.cut.machine.rates[kind]
-        return Instruction(type=kind, layer=self.cut.layer.name, seconds=seconds, **{**size, **fields})
-
-    def layer(self) -> Iterator[list[Instruction]]:
-        cut, splits, place = self.cut, self.planned.splits, self.planned.placement
-        layer = cut.layer
-        rows, count = (int(value) for value in tile_rows(cut, splits))
-        windows = tile_windows(layer, rows) if place.spilled else [(0, layer.height)] * count
-        sizes = self._pass_sizes()
-        for gone in place.evicted:
-            yield [self.rows("WRITE", gone, gone.end - gone.start, 0, 0)]
-        for number, (low, high) in enumerate(windows):
-            first = number * rows
-            tile = Tile(number, first, min(rows, layer.out_height - first), low if place.spilled else 0)
-            together = []
-            for source in place.inputs:
-                if source.tensor in place.loaded and (place.spilled or number == 0):
-                    size = (high - low) * self.row_bytes(source.tensor)
-                    together.append(self.rows("LOAD", source, size, low, high - low, tile=number))
-            for part, size in enumerate(sizes):
-                if size and (number == 0 or splits.passes > 1):
-                    at = (place.weights.start,)
-                    together.append(self.one("LOADW", size, tensor="weights", address=at, chunk=part, tile=number))
-                if together:
-                    yield together
-                together = []
-                yield from self._pass(tile, part)
-            if place.stored:
-                whole = place.output.end - place.output.start
-                size = tile.rows * self.row_bytes(layer.name) if place.spilled else whole
-                yield [self.rows("WRITE", place.output, size, first, tile.rows)]
-
-    def rows(self, kind: str, of: Place, size: int, row: int, rows: int, tile: int = 0) -> Instruction:
-        """LOAD or WRITE of rows of a tensor."""
-        return self.one(kind, size, tensor=of.tensor, address=(of.start,), origin=row, row=row, rows=rows, tile=tile)
-
-    def _pass_sizes(self) -> list[float]:
-        """Bytes of weights that every pass brings to a memory tile."""
-        cut, splits = self.cut, self.planned.splits
-        whole = float(weight_bytes(cut, splits, 1))
-        if not cut.convolves or "one-chunk" in cut.quirks:
-            return [whole / splits.passes] * splits.passes
-        share = -(-cut.machine.rows // cut.machine.columns)
-        sizes = cut.profile(splits.co, splits.ci).bytes.sum(axis=1)
-        passes = chunk_passes(cut, splits.co, splits.ci, splits.passes)
-        return [share * float(sizes[part.start : part.stop].sum()) for part in passes]
-
-    def _pass(self, tile: Tile, number: int) -> Iterator[list[Instruction]]:
-        """What cores do with the weights of one pass."""
-        cut, splits = self.cut, self.planned.splits
-        start = self.planned.placement.weights.start
+    def computed(self, part: int) -> Iterator[list[Instruction]]:
+        """What cores do with a pass of the weights."""
+        cut, splits, start = self.planned.cut, self.planned.splits, self.planned.placement.weights.start
         if not cut.convolves:
-            if number == 0:
-                yield from self._pooled(tile)
+            if part == 0:
+                yield from self._pooled()
         elif "one-chunk" in cut.quirks:
-            size = cut.chunk_bytes(splits.co, splits.ci)
-            moved = 16 * -(-size // 16) + (PARAMETERS if tile.number == number == 0 else 0)
-            yield [self._weights(0, (start,), (round(moved),), moved)]
-            one = iteration(cut, splits, self.step(tile), splits.co, listed_blocks(cut, splits))
-            yield from self._groups(tile, 0, splits.co, one)
+            size = 16 * -(-cut.chunk_bytes(splits.co, splits.ci) // 16)
+            sizes = [int(size) + (PARAMETERS if self.number == part == 0 else 0)]
+            yield from self._chunk(0, splits.co, sizes, listed_blocks(cut, splits), start)
         else:
-            for chunk in chunk_passes(cut, splits.co, splits.ci, splits.passes)[number]:
-                sizes = cut.profile(splits.co, splits.ci).bytes[chunk].astype(int).tolist()
-                yield from self._chunk(tile, chunk, tuple(start + sum(sizes[:part]) for part in range(len(sizes))))
+            profile = self.planned.profile
+            for chunk in profile.passes(splits.passes)[part]:
+                sizes = profile.bytes[chunk].astype(int).tolist()
+                yield from self._chunk(chunk, int(profile.co[chunk]), sizes, profile.kept[chunk].sum(), start)
                 start += sum(sizes)
 
-    def step(self, tile: Tile) -> int:
-        return min(self.planned.splits.rows, tile.rows)
+    def _weights(self, chunk: int, sizes: Sequence[int], start: int) -> Instruction:
+        """A chunk of weights, a record after the other."""
+        address = tuple(start + before for before in accumulate(sizes[:-1], initial=0))
+        fields = {"tensor": "weights", "address": address, "core": WEIGHTS, "chunk": chunk, "parts": len(sizes)}
+        return _instruction(self.planned.cut, "LOADWM", sum(sizes) / len(sizes), bytes=tuple(sizes), **fields)
 
-    def _weights(self, chunk: int, address: tuple[int, ...], sizes: tuple[int, ...], mean: float) -> Instruction:
-        where = {"tensor": "weights", "address": address, "core": WEIGHTS}
-        return self.one("LOADWM", mean, parts=len(sizes), chunk=chunk, bytes=sizes, **where)
-
-    def _chunk(self, tile: Tile, chunk: int, address: tuple[int, ...]) -> Iterator[list[Instruction]]:
-        """A chunk of weights and its iterations; with parts of the input channels, one part after the other in each."""
-        cut, splits, step = self.cut, self.planned.splits, self.step(tile)
-        profile, parts = cut.profile(splits.co, splits.ci), len(address)
-        channels, sizes = int(profile.co[chunk]), tuple(profile.bytes[chunk].astype(int).tolist())
-        weights = self._weights(chunk, address, sizes, sum(sizes) / parts)
-        one = iteration(cut, splits, step, channels, profile.kept[chunk].sum() / parts)
+    def _chunk(
+        self, chunk: int, channels: int, sizes: Sequence[int], kept: float, start: int
+    ) -> Iterator[list[Instruction]]:
+        """A chunk of weights and its iterations: those at the padding one by one, all others together; with parts of the
+        input channels, one part after the other in each."""
+        weights, parts = self._weights(chunk, sizes, start), len(sizes)
+        fields = {"chunk": chunk, "channel": chunk * self.planned.splits.co}
         if parts == 1:
             yield [weights]
-            yield from self._groups(tile, chunk, channels, one)
+            for at, count, _ in self._bounds():
+                yield self._triple(channels, kept, at, count, **fields)
         else:
-            count = -(-tile.rows // step)
-            triple = self._triple(tile, channels, one, 0, count, chunk=chunk, parts=parts, channel=chunk * splits.co)
+            count = -(-self.rows // self.step)
+            triple = self._triple(channels, kept / parts, 0, count, parts=parts, **fields)
             yield [attrs.evolve(weights, iterations=count), *triple]
 
-    def _groups(self, tile: Tile, chunk: int, channels: int, one: Iteration) -> Iterator[list[Instruction]]:
-        """Iterations at the padding one by one, all others together."""
-        for at, count, _ in self._bounds(tile):
-            channel = chunk * self.planned.splits.co
-            yield self._triple(tile, channels, one, at, count, chunk=chunk, channel=channel)
-
-    def _bounds(self, tile: Tile) -> list[tuple[int, int, bool]]:
+    def _bounds(self) -> list[tuple[int, int, bool]]:
         """First iteration and iterations of every group, and whether it is that in the body."""
-        groups = row_groups(self.cut, tile.first, tile.rows, self.step(tile))
+        groups = row_groups(self.planned.cut, self.first, self.rows, self.step)
         head, body, tail = (int(count) for count in groups)
         found = [(at, 1, False) for at in range(head)] + ([(head, body, True)] if body else [])
         return found + [(at, 1, False) for at in range(head + body, head + body + tail)]
 
-    def _pooled(self, tile: Tile) -> Iterator[list[Instruction]]:
+    def _pooled(self) -> Iterator[list[Instruction]]:
         """Steps through the channels of a core, which load no weights: iterations of several form one group."""
-        cut, splits = self.cut, self.planned.splits
+        cut, splits = self.planned.cut, self.planned.splits
         whole, rest = divmod(cut.row_channels, splits.co)
         if "one-chunk" in cut.quirks:
-            yield [self._weights(0, (0,), (PARAMETERS,), PARAMETERS)]
+            yield [self._weights(0, [PARAMETERS], 0)]
         for count, channels, channel in ((whole, splits.co, 0), (min(rest, 1), rest, whole * splits.co)):
             if not count:
                 continue
-            one = iteration(cut, splits, self.step(tile), channels, 0)
-            for at, rows, body in sorted(self._bounds(tile), key=lambda group: group[2]):
+            for at, rows, body in sorted(self._bounds(), key=lambda group: group[2]):
                 if body:
-                    yield self._triple(tile, channels, one, at, rows * count, channel=channel, steps=count)
+                    yield self._triple(channels, 0, at, rows * count, channel=channel, steps=count)
                 else:
                     for start in range(channel, channel + count * channels, channels):
-                        yield self._triple(tile, channels, one, at, 1, channel=start)
+                        yield self._triple(channels, 0, at, 1, channel=start)
 
     def _triple(
-        self, tile: Tile, channels: int, one: Iteration, at: int, count: int, parts: int = 1, **fields: Any
+        self, channels: int, kept: float, at: int, count: int, parts: int = 1, **fields: Any
     ) -> list[Instruction]:
-        """LOADFM, COMP and WRITEFM of `count` iterations from iteration `at` of a tile on."""
-        cut, place, step = self.cut, self.planned.placement, self.step(tile)
-        layer, last = cut.layer, tile.first + tile.rows - step
-        row = min(tile.first + at * step, last)
-        fields |= {"iterations": count, "channels": channels, "tile": tile.number}
-        stride, above = layer.stride, layer.padding[0]
-        read = {"row": row * stride - above, "rows": cut.in_rows(step), "step": step * stride}
-        read |= {"last_row": last * stride - above, "core": INPUT, "lock": INPUT_LOCK, "parts": parts}
+        """LOADFM, COMP and WRITEFM of `count` iterations from iteration `at` on."""
+        cut, place, step = self.planned.cut, self.planned.placement, self.step
+        stride, above, last = cut.layer.stride, cut.layer.padding[0], self.first + self.rows - step
+        row = min(self.first + at * step, last)
+        fields |= {"iterations": count, "channels": channels, "tile": self.number}
+        read = {"row": row * stride - above, "rows": cut.in_rows(step), "step": step * stride, "core": INPUT}
+        read |= {"last_row": last * stride - above, "address": tuple(source.start for source in place.inputs)}
         made = {"row": row, "rows": step, "step": step, "last_row": last, "core": OUTPUT}
-        sources = tuple(source.start for source in place.inputs)
-        target = {"tensor": layer.name, "address": (place.output.start,), "lock": OUTPUT_LOCK}
+        target = {"tensor": cut.layer.name, "address": (place.output.start,), "lock": OUTPUT_LOCK}
+        target |= {"origin": self.first if place.spilled else 0}
+        loaded, computed, written = iteration(cut, self.planned.splits, step, channels, kept)
         return [
-            self.one("LOADFM", one.load, address=sources, origin=tile.origin, **read, **fields),
-            self.one("COMP", one.compute, **made, parts=parts, lock=INPUT_LOCK, **fields),
-            self.one("WRITEFM", one.write, origin=tile.first if place.spilled else 0, **target, **made, **fields),
+            _instruction(cut, "LOADFM", loaded, origin=self.origin, parts=parts, lock=INPUT_LOCK, **read, **fields),
+            _instruction(cut, "COMP", computed, parts=parts, lock=INPUT_LOCK, **made, **fields),
+            _instruction(cut, "WRITEFM", written, **target, **made, **fields),
         ]

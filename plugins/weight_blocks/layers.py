@@ -18,8 +18,8 @@ def round_up(value: int, step: int = BLOCK) -> int:
 
 
 def channel_divisors(channels: int) -> list[int]:
-    """Divisors of a number of channels that are multiples of a block, descending."""
-    return [d for d in range(channels, 0, -BLOCK) if channels % d == 0] if channels % BLOCK == 0 else []
+    """Divisors of a number of channels in whole blocks that are whole blocks too, descending."""
+    return [d for d in range(channels, 0, -BLOCK) if channels % d == 0]
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -56,15 +56,19 @@ class Layer:
         return round_up(self.out_channels)
 
     @property
-    def macs(self) -> int:
-        """Multiply-adds of the dense convolution; 0 for other operations."""
-        if self.op != "conv":
-            return 0
-        return self.out_height * self.out_width * self.out_channels * self.channels * math.prod(self.kernel)
+    def taps(self) -> int:
+        """Positions of the kernel."""
+        return math.prod(self.kernel)
 
     @property
     def weights(self) -> int:
-        return self.out_channels * self.channels * math.prod(self.kernel) if self.op == "conv" else 0
+        """Of the dense convolution; 0 for other operations."""
+        return self.out_channels * self.channels * self.taps if self.op == "conv" else 0
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds of the dense convolution; 0 for other operations."""
+        return self.out_height * self.out_width * self.weights
 
     @property
     def is_global(self) -> bool:
@@ -87,9 +91,12 @@ class Layer:
         """Blocks of output and of input channels."""
         return self.padded_out_channels // BLOCK, self.padded_channels // BLOCK
 
-    def kept_in_row(self, channels: int) -> int:
-        """Blocks that a block row keeps of a part of the input channels, where masks are balanced (no mask is given)."""
-        blocks = channels // BLOCK
+    def kept(self, parts: int) -> Array | int:
+        """(block rows, parts) blocks that are kept in equal parts of the input channels; one number where no mask is given,
+        which is balanced."""
+        if self.mask is not None:
+            return self.mask.reshape(len(self.mask), parts, -1).sum(axis=2)
+        blocks = self.blocks[1] // parts
         return blocks - math.floor((1.0 - self.density) * blocks + 1e-9)
 
     def input_rows(self, start: int, stop: int) -> tuple[int, int]:

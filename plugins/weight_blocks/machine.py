@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from sparsemap.errors import Mistake, SpecError
+from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import MemoryLevel
 from sparsemap.pieces.data_specs import Hardware
+from sparsemap.problem.levels import levels_of
 from sparsemap.spec import units
-from sparsemap.spec.structuring import collecting
 
 from .layers import round_up
 
@@ -86,6 +86,11 @@ class Machine:
             "WRITE": self.write, "WRITEFM": self.write_core, "COMP": self.clock_hz,
         }  # fmt: skip
 
+    @property
+    def share(self) -> int:
+        """Rows of cores that the fullest memory tile has the weights of."""
+        return -(-self.rows // self.columns)
+
     def row_bytes(self, width: int, channels: int) -> int:
         """Of a row of a tensor in one memory tile."""
         return -(-width // self.columns) * round_up(channels)
@@ -96,41 +101,34 @@ class Machine:
 
         Two quirks change its rates: `gib` reads gigabytes as binary ones, `write-4` writes no faster than it reads.
         """
-        mistakes: list[Mistake] = []
-        levels: list[Any] = [None] * len(hardware.levels)
-        for index, table in enumerate(hardware.levels):
-            with collecting(mistakes, f"levels[{index}]"):
-                named = {("type" if key == "class" else key): value for key, value in table.items()}
-                levels[index] = registry.build("memory-level", named)
-        if mistakes:
-            raise SpecError(mistakes).within("", file)
-        found = [level.type_name for level in levels]
+        try:
+            memories: list[Any] = [level.memory for level in levels_of(hardware, registry)]
+        except SpecError as error:
+            raise error.within("", file) from None
+        found = [memory.type_name for memory in memories]
         if found[1:] != [MemTile.type_name, Aie2Core.type_name]:
             wanted = f"expected an outer level, then {MemTile.type_name} and {Aie2Core.type_name}"
             raise SpecError.at(file, f"hardware {hardware.name}: levels", f"{wanted}; found {', '.join(found)}")
-        ddr, tile, core = levels
+        ddr, tile, core = memories
         clock = units.frequency_hz(hardware.clock)
         channels = {"load": tile.load, "load_weights": tile.load_weights, "write": tile.write, "load_core": core.load}
         channels |= {"load_core_weights": core.load_weights, "write_core": core.write}
         sizes = {"memtile": tile.capacity, "core": core.capacity, "inputs": core.input_buffer}
         sizes |= {"outputs": core.output_buffer, "weights": core.weight_buffer}
-        known: dict[str, Any] = {}
-        with collecting(mistakes, "levels"):
-            known |= {name: _rate(text, clock, "gib" in quirks) for name, text in channels.items()}
-            known |= {name: _bytes(text) for name, text in sizes.items()}
-        if mistakes:
-            raise SpecError(mistakes).within("", file)
+        try:
+            rates = {name: _rate(text, clock, "gib" in quirks) for name, text in channels.items()}
+            held = {name: _bytes(text) for name, text in sizes.items()}
+        except ValueError as error:
+            raise SpecError.at(file, "levels", str(error)) from None
         if "write-4" in quirks:
-            known["write"] = min(known["write"], known["load"])
+            rates["write"] = min(rates["write"], rates["load"])
         counts = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
-        return cls(**counts, **known, clock_hz=clock, alignment=tile.alignment, index=core.index)
+        return cls(**counts, **rates, **held, clock_hz=clock, alignment=tile.alignment, index=core.index)
 
 
 def _rate(text: str, clock_hz: float, binary: bool) -> float:
     """Bytes per second; `binary`: whether KB, MB and GB count as KiB, MiB and GiB."""
-    if binary and isinstance(text, str):
-        text = re.sub(r"([KMGT])B\b", r"\1iB", text)
-    rate = units.bandwidth_words_per_cycle(text, clock_hz, 8)
+    rate = units.bandwidth_words_per_cycle(re.sub(r"([KMGT])B\b", r"\1iB", text) if binary else text, clock_hz, 8)
     if rate is None:
         raise ValueError("a channel cannot be unlimited")
     return rate * clock_hz

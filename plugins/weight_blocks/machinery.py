@@ -16,7 +16,7 @@ from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
 from .instructions import INPUT, OUTPUT_LOCK, Instruction
-from .layers import Layer, round_up
+from .layers import round_up
 from .operations import Blocks, Weights, compute, pooled, quantised
 from .record import unpack
 from .schedule_file import Compiled
@@ -43,6 +43,22 @@ class Tally:
     """How many columns away from its own a core read inputs at most."""
 
 
+class Tensors(dict[str, Array]):
+    """(rows, columns, channels in whole blocks) int8 by name, zero before the first use; a slice is the rows of its tensor."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.shapes, self.slices = dict(compiled.shapes), compiled.slices
+        for name, part in self.slices.items():
+            height = max(other.first + other.rows for other in self.slices.values() if other.tensor == part.tensor)
+            self.shapes.setdefault(part.tensor, (height, *compiled.shapes[name][1:]))
+
+    def __missing__(self, tensor: str) -> Array:
+        if (part := self.slices.get(tensor)) is not None:
+            return self[part.tensor][part.first : part.first + part.rows]
+        height, width, channels = self.shapes[tensor]
+        return self.setdefault(tensor, np.zeros((height, width, round_up(channels)), np.int8))
+
+
 @attrs.define(slots=False)
 class Machinery:
     """The memories while a schedule runs."""
@@ -54,18 +70,13 @@ class Machinery:
         machine = self.compiled.machine
         self.tiles = np.zeros((machine.columns, machine.memtile), np.int8)
         self.owner = np.zeros((machine.columns, machine.memtile), np.int16)
-        """Numbers of tensors; 0: nothing, -1: weights."""
+        """The tags of what wrote the bytes; 0: nothing."""
         self.cores = np.zeros((machine.columns, machine.rows, machine.core), np.int8)
-        self.ddr: dict[str, Array] = {}
+        self.ddr = Tensors(self.compiled)
         self.names = ["nothing", *self.compiled.shapes, "weights"]
-        self.tags = {name: number for number, name in enumerate(self.compiled.shapes, 1)}
+        self.tags = {name: number for number, name in enumerate(self.names)}
         self.full = [False] * 4
         """By lock: whether the buffer that it guards holds something."""
-        self.shapes = dict(self.compiled.shapes)
-        """Of all tensors, those that slices are of included."""
-        for name, part in self.compiled.slices.items():
-            height = max(p.first + p.rows for p in self.compiled.slices.values() if p.tensor == part.tensor)
-            self.shapes.setdefault(part.tensor, (height, *self.compiled.shapes[name][1:]))
 
     def row_bytes(self, tensor: str) -> int:
         return self.compiled.machine.row_bytes(*self.compiled.shapes[tensor][1:])
@@ -79,19 +90,10 @@ class Machinery:
         data, owner = (m[:, address : address + rows * size].reshape(shape) for m in (self.tiles, self.owner))
         return data, owner
 
-    def whole(self, tensor: str) -> Array:
-        """A tensor in DDR; made at its first use. A slice is the rows of the tensor that it is of."""
-        if (part := self.compiled.slices.get(tensor)) is not None:
-            return self.whole(part.tensor)[part.first : part.first + part.rows]
-        if tensor not in self.ddr:
-            height, width, channels = self.shapes[tensor]
-            self.ddr[tensor] = np.zeros((height, width, round_up(channels)), np.int8)
-        return self.ddr[tensor]
-
     # -------------------------------------------------------------------------------------------- between DDR and tiles
 
     def load(self, one: Instruction) -> None:
-        source = self.whole(one.tensor)[one.row : one.row + one.rows]
+        source = self.ddr[one.tensor][one.row : one.row + one.rows]
         data, owner = self.views(one.tensor, one.address[0])
         self.check_inside(one, one.tensor, one.address[0], np.arange(one.rows))
         tiles, width = len(data), data.shape[2]
@@ -101,7 +103,8 @@ class Machinery:
         self.tally.volumes[one.layer, one.type] += source[:, :width].size
 
     def write(self, one: Instruction) -> None:
-        target = self.whole(one.tensor)[one.row : one.row + (one.rows or len(self.whole(one.tensor)))]
+        whole = self.ddr[one.tensor]
+        target = whole[one.row : one.row + (one.rows or len(whole))]
         target[...] = self.image(one, one.tensor, one.row - one.origin, len(target))
         width = -(-target.shape[1] // len(self.tiles))
         self.tally.volumes[one.layer, one.type] += target[:, :width].size
@@ -115,16 +118,6 @@ class Machinery:
         self.check_owner(one, owner, tensor)
         return data
 
-    def load_weights(self, one: Instruction, weights: Weights) -> None:
-        """Copies a pass of the weights of every memory tile."""
-        weights.number = one.chunk
-        at, offset = one.address[0], weights.offset_of(one.chunk)
-        own = np.stack(weights.stored)[:, offset : offset + one.bytes[0]]
-        self.check_inside(one, "weights", at, np.arange(one.bytes[0]))
-        self.tiles[:, at : at + own.shape[1]] = own
-        self.owner[:, at : at + own.shape[1]] = -1
-        self.tally.volumes[one.layer, one.type] += own.shape[1]
-
     def check_inside(self, one: Instruction, tensor: str, address: int, rows: Array) -> None:
         """Raises Broken unless rows, counted from the one at an address, lie in a memory tile; bytes of weights are rows."""
         size = 1 if tensor == "weights" else self.row_bytes(tensor)
@@ -134,7 +127,7 @@ class Machinery:
         self.tally.peak = max(self.tally.peak, end)
 
     def check_owner(self, one: Instruction, owners: Array, tensor: str) -> None:
-        wrong = owners[owners != self.tags.get(tensor, -1)]
+        wrong = owners[owners != self.tags[tensor]]
         if wrong.size:
             raise Broken(f"{one.layer}: {one.type} reads {tensor} where {self.names[wrong.flat[0]]} was written")
 
@@ -156,17 +149,18 @@ class Running:
     """A layer while it runs."""
 
     machinery: Machinery
-    layer: Layer
     cut: Cut
     splits: Splits
     sources: tuple[str, ...]
     """The tensors that it reads, concatenations resolved."""
     weights: Weights | None
+    row_weights: int = 0
+    """Bytes of a row of cores in the pass of weights that memory tiles hold."""
     blocks: Blocks | None = None
     """The kept blocks of the chunk in the cores, per row of cores."""
 
     def __attrs_post_init__(self) -> None:
-        layer, cut = self.layer, self.cut
+        layer, cut = self.cut.layer, self.cut
         columns = np.arange(cut.machine.columns)[:, None]
         first = 0 * columns if layer.is_global else columns * cut.out_columns * layer.stride
         at = first - layer.padding[1] + np.arange(cut.in_columns)
@@ -185,7 +179,7 @@ class Running:
         return min(one.row + at * one.step, one.last_row), one.channel + step * one.channels
 
     def put(self, one: Instruction, at: int, data: Array, room: int, what: str) -> None:
-        """Writes (columns, rows of cores, bytes) into a buffer of the cores."""
+        """Writes (columns, rows of cores, bytes) into a buffer of the cores; one for all where there is one."""
         if data.shape[2] > room:
             raise Broken(f"{one.layer}: {data.shape[2]} bytes of {what} in a buffer of {room}")
         self.machinery.cores[:, :, at : at + data.shape[2]] = data
@@ -194,7 +188,7 @@ class Running:
 
     def gather(self, one: Instruction, row: int, low: int, high: int, sources: list[int]) -> Array:
         """(columns of cores, rows, columns, channels [low, high)) of the inputs; what is outside is padding."""
-        machinery, layer = self.machinery, self.layer
+        machinery, layer = self.machinery, self.cut.layer
         empty = -128 if layer.op == "maxpool" else 0
         columns, width = self.there.shape
         found = np.full((columns, one.rows, width, high - low), empty, np.int8)
@@ -215,25 +209,35 @@ class Running:
             at += channels
         return found
 
-    def load_records(self, one: Instruction, part: int) -> None:
+    def load_pass(self, one: Instruction) -> None:
+        """A pass of weights to every memory tile."""
+        assert self.weights is not None
+        machinery, records, at = self.machinery, self.weights.passes[one.chunk], one.address[0]
+        self.row_weights = records.shape[2]
+        own = records.reshape(len(records), -1)[:, : one.bytes[0]]
+        machinery.check_inside(one, "weights", at, np.arange(own.shape[1]))
+        machinery.tiles[:, at : at + own.shape[1]] = own
+        machinery.owner[:, at : at + own.shape[1]] = machinery.tags["weights"]
+        machinery.tally.volumes[one.layer, one.type] += own.shape[1]
+
+    def load_records(self, one: Instruction, part: int = 0) -> None:
         """A record to every row of cores, broadcast to its columns; decodes what the cores then hold."""
-        machinery, machine, rows = self.machinery, self.cut.machine, []
-        if self.weights is None:
-            return
-        size, per_row = one.bytes[part], self.weights.pass_sizes[self.weights.number]
-        channels = int(self.cut.profile(self.splits.co, self.splits.ci).co[one.chunk])
-        for row in range(machine.rows):
-            tile, at = row % machine.columns, one.address[part] + row // machine.columns * per_row
-            machinery.check_owner(one, machinery.owner[tile, at : at + size], "weights")
-            record = machinery.tiles[tile, at : at + size]
-            if size > machine.weights:
-                raise Broken(f"{one.layer}: a record of {size} bytes in a buffer of {machine.weights}")
-            machinery.cores[:, row, one.core : one.core + size] = record
-            held = machinery.cores[0, row, one.core : one.core + size].view(np.uint8)
-            rows.append(unpack(held, channels, self.splits.ci, self.layer.kernel, machine.index, bias=part == 0))
+        machinery, machine, size = self.machinery, self.cut.machine, one.bytes[part]
+        rows = np.arange(machine.rows)
+        at = one.address[part] + rows // machine.columns * self.row_weights
+        machinery.check_inside(one, "weights", at.max(), np.arange(size))
+        index = (rows % machine.columns)[:, None], at[:, None] + np.arange(size)
+        machinery.check_owner(one, machinery.owner[index], "weights")
+        self.put(one, one.core, machinery.tiles[index][None], machine.weights, "a record")
+        held = machinery.cores[0, :, one.core : one.core + size]
+        shape = (
+            int(self.cut.profile(self.splits.co, self.splits.ci).co[one.chunk]),
+            self.splits.ci,
+            self.cut.layer.kernel,
+        )
+        self.blocks = Blocks.of([unpack(record, *shape, machine.index, bias=part == 0) for record in held])
         machinery.tally.volumes[one.layer, one.type] += size
         machinery.tally.records[one.layer, one.chunk, part] += 1
-        self.blocks = Blocks.of(rows)
 
     def load(self, one: Instruction, k: int, part: int) -> None:
         machinery, machine, cut = self.machinery, self.cut.machine, self.cut
@@ -243,10 +247,10 @@ class Running:
         every = list(range(len(self.sources)))
         if cut.convolves:
             low = part * self.splits.ci
-            data = self.gather(one, row, low, low + self.splits.ci, every).reshape(machine.columns, 1, -1)
-            moved, held = data.shape[2], np.broadcast_to(data, (machine.columns, machine.rows, data.shape[2]))
+            held = self.gather(one, row, low, low + self.splits.ci, every).reshape(machine.columns, 1, -1)
+            moved = held.shape[2]
         else:
-            operands = [[place] for place in every] if self.layer.op == "add" else [every]
+            operands = [[place] for place in every] if self.cut.layer.op == "add" else [every]
             parts = [self._shares(one, row, start, own).reshape(*machinery.cores.shape[:2], -1) for own in operands]
             held = np.concatenate(parts, axis=2)
             moved = held.shape[2] * cut.busy_rows
@@ -259,27 +263,27 @@ class Running:
         cut, columns = self.cut, self.cut.machine.columns
         shape = columns, cut.machine.rows, one.rows, cut.in_columns, one.channels
         found = np.zeros(shape, np.int8)
-        for share in range(cut.machine.rows * (columns if self.layer.is_global else 1)):
+        for share in range(cut.machine.rows * (columns if self.cut.layer.is_global else 1)):
             low = share * cut.row_channels + start
             high = min(low + one.channels, cut.channels)
             if low < high:
                 data = self.gather(one, row, low, high, sources)
-                core, column = divmod(share, columns) if self.layer.is_global else (share, slice(None))
+                core, column = divmod(share, columns) if self.cut.layer.is_global else (share, slice(None))
                 found[column, core, ..., : high - low] = data[column]
         return found
 
     # ---------------------------------------------------------------------------------------------------------- compute
 
     def compute(self, one: Instruction, k: int, part: int, load: Instruction) -> None:
-        machinery, machine, layer = self.machinery, self.cut.machine, self.layer
+        machinery, machine, layer = self.machinery, self.cut.machine, self.cut.layer
         buffer, out = (k * one.parts + part) % 2, k % 2 if one.parts == 1 else 0
         machinery.drain(one, load.lock + buffer)
         shape = load.rows, self.cut.in_columns, self.splits.ci if self.cut.convolves else one.channels
         at, tile = INPUT + buffer * machine.inputs, (one.rows, self.cut.out_columns, one.channels)
         inputs = machinery.cores[:, :, at : at + int(np.prod(shape)) * self.cut.operands]
         if self.cut.convolves:
-            if self.blocks is None or (inputs != inputs[:, :1]).any():
-                raise Broken(f"{one.layer}: rows of cores hold {'other inputs' if self.blocks else 'no weights'}")
+            if self.blocks is None:
+                raise Broken(f"{one.layer}: rows of cores hold no weights")
             image = inputs[:, 0].reshape(machine.columns, *shape)
             sums, multiplied = compute(image, self.blocks, layer, tile, machine.rows)
             machinery.tally.blocks += multiplied
@@ -303,7 +307,7 @@ class Running:
         return None if part < one.parts - 1 else quantised(sums, self.weights.shift)
 
     def write(self, one: Instruction, k: int, parts: int) -> None:
-        machinery, machine, layer, cut = self.machinery, self.cut.machine, self.layer, self.cut
+        machinery, machine, layer, cut = self.machinery, self.cut.machine, self.cut.layer, self.cut
         buffer = k % 2 if parts == 1 else 0
         machinery.drain(one, one.lock + buffer)
         at, tile = one.core + buffer * machine.outputs, (one.rows, cut.out_columns, one.channels)

@@ -7,15 +7,16 @@ full: a layer that does not fit evicts all others and runs from DDR to DDR, in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import attrs
 
 from sparsemap.errors import SpecError
 
-from .layers import Layer
+from .layers import Layer, round_up
 from .machine import Machine
 from .splits import MOST_TILES, PASSES
 
@@ -27,6 +28,10 @@ class Place:
     tensor: str
     start: int
     end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
 
 
 @attrs.frozen(kw_only=True)
@@ -42,8 +47,8 @@ class Placement:
     output: Place
     weights: Place
     """Of the largest pass."""
-    room: tuple[int, int]
-    """Addresses that weights may use."""
+    room: Place
+    """The hole that weights may use."""
     live: tuple[Place, ...] = ()
     """Other tensors that stay."""
     load: int
@@ -66,37 +71,43 @@ def tile_windows(layer: Layer, rows: int) -> list[tuple[int, int]]:
     return list(zip([0, *lows[1:]], highs, strict=True))
 
 
-def holes(held: Iterable[Place], capacity: int) -> list[tuple[int, int]]:
-    """The free address ranges [start, end), ascending."""
+def expanded(names: Iterable[str], concats: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """What names stand for: a concatenation is the tensors that it joins, which are written in place."""
+    parts = (expanded(concats[name], concats) if name in concats else (name,) for name in names)
+    return tuple(chain.from_iterable(parts))
+
+
+def holes(held: Iterable[Place], capacity: int) -> list[Place]:
+    """The free addresses, ascending."""
     found, at = [], 0
     for place in sorted(held, key=lambda place: place.start):
         if place.start > at:
-            found.append((at, place.start))
+            found.append(Place("", at, place.start))
         at = max(at, place.end)
-    return [*found, (at, capacity)] if at < capacity else found
+    return [*found, Place("", at, capacity)] if at < capacity else found
 
 
 def fit(
-    sizes: Sequence[int], held: Sequence[Place], leaving: Iterable[str], capacity: int, alignment: int
-) -> list[int] | None:
-    """A start address for each size beside what is held, or None if they do not fit one by one.
+    sizes: Sequence[tuple[str, int]], held: Sequence[Place], staying: Sequence[Place], capacity: int, alignment: int
+) -> list[Place] | None:
+    """A place for each tensor and size beside what is held, or None if they do not fit one by one.
 
-    Each goes to the end of a hole where it leaves the largest hole once the tensors that are `leaving` are gone.
+    Each goes to the end of a hole where it leaves the largest hole once only what is `staying` and these are left.
     """
     if not sizes:
         return []
-    size, places = sizes[0], []
-    staying = [place for place in held if place.tensor not in leaving]
-    for low, high in holes(held, capacity):
-        for start in {-(-low // alignment) * alignment, (high - size) // alignment * alignment}:
-            if low <= start and start + size <= high:
-                place = Place("", start, start + size)
-                left = max((end - begin for begin, end in holes([*staying, place], capacity)), default=0)
-                places.append((-left, start, place))
-    for _, start, place in sorted(places, key=lambda found: found[:2]):
-        rest = fit(sizes[1:], [*held, place], leaving, capacity, alignment)
+    (name, size), *others = sizes
+    choices = []
+    for hole in holes(held, capacity):
+        for start in {round_up(hole.start, alignment), (hole.end - size) // alignment * alignment}:
+            place = Place(name, start, start + size)
+            if hole.start <= place.start and place.end <= hole.end:
+                left = max((rest.size for rest in holes([*staying, place], capacity)), default=0)
+                choices.append((-left, start, place))
+    for _, _, place in sorted(choices, key=lambda choice: choice[:2]):
+        rest = fit(others, [*held, place], [*staying, place], capacity, alignment)
         if rest is not None:
-            return [start, *rest]
+            return [place, *rest]
     return None
 
 
@@ -115,7 +126,7 @@ class Allocator:
 
     def __attrs_post_init__(self) -> None:
         self.weights = cache(self.weights)
-        self.joined = {layer.name: layer.inputs for layer in self.layers if layer.op == "concat"}
+        self.concats = {layer.name: layer.inputs for layer in self.layers if layer.op == "concat"}
         self.shapes: dict[str, tuple[int, int, int]] = {}
         """Rows, columns and channels of every tensor that is not a concatenation of others."""
         self.last: dict[str, int] = {}
@@ -125,18 +136,12 @@ class Allocator:
                 self.shapes.setdefault(name, (layer.height, layer.width, layer.channels))
             self.shapes[layer.name] = (layer.out_height, layer.out_width, layer.out_channels)
             if layer.op != "concat":
-                self.last |= dict.fromkeys(self.expand(layer.inputs), index)
+                self.last |= dict.fromkeys(expanded(layer.inputs, self.concats), index)
         running = [index for index, layer in enumerate(self.layers) if layer.op != "concat"]
         self.final = running[-1]
         self.first = next((index for index in running if self.layers[index].op == "conv"), -1)
         self.stored = set(self.shapes) - {layer.name for layer in self.layers}
         """Tensors that DDR has."""
-
-    def expand(self, names: Iterable[str]) -> tuple[str, ...]:
-        """What names stand for: a concatenation is the tensors that it joins, which are written in place."""
-        return tuple(
-            one for name in names for one in (self.expand(self.joined[name]) if name in self.joined else (name,))
-        )
 
     def size(self, tensor: str, rows: int | None = None) -> int:
         height, width, channels = self.shapes[tensor]
@@ -145,15 +150,12 @@ class Allocator:
     def place(self, index: int) -> Placement:
         """Makes room for a layer and says how; to be called once per layer that is no concatenation, in order."""
         layer = self.layers[index]
-        inputs = self.expand(layer.inputs)
+        inputs = expanded(layer.inputs, self.concats)
         self.held = {name: place for name, place in self.held.items() if self.last.get(name, -1) >= index}
         first = index == self.first and "first-spills" in self.quirks
         found = None if first else self._beside_others(layer, index, inputs)
         if found is None:
-            found = self._spilled(layer, inputs)
-            self.stored |= {*(place.tensor for place in found.evicted), layer.name}
-            self.held = {}
-            return found
+            return self._spilled(layer, inputs)
         self.held |= {place.tensor: place for place in (*found.inputs, found.output)}
         self.held = {n: place for n, place in self.held.items() if self.last.get(n, -1) > index or n == layer.name}
         if index == self.final or layer.name in self.wanted:
@@ -161,15 +163,18 @@ class Allocator:
             found = attrs.evolve(found, write=found.write + self.size(layer.name), stored=True)
         return found
 
-    def _fit(self, sizes: Sequence[int], held: Iterable[Place] = (), leaving: Iterable[str] = ()) -> list[int] | None:
-        return fit(sizes, list(held), leaving, self.machine.memtile, self.machine.alignment)
-
-    def _placement(self, layer: Layer, passes: int, at: int, held: Sequence[Place], **more: Any) -> Placement:
-        """With weights at an address, and the hole in which they lie; none where they have no bytes."""
-        weights = Place("weights", at, at + self.weights(layer.name, passes))
-        every = holes(held, self.machine.memtile)
-        room = next(((low, high) for low, high in every if low <= at < high), (at, at))
-        return Placement(passes=passes, weights=weights, room=room, **more)
+    def _fit(
+        self, sizes: Sequence[tuple[str, int]], layer: Layer, passes: int, staying: Sequence[Place] = ()
+    ) -> tuple[list[Place], Place, Place] | None:
+        """Places beside what is held, that of a pass of weights, and the hole in which these lie, if they have bytes."""
+        sizes = [*sizes, ("weights", self.weights(layer.name, passes))]
+        held, memtile = list(self.held.values()), self.machine.memtile
+        places = fit(sizes, held, staying, memtile, self.machine.alignment)
+        if places is None:
+            return None
+        *new, weights = places
+        around = (hole for hole in holes([*held, *new], memtile) if hole.start <= weights.start < hole.end)
+        return new, weights, next(around, Place("", weights.start, weights.start))
 
     def _beside_others(self, layer: Layer, index: int, inputs: tuple[str, ...]) -> Placement | None:
         """Everything at once, beside what is live; in passes if the weights do not fit otherwise."""
@@ -177,52 +182,62 @@ class Allocator:
         free = [name for name in inputs if layer.op == "add" and self.last[name] <= index]
         # the operand that a sum overwrites: one that nobody reads later, at the lowest address for fewer holes
         reused = min(free, key=lambda name: self.held[name].start if name in self.held else 0, default=None)
-        sizes = [self.size(name) for name in (missing if reused else (*missing, layer.name))]
-        leaving = {name for name in (*inputs, *self.held) if self.last[name] <= index}
+        sizes = [(name, self.size(name)) for name in (missing if reused else (*missing, layer.name))]
+        staying = [place for name, place in self.held.items() if self.last[name] > index]
         in_passes = self.weights(layer.name, 1) > self.machine.memtile or "power-of-two-tiles" not in self.quirks
         for passes in PASSES if in_passes else (1,):
-            starts = self._fit([*sizes, self.weights(layer.name, passes)], self.held.values(), leaving)
-            if starts is None:
-                continue
-            new = {name: Place(name, at, at + size) for name, at, size in zip(missing, starts, sizes, strict=False)}
-            if reused:
-                output = attrs.evolve(self.held.get(reused) or new[reused], tensor=layer.name)
-            else:
-                output = Place(layer.name, starts[-2], starts[-2] + sizes[-1])
-            at = {**self.held, **new}
-            live = tuple(place for name, place in self.held.items() if name not in inputs)
-            own = {"inputs": tuple(at[name] for name in inputs), "output": output, "live": live, "loaded": missing}
-            load = sum(self.size(name) for name in missing)
-            return self._placement(layer, passes, starts[-1], [*at.values(), output], load=load, **own)
-        return None
+            if found := self._fit(sizes, layer, passes, staying):
+                break
+        else:
+            return None
+        new, weights, room = found
+        at = self.held | {place.tensor: place for place in new}
+        sources = tuple(at[name] for name in inputs)
+        output = attrs.evolve(at[reused], tensor=layer.name) if reused else at[layer.name]
+        live = tuple(place for name, place in self.held.items() if name not in inputs)
+        load = sum(self.size(name) for name in missing)
+        where: dict[str, Any] = {"inputs": sources, "output": output, "weights": weights, "room": room, "live": live}
+        return Placement(passes=passes, load=load, loaded=missing, **where)
 
     def _spilled(self, layer: Layer, inputs: tuple[str, ...]) -> Placement:
-        """From DDR to DDR, with the tiles and passes that move the least."""
+        """From DDR to DDR, with the tiles and passes that move the least, once all others have left."""
+        evicted = tuple(place for name, place in self.held.items() if name not in self.stored)
+        self.held = {}
+        self.stored |= {*(place.tensor for place in evicted), layer.name}
         listed = "power-of-two-tiles" in self.quirks
         sources = tuple(dict.fromkeys(inputs))
         most, every = min(MOST_TILES, layer.out_height), PASSES
         if listed:
             half = self.machine.memtile // 2
             every = (next((p for p in PASSES if self.weights(layer.name, p) <= half), PASSES[-1]),)
-        best: tuple[tuple[float, int, int], int, Any] | None = None
+        options = []
         for tiles in (2**k for k in range(7) if 2**k <= most) if listed else range(1, most + 1):
             rows = -(-layer.out_height // tiles)
             windows = [high - low for low, high in tile_windows(layer, rows)]
-            sizes = [*(self.size(name, max(windows)) for name in inputs), self.size(layer.name, rows)]
+            sizes = [
+                *((name, self.size(name, max(windows))) for name in inputs),
+                (layer.name, self.size(layer.name, rows)),
+            ]
             load = sum(self.size(name, sum(windows)) for name in sources)
             for passes in every:
-                weights = self.weights(layer.name, 1) * (len(windows) if passes > 1 else 1)
-                moved = max(load / self.machine.load, weights / self.machine.load_weights)
-                cost = (0.0 if listed else moved, tiles * passes, tiles)
-                if best is None or cost < best[0]:
-                    starts = self._fit([*sizes, self.weights(layer.name, passes)])
-                    best = best if starts is None else (cost, passes, (len(windows), sizes, load, starts))
-        if best is None:
+                again = len(windows) if passes > 1 else 1
+                seconds = max(load / self.machine.load, again * self.weights(layer.name, 1) / self.machine.load_weights)
+                cost = (0.0 if listed else seconds, tiles * passes, tiles)
+                options.append((cost, passes, len(windows), load, sizes))
+        for option in sorted(options):
+            _, passes, count, load, sizes = option
+            if found := self._fit(sizes, layer, passes):
+                break
+        else:
             raise SpecError.at("", f"layer {layer.name}", f"does not fit in the memory tiles with {MOST_TILES} tiles")
-        _, passes, (count, sizes, load, starts) = best
-        places = [Place(n, at, at + size) for n, at, size in zip((*inputs, layer.name), starts, sizes, strict=False)]
-        evicted = tuple(place for name, place in self.held.items() if name not in self.stored)
-        write = self.size(layer.name) + sum(place.end - place.start for place in evicted)
-        held = {"inputs": tuple(places[:-1]), "output": places[-1], "loaded": sources, "evicted": evicted}
-        moved = {"load": load, "write": write, "spilled": True, "stored": True}
-        return self._placement(layer, passes, starts[-1], places, tiles=count, **held, **moved)
+        (*places, output), weights, room = found
+        write = self.size(layer.name) + sum(place.size for place in evicted)
+        where: dict[str, Any] = {
+            "inputs": tuple(places),
+            "output": output,
+            "weights": weights,
+            "room": room,
+            "evicted": evicted,
+        }
+        moved: dict[str, Any] = {"load": load, "loaded": sources, "write": write, "stored": True}
+        return Placement(tiles=count, passes=passes, spilled=True, **where, **moved)

@@ -42,12 +42,12 @@ def layers_of(nodes: Sequence[Node], sparsity: float = 0.0, masks: Mapping[str, 
     layers: list[Layer] = []
     for node in nodes:
         if node.piece.type_name == LEFT_OUT:
-            if layers and nodes[len(layers) - 1].shape[1:] != (1, 1):
-                channels, height, width = nodes[len(layers) - 1].shape
-                shape = height, width, channels, 1, 1, channels
-                layers.append(Layer("average", "avgpool", (layers[-1].name,), *shape, (height, width)))
+            last = layers[-1] if layers else None
+            if last and (size := (last.out_height, last.out_width)) != (1, 1):
+                shape = *size, last.out_channels, 1, 1, last.out_channels
+                layers.append(Layer("average", "avgpool", (last.name,), *shape, size))
             break
-        layers.append(_layer(node))
+        layers.append(layer_of(node))
     return pruned(layers, sparsity, masks or {})
 
 
@@ -72,7 +72,8 @@ def pruned(layers: Sequence[Layer], sparsity: float, masks: Mapping[str, Array])
     return found
 
 
-def _layer(node: Node) -> Layer:
+def layer_of(node: Node) -> Layer:
+    """The dense layer of a node with shapes; `SpecError` for what is not compiled."""
     piece: Any = node.piece
 
     def wrong(text: str) -> SpecError:
@@ -127,10 +128,7 @@ def read_masks(path: Path) -> dict[str, Array]:
         return {name: _blocks(array, f"{shown(path)}: {name}") for name, array in read_arrays(path).items()}
     if path.suffix != ".json":
         raise SpecError.at(shown(path), "", "expected masks as a .npz file, a folder of .npy files, or masks.json")
-    try:
-        table = json.loads(read_bytes(path, LARGEST))
-    except (ValueError, RecursionError) as error:
-        raise SpecError.at(shown(path), "", f"is no JSON: {error}") from None
+    table = read_json(path)
     layers = table.get("layers") if isinstance(table, dict) else None
     if not isinstance(layers, dict):
         raise SpecError.at(shown(path), "layers", "expected a table by layer")
@@ -140,6 +138,14 @@ def read_masks(path: Path) -> dict[str, Array]:
         for name, mask in given.items()
         if mask is not None
     }
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; SpecError where it is none."""
+    try:
+        return json.loads(read_bytes(path, LARGEST))
+    except (ValueError, RecursionError) as error:
+        raise SpecError.at(shown(path), "", f"is no JSON: {error}") from None
 
 
 def _mask(path: Path) -> Array:

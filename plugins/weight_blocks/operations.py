@@ -6,7 +6,9 @@ of its window and rounds. Products are sums of float64, which is exact below 2^5
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -14,7 +16,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from sparsemap.pieces.contracts.base import Array
 
-from .instructions import chunk_passes
 from .layers import BLOCK, Layer
 from .record import pack
 from .splits import Cut, Splits
@@ -28,16 +29,8 @@ class Weights:
     """(co, kh, kw, ci) int8, channels in whole blocks, zero where a block is pruned."""
     bias: Array
     shift: int
-    stored: list[Array]
-    """Bytes per memory tile, pass by pass; within a pass those of one row of cores after the other."""
-    pass_sizes: list[int]
-    """Bytes of a pass of one row of cores."""
-    number: int = 0
-    """The pass that the memory tiles hold."""
-
-    def offset_of(self, number: int) -> int:
-        rows = len(self.stored[0]) // max(1, sum(self.pass_sizes))
-        return rows * sum(self.pass_sizes[:number])
+    passes: list[Array]
+    """(memory tiles, rows of cores of each, bytes) int8 by pass: the records of a row of cores one after the other."""
 
 
 def draw(cut: Cut, splits: Splits, rng: np.random.Generator) -> Weights:
@@ -47,20 +40,18 @@ def draw(cut: Cut, splits: Splits, rng: np.random.Generator) -> Weights:
     kept = layer.mask
     if kept is None:
         order = rng.random((rows, cut.parts(splits.ci), splits.ci // BLOCK)).argsort(axis=2).argsort(axis=2)
-        kept = (order < layer.kept_in_row(splits.ci)).reshape(rows, columns)
+        kept = (order < layer.kept(cut.parts(splits.ci))).reshape(rows, columns)
     dense = rng.integers(-128, 128, (rows * BLOCK, *layer.kernel, columns * BLOCK), np.int8)
     dense[layer.out_channels :], dense[..., layer.channels :] = 0, 0
     dense *= np.repeat(np.repeat(kept, BLOCK, 0), BLOCK, 1)[:, None, None, :]
     bias = rng.integers(-(2**12), 2**12, rows * BLOCK).astype(np.int32)
     bias[layer.out_channels :] = 0
-    taps = layer.kernel[0] * layer.kernel[1]
-    shift = max(1, int(np.log2(74 * 40 * np.sqrt(max(1, layer.channels * taps * kept.mean())) / 48)))
-    return Weights(dense, bias, shift, *_stored(cut, splits, dense, bias, kept))
+    shift = max(1, int(np.log2(74 * 40 * np.sqrt(max(1, layer.channels * layer.taps * kept.mean())) / 48)))
+    return Weights(dense, bias, shift, _stored(cut, splits, dense, bias, kept))
 
 
-def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) -> tuple[list[Array], list[int]]:
-    """The records of every memory tile, which has those of the rows of cores r, r + columns, ..., padded to one size;
-    and the bytes of every pass."""
+def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) -> list[Array]:
+    """The records of every pass, padded to one size; memory tile t has those of the rows of cores t, t + columns, ..."""
     machine, profile = cut.machine, cut.profile(splits.co, splits.ci)
     missing = max(0, machine.rows * cut.row_channels - len(dense))
     dense = np.pad(dense, ((0, missing), (0, 0), (0, 0), (0, 0)))
@@ -72,15 +63,15 @@ def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) ->
         blocks = kept[outs.start // BLOCK : outs.stop // BLOCK, ins.start // BLOCK : ins.stop // BLOCK]
         return pack(dense[outs, :, :, ins], blocks, bias[outs] if part == 0 else None, machine.index)
 
-    tiles: list[list[bytes]] = [[] for _ in range(machine.columns)]
-    sizes = []
-    for chunks in chunk_passes(cut, splits.co, splits.ci, splits.passes):
-        sizes.append(int(profile.bytes[chunks.start : chunks.stop].sum()))
-        for row in range(-(-machine.rows // machine.columns) * machine.columns):
-            every = [(chunk, part) for chunk in chunks for part in range(profile.bytes.shape[1])]
-            own = [record(row, *one).ljust(int(profile.bytes[one]), b"\0") for one in every if row < machine.rows]
-            tiles[row % machine.columns].append(b"".join(own).ljust(sizes[-1], b"\0"))
-    return [np.frombuffer(b"".join(parts), np.int8) for parts in tiles], sizes
+    found = []
+    for chunks in profile.passes(splits.passes):
+        every = [(chunk, part) for chunk in chunks for part in range(profile.bytes.shape[1])]
+        rows = np.zeros((machine.share * machine.columns, int(sum(profile.bytes[one] for one in every))), np.int8)
+        for row in range(machine.rows):
+            own = (record(row, *one).ljust(int(profile.bytes[one]), b"\0") for one in every)
+            rows[row] = np.frombuffer(b"".join(own), np.int8)
+        found.append(rows.reshape(machine.share, machine.columns, -1).swapaxes(0, 1))
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- in cores
@@ -90,28 +81,20 @@ def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) ->
 class Blocks:
     """The kept blocks in all rows of cores."""
 
-    columns: Array
-    """(K,) the column of each, in blocks."""
+    kept: Array
+    """(block rows of all rows of cores, block columns) bool."""
     values: Array
-    """(K, kh * kw * 8 inputs, 8 outputs) float64."""
-    starts: Array
-    """Where the blocks of each block row that has any start, and `filled` which block rows these are."""
-    filled: Array
-    block_rows: int
-    """Of all rows of cores together."""
+    """(K, kh * kw * 8 inputs, 8 outputs) float64, row by row."""
     bias: Array | None
     """(rows of cores, output channels)."""
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Array, Array | None, Array]]) -> Blocks:
         """The unpacked records of all rows of cores, brought in the order of one product."""
-        kept, blocks = (np.concatenate([found[at] for found in rows]) for at in (0, 2))  # type: ignore[misc]
-        inputs = blocks.shape[1] * blocks.shape[2] * BLOCK
-        values = blocks.transpose(0, 1, 2, 4, 3).reshape(len(blocks), inputs, BLOCK).astype(np.float64)
-        counts = kept.sum(axis=1)
-        filled = np.flatnonzero(counts)
-        bias = None if rows[0][1] is None else np.stack([found[1] for found in rows])  # type: ignore[misc]
-        return cls(np.nonzero(kept)[1], values, (np.cumsum(counts) - counts)[filled], filled, len(kept), bias)
+        kept, biases, blocks = zip(*rows, strict=True)
+        values = np.concatenate(blocks).swapaxes(3, 4).astype(np.float64)
+        bias = None if biases[0] is None else np.stack(biases)
+        return cls(np.concatenate(kept), values.reshape(-1, math.prod(values.shape[1:4]), BLOCK), bias)
 
 
 def compute(inputs: Array, blocks: Blocks, layer: Layer, tile: tuple[int, int, int], rows: int) -> tuple[Array, int]:
@@ -123,14 +106,15 @@ def compute(inputs: Array, blocks: Blocks, layer: Layer, tile: tuple[int, int, i
     pixels = windows.shape[0] * height * width
     by_block = windows.reshape(*windows.shape[:3], -1, BLOCK, *layer.kernel).transpose(3, 0, 1, 2, 5, 6, 4)
     patches = by_block.reshape(len(by_block), pixels, -1).astype(np.float64)
-    sums = np.zeros((blocks.block_rows, pixels, BLOCK))
-    if len(blocks.columns):
-        products = patches[blocks.columns] @ blocks.values
-        sums[blocks.filled] = np.add.reduceat(products, blocks.starts, axis=0)
-    by_row = sums.reshape(rows, channels // BLOCK, pixels, BLOCK).transpose(2, 0, 1, 3).reshape(pixels, rows, channels)
-    whole = by_row if blocks.bias is None else by_row + blocks.bias
-    shape = len(inputs), height, width, rows, channels
-    return np.rint(whole).astype(np.int64).reshape(shape).transpose(0, 3, 1, 2, 4), pixels * len(blocks.columns)
+    sums = np.zeros((len(blocks.kept), pixels, BLOCK))
+    if blocks.kept.any():
+        in_rows, columns = np.nonzero(blocks.kept)
+        filled, starts = np.unique(in_rows, return_index=True)
+        sums[filled] = np.add.reduceat(patches[columns] @ blocks.values, starts, axis=0)
+    by_block_row = sums.astype(np.int64).reshape(rows, channels // BLOCK, len(inputs), height, width, BLOCK)
+    by_core = by_block_row.transpose(2, 0, 3, 4, 1, 5).reshape(len(inputs), rows, *tile)
+    bias = 0 if blocks.bias is None else blocks.bias[:, None, None]
+    return by_core + bias, pixels * len(blocks.values)
 
 
 def quantised(sums: Array, shift: int) -> Array:
@@ -147,7 +131,7 @@ def pooled(inputs: Array, layer: Layer, shape: tuple[int, int, int], tile: tuple
     windows = windows[..., :: layer.stride, :: layer.stride, :, :, :][..., : tile[0], : tile[1], :, :, :]
     if layer.op == "maxpool":
         return windows.max(axis=(-2, -1))
-    return _mean(windows.astype(np.int64).sum(axis=(-2, -1)), layer.kernel[0] * layer.kernel[1])
+    return _mean(windows.astype(np.int64).sum(axis=(-2, -1)), layer.taps)
 
 
 def _mean(sums: Array, count: int) -> Array:
@@ -166,19 +150,12 @@ def reference(layer: Layer, inputs: Sequence[Array], weights: Weights | None) ->
     behind = [max(0, e - p - i) for e, p, i in zip(ends, layer.padding, (layer.height, layer.width), strict=True)]
     sides = [*zip(layer.padding, behind, strict=True), (0, 0)]
     padded = np.pad(np.concatenate(inputs, axis=2), sides, constant_values=-128 if layer.op == "maxpool" else 0)
-    sums = None
-    for i, j in np.ndindex(*layer.kernel):
-        tap = padded[i : i + (out[0] - 1) * stride + 1 : stride, j : j + (out[1] - 1) * stride + 1 : stride]
-        if layer.op == "maxpool":
-            sums = tap if sums is None else np.maximum(sums, tap)
-            continue
-        if weights is not None:
-            tap = tap.astype(np.float64) @ weights.dense[:, i, j].astype(np.float64).T
-        sums = tap.astype(np.float64) if sums is None else sums + tap
-    assert sums is not None
+    high, wide = ((o - 1) * stride + 1 for o in out)
+    taps = {(i, j): padded[i : i + high : stride, j : j + wide : stride] for i, j in np.ndindex(*layer.kernel)}
     if layer.op == "maxpool":
-        return sums
-    whole = np.rint(sums).astype(np.int64)
+        return np.maximum.reduce(list(taps.values()))
     if weights is None:
-        return _mean(whole, layer.kernel[0] * layer.kernel[1])
-    return quantised(whole + weights.bias, weights.shift)
+        return _mean(np.sum(list(taps.values()), axis=0, dtype=np.int64), layer.taps)
+    dense = weights.dense.astype(np.float64)
+    sums: Any = sum(tap.astype(np.float64) @ dense[:, i, j].T for (i, j), tap in taps.items())
+    return quantised(sums.astype(np.int64) + weights.bias, weights.shift)

@@ -87,20 +87,26 @@ class ChunkProfile:
         """Blocks that rows of cores store and compute only because another row has more."""
         return int(len(self.counts) * self.kept.sum() - self.counts.sum())
 
+    def passes(self, count: int) -> list[range]:
+        """The chunks of every pass, if there are to be so many."""
+        chunks = len(self.co)
+        each = -(-chunks // count)
+        return [range(first, min(first + each, chunks)) for first in range(0, chunks, each)]
+
+    def pass_bytes(self, count: int) -> Array:
+        """Bytes of a row of cores in every pass."""
+        return np.add.reduceat(self.bytes.sum(axis=1), [chunks.start for chunks in self.passes(count)])
+
     @classmethod
     def of(cls, layer: Layer, rows: int, per_row: int, co: int, ci: int, index: str = "u16") -> ChunkProfile:
         """For so many rows of cores with so many output channels each."""
-        count, blocks = -(-per_row // co), ci // BLOCK
+        count = -(-per_row // co)
         parts = max(1, layer.padded_channels // ci)
         sizes = np.full(count, co)
         sizes[-1] = per_row - (count - 1) * co
         by_part = np.zeros((rows * per_row // BLOCK, parts), np.int64)
-        if layer.mask is None:
-            by_part[: layer.blocks[0]] = layer.kept_in_row(ci)
-        else:
-            by_part[: layer.blocks[0]] = layer.mask.reshape(-1, parts, blocks).sum(axis=2)
+        by_part[: layer.blocks[0]] = layer.kept(parts)
         by_row = by_part.reshape(rows, per_row // BLOCK, parts)
         counts = np.add.reduceat(by_row, np.arange(count) * (co // BLOCK), axis=1)
         kept, bias = counts.max(axis=0), np.arange(parts) == 0
-        taps = layer.kernel[0] * layer.kernel[1]
-        return cls(sizes, counts, kept, record_bytes(sizes[:, None], ci, kept, taps, index, bias))
+        return cls(sizes, counts, kept, record_bytes(sizes[:, None], ci, kept, layer.taps, index, bias))

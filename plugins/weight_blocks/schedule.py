@@ -20,9 +20,10 @@ import numpy as np
 from sparsemap.errors import SpecError
 
 from .durations import Steps, layer_steps
-from .layers import BLOCK, Layer
+from .layers import BLOCK, Layer, round_up
 from .machine import Machine
 from .memory import Allocator, Place, Placement
+from .record import ChunkProfile
 from .splits import Cut, Splits, by_pair
 
 MOST_CHAINED = 16
@@ -41,6 +42,10 @@ class Planned:
     @property
     def seconds(self) -> float:
         return float(self.steps.total)
+
+    @property
+    def profile(self) -> ChunkProfile:
+        return self.cut.profile(self.splits.co, self.splits.ci)
 
 
 @attrs.frozen
@@ -104,15 +109,14 @@ def compile_layers(
         splits = choose(cut, placement) if choose else best_splits(cut, placement, known, parts.get(base, 0))
         if cut.convolves:
             if is_tile:
-                parts[base] = int(splits.ci)
+                parts[base] = splits.ci
             if "one-chunk" not in quirks:
-                start = -(-placement.room[0] // machine.alignment) * machine.alignment
+                start = round_up(placement.room.start, machine.alignment)
                 place = Place("weights", start, start + int(pass_bytes(cut, splits)))
                 placement = attrs.evolve(placement, weights=place)
         planned.append(Planned(cut, splits, placement, steps_of(cut, splits, placement)))
         progress()
-    concats = {layer.name: layer.inputs for layer in layers if layer.op == "concat"}
-    return Schedule(machine, quirks, tuple(planned), allocator.shapes, concats, slices)
+    return Schedule(machine, quirks, tuple(planned), allocator.shapes, allocator.concats, slices)
 
 
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
@@ -134,16 +138,13 @@ def least_weights(cut: Cut, passes: int) -> int:
 
 def pass_bytes(cut: Cut, splits: Splits) -> Any:
     """(B,) bytes of weights per memory tile of the largest pass; infinity where there are fewer chunks than passes."""
-    share = -(-cut.machine.rows // cut.machine.columns)
     passes = np.broadcast_to(splits.passes, np.shape(splits.co))
     found = np.full(passes.shape, math.inf)
     for count in np.unique(passes).tolist():
 
         def largest(co: int, ci: int, count: int = count) -> float:
-            sizes = cut.profile(co, ci).bytes.sum(axis=1)
-            if count > len(sizes):
-                return math.inf
-            return share * float(np.add.reduceat(sizes, range(0, len(sizes), -(-len(sizes) // count))).max())
+            profile = cut.profile(co, ci)
+            return math.inf if count > len(profile.co) else cut.machine.share * float(profile.pass_bytes(count).max())
 
         found = np.where(passes == count, by_pair(splits, largest), found)
     return found
@@ -151,7 +152,7 @@ def pass_bytes(cut: Cut, splits: Splits) -> Any:
 
 def signature(cut: Cut, placement: Placement) -> Any:
     """Equal for layers that have the same sub-volumes and times; room beyond twice the weights counts as that."""
-    room = placement.room[1] - placement.room[0]
+    room = placement.room.size
     if cut.convolves:
         room = min(room, 2 * least_weights(cut, 1))
     mask = None if cut.layer.mask is None else cut.layer.mask.tobytes()
@@ -171,7 +172,7 @@ def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: 
     if key not in known:
         every = attrs.evolve(cut.candidates(-(-cut.layer.out_height // tiles)), tiles=tiles, passes=passes)
         if cut.convolves:
-            fits = pass_bytes(cut, every) <= placement.room[1] - placement.room[0]
+            fits = pass_bytes(cut, every) <= placement.room.size
             fits &= (every.ci == part) | (part == 0)
             every = Splits(every.co[fits], every.ci[fits], every.rows[fits], tiles, passes)
         if not len(every.co):

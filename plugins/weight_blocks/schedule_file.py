@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,13 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import SpecError
-from sparsemap.files import read_bytes, shown, write_text
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.files import shown, write_texts
 
 from .durations import tile_rows
 from .instructions import GROUP, Instruction, instructions_of
 from .layers import BLOCK, Layer
 from .machine import Machine
-from .networks import LARGEST, read_masks
+from .networks import read_json, read_masks
 from .schedule import Planned, Schedule, Slice
 from .splits import Cut, Splits
 
@@ -27,8 +26,9 @@ SCHEDULE, LISTING, MASKS = "schedule.json", "listing.txt", "masks.json"
 
 
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
-    """Writes a schedule; each file whole or not at all."""
+    """Writes a schedule, its listing, and the `masks.json` that `sparsemap prune` writes, and reads to keep parts even."""
     instructions = instructions_of(schedule)
+    kept = {one.cut.layer.name: _kept(one) for one in schedule.layers if one.cut.convolves}
     table = {
         "kind": KIND,
         "network": name,
@@ -41,20 +41,15 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
         "concats": schedule.concats,
         "slices": {name: attrs.asdict(part) for name, part in schedule.slices.items()},
         "layers": [layer_table(planned) for planned in schedule.layers],
-        "instructions": [attrs.asdict(one, filter=_is_given) for one in instructions],
+        "instructions": [attrs.asdict(one, filter=lambda field, value: value != field.default) for one in instructions],
     }
     texts = {
-        LISTING: listing(schedule, instructions),
-        MASKS: json.dumps({"layers": dict(_profile(schedule))}) + "\n",
-        SCHEDULE: _json(table),
+        folder / LISTING: listing(schedule, instructions),
+        folder / MASKS: json.dumps({"layers": kept}) + "\n",
+        folder / SCHEDULE: _json(table),
     }
-    for file, text in texts.items():
-        write_text(folder / file, text)
-    return [folder / file for file in texts]
-
-
-def _is_given(field: attrs.Attribute[Any], value: Any) -> bool:
-    return bool(field.default is attrs.NOTHING or value != field.default)
+    write_texts(texts)
+    return list(texts)
 
 
 def _json(table: Mapping[str, Any]) -> str:
@@ -73,18 +68,17 @@ def layer_table(planned: Planned) -> dict[str, Any]:
     """A layer with its sub-volume, places and times; seconds, and bytes per memory tile, row or column of cores."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer, rates = cut.layer, cut.machine.rates
-    rows, tiles = (int(value) for value in tile_rows(cut, splits))
-    splits = attrs.evolve(splits, tiles=tiles)
+    rows, tiles = tile_rows(cut, splits)
     durations = {step: float(value) for step, value in planned.steps.of.items()}
     at_core = {"H": -(-rows // min(splits.rows, rows)), "COUT": -(-cut.row_channels // splits.co)}
     places = (*place.inputs, place.output, place.weights, *place.live)
     return {
         **attrs.asdict(layer, filter=lambda field, _: field.name != "mask"),
-        **{name: int(value) for name, value in attrs.asdict(splits).items()},
+        **attrs.asdict(attrs.evolve(splits, tiles=tiles)),
         "splits": {
             "W": cut.machine.columns if cut.out_columns < layer.out_width else 1,
             "COUT": cut.machine.rows,
-            "memory tile": {"H": tiles, "COUT": int(splits.passes), "CIN": 1},
+            "memory tile": {"H": tiles, "COUT": splits.passes, "CIN": 1},
             "core": {**at_core, "CIN": cut.parts(splits.ci)},
         },
         "spilled": place.spilled,
@@ -96,27 +90,17 @@ def layer_table(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _profile(schedule: Schedule) -> Iterator[tuple[str, dict[str, Any]]]:
-    """By convolution its mask (if it has one), its split, and the kept blocks of every row of cores, chunk and part: the
-    `masks.json` that `sparsemap prune` writes, and reads to keep parts even."""
-    for one in schedule.layers:
-        cut, layer = one.cut, one.cut.layer
-        if cut.convolves:
-            profile = cut.profile(one.splits.co, one.splits.ci)
-            yield (
-                layer.name,
-                {
-                    **({} if layer.mask is None else {"mask": layer.mask.astype(int).tolist()}),
-                    "blocks": list(layer.blocks),
-                    "split": {
-                        "rows": cut.machine.rows,
-                        "out_blocks": int(one.splits.co) // BLOCK,
-                        "in_blocks": int(one.splits.ci) // BLOCK,
-                    },
-                    "kept": profile.counts.tolist(),
-                    "padding": profile.padding / max(1, int(profile.counts.sum())),
-                },
-            )
+def _kept(one: Planned) -> dict[str, Any]:
+    """Of a convolution its mask (if it has one), its split, and the kept blocks of every row of cores, chunk and part."""
+    layer, profile = one.cut.layer, one.profile
+    split = {"rows": one.cut.machine.rows, "out_blocks": one.splits.co // BLOCK, "in_blocks": one.splits.ci // BLOCK}
+    return {
+        **({} if layer.mask is None else {"mask": layer.mask.astype(int).tolist()}),
+        "blocks": list(layer.blocks),
+        "split": split,
+        "kept": profile.counts.tolist(),
+        "padding": profile.padding / max(1, int(profile.counts.sum())),
+    }
 
 
 def listing(schedule: Schedule, instructions: Sequence[Instruction]) -> str:
@@ -155,46 +139,39 @@ class Compiled:
     concats: Mapping[str, tuple[str, ...]]
     """Concatenations by name, as the tensors that they join."""
     slices: Mapping[str, Slice]
-    layers: Mapping[str, tuple[Layer, Mapping[str, Any]]]
-    """By name, with its table."""
+    layers: Mapping[str, tuple[Cut, Splits, Mapping[str, int]]]
+    """By name; the last are the bytes that the time model counts, by kind of step."""
     instructions: tuple[Instruction, ...]
-
-    def cut(self, name: str) -> tuple[Cut, Splits]:
-        layer, table = self.layers[name]
-        splits = Splits(*(table[field.name] for field in attrs.fields(Splits)))
-        return Cut(layer, self.machine, self.quirks), splits
 
 
 def read_schedule(folder: Path) -> Compiled:
     """What `write_schedule` wrote; SpecError for anything else."""
     path = folder / SCHEDULE if folder.is_dir() else folder
-    try:
-        table = json.loads(read_bytes(path, LARGEST))
-    except (ValueError, RecursionError) as error:
-        raise SpecError.at(shown(path), "", f"is no JSON: {error}") from None
+    table = read_json(path)
     if not isinstance(table, dict) or table.get("kind") != KIND:
         raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap compile` wrote")
     masks = read_masks(path.parent / MASKS)
     try:
+        machine, quirks, layers = _of_table(Machine, table["machine"]), frozenset(table["quirks"]), {}
+        for entry in table["layers"]:
+            layer = _of_table(Layer, entry, mask=masks.get(entry["name"]))
+            layers[layer.name] = Cut(layer, machine, quirks), _of_table(Splits, entry), entry["volumes"]
         return Compiled(
             network=table["network"],
-            quirks=frozenset(table["quirks"]),
-            machine=Machine(**table["machine"]),
+            quirks=quirks,
+            machine=machine,
             seconds=table["seconds"],
             shapes={name: tuple(shape) for name, shape in table["shapes"].items()},
             concats={name: tuple(parts) for name, parts in table["concats"].items()},
-            slices={name: Slice(**part) for name, part in table["slices"].items()},
-            layers={entry["name"]: (_layer(entry, masks.get(entry["name"])), entry) for entry in table["layers"]},
-            instructions=tuple(Instruction(**_tuples(entry)) for entry in table["instructions"]),
+            slices={name: _of_table(Slice, part) for name, part in table["slices"].items()},
+            layers=layers,
+            instructions=tuple(_of_table(Instruction, entry) for entry in table["instructions"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SpecError.at(shown(path), "", f"is not a whole schedule: {type(error).__name__} {error}") from None
 
 
-def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-
-
-def _layer(entry: Mapping[str, Any], mask: Array | None) -> Layer:
-    names = [field.name for field in attrs.fields(Layer) if field.name != "mask"]
-    return Layer(**_tuples({name: entry[name] for name in names}), mask=mask)
+def _of_table(cls: Any, table: Mapping[str, Any], **more: Any) -> Any:
+    """An object with the fields that a table has, lists as tuples, and with `more`."""
+    given = {field.name: table[field.name] for field in attrs.fields(cls) if field.name in table}
+    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}, **more)

@@ -14,13 +14,15 @@ from sparsemap.searching.run import search
 from .cost_model import KEY, Aie2Time, ConvProblem
 from .memory import Placement
 from .schedule import best_splits, signature, steps_of
+from .segment import splits_of
 from .splits import Cut, Splits
 
 
 @attrs.frozen
 class Found:
-    """Seconds of a layer: searched, by the rule, and the least of all sub-volumes."""
+    """The sub-volume that was found, and seconds: its own, by the rule, and the least of all sub-volumes."""
 
+    splits: Splits
     searched: float
     rule: float
     optimum: float
@@ -35,7 +37,7 @@ class Searched:
     budget: int
     seed: int = 0
     searcher: str | None = None
-    found: dict[Any, tuple[Splits, Found]] = attrs.field(factory=dict)
+    found: dict[Any, Found] = attrs.field(factory=dict)
 
     def __call__(self, cut: Cut, placement: Placement) -> Splits:
         if cut.layer.op != "conv":
@@ -43,10 +45,10 @@ class Searched:
         key = signature(cut, placement)
         if key not in self.found:
             self.found[key] = self._search(cut, placement)
-        return self.found[key][0]
+        return self.found[key].splits
 
-    def _search(self, cut: Cut, placement: Placement) -> tuple[Splits, Found]:
-        layer, tiling = cut.layer, {"tiles": placement.tiles, "passes": placement.passes}
+    def _search(self, cut: Cut, placement: Placement) -> Found:
+        layer = cut.layer
         model = Aie2Time(name="aie2-time", quirks=tuple(sorted(cut.quirks)))
         sizes = layer.out_channels, layer.channels, layer.out_height, layer.out_width, *layer.kernel
         workload = {  # the model takes its exact shape and mask from the compiler
@@ -60,16 +62,16 @@ class Searched:
         problem = load_problem(workload, self.hardware, "aie2", "delay", model, registry=self.registry)
         problem.remember(KEY, lambda: ConvProblem(cut, placement))
         result = search(problem, self.budget, self.seed, self.searcher)
-        splits = Splits(*(int(value) for value in result.found.design.batch.columns["subvolume"][:, 0]))
-        rule = attrs.evolve(ConvProblem.of(problem).rule, **tiling)
+        splits = splits_of(result.found.design)
+        rule = attrs.evolve(ConvProblem.of(problem).rule, tiles=placement.tiles, passes=placement.passes)
         choices = splits, rule, best_splits(cut, placement, {})
-        times = [float(steps_of(cut, one, placement).total) for one in choices]
-        fits = not any(np.any(over) for over in cut.overflows(rule).values())
-        return splits, Found(times[0], times[1] if fits else np.inf, times[2])
+        searched, ruled, optimum = (float(steps_of(cut, one, placement).total) for one in choices)
+        overflows = any(np.any(over) for over in cut.overflows(rule).values())
+        return Found(splits, searched, np.inf if overflows else ruled, optimum)
 
     def text(self) -> str:
         """How the searches compare."""
-        every = [found for _, found in self.found.values()]
+        every = list(self.found.values())
         best = sum(one.searched <= one.optimum * (1 + 1e-9) for one in every)
         slower = sum(one.searched > one.rule * (1 + 1e-9) for one in every)
         ruled = [one.rule / one.searched for one in every if np.isfinite(one.rule)]

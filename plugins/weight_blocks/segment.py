@@ -15,6 +15,7 @@ from sparsemap.problem.designs import Design, Designs
 from sparsemap.problem.problem import Problem
 
 from .cost_model import ConvProblem
+from .durations import tile_rows
 from .splits import Splits
 
 NAMES = ("co", "ci", "rows", "tiles", "passes")
@@ -51,7 +52,8 @@ class SubVolume(Segment):
         if not known.tilings or not known.most_rows.any():
             text = "no sub-volume of this layer fits in the buffers of its cores and memory tiles"
             raise SpecError.at(problem.files.get("hardware", ""), "levels", text)
-        high = [len(known.outputs) - 1, len(known.inputs) - 1, known.cut.layer.out_height, len(known.tilings) - 1]
+        chunks, parts = known.most_rows.shape
+        high = [chunks - 1, parts - 1, known.cut.layer.out_height, len(known.tilings) - 1]
         return Genes(("co", "ci", "rows", "tiles-and-passes"), np.array([0, 0, 1, 0]), np.array(high))
 
     def decode(self, genes: GeneColumns, problem: Problem) -> Mapping[str, Array]:
@@ -59,11 +61,11 @@ class SubVolume(Segment):
             one = np.array([[self.design[name]] for name in NAMES], np.int64)
             return {"subvolume": np.repeat(one, genes.shape[1], axis=1)}
         splits = self._splits(genes, ConvProblem.of(problem))
-        return {"subvolume": np.stack([getattr(splits, name) for name in NAMES])}
+        return {"subvolume": np.stack(attrs.astuple(splits, recurse=False))}
 
     def _splits(self, genes: GeneColumns, known: ConvProblem) -> Splits:
-        tilings = np.array(known.tilings).T[:, genes[3]]
-        return Splits(np.array(known.outputs)[genes[0]], np.array(known.inputs)[genes[1]], genes[2], *tilings)
+        chunks, parts = np.array(known.cut.chunk_choices), np.array(known.cut.part_choices)
+        return Splits(chunks[genes[0]], parts[genes[1]], genes[2], *np.array(known.tilings).T[:, genes[3]])
 
     def encode(self, designs: Designs, problem: Problem) -> GeneColumns:
         known = ConvProblem.of(problem)
@@ -71,8 +73,8 @@ class SubVolume(Segment):
         try:
             return np.array(
                 [
-                    [known.outputs.index(value) for value in co],
-                    [known.inputs.index(value) for value in ci],
+                    [known.cut.chunk_choices.index(value) for value in co],
+                    [known.cut.part_choices.index(value) for value in ci],
                     rows,
                     [known.tilings.index(both) for both in zip(*tilings, strict=True)],
                 ],
@@ -93,7 +95,7 @@ class SubVolume(Segment):
         tilings = np.minimum(rng.geometric(0.6, count) - 1, len(known.tilings) - 1)
         genes = np.stack([co, ci, rows, tilings]).astype(np.int64)
         rule = known.rule
-        pair = known.outputs.index(rule.co), known.inputs.index(rule.ci)
+        pair = known.cut.chunk_choices.index(rule.co), known.cut.part_choices.index(rule.ci)
         if count and known.most_rows[pair]:
             genes[:, 0] = *pair, rule.rows, 0
         return self._fitted(genes, known)
@@ -128,18 +130,20 @@ class SubVolume(Segment):
         return fixed
 
     def settled(self, design: Design) -> SubVolume:
-        values = (int(value) for value in design.batch.columns["subvolume"][:, 0])
-        return attrs.evolve(self, design=dict(zip(NAMES, values, strict=True)))
+        return attrs.evolve(self, design=attrs.asdict(splits_of(design)))
 
     def lines(self, design: Design) -> Sequence[str]:
-        known = ConvProblem.of(design.problem)
-        co, ci, rows, tiles, passes = (int(value) for value in design.batch.columns["subvolume"][:, 0])
-        cut = known.cut
-        tile = -(-cut.layer.out_height // tiles)
-        chunks, parts = -(-cut.row_channels // co), -(-cut.channels // ci)
+        cut, splits = ConvProblem.of(design.problem).cut, splits_of(design)
+        co, ci, rows, tiles, passes = attrs.astuple(splits)
+        chunks, steps = -(-cut.row_channels // co), -(-tile_rows(cut, splits)[0] // rows)
         return (
             f"memory tile  {tiles} tiles of rows, {passes} passes of weights",
             f"core         {cut.out_columns} columns, {cut.row_channels} output channels",
-            f"weights      {chunks} chunks of {co} output channels, {parts} parts of {ci} input channels",
-            f"step         {rows} rows, {-(-tile // rows)} steps per tile",
+            f"weights      {chunks} chunks of {co} output channels, {cut.parts(ci)} parts of {ci} input channels",
+            f"step         {rows} rows, {steps} steps per tile",
         )
+
+
+def splits_of(design: Design) -> Splits:
+    """The sub-volume of a design."""
+    return Splits(*design.batch.columns["subvolume"][:, 0].astype(int).tolist())

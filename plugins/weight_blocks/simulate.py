@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -17,7 +18,8 @@ from sparsemap.files import aligned
 from sparsemap.pieces.contracts.base import Array
 
 from .instructions import Instruction, span
-from .machinery import Machinery, Running, Tally
+from .machinery import Machinery, Running, Tally, Tensors
+from .memory import expanded
 from .operations import draw, reference
 from .schedule_file import Compiled
 
@@ -110,38 +112,25 @@ def execute(
     if found := sorted(compiled.quirks & NOT_EXECUTABLE):
         text = f"a schedule with the quirks {', '.join(found)} counts other work than it would take to run"
         raise SparseMapError(text)
-    rng, machinery, slices = np.random.default_rng(seed), Machinery(compiled), compiled.slices
-    expected: dict[str, Array] = {}
-    made = {*compiled.layers, *(part.tensor for name, part in slices.items() if name in compiled.layers)}
-    for name, (height, width, channels) in machinery.shapes.items():
-        if name not in made and name not in slices:
-            machinery.whole(name)[:, :, :channels] = rng.integers(-128, 128, (height, width, channels), np.int8)
-            expected[name] = machinery.whole(name).copy()
-
-    def resolved(name: str) -> tuple[str, ...]:
-        joined = compiled.concats.get(name)
-        return (name,) if joined is None else tuple(one for part in joined for one in resolved(part))
+    rng, machinery, expected = np.random.default_rng(seed), Machinery(compiled), Tensors(compiled)
+    made = {*compiled.layers, *(part.tensor for name, part in compiled.slices.items() if name in compiled.layers)}
+    for name, shape in expected.shapes.items():
+        if name not in made and name not in compiled.slices:
+            expected[name][:, :, : shape[2]] = rng.integers(-128, 128, shape, np.int8)
+            machinery.ddr[name][...] = expected[name]
 
     equal = {}
     for name, group in groupby(compiled.instructions, key=lambda one: one.layer):
         progress(name)
-        instructions, (layer, _), (cut, splits) = list(group), compiled.layers[name], compiled.cut(name)
-        sources = tuple(source for given in layer.inputs for source in resolved(given))
+        instructions, (cut, splits, _) = list(group), compiled.layers[name]
+        layer, sources = cut.layer, expanded(cut.layer.inputs, compiled.concats)
         own = np.random.default_rng([seed, *name.partition("@")[0].encode()])  # tiles have the same weights
         weights = draw(cut, splits, own) if cut.convolves else None
-        for source in sources:
-            if source in slices and source not in expected:
-                part = slices[source]
-                expected[source] = expected[part.tensor][part.first : part.first + part.rows]
-        run(Running(machinery, layer, cut, splits, sources, weights), instructions)
-        expected[name] = reference(layer, [expected[source] for source in sources], weights)
-        if name in slices:
-            part = slices[name]
-            whole = expected.setdefault(part.tensor, np.zeros_like(machinery.whole(part.tensor)))
-            whole[part.first : part.first + part.rows] = expected[name]
+        run(Running(machinery, cut, splits, sources, weights), instructions)
+        expected[name][...] = reference(layer, [expected[source] for source in sources], weights)
         last = instructions[-1]
         written = last.type == "WRITE" and last.tensor == name
-        found = machinery.whole(name) if written else machinery.image(last, name, 0, layer.out_height)
+        found = machinery.ddr[name] if written else machinery.image(last, name, 0, layer.out_height)
         equal[name] = bool(np.array_equal(found, expected[name]))
     return machinery.tally, equal, machinery.ddr
 
@@ -150,37 +139,35 @@ def run(running: Running, instructions: Sequence[Instruction]) -> None:
     """The instructions of a layer in order; iterations of a group in that of a pipeline with two buffers, parts of the
     input channels one after the other, with their weights."""
     machinery = running.machinery
+    moves = {"LOAD": machinery.load, "WRITE": machinery.write}
+    moves |= {"LOADW": running.load_pass, "LOADWM": running.load_records}
     for group in groups(instructions):
-        first = group[0]
-        for one in group if first.type in ("LOAD", "LOADW", "WRITE") else ():
-            if one.type == "LOADW" and running.weights is not None:
-                machinery.load_weights(one, running.weights)
-            elif one.type != "LOADW":
-                (machinery.load if one.type == "LOAD" else machinery.write)(one)
-        if first.type == "LOADWM" and len(group) == 1:
-            running.load_records(first, 0)
-        elif first.type == "LOADWM":
-            for k in range(group[1].iterations):
-                for part in range(group[1].parts):
-                    running.load_records(first, part)
-                    running.load(group[1], k, part)
-                    running.compute(group[2], k, part, group[1])
-                running.write(group[3], k, group[1].parts)
-        elif first.type == "LOADFM":
-            count = first.iterations
-            for k in range(count + 2):
+        if group[-1].type != "WRITEFM":
+            for one in group:
+                moves[one.type](one)
+            continue
+        *weights, load, compute, write = group
+        if weights:
+            for k in range(load.iterations):
+                for part in range(load.parts):
+                    running.load_records(weights[0], part)
+                    running.load(load, k, part)
+                    running.compute(compute, k, part, load)
+                running.write(write, k, load.parts)
+        else:
+            for k in range(load.iterations + 2):
                 if k >= 2:
-                    running.write(group[2], k - 2, 1)
-                if 1 <= k <= count:
-                    running.compute(group[1], k - 1, 0, first)
-                if k < count:
-                    running.load(first, k, 0)
+                    running.write(write, k - 2, 1)
+                if 1 <= k <= load.iterations:
+                    running.compute(compute, k - 1, 0, load)
+                if k < load.iterations:
+                    running.load(load, k, 0)
 
 
 def differences(compiled: Compiled, tally: Tally) -> Iterator[str]:
     """Where the execution moved or read something else than the time model counts."""
-    for name, (_, table) in compiled.layers.items():
-        for step, volume in table["volumes"].items():
+    for name, (_, _, volumes) in compiled.layers.items():
+        for step, volume in volumes.items():
             if step != "COMP" and tally.volumes[name, step] != volume:
                 yield f"{name}: {step} of {tally.volumes[name, step]:,} B instead of {volume:,} B"
     expected: Counter[tuple[str, int, int]] = Counter()
@@ -197,11 +184,7 @@ def differences(compiled: Compiled, tally: Tally) -> Iterator[str]:
 
 def event_seconds(instructions: Sequence[Instruction], buffers: int = 2) -> float:
     """The end of the last instruction, groups run as pipelines of events."""
-
-    def end(load: float, compute: float, write: float, count: int) -> float:
-        return pipeline(*(np.full(count, one) for one in (load, compute, write)), buffers)
-
-    return math.fsum(span(group, end) for group in groups(instructions))
+    return math.fsum(span(group, partial(pipeline, buffers=buffers)) for group in groups(instructions))
 
 
 def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
@@ -209,17 +192,15 @@ def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
     return (list(group) for _, group in groupby(instructions, key=lambda one: one.group))
 
 
-def pipeline(load: Array, compute: Array, write: Array, buffers: int = 2) -> float:
-    """When iterations that take (n,) seconds each in three stages end; a stage does one at a time, in order.
+def pipeline(load: float, compute: float, write: float, count: int, buffers: int = 2) -> float:
+    """When so many iterations end in three stages that take so many seconds; a stage does one at a time, in order.
 
     A load waits for a free input buffer, which the computation of an earlier iteration frees at its end; a computation
-    waits for its input and for a free output buffer, which a write frees. With two buffers and constant stages the end
-    is n * max + (load + compute + write - max).
+    waits for its input and for a free output buffer, which a write frees. With two buffers the end is that of `constant`.
     """
-    ends = np.zeros((3, len(load) + buffers))  # those before the first iteration are free at 0
-    for k in range(buffers, len(load) + buffers):
-        at = k - buffers
-        ends[0, k] = max(ends[0, k - 1], ends[1, at]) + load[at]
-        ends[1, k] = max(ends[0, k], ends[1, k - 1], ends[2, at]) + compute[at]
-        ends[2, k] = max(ends[1, k], ends[2, k - 1]) + write[at]
-    return float(ends[2, -1])
+    loads, computes, writes = ([0.0] * buffers for _ in range(3))  # those before the first iteration are free at 0
+    for k in range(count):
+        loads.append(max(loads[-1], computes[k]) + load)
+        computes.append(max(loads[-1], computes[-1], writes[k]) + compute)
+        writes.append(max(computes[-1], writes[-1]) + write)
+    return writes[-1]

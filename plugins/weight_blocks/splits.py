@@ -8,7 +8,8 @@ tile that cannot hold a layer takes it in `tiles` of rows, and its weights in `p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import product
 from typing import Any
 
 import attrs
@@ -56,7 +57,6 @@ class Cut:
     machine: Machine
     """With the rates that the quirks ask for."""
     quirks: frozenset[str] = frozenset()
-    _profiles: dict[tuple[int, int], ChunkProfile] = attrs.field(factory=dict)
 
     @property
     def convolves(self) -> bool:
@@ -104,16 +104,14 @@ class Cut:
 
     def chunk_bytes(self, co: int, ci: int) -> float:
         """Bytes of a record by the paper's formula, where the kept share of any chunk is the layer's density."""
-        layer = self.layer
-        kept = layer.density * (co // BLOCK) * (ci // BLOCK)
-        return record_bytes(co, ci, kept, layer.kernel[0] * layer.kernel[1], self.machine.index)
+        kept = self.layer.density * (co // BLOCK) * (ci // BLOCK)
+        return record_bytes(co, ci, kept, self.layer.taps, self.machine.index)
 
-    def profile(self, co: int, ci: int) -> ChunkProfile:
-        """What the chunks of a split keep; kept in a table."""
-        if (co, ci) not in self._profiles:
-            shape = self.machine.rows, self.row_channels, co, ci
-            self._profiles[co, ci] = ChunkProfile.of(self.layer, *shape, self.machine.index)
-        return self._profiles[co, ci]
+    @cached_property
+    def profile(self) -> Callable[[int, int], ChunkProfile]:
+        """What chunks of so many output and input channels keep; remembered."""
+        rows, index = self.machine.rows, self.machine.index
+        return cache(lambda co, ci: ChunkProfile.of(self.layer, rows, self.row_channels, co, ci, index))
 
     # ------------------------------------------------------------------------------------------------- the paper's rule
 
@@ -134,17 +132,14 @@ class Cut:
         return Splits(BLOCK, BLOCK, 1)
 
     def _rule_of_weights(self) -> tuple[int, int]:
-        limit = self.machine.weights
         candidates = channel_divisors(self.row_channels)
         if self.layer.out_channels % self.row_channels:
             candidates = [self.row_channels]
             while candidates[-1] % (2 * BLOCK) == 0:
                 candidates.append(candidates[-1] // 2)
-        for co in candidates:
-            if self.chunk_bytes(co, self.channels) <= limit:
-                return co, self.channels
-        parts = channel_divisors(self.channels)
-        return candidates[-1], next((ci for ci in parts if self.chunk_bytes(candidates[-1], ci) <= limit), BLOCK)
+        least = candidates[-1]
+        pairs = [*((co, self.channels) for co in candidates), *((least, ci) for ci in channel_divisors(self.channels))]
+        return next((pair for pair in pairs if self.chunk_bytes(*pair) <= self.machine.weights), (least, BLOCK))
 
     @cached_property
     def charged_channels(self) -> int:
@@ -175,17 +170,19 @@ class Cut:
 
     # ---------------------------------------------------------------------------------------------------- sound choices
 
+    @cached_property
     def chunk_choices(self) -> list[int]:
-        """Output channels that a chunk may have."""
+        """Output channels that a chunk may have, ascending."""
         return list(range(BLOCK, self.row_channels + 1, BLOCK))
 
+    @cached_property
     def part_choices(self) -> list[int]:
-        """Input channels that a chunk may have; operations without weights take those of the output."""
+        """Input channels that a chunk may have, ascending; operations without weights take those of the output."""
         return channel_divisors(self.channels)[::-1] if self.convolves else [self.channels]
 
     def candidates(self, tile_rows: int) -> Splits:
         """(B,) all sub-volumes whose buffers a core has, for tiles of so many output rows."""
-        pairs = [(co, ci) for co in self.chunk_choices() for ci in self.part_choices()]
+        pairs = product(self.chunk_choices, self.part_choices)
         every = [(*pair, rows) for pair in pairs for rows in self.row_choices(*pair, tile_rows)]
         found = Splits(*np.array(every, np.int64).reshape(-1, 3).T)
         keep = ~np.logical_or.reduce(list(self.overflows(found).values()))

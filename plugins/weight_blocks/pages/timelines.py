@@ -63,7 +63,7 @@ def _one_layer(source: Cells, name: str, quirks: str) -> Report:
             one, us = schedule.layers[0], schedule.seconds * 1e6
             alone = us - float(one.steps.of["WRITE"]) * 1e6
             row = {"count": title, "weights": kind, "us": us, "without_write_us": alone}
-            rows.append(row | {key: int(getattr(one.splits, key)) for key in ("co", "ci", "rows")})
+            rows.append(row | {key: getattr(one.splits, key) for key in ("co", "ci", "rows")})
             lines.append([title, kind, f"{us:.1f}", f"{alone:.1f}", _volume(one)])
             drawn.append((f"{title}, {kind}", instructions_of(schedule)))
     text = (

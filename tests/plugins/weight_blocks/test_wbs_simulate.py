@@ -115,9 +115,9 @@ def test_pruned_blocks_are_never_multiplied(tmp_path: Path) -> None:
     layers = [conv("a", "x", (8, 16, 64), 64, (3, 3), mask=mask)]
     outcome = run(tmp_path, layers, 4, index="bitmap")
     assert outcome.correct
-    table = read_schedule(tmp_path).layers["a"][1]
-    steps = -(-8 // table["rows"])
-    assert outcome.tally.blocks == mask.sum() * steps * table["rows"] * 16
+    _, splits, _ = read_schedule(tmp_path).layers["a"]
+    steps = -(-8 // splits.rows)
+    assert outcome.tally.blocks == mask.sum() * steps * splits.rows * 16
 
 
 def test_a_stale_address_is_found(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_constant_stages_with_two_buffers_take_the_formula() -> None:
     for _ in range(300):
         load, compute, write = rng.integers(0, 50, 3) * rng.random()
         count = int(rng.integers(1, 12))
-        stages = (np.full(count, one) for one in (load, compute, write))
-        assert pipeline(*stages) == pytest.approx(constant(load, compute, write, count), rel=1e-12, abs=1e-12)
+        events = pipeline(load, compute, write, count)
+        assert events == pytest.approx(constant(load, compute, write, count), rel=1e-12, abs=1e-12)
 
 
 def test_one_buffer_takes_longer_and_the_paper_leaves_out_fill_and_drain(tmp_path: Path) -> None:
