@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,5 @@ def times(atoms: Atoms, count: int) -> Atoms:
 
 def powers(atoms: Atoms, counts: Sequence[int]) -> list[Atoms]:
     """`times` of ascending counts."""
-    found: list[Atoms] = []
-    for place, count in enumerate(counts):
-        found.append(added(found[-1], times(atoms, count - counts[place - 1])) if found else times(atoms, count))
-    return found
+    steps = np.diff(counts, prepend=0).tolist()
+    return list(accumulate((times(atoms, step) for step in steps), added))

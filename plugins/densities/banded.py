@@ -8,14 +8,15 @@ and not that of the number of tiles.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import attrs
 import numpy as np
 
 from sparsemap import DensityModel, Occupancy
-from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
+
+from .common import Memory, by, positions, refused, remembered
 
 
 def ramp(m: Array, width: int) -> Array:
@@ -65,8 +66,7 @@ class Grid:
         return np.arange(-(-least // common), most // common + 1) * common
 
 
-@attrs.frozen
-class Table:
+class Table(NamedTuple):
     """Tiles by occupancy k, ascending."""
 
     k: Array
@@ -86,8 +86,7 @@ class BandedOccupancy(Occupancy):
     side: int
     half_width: int
     every_tile: bool = False
-    _tables: dict[tuple[int, ...], Table] = attrs.field(factory=dict, init=False, repr=False, eq=False)
-    _prefixes: dict[tuple[int, ...], tuple[Array, int]] = attrs.field(factory=dict, init=False, repr=False, eq=False)
+    memory: Memory = attrs.field(factory=Memory, init=False, repr=False, eq=False)
 
     @property
     def density(self) -> float:  # type: ignore[override]
@@ -98,11 +97,9 @@ class BandedOccupancy(Occupancy):
         return min(int(tile[0]), self.side), min(int(tile[1]), self.side)
 
     def _table(self, tile: tuple[int, ...]) -> Table:
-        box = self._box(tile)
-        if box not in self._tables:
-            self._tables[box] = self._count(*box)
-        return self._tables[box]
+        return self._count(*self._box(tile))
 
+    @remembered
     def _count(self, a: int, b: int) -> Table:
         rows, columns, h = self.side // a, self.side // b, self.half_width
         # The tile rows that are looked at: `border` ones, with a weight, and then one for all in the middle.
@@ -164,15 +161,9 @@ class BandedOccupancy(Occupancy):
         return self._empty_within(sub_tile, tile, k, True)
 
     def _empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros, twice: bool) -> Array:
-        k = np.asarray(k).astype(np.int64)
-        (a, b), (sub_a, sub_b) = self._box(tile), self._box(sub_tile)
-        sub_a, sub_b = min(sub_a, a), min(sub_b, b)
-        table = self._table(tile)
-        at = np.searchsorted(table.k, k)
-        at[at == len(table.k)] = 0
-        if not np.array_equal(table.k[at], k):
-            missing = k[table.k[at] != k][0]
-            raise ValueError(f"no {a} x {b} tile of the {self.side} x {self.side} band matrix holds {missing} nonzeros")
+        (a, b), (sub_a, sub_b) = self._box(tile), self._box(tuple(map(min, sub_tile, tile)))
+        table = self._count(a, b)
+        at = positions(k, table.k, (a, b), f"the {self.side} x {self.side} band matrix")
         if self.every_tile:
             return self._empty_in_all(sub_a, sub_b, a, b, table.k)[at]
         row, column = table.row[at], table.column[at]
@@ -184,15 +175,16 @@ class BandedOccupancy(Occupancy):
 
     def _empty_share(self, sub_a: int, sub_b: int, a: int, b: int, delta: Array, height, width) -> Array:
         """Share of empty rectangles (height x width) at the corners of the sub-tiles of tiles at delta."""
-        key = (sub_a, sub_b, a, b)
-        if key not in self._prefixes:
-            grid = Grid(sub_a, sub_b, a // sub_a, b // sub_b)
-            number = grid.at(np.arange(-a, b + 1))[0]
-            self._prefixes[key] = np.concatenate([[0], np.cumsum(number)]), a
-        prefix, origin = self._prefixes[key]
-        above = np.clip(self.half_width + height - delta + origin, 0, len(prefix) - 1)
-        below = np.clip(1 - self.half_width - width - delta + origin, 0, len(prefix) - 1)
+        prefix = self._prefix(sub_a, sub_b, a, b)
+        above = np.clip(self.half_width + height - delta + a, 0, len(prefix) - 1)
+        below = np.clip(1 - self.half_width - width - delta + a, 0, len(prefix) - 1)
         return (prefix[-1] - prefix[np.maximum(above, below)] + prefix[below]) / prefix[-1]
+
+    @remembered
+    def _prefix(self, sub_a: int, sub_b: int, a: int, b: int) -> Array:
+        """Sub-tiles of a tile whose delta, counted from that of the tile, is below -a, 1 - a, .., b + 1."""
+        number = Grid(sub_a, sub_b, a // sub_a, b // sub_b).at(np.arange(-a, b + 1))[0]
+        return np.concatenate([[0], np.cumsum(number)])
 
     def _empty_in_all(self, sub_a: int, sub_b: int, a: int, b: int, k: Array) -> Array:
         """The same over all tiles with k nonzeros, for every k of the table."""
@@ -231,7 +223,5 @@ class Banded(DensityModel):
 
     def occupancy(self, shape: tuple[int, ...]) -> BandedOccupancy:
         if len(shape) != 2 or shape[0] != shape[1]:
-            words = " x ".join(map(str, shape))
-            message = f"type 'banded' is for square matrices, and this tensor is {words}"
-            raise SpecError.at("", f"density {self.name}".strip(), message)
+            raise refused(self, f"type 'banded' is for square matrices, and this tensor is {by(shape)}")
         return BandedOccupancy(int(shape[0]), self.half_width, self.every_tile)

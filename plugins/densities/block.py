@@ -18,11 +18,11 @@ import attrs
 import numpy as np
 
 from sparsemap import DensityModel, Occupancy
-from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .hypergeometric import none, none_many, none_real, table
-from .uniform import volume
+from .common import expanded, refused, share, volume
+from .hypergeometric import none_many, none_real
+from .uniform import Uniform, UniformOccupancy
 
 
 @attrs.frozen
@@ -34,22 +34,21 @@ class BlockOccupancy(Occupancy):
     shape: tuple[int, ...]
     block: tuple[int, ...]
     """Words per rank."""
-    blocks: int
-    nonzero: int
-    """Nonzero blocks."""
+    blocks: UniformOccupancy
+    """Blocks in the place of words."""
 
     @property
     def density(self) -> float:  # type: ignore[override]
-        return self.nonzero / self.blocks
+        return self.blocks.density
 
     def _touched(self, tile: tuple[int, ...]) -> int:
         """Blocks that a tile touches."""
-        return min(math.prod(-(-int(t) // b) for t, b in zip(tile, self.block, strict=True)), self.blocks)
+        return min(math.prod(-(-int(t) // b) for t, b in zip(tile, self.block, strict=True)), self.blocks.words)
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k) = P(j = k / words per block), j hypergeometric for the blocks touched."""
         touched = self._touched(tile)
-        j, p = table(self.blocks, self.nonzero, touched)
+        j, p = self.blocks.distribution((touched,))
         return self._words(j, touched, tile), p
 
     def _words(self, j, touched: int, tile: tuple[int, ...]):
@@ -59,7 +58,7 @@ class BlockOccupancy(Occupancy):
         return np.rint(j * (words / touched)).astype(np.int64)
 
     def empty(self, tile: tuple[int, ...]) -> float:
-        return float(none(self.blocks, self.nonzero, self._touched(tile)))
+        return self.blocks.empty((self._touched(tile),))
 
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """Of the blocks in the tile, j = k / words per block are nonzero; the sub-tile touches some of them."""
@@ -74,18 +73,18 @@ class BlockOccupancy(Occupancy):
 
     def empty_within_real(self, sub_tiles: Array, tiles: Array, k: Array) -> Array:
         touched, inner = (
-            np.minimum((-(-x // np.array(self.block))).prod(axis=1), self.blocks).astype(np.float64)
+            np.minimum((-(-x // np.array(self.block))).prod(axis=1), self.blocks.words).astype(np.float64)
             for x in (tiles, sub_tiles)
         )
         return none_real(touched, np.minimum(inner, touched), k * (touched / tiles.prod(axis=1)))
 
     def largest(self, tile: tuple[int, ...]) -> float:
         touched = self._touched(tile)
-        return float(self._words(min(touched, self.nonzero), touched, tile))
+        return float(self._words(min(touched, self.blocks.nonzeros), touched, tile))
 
     def largest_stored(self, tile: tuple[int, ...], granule: tuple[int, ...]) -> float:
         """Words of the granules that the fullest tile touches with its nonzero blocks; see the tables of the cost model."""
-        blocks = min(self._touched(tile), self.nonzero)
+        blocks = min(self._touched(tile), self.blocks.nonzeros)
         per_block = math.prod(-(-min(b, t) // g) for b, t, g in zip(self.block, tile, granule, strict=True))
         return float(min(volume(tile), blocks * per_block * volume(granule)))
 
@@ -93,20 +92,14 @@ class BlockOccupancy(Occupancy):
         """Expected non-empty positions of the fullest fiber; fibers that lie in the same blocks are alike."""
         touched, inner = self._touched(fiber), self._touched(position)
         alike = math.prod(max(1, b // f) for b, f in zip(self.block, fiber, strict=True))
-        j, p = table(self.blocks, self.nonzero, touched)
+        j, p = self.blocks.distribution((touched,))
         chance = np.diff(np.minimum(np.cumsum(p), 1.0) ** max(1.0, fibers / alike), prepend=0.0)
         filled = 1.0 - none_many(touched, min(inner, touched), j)
         return float(chance @ filled) * volume(fiber) / volume(position)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Exactly the right number of nonzero blocks; those at an edge are cut off."""
-        counts = tuple(-(-s // b) for s, b in zip(self.shape, self.block, strict=True))
-        drawn = np.zeros(self.blocks, bool)
-        drawn[rng.choice(self.blocks, self.nonzero, replace=False, shuffle=False)] = True
-        drawn = drawn.reshape(counts)
-        for rank, words in enumerate(self.block):
-            drawn = drawn.repeat(words, axis=rank).take(range(self.shape[rank]), axis=rank)
-        return drawn
+        return expanded(self.blocks.draw(rng), self.block, self.shape)
 
 
 @attrs.frozen(kw_only=True)
@@ -115,7 +108,7 @@ class Block(DensityModel):
 
     type_name: ClassVar[str] = "block"
 
-    density: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    density: float = attrs.field(validator=share)
     """Share of the blocks that are nonzero."""
     block: tuple[int, ...] = attrs.field(
         validator=[attrs.validators.min_len(1), attrs.validators.deep_iterable(attrs.validators.ge(1))]
@@ -125,9 +118,9 @@ class Block(DensityModel):
     def occupancy(self, shape: tuple[int, ...]) -> BlockOccupancy:
         missing = len(shape) - len(self.block)
         if missing < 0:
-            message = f"block {list(self.block)} has {len(self.block)} ranks, and this tensor has {len(shape)}"
-            raise SpecError.at("", f"density {self.name}".strip(), message)
+            raise refused(
+                self, f"block {list(self.block)} has {len(self.block)} ranks, and this tensor has {len(shape)}"
+            )
         block = tuple(min(b, int(s)) for b, s in zip((1,) * missing + self.block, shape, strict=True))
-        blocks = math.prod(-(-int(s) // b) for s, b in zip(shape, block, strict=True))
-        nonzero = min(math.ceil(self.density * blocks), blocks)
-        return BlockOccupancy(tuple(int(s) for s in shape), block, blocks, nonzero)
+        blocks = Uniform(density=self.density).occupancy(tuple(-(-s // b) for s, b in zip(shape, block, strict=True)))
+        return BlockOccupancy(tuple(int(s) for s in shape), block, blocks)

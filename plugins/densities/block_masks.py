@@ -10,7 +10,7 @@ independent: the number of all is their convolution, and so are the chances that
 from __future__ import annotations
 
 import math
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -21,6 +21,8 @@ from sparsemap import DensityModel, Occupancy
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
+from .atoms import repeated
+from .common import by, chosen, expanded, need_two_ranks, share, volume
 from .data import DataOccupancy
 from .hypergeometric import none, table
 from .tensor_files import Limits, read_nonzeros
@@ -31,21 +33,15 @@ Sides = tuple[int, int]
 @lru_cache(maxsize=4096)
 def _lines(total: int, kept: int, touched: int, lines: int) -> Array:
     """Chances of 0, 1, ... kept blocks in `touched` of `total` places of each of some lines of blocks."""
-    k, share = table(total, kept, touched)
     one = np.zeros(touched + 1)
-    one[np.asarray(k, np.int64)] = share
-    return _power(one, lines)
+    count, chance = table(total, kept, touched)
+    one[count] = chance
+    return _sum(one, lines)
 
 
-def _power(one: Array, count: int) -> Array:
+def _sum(one: Array, count: int) -> Array:
     """The distribution of the sum of so many independent draws."""
-    found, base = np.ones(1), one
-    while count:
-        if count & 1:
-            found = np.convolve(found, base)
-        count >>= 1
-        base = np.convolve(base, base) if count else base
-    return found
+    return repeated(one, count, np.convolve, np.ones(1))
 
 
 @attrs.frozen
@@ -61,43 +57,43 @@ class BalancedOccupancy(Occupancy):
     kept: int
 
     @property
-    def grid(self) -> Sides:
-        return -(-self.shape[0] // self.block[0]), -(-self.shape[1] // self.block[1])
+    def places(self) -> int:
+        """Blocks of a line."""
+        return self._touched(self.shape)[1]
 
     @property
     def density(self) -> float:  # type: ignore[override]
-        return self.kept / self.grid[self.along]
+        return self.kept / self.places
 
     def _touched(self, tile: tuple[int, ...]) -> Sides:
         """Lines of blocks that a tile touches, and blocks of each."""
-        found = [min(n, -(-int(t) // b)) for t, b, n in zip(tile, self.block, self.grid, strict=False)]
+        found = [-(-min(int(t), s) // b) for t, s, b in zip(tile, self.shape, self.block, strict=False)]
         return found[1 - self.along], found[self.along]
 
     def _words(self, tile: tuple[int, ...]) -> float:
         """Of one touched block, words that lie in the tile."""
-        return math.prod(int(t) for t in tile) / math.prod(self._touched(tile))
+        return volume(tile) / math.prod(self._touched(tile))
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         lines, places = self._touched(tile)
-        share = _lines(self.grid[self.along], self.kept, places, lines)
-        found = np.flatnonzero(share > 0)
-        return np.rint(found * self._words(tile)).astype(np.int64), share[found] / share[found].sum()
+        chance = _lines(self.places, self.kept, places, lines)
+        found = np.flatnonzero(chance > 0)
+        return np.rint(found * self._words(tile)).astype(np.int64), chance[found] / chance[found].sum()
 
     def empty(self, tile: tuple[int, ...]) -> float:
         lines, places = self._touched(tile)
-        return float(none(self.grid[self.along], self.kept, places)) ** lines
+        return float(none(self.places, self.kept, places)) ** lines
 
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """P(part empty | j blocks) = P(j blocks, none of them in the part) / P(j blocks)."""
         lines, places = self._touched(tile)
         inner_lines, inner = (min(a, b) for a, b in zip(self._touched(sub_tile), (lines, places), strict=True))
-        total = self.grid[self.along]
+        total = self.places
         beside = np.zeros(places + 1)  # chances of i blocks in a line that has none among the first `inner` places
-        count, share = table(total - inner, min(self.kept, total - inner), places - inner)
-        beside[np.asarray(count, np.int64)] = share * float(none(total, self.kept, inner))
-        if self.kept > total - inner:
-            beside[:] = 0.0
-        both = np.convolve(_power(beside, inner_lines), _lines(total, self.kept, places, lines - inner_lines))
+        if self.kept <= total - inner:
+            count, chance = table(total - inner, self.kept, places - inner)
+            beside[count] = chance * float(none(total, self.kept, inner))
+        both = np.convolve(_sum(beside, inner_lines), _lines(total, self.kept, places, lines - inner_lines))
         whole = _lines(total, self.kept, places, lines)
         j = np.rint(np.asarray(k) / self._words(tile)).astype(np.int64)
         return np.clip(np.where(whole[j] > 0, both[j] / np.where(whole[j] > 0, whole[j], 1), 0.0), 0.0, 1.0)
@@ -107,21 +103,8 @@ class BalancedOccupancy(Occupancy):
         return float(np.rint(lines * min(places, self.kept) * self._words(tile)))
 
     def draw(self, rng: np.random.Generator) -> Array:
-        lines, places = self.grid[1 - self.along], self.grid[self.along]
-        chosen = rng.random((lines, places)).argsort(axis=1).argsort(axis=1) < self.kept
-        return expanded(chosen if self.along == 1 else chosen.T, self.block, self.shape)
-
-
-def expanded(mask: Array, block: Sides, shape: tuple[int, ...]) -> Array:
-    """The tensor of a mask of blocks; those at an edge are cut off."""
-    plane = np.repeat(np.repeat(mask, block[0], axis=0), block[1], axis=1)[: shape[0], : shape[1]]
-    return np.broadcast_to(plane.reshape(*plane.shape, *(1,) * (len(shape) - 2)), shape).copy()
-
-
-def _matrix(piece: DensityModel, shape: tuple[int, ...]) -> None:
-    if len(shape) < 2:
-        text = f"type '{piece.type_name}' is for tensors of two ranks or more, and this one has {len(shape)}"
-        raise SpecError.at("", f"density {piece.name}".strip(), text)
+        kept = chosen(rng, self._touched(self.shape), self.kept)
+        return expanded(kept if self.along == 1 else kept.T, self.block, self.shape)
 
 
 def _block() -> Sides:
@@ -134,7 +117,7 @@ class BalancedBlock(DensityModel):
 
     type_name: ClassVar[str] = "balanced-block"
 
-    density: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    density: float = attrs.field(validator=share)
     """Share of the blocks that are kept; what is pruned is rounded down to whole blocks."""
     block: Sides = _block()
     """Outputs and inputs of a block."""
@@ -142,7 +125,7 @@ class BalancedBlock(DensityModel):
     """Whether block rows (the same outputs) keep equally many, or block columns (the same inputs)."""
 
     def occupancy(self, shape: tuple[int, ...]) -> BalancedOccupancy:
-        _matrix(self, shape)
+        need_two_ranks(self, shape)
         along = 1 if self.balance == "rows" else 0
         block = min(self.block[0], int(shape[0])), min(self.block[1], int(shape[1]))
         count = -(-int(shape[along]) // block[along])
@@ -150,7 +133,7 @@ class BalancedBlock(DensityModel):
         return BalancedOccupancy(tuple(int(s) for s in shape), block, along, kept)
 
 
-@attrs.frozen(kw_only=True, slots=False)
+@attrs.frozen(kw_only=True)
 class Gamma(DensityModel):
     """The blocks of a mask: a NumPy array (.npy) of blocks of outputs by blocks of inputs, nonzero where one is kept."""
 
@@ -161,26 +144,18 @@ class Gamma(DensityModel):
     block: Sides = _block()
     """Outputs and inputs of a block."""
 
-    @cached_property
-    def mask(self) -> Array:
-        """(blocks of outputs, blocks of inputs) bool."""
-        size = [0, 0]
+    def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
+        need_two_ranks(self, shape)
+        blocks = tuple(-(-int(words) // size) for words, size in zip(shape, self.block, strict=False))
 
         def expect(found: tuple[int, ...]) -> None:
             if len(found) != 2:
                 raise SpecError.at(self.file, "", f"holds {len(found)} ranks, expected a matrix of blocks")
-            size[:] = found
+            if found != blocks:
+                text = f"holds {by(found)} blocks, and the workload's tensor has {by(blocks)}"
+                raise SpecError.at(self.file, "", text)
 
-        coordinates = read_nonzeros(self.file, Limits(expect, "512 MB"))
-        mask = np.zeros(size, bool)
-        mask[tuple(coordinates)] = True
-        return mask
-
-    def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
-        _matrix(self, shape)
-        expected = -(-int(shape[0]) // self.block[0]), -(-int(shape[1]) // self.block[1])
-        if self.mask.shape != expected:
-            found, wanted = (" x ".join(map(str, sides)) for sides in (self.mask.shape, expected))
-            raise SpecError.at(self.file, "", f"holds {found} blocks, and the workload's tensor has {wanted}")
-        whole = expanded(self.mask, self.block, tuple(int(s) for s in shape))
+        mask = np.zeros(blocks, bool)
+        mask[tuple(read_nonzeros(self.file, Limits(expect, "512 MB")))] = True
+        whole = expanded(mask, self.block, tuple(int(words) for words in shape))
         return DataOccupancy(whole.shape, np.array(np.nonzero(whole)), str(self.file))

@@ -8,21 +8,15 @@ run over r, s, c, c fastest (`footprints` knows which blocks and groups a tile t
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 
 from sparsemap import DensityModel
-from sparsemap.errors import SpecError
 
+from .common import need_two_ranks, refused
 from .crisp_tiles import CrispOccupancy
 from .footprints import Columns
-
-
-def _sides(value: Any) -> tuple[int, int]:
-    """A number for square blocks, or rows and columns."""
-    sides = (value, value) if isinstance(value, int) and not isinstance(value, bool) else value
-    return sides
 
 
 @attrs.frozen(kw_only=True)
@@ -45,10 +39,15 @@ class Crisp(DensityModel):
     block_density: float | None = attrs.field(default=None)
     """Or their share, rounded to whole blocks, at least one."""
 
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Rows and columns of a block."""
+        return (self.block, self.block) if isinstance(self.block, int) else self.block
+
     def __attrs_post_init__(self) -> None:
         if self.n > self.m:
             raise ValueError(f"crisp: n = {self.n} is more than m = {self.m}")
-        sides = _sides(self.block)
+        sides = self.sides
         if len(sides) != 2 or min(sides) < 1:
             raise ValueError(f"crisp: block = {self.block!r}, expected a number from 1 on, or two: [rows, columns]")
         if sides[1] % self.m:
@@ -60,17 +59,13 @@ class Crisp(DensityModel):
             raise ValueError(f"crisp: block_density = {self.block_density:g}, expected a share above 0, up to 1")
 
     def occupancy(self, shape: tuple[int, ...]) -> CrispOccupancy:
-        what = f"density {self.name}".strip()
-        if len(shape) < 2:
-            raise SpecError.at(
-                "", what, f"type 'crisp' is for tensors of two ranks or more, and this one has {len(shape)}"
-            )
-        rows, width = _sides(self.block)
+        need_two_ranks(self, shape)
+        rows, width = self.sides
         ranks = tuple(int(s) for s in (*shape[2:], shape[1]))
         columns = Columns(ranks, width, self.n, self.m)
         blocks = -(-columns.count // width)
         keep = self.keep if self.keep is not None else max(1, round(self.block_density * blocks))  # type: ignore[operator]
         if keep > blocks:
             text = f"keep = {keep}, and a row of {columns.count} columns has {blocks} blocks of {width}"
-            raise SpecError.at("", what, text)
-        return CrispOccupancy(tuple(int(s) for s in shape), columns, int(rows), blocks, keep)
+            raise refused(self, text)
+        return CrispOccupancy(tuple(int(s) for s in shape), columns, rows, blocks, keep)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import attrs
 import numpy as np
@@ -15,14 +14,14 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 from sparsemap.spec.units import capacity_bits
 
+from .common import Memory, by, positions, remembered
 from .tensor_files import Limits, read_nonzeros
 
 KEPT = 64
-"""Tilings that are remembered per tensor."""
+"""What the remembered tilings of a tensor may take, over the coordinates of its nonzeros."""
 
 
-@attrs.frozen(eq=False)
-class Tiling:
+class Tiling(NamedTuple):
     """The occupied tiles of one tiling, and its histogram."""
 
     owner: Array
@@ -46,30 +45,28 @@ class DataOccupancy(Occupancy):
     coordinates: Array
     """Nonzeros: (ranks, nonzeros) int64."""
     label: str = "the tensor"
-    _tilings: OrderedDict[tuple[int, ...], Tiling] = attrs.field(factory=OrderedDict, init=False, repr=False)
+    memory: Memory = attrs.field(init=False, repr=False)
+
+    @memory.default
+    def _limited(self) -> Memory:
+        return Memory(KEPT * self.coordinates.size)
 
     @property
     def density(self) -> float:  # type: ignore[override]
         return self.coordinates.shape[1] / math.prod(self.shape)
 
+    @remembered
     def _tiling(self, tile: tuple[int, ...]) -> Tiling:
-        tile = tuple(min(int(t), s) for t, s in zip(tile, self.shape, strict=True))
-        tiling = self._tilings.get(tile)
-        if tiling is None:
-            corner = self.coordinates // np.array(tile)[:, None]
-            grid = tuple(-(-s // t) for s, t in zip(self.shape, tile, strict=True))
-            places, owner, counts = np.unique(
-                np.ravel_multi_index(tuple(corner), grid), return_inverse=True, return_counts=True
-            )
-            k, tiles = np.unique(counts, return_counts=True)
-            empty = math.prod(grid) - len(places)
-            if empty:
-                k, tiles = np.append(0, k), np.append(empty, tiles)
-            corners = np.array(np.unravel_index(places, grid))
-            tiling = self._tilings[tile] = Tiling(owner, counts, corners, k, tiles)
-            if len(self._tilings) > KEPT:
-                self._tilings.popitem(last=False)
-        return tiling
+        corner = self.coordinates // np.minimum(tile, self.shape)[:, None]
+        grid = tuple(-(-s // min(t, s)) for s, t in zip(self.shape, tile, strict=True))
+        places, owner, counts = np.unique(
+            np.ravel_multi_index(tuple(corner), grid), return_inverse=True, return_counts=True
+        )
+        k, tiles = np.unique(counts, return_counts=True)
+        empty = math.prod(grid) - len(places)
+        if empty:
+            k, tiles = np.append(0, k), np.append(empty, tiles)
+        return Tiling(owner, counts, np.array(np.unravel_index(places, grid)), k, tiles)
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k) = share of the aligned tiles that hold exactly k nonzeros."""
@@ -83,13 +80,9 @@ class DataOccupancy(Occupancy):
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """Share of empty sub-tiles (aligned to their tile) in all tiles with exactly k nonzeros."""
         tiling = self._tiling(tile)
-        k = np.asarray(k).astype(np.int64)
-        at = np.searchsorted(tiling.k, k)
-        at[at == len(tiling.k)] = 0
-        if not np.array_equal(tiling.k[at], k):
-            raise ValueError(f"no {_by(tile)} tile of {self.label} holds {k[tiling.k[at] != k][0]} nonzeros")
-        words = np.array([min(int(t), s) for t, s in zip(tile, self.shape, strict=True)])[:, None]
-        sub = np.minimum(np.array([int(t) for t in sub_tile])[:, None], words)
+        at = positions(k, tiling.k, tile, self.label)
+        words = np.minimum(tile, self.shape)[:, None]
+        sub = np.minimum(sub_tile, words.ravel())[:, None]
         grid = tuple(int(n) for n in -(-words // sub).ravel())
         within = np.ravel_multi_index(tuple(self.coordinates % words // sub), grid)
         numbers = np.sort(tiling.owner * math.prod(grid) + within)
@@ -129,17 +122,13 @@ class ActualData(DensityModel):
     def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
         """A tensor that is up to a quarter longer than the data in a rank is padded: the rest is zeros."""
 
-        wanted = f"and the workload's tensor is {_by(shape)}"
+        wanted = f"and the workload's tensor is {by(shape)}"
 
         def expect(found: tuple[int, ...]) -> None:
             if len(found) != len(shape):
-                raise SpecError.at(self.file, "", f"holds {len(found)} ranks ({_by(found)}), {wanted}")
+                raise SpecError.at(self.file, "", f"holds {len(found)} ranks ({by(found)}), {wanted}")
             if any(not f <= s <= f + max(1, f // 4) for f, s in zip(found, shape, strict=True)):
-                raise SpecError.at(self.file, "", f"holds a tensor of {_by(found)}, {wanted}")
+                raise SpecError.at(self.file, "", f"holds a tensor of {by(found)}, {wanted}")
 
         coordinates = read_nonzeros(self.file, Limits(expect, self.max_size))
         return DataOccupancy(tuple(int(s) for s in shape), coordinates, str(self.file))
-
-
-def _by(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import comb
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
+
+from .atoms import Atoms, added, times
 
 
 class Footprint(NamedTuple):
@@ -31,6 +33,22 @@ class Footprint(NamedTuple):
     """Of a row with a sub-tile: probability that its part of the whole groups is empty .."""
     partial_empty: tuple[tuple[float, ...], ...] = ()
     """.. and `partial` with the sub-tile's part empty, in the same order."""
+
+    @property
+    def most(self) -> int:
+        """The most nonzeros, per row."""
+        return self.fixed + sum(len(p) - 1 for p in self.partial)
+
+    def block(self, height: int, inner: int) -> Atoms:
+        """Occupancies of a kept block of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
+        start: Atoms = (np.full(1, self.fixed * height), np.full(1, self.empty**inner))
+        for groups, count in ((self.partial, height - inner), (self.partial_empty, inner)):
+            if count:
+                row: Atoms = (np.zeros(1, np.int64), np.ones(1))
+                for p in groups:
+                    row = added(row, (np.arange(len(p)), np.array(p)))
+                start = added(start, times(row, count))
+        return start
 
 
 NEVER = Footprint(0, (), 0.0)
@@ -49,6 +67,10 @@ class Bands(NamedTuple):
     """(rows, bands) where the sub-tile is not .."""
     touched: tuple[tuple[int, int, int], ...]
     """.. and (rows, rows of the sub-tile, bands) where it is."""
+
+    @property
+    def rows(self) -> int:
+        return sum(height * count for height, *_, count in (*self.heights, *self.touched))
 
 
 class Strips(NamedTuple):
@@ -98,9 +120,14 @@ def _mixed(numbers: Array) -> Array:
         return z ^ (z >> np.uint64(31))
 
 
-def _runs(keys: Array) -> Array:
-    """Where runs of equal neighbours start."""
-    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+def _edges(keys: Array) -> Array:
+    """Where runs of equal neighbours start, and the end of the last one."""
+    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]]))
+
+
+def _sums(scattered: Array, edges: Array) -> Array:
+    """A number for the multiset of each run."""
+    return np.add.reduceat(_mixed(scattered), edges[:-1])
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -124,63 +151,36 @@ class Columns:
         """Distinct tiles of so many columns per rank, with their sub-tiles."""
         column, owner, part = self._numbered(tile, sub)
         group, groups = column // self.m, -(-self.count // self.m)
-        # groups of tiles, in order of tile and column, and the runs of them that are blocks of tiles
+
+        def block(number: Array, group: Array) -> Array:
+            """A number for the block of a group, in this tile or sub-tile."""
+            return number * groups + group * self.m // self.block
+
+        # the groups of tiles, and a number for what a tile has of each block, and of all
         keys, words = np.unique(owner * groups + group, return_counts=True)
-        width, blocks = self.width(keys % groups), keys % groups * self.m // self.block
-        kind = words * (self.m + 1) + width
-        place = keys // groups * groups + blocks
-        start = _runs(place)
-        place, footprint = place[start], np.add.reduceat(_mixed(kind), start)
-        first = _runs(place // groups)
-        tiles = np.add.reduceat(_mixed(footprint), first)  # all of a tile's footprints
-        # the same of sub-tiles: what they hold of the groups of their tile
+        of_tile, of_group = np.divmod(keys, groups)
+        kind = words * (self.m + 1) + self.width(of_group)
+        place = block(of_tile, of_group)
+        blocks = _edges(place)
+        footprint = _sums(kind, blocks)
+        tiles = _sums(footprint, _edges(of_tile[blocks[:-1]]))
+        # the same of sub-tiles, which are alike if they and their tiles are
         kept = part >= 0
-        owner, group, part = owner[kept], group[kept], part[kept]
-        order = np.lexsort((group, part))
-        part, group, owner = part[order], group[order], owner[order]
-        at = _runs(part * groups + group)
-        taken = np.diff(at, append=len(part))
-        part, group, owner = part[at], group[at], owner[at]
-        mine = np.searchsorted(keys, owner * groups + group)
-        inner_kind = _mixed(kind[mine] * (self.m + 1) + taken + (1 << 32))
-        inner_place = part * groups + group * self.m // self.block
-        inner_start = _runs(inner_place)
-        inner_whole = np.searchsorted(place, owner[inner_start] * groups + group[inner_start] * self.m // self.block)
-        inner = np.add.reduceat(inner_kind, inner_start) + _mixed(footprint[inner_whole])
-        inner_first = _runs(part[inner_start])
-        own_tile = owner[inner_start][inner_first]
-        same = np.add.reduceat(_mixed(inner), inner_first) + _mixed(tiles[own_tile] + _MIX)
-        _, one, weight = np.unique(same, return_index=True, return_counts=True)
-
-        def types(block: int) -> Counter[tuple[int, int, int]]:
-            last = start[block + 1] if block + 1 < len(start) else len(keys)
-            some = slice(start[block], last)
-            return Counter((int(b), int(w), 0) for b, w in zip(words[some], width[some], strict=True))
-
+        pairs, at, taken = np.unique((part * groups + group)[kept], return_index=True, return_counts=True)
+        tile_of, (part_of, group_of) = owner[kept][at], np.divmod(pairs, groups)
+        mine = np.searchsorted(keys, tile_of * groups + group_of)
+        blocks_of = _edges(block(part_of, group_of))
+        first = blocks_of[:-1]
+        whole = np.searchsorted(place[blocks[:-1]], block(tile_of, group_of)[first])
+        inner = _sums(kind[mine] * (self.m + 1) + taken + (1 << 32), blocks_of) + _mixed(footprint[whole])
+        parts = _edges(part_of[first])
+        first = first[parts[:-1]]
+        alike = _sums(inner, parts) + _mixed(tiles[tile_of[first]] + _MIX)
+        _, one, weight = np.unique(alike, return_index=True, return_counts=True)
         found = []
-        for representative, times in zip(one.tolist(), weight.tolist(), strict=True):
-            owning = int(own_tile[representative])
-            mine_last = first[owning + 1] if owning + 1 < len(first) else len(place)
-            shapes, at_first, counts = np.unique(
-                footprint[first[owning] : mine_last], return_index=True, return_counts=True
-            )
-            of = {int(h): self._footprint(types(int(first[owning] + i))) for h, i in zip(shapes, at_first, strict=True)}
-            whole = Counter({int(h): int(c) for h, c in zip(shapes, counts, strict=True)})
-            inside: Counter[Footprint] = Counter()
-            after = inner_first[representative + 1] if representative + 1 < len(inner_first) else len(inner_start)
-            for run in range(inner_first[representative], after):
-                block = int(inner_whole[run])
-                whole_types = types(block)
-                stop = inner_start[run + 1] if run + 1 < len(inner_start) else len(group)
-                for i in range(inner_start[run], stop):
-                    b, w = int(words[mine[i]]), int(width[mine[i]])
-                    whole_types[b, w, 0] -= 1
-                    whole_types[b, w, int(taken[i])] += 1
-                whole[int(footprint[block])] -= 1
-                inside[self._footprint(whole_types)] += 1
-            rest = _merged((of[h], c) for h, c in whole.items())
-            all_of = _merged((of[h], int(c)) for h, c in zip(shapes.tolist(), counts, strict=True))
-            found.append(Strips(times, all_of, _merged([*rest, *inside.items()])))
+        for some, count in zip(first[one].tolist(), weight.tolist(), strict=True):
+            own, inside = column[owner == tile_of[some]], column[part == part_of[some]]
+            found.append(Strips(count, self._classes(own, inside[:0]), self._classes(own, inside)))
         return found
 
     def _numbered(self, tile: Sequence[int], sub: Sequence[int]) -> tuple[Array, Array, Array]:
@@ -207,30 +207,35 @@ class Columns:
             seen = (seen[:, None] & (i < inner)).ravel()
         return column, owner, np.where(seen, part, -1)
 
-    def _footprint(self, groups: Counter[tuple[int, int, int]]) -> Footprint:
-        """From the groups of a block: how many have so many columns in the tile, columns at all, and in the sub-tile."""
-        fixed, empty = 0, 1.0
-        partial, partial_empty = [], []
-        for (inside, width, taken), count in sorted(groups.items()):
-            if not count:
-                continue
-            nonzeros = min(self.n, width)
-            ways = comb(width, nonzeros)
-            if inside == width:
-                fixed += count * nonzeros
-                empty *= (comb(width - taken, nonzeros) / ways) ** count
-                continue
-            free = [comb(width - inside, nonzeros - x) / ways for x in range(min(inside, nonzeros) + 1)]
-            partial += [tuple(f * comb(inside, x) for x, f in enumerate(free))] * count
-            partial_empty += [tuple(f * comb(inside - taken, x) for x, f in enumerate(free))] * count
-        if empty == 0.0 or any(sum(p) == 0.0 for p in partial_empty):
-            return NEVER
-        return Footprint(fixed, tuple(partial), empty, tuple(partial_empty))
+    def _classes(self, columns: Array, inner: Array) -> Classes:
+        """Footprints of a tile of these columns, with `inner` in the sub-tile; the rarest first."""
+        group, inside = np.unique(columns // self.m, return_counts=True)
+        taken = np.bincount(np.searchsorted(group, inner // self.m), minlength=len(group))
+        kinds = np.stack([inside, self.width(group), taken], axis=1)
+        edges = _edges(group * self.m // self.block)
+        sums = _sums(kinds @ [(self.m + 1) ** 2, self.m + 1, 1], edges)
+        total: Counter[Footprint] = Counter()
+        for first, count in zip(*np.unique(sums, return_index=True, return_counts=True)[1:], strict=True):
+            block = sorted(map(tuple, kinds[edges[first] : edges[first + 1]].tolist()))
+            total[_footprint(tuple(block), self.n)] += int(count)
+        return tuple(sorted(total.items(), key=lambda item: (item[1], item[0])))
 
 
-def _merged(classes: object) -> Classes:
-    """Equal footprints added up, the rarest first."""
-    total: Counter[Footprint] = Counter()
-    for footprint, count in classes:  # type: ignore[attr-defined]
-        total[footprint] += count
-    return tuple(sorted(((f, c) for f, c in total.items() if c), key=lambda item: (item[1], item[0])))
+@lru_cache(1 << 12)
+def _footprint(groups: tuple[tuple[int, ...], ...], n: int) -> Footprint:
+    """From the groups of a block: columns in the tile, columns at all, and columns in the sub-tile, ascending."""
+    fixed, empty = 0, 1.0
+    partial, partial_empty = [], []
+    for (inside, width, taken), count in Counter(groups).items():
+        nonzeros = min(n, width)
+        ways = comb(width, nonzeros)
+        if inside == width:
+            fixed += count * nonzeros
+            empty *= (comb(width - taken, nonzeros) / ways) ** count
+            continue
+        free = [comb(width - inside, nonzeros - x) / ways for x in range(min(inside, nonzeros) + 1)]
+        partial += [tuple(f * comb(inside, x) for x, f in enumerate(free))] * count
+        partial_empty += [tuple(f * comb(inside - taken, x) for x, f in enumerate(free))] * count
+    if empty == 0.0 or any(sum(p) == 0.0 for p in partial_empty):
+        return NEVER
+    return Footprint(fixed, tuple(partial), empty, tuple(partial_empty))

@@ -12,6 +12,7 @@ around 1e-13.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -101,18 +102,23 @@ def _none_many(total: Array | int, marked: Array | int, taken: Array | int) -> A
 def _products(total: Array, many: Array, few: Array) -> Array:
     """Products of (N-M-i)/(N-i) over i < m, longdouble, factor by factor as in `none`; similar m are formed together."""
     result = np.empty(len(few), Long)
-    order = np.argsort(few, kind="stable")
-    sizes = few[order]
-    low = 0
-    while low < len(order):
-        high = int(np.searchsorted(sizes, max(2 * int(sizes[low]), 16), "right"))
-        high = min(high, low + max(1, (1 << 16) // int(sizes[high - 1])))
-        some, i = order[low:high], np.arange(sizes[high - 1])
+    for some, i in _alike(few):
         inside = i < few[some, None]
         over = np.where(inside, (total - many)[some, None] - i, 1)
         result[some] = (over / np.where(inside, total[some, None] - i, 1).astype(Long)).prod(axis=1)
-        low = high
     return result
+
+
+def _alike(counts: Array) -> Iterator[tuple[Array, Array]]:
+    """Which counts above 0 are similar enough for one matrix, and its columns 0, 1, .. up to the largest of them."""
+    order = np.argsort(counts, kind="stable")
+    sizes = counts[order]
+    low = int(np.searchsorted(sizes, 0, "right"))
+    while low < len(order):
+        high = int(np.searchsorted(sizes, max(2 * int(sizes[low]), 16), "right"))
+        high = min(high, low + max(1, (1 << 16) // int(sizes[high - 1])))
+        yield order[low:high], np.arange(sizes[high - 1])
+        low = high
 
 
 def none_real(total: Array, marked: Array, taken: Array) -> Array:
@@ -142,15 +148,9 @@ def none_runs(total: Array, marked: Array, first: Array, count: Array) -> Array:
     start = _none_many(total, marked, first)
     ends = np.cumsum(count)
     result = np.empty(ends[-1] if len(ends) else 0)
-    order = np.argsort(count, kind="stable")
-    sizes = count[order]
-    low = int(np.searchsorted(sizes, 0, "right"))
-    while low < len(order):
-        high = int(np.searchsorted(sizes, max(2 * int(sizes[low]), 16), "right"))
-        high = min(high, low + max(1, (1 << 16) // int(sizes[high - 1])))
-        some, longest = order[low:high], int(sizes[high - 1])
-        k = np.arange(longest - 1) + first[some, None]
-        ratios = np.empty((len(some), longest), Long)
+    for some, i in _alike(count):
+        k = i[:-1] + first[some, None]
+        ratios = np.empty((len(some), len(i)), Long)
         ratios[:, 0] = start[some]
         np.divide(
             np.maximum((total - marked)[some, None] - k, 0),
@@ -158,9 +158,8 @@ def none_runs(total: Array, marked: Array, first: Array, count: Array) -> Array:
             out=ratios[:, 1:],
         )
         runs = np.cumprod(ratios, axis=1, out=ratios).astype(np.float64)
-        inside = np.arange(longest) < sizes[low:high, None]
-        result[((ends - count)[some, None] + np.arange(longest))[inside]] = runs[inside]
-        low = high
+        inside = i < count[some, None]
+        result[((ends - count)[some, None] + i)[inside]] = runs[inside]
     return result
 
 
@@ -201,7 +200,5 @@ def table(total: int, marked: int, taken: int) -> tuple[Nonzeros, Probabilities]
         np.cumprod(up[below:] / down[below:].astype(Long), out=p[below + 1 :])
         p[:below] = np.cumprod(down[:below][::-1] / up[:below][::-1].astype(Long))[::-1]
     probability = (p / p.sum()).astype(np.float64)
-    if probability[0] == 0 or probability[-1] == 0:
-        kept = probability > 0
-        return k[kept], probability[kept]
-    return k, probability
+    kept = probability > 0
+    return k[kept], probability[kept]

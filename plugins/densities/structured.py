@@ -12,7 +12,7 @@ import numpy as np
 from sparsemap import DensityModel, Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .uniform import volume, volumes
+from .common import chosen, share, volume, volumes
 
 
 @attrs.frozen
@@ -79,8 +79,7 @@ class StructuredOccupancy(Occupancy):
             x = words * self.numerator / self.denominator
             many = (rows, (stop - start) // words)
             count = math.floor(x) + (rng.random(many) < x - math.floor(x))
-            ranks = rng.random((*many, words)).argsort(axis=-1).argsort(axis=-1)
-            drawn[:, start:stop] = (ranks < count[..., None]).reshape(rows, stop - start)
+            drawn[:, start:stop] = chosen(rng, (*many, words), count[..., None]).reshape(rows, stop - start)
         return drawn.reshape(self.shape)
 
 
@@ -90,7 +89,7 @@ class Structured(DensityModel):
 
     type_name: ClassVar[str] = "structured"
 
-    density: float = attrs.field(default=1.0, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    density: float = attrs.field(default=1.0, validator=share)
     """Share of the words that are nonzero."""
 
     def occupancy(self, shape: tuple[int, ...]) -> StructuredOccupancy:

@@ -10,7 +10,7 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,18 +37,15 @@ class Limits:
     """Raises SpecError for a shape that is not the tensor's."""
     max_size: str
     """The memory that reading may take, as the spec has it."""
-    left: float = attrs.field(init=False)
+    left: int = attrs.field(init=False)
     """Bytes that may still be allocated."""
     shape: tuple[int, ...] = ()
     """That of the file, once `announced`."""
 
-    def __attrs_post_init__(self) -> None:
+    @left.default
+    def _all(self) -> int:
         bits = capacity_bits(self.max_size, 8)
-        self.left = math.inf if bits is None else bits / 8
-
-    @property
-    def bytes(self) -> int:
-        return int(min(self.left, 2**62))
+        return 2**62 if bits is None else int(bits / 8)
 
     def announced(self, shape: Any) -> None:
         self.shape = tuple(int(size) for size in shape)
@@ -71,7 +68,7 @@ def read_nonzeros(path: Path, limits: Limits) -> Array:
     readers = {".mtx": _read_mtx, ".npz": _read_npz, ".npy": _read_npy}
     if path.suffix.lower() not in readers:
         raise SpecError.at(path, "", f"expected a file that ends in {', '.join(readers)}")
-    check_file(path, limits.bytes)
+    check_file(path, limits.left)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy has advice for whoever wrote the file
@@ -121,7 +118,7 @@ def _array(stream: IO[bytes], size: int, limits: Limits, tensor: bool = False) -
 
 
 def _read_npz(path: Path, limits: Limits) -> Found:
-    data = read_bytes(path, limits.bytes)
+    data = read_bytes(path, limits.left)
     if data.count(b"PK\x01\x02") > MEMBERS:
         raise ValueError(f"holds more than {MEMBERS} arrays")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -141,14 +138,18 @@ def _read_npz(path: Path, limits: Limits) -> Found:
             raise ValueError(
                 f"holds a matrix of format {shortened(kind)}, expected {', '.join(SPARSE)}: save `matrix.tocsr()`"
             )
-        names, reader = SPARSE[kind]
         limits.announced(_whole(array("shape"), "shape"))
         if len(limits.shape) != 2:
             raise ValueError(f"holds {len(limits.shape)} ranks, expected a matrix")
-        arrays = {name: array(name) for name in (*names, "data")}
-    limits.take_entries(arrays["data"].size, 2)
-    whole = {name: _whole(arrays[name], name) for name in names}
-    return reader(whole, arrays["data"], limits.shape)
+        arrays, values = [(array(name), name) for name in SPARSE[kind]], array("data")
+    limits.take_entries(values.size, 2)
+    first, second = (_whole(*found) for found in arrays)
+    if kind == "coo":
+        if len(first) != len(second):
+            raise ValueError("'row' and 'col' differ in length")
+        return np.array([first, second]), values
+    lines = _lines(second, limits.shape[kind == "csc"], len(first))
+    return np.array([first, lines] if kind == "csc" else [lines, first]), values
 
 
 def _whole(found: Array, name: str) -> Array:
@@ -166,27 +167,8 @@ def _lines(pointers: Array, count: int, entries: int) -> Array:
     return np.repeat(np.arange(count), steps)
 
 
-def _csr(whole: Mapping[str, Array], data: Array, shape: tuple[int, ...]) -> Found:
-    return np.array([_lines(whole["indptr"], shape[0], len(whole["indices"])), whole["indices"]]), data
-
-
-def _csc(whole: Mapping[str, Array], data: Array, shape: tuple[int, ...]) -> Found:
-    coordinates, data = _csr(whole, data, shape[::-1])
-    return coordinates[::-1], data
-
-
-def _coo(whole: Mapping[str, Array], data: Array, shape: tuple[int, ...]) -> Found:
-    if len(whole["row"]) != len(whole["col"]):
-        raise ValueError("'row' and 'col' differ in length")
-    return np.array([whole["row"], whole["col"]]), data
-
-
-SPARSE: dict[str, tuple[tuple[str, ...], Callable[..., Found]]] = {
-    "csr": (("indices", "indptr"), _csr),
-    "csc": (("indices", "indptr"), _csc),
-    "coo": (("row", "col"), _coo),
-}
-"""By SciPy's name of a format: its arrays of whole numbers beside `data`, and who reads them."""
+SPARSE = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}
+"""By SciPy's name of a format: its arrays of whole numbers beside `data`."""
 LAYOUTS = ("coordinate", "array")
 FIELDS = {"real": 1, "double": 1, "integer": 1, "complex": 2, "pattern": 0}
 """Of Matrix Market: the numbers of a value."""

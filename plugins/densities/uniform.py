@@ -11,17 +11,8 @@ import numpy as np
 from sparsemap import DensityModel, Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
+from .common import share, volume, volumes
 from .hypergeometric import none, none_many, none_real, none_runs, table
-
-
-def volume(tile: tuple[int, ...]) -> int:
-    return math.prod(int(words) for words in tile)
-
-
-def volumes(tiles) -> Array:
-    """int64 volumes of tiles: a sequence of tuples, an array (T, ranks), or volumes already."""
-    tiles = np.asarray(tiles, np.int64)
-    return tiles if tiles.ndim == 1 else tiles.prod(axis=1)
 
 
 @attrs.frozen
@@ -107,7 +98,7 @@ class Uniform(DensityModel):
 
     type_name: ClassVar[str] = "uniform"
 
-    density: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    density: float = attrs.field(validator=share)
     """Share of the words that are nonzero."""
 
     def occupancy(self, shape: tuple[int, ...]) -> UniformOccupancy:

@@ -1,0 +1,98 @@
+"""What several density models need: volumes of tiles, random masks, tables that an occupancy keeps, words of messages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+import attrs
+import numpy as np
+
+from sparsemap import DensityModel
+from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts.base import Array, Nonzeros
+
+share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def by(shape: Iterable[int]) -> str:
+    """A shape as messages show it: 4 x 8."""
+    return " x ".join(map(str, shape))
+
+
+def refused(model: DensityModel, text: str) -> SpecError:
+    return SpecError.at("", f"density {model.name}".strip(), text)
+
+
+def need_two_ranks(model: DensityModel, shape: tuple[int, ...]) -> None:
+    if len(shape) < 2:
+        text = f"type '{model.type_name}' is for tensors of two ranks or more, and this one has {len(shape)}"
+        raise refused(model, text)
+
+
+def volume(tile: tuple[int, ...]) -> int:
+    return math.prod(int(words) for words in tile)
+
+
+def volumes(tiles) -> Array:
+    """int64 volumes of tiles: a sequence of tuples, an array (T, ranks), or volumes already."""
+    tiles = np.asarray(tiles, np.int64)
+    return tiles if tiles.ndim == 1 else tiles.prod(axis=1)
+
+
+def positions(k: Nonzeros, possible: Nonzeros, tile: Iterable[int], tensor: str) -> Array:
+    """Where k stand among the occupancies that are possible; ValueError for one that is not."""
+    k = np.asarray(k).astype(np.int64)
+    at = np.searchsorted(possible, k)
+    at[at == len(possible)] = 0
+    if not np.array_equal(possible[at], k):
+        raise ValueError(f"no {by(tile)} tile of {tensor} holds {k[possible[at] != k][0]} nonzeros")
+    return at
+
+
+def chosen(rng: np.random.Generator, places: Sequence[int], count: Any) -> Array:
+    """A mask of these places, of which `count` along the last axis are chosen at random."""
+    return rng.random(places).argsort(axis=-1).argsort(axis=-1) < count
+
+
+def expanded(mask: Array, block: Sequence[int], shape: tuple[int, ...]) -> Array:
+    """The tensor of a mask of blocks; those at an edge are cut off, and ranks that the mask lacks lie within blocks."""
+    for rank, words in enumerate(block):
+        mask = mask.repeat(words, axis=rank).take(range(shape[rank]), axis=rank)
+    return np.broadcast_to(mask.reshape(*mask.shape, *(1,) * (len(shape) - mask.ndim)), shape).copy()
+
+
+@attrs.define
+class Memory:
+    """What the `remembered` methods of an occupancy have found, the oldest first."""
+
+    limit: int = 4 << 20
+    """float64 that are kept, 32 MB."""
+    size: int = 0
+    values: dict[Any, Any] = attrs.field(factory=dict)
+
+
+def remembered(method: Method) -> Method:
+    """A method that keeps what it has found for its arguments in the `memory` of its object, until that is full."""
+
+    @wraps(method)
+    def found(self: Any, *arguments: Any) -> Any:
+        memory, key = self.memory, (method.__name__, arguments)
+        if key in memory.values:
+            return memory.values[key]
+        value = memory.values[key] = method(self, *arguments)
+        memory.size += _numbers(value)
+        while memory.size > memory.limit:
+            memory.size -= _numbers(memory.values.pop(next(iter(memory.values))))
+        return value
+
+    return found  # type: ignore[return-value]
+
+
+def _numbers(value: Any) -> int:
+    parts = value if isinstance(value, tuple) else (value,)
+    return 8 + sum(part.size for part in parts if isinstance(part, np.ndarray))
