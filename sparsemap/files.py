@@ -93,13 +93,14 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         temporary.write_text(text, "utf-8", newline="\n")
 
 
-def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> None:
+def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> list[Path]:
     """Writes several files: none takes its place before all are written, the last one last. Removes `obsolete` ones."""
     with ExitStack() as stack:
         for path in reversed(list(texts)):
             stack.enter_context(replacing(path)).write_text(texts[path], "utf-8", newline="\n")
         for path in obsolete:
             path.unlink(missing_ok=True)
+    return list(texts)
 
 
 @contextmanager

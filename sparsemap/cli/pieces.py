@@ -186,9 +186,7 @@ def schema(kind: str | None, every: bool, out: str | None, markdown: bool, plugi
     if out is None:
         click.echo(texts[kinds[0]], nl=False)
         return
-    files = {Path(out) / f"{name}.json": text for name, text in texts.items()}
-    write_texts(files)
-    for path in files:
+    for path in write_texts({Path(out) / f"{name}.json": text for name, text in texts.items()}):
         click.echo(readable(str(path)))
 
 

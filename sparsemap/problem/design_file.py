@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,20 +179,19 @@ def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:
     for key in ("workload", "hardware", *(() if "segments" in table else ("mapping",))):
         if key not in table:
             mistakes.append(Mistake(file, key, "missing"))
-    for key in ("mapping", "formats", "gate_skip", "padding", "segments", "pieces"):
-        if not isinstance(table.get(key, {}), Mapping):
-            mistakes.append(Mistake(file, key, "expected a table"))
-    segments = table.get("segments", {})
-    for name, own in segments.items() if isinstance(segments, Mapping) else ():
-        if not isinstance(own, Mapping):
-            mistakes.append(Mistake(file, f"segments.{name}", "expected a table"))
-    pieces = table.get("pieces", {})
-    for kind, named in pieces.items() if isinstance(pieces, Mapping) else ():
-        for name, piece in named.items() if isinstance(named, Mapping) else (("", None),):
-            if not isinstance(piece, Mapping):
-                path = join(f"pieces.{kind}", name) if name else f"pieces.{kind}"
-                mistakes.append(Mistake(file, path, f"expected a table{'' if name else f' of {kind} tables'}"))
+    depths = {"mapping": 0, "formats": 0, "gate_skip": 0, "padding": 0, "segments": 1, "pieces": 2}
+    for key, depth in depths.items():
+        mistakes += [Mistake(file, path, "expected a table") for path in _no_tables(table.get(key, {}), key, depth)]
     return mistakes
+
+
+def _no_tables(value: Any, path: str, depth: int) -> Iterator[str]:
+    """Paths of what is no table, where tables are expected down to a depth."""
+    if not isinstance(value, Mapping):
+        yield path
+    elif depth:
+        for key, below in value.items():
+            yield from _no_tables(below, join(path, key), depth - 1)
 
 
 def _loops(mapping: Mapping[str, Any], file: str) -> dict[str, Any]:

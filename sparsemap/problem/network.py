@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from ..errors import Mistake, SpecError, unknown
+from ..errors import Mistake, SpecError, placed, unknown
 from ..pieces.boundary import described, guarded, wrong
-from ..pieces.contracts import Loops, Operation, Shape, Workload
+from ..pieces.contracts import Loops, Operation, Shape, Tensor, Workload
 from ..pieces.data_specs import Network
 from ..pieces.registry import Registry
 from ..spec.structuring import Reader, collecting
@@ -51,31 +50,30 @@ class Node:
     @property
     def weights(self) -> int:
         """Words of trained weights, as far as the type of the workload names their tensor."""
-        tensors = self.loops.tensors if self.loops else ()
         name = getattr(self.piece, "weights", "")
-        return sum(
-            math.prod(tensor.shape(self.loops.sizes)) for tensor in tensors if self.loops and tensor.name == name
-        )
+        return sum(math.prod(shape) for tensor, shape in self._tensors if tensor.name == name)
 
     @cached_property
     def densities(self) -> dict[str, float]:
         """The share of nonzeros of every operand, the expected one where it is a range."""
-        loops = self.loops
         return {
-            tensor.name: tensor.density.occupancy(tensor.shape(loops.sizes)).density
-            for tensor in (loops.tensors if loops else ())
-            if loops and not tensor.output
+            tensor.name: tensor.density.occupancy(shape).density for tensor, shape in self._tensors if not tensor.output
         }
 
     @cached_property
     def content(self) -> str:
         """Sizes, tensors and densities of the loops as text: equal for layers that are the same search."""
-        loops = self.loops
         tensors = [
             [tensor.name, tensor.ranks, tensor.output, tensor.density.type_name, _unnamed(unstructure(tensor.density))]
-            for tensor in (loops.tensors if loops else ())
+            for tensor, _ in self._tensors
         ]
-        return json.dumps([list(loops.sizes.items()) if loops else [], tensors])
+        return json.dumps([list(self.loops.sizes.items()) if self.loops else [], tensors])
+
+    @property
+    def _tensors(self) -> list[tuple[Tensor, Shape]]:
+        """Tensors of the loops with their words per rank."""
+        loops = self.loops
+        return [(tensor, tensor.shape(loops.sizes)) for tensor in loops.tensors] if loops else []
 
 
 def nodes_of(network: Network, registry: Registry, base: Path = Path("."), file: str = "") -> tuple[Node, ...]:
@@ -110,16 +108,6 @@ def distinct(nodes: Iterable[Node]) -> dict[str, list[Node]]:
     return groups
 
 
-@contextmanager
-def _at(key: str) -> Iterator[None]:
-    """Mistakes inside the `with` block are at this key."""
-    mistakes: list[Mistake] = []
-    with collecting(mistakes, key):
-        yield
-    if mistakes:
-        raise SpecError(mistakes)
-
-
 def _name(table: Mapping[str, Any], index: int) -> str:
     name = table.get("name")
     return name if isinstance(name, str) and name else f"layer{index + 1}"
@@ -131,7 +119,7 @@ def _node(
     reader = Reader()
     for key, cls in (("name", str), ("repeat", int), ("inputs", tuple[str, ...])):
         if key in table:
-            with _at(key):
+            with placed(key):
                 reader.read(cls, table[key])
     if (repeat := table.get("repeat", 1)) < 1:
         raise SpecError.at("", "repeat", f"is {repeat}, expected at least 1")
@@ -158,7 +146,7 @@ def _piece(
             text = f"a layer with 'workload' cannot be given the batch of {network.batch}; write it with 'type'"
             raise SpecError.at("", "workload", text)
         value = located("workload", table["workload"], base)
-        with _at("workload"):
+        with placed("workload"):
             found = (
                 registry.build("workload", value) if isinstance(value, Mapping) else registry.resolve("workload", value)
             )
@@ -174,7 +162,7 @@ def _piece(
 
 def _kind(registry: Registry, type_name: Any) -> str:
     """Whether a type is one of workloads or of operations."""
-    with _at("type"):
+    with placed("type"):
         Reader().read(str, type_name)
     for kind in ("workload", "operation"):
         if type_name in registry.types(kind) or type_name in registry.names(kind):

@@ -21,6 +21,11 @@ def distance(one: Loops, other: Loops, metric: str = "edit") -> float:
     return METRICS[metric](one, other)
 
 
+def nearness(one: Loops, other: Loops, metric: str) -> tuple[float, ...]:
+    """The distances by which designs are ranked: by the metric, and where that is the same by the others."""
+    return tuple(distance(one, other, name) for name in (metric, *(name for name in METRICS if name != metric)))
+
+
 def edits(one: Loops, other: Loops) -> float:
     """Dimensions whose sizes differ (an absent one has size 1), and tensors whose index projections do."""
     sizes = sum(one.sizes.get(dim, 1) != other.sizes.get(dim, 1) for dim in {**one.sizes, **other.sizes})

@@ -79,7 +79,7 @@ class Search:
         start: Sequence[Given] | Array | Start | None = None,
     ) -> None:
         self.problem = problem
-        self.searcher: Searcher = _searcher(problem, searcher)
+        self.searcher = searcher_of(problem, default_searcher(problem) if searcher is None else searcher)
         self.budget = budget_of(budget)
         self.seed = seed
         self.archive = Archive(only_valid=self.budget.count == "valid")
@@ -267,10 +267,14 @@ class Search:
         return wrong(self.searcher, "search", text, yield_line(self.searcher, self._proposals))
 
 
-def _searcher(problem: Problem, searcher: Searcher | str | Mapping[str, Any] | None) -> Searcher:
-    if isinstance(searcher, Searcher):
-        return searcher
+def default_searcher(problem: Problem) -> str:
+    """The name of the searcher where none is given."""
+    return problem.objective.searcher or SEARCHER
+
+
+def searcher_of(problem: Problem, given: Searcher | str | Mapping[str, Any]) -> Searcher:
+    """A searcher by name, path of a TOML file, table, or the searcher itself."""
+    if isinstance(given, Searcher):
+        return given
     registry = problem.registry
-    if searcher is None:
-        searcher = problem.objective.searcher or SEARCHER
-    return registry.resolve("searcher", searcher) if isinstance(searcher, str) else registry.build("searcher", searcher)
+    return registry.resolve("searcher", given) if isinstance(given, str) else registry.build("searcher", given)

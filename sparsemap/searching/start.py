@@ -21,7 +21,7 @@ from ..pieces.contracts import Scored, Searcher
 from ..pieces.contracts.base import Array
 from ..pieces.data_specs import DESIGN_KIND
 from ..problem.designs import Design
-from ..problem.similarity import METRICS, distance
+from ..problem.similarity import nearness
 from .best import Best
 from .result import DESIGN_FILE, Result
 
@@ -85,8 +85,8 @@ def start_of(
 ) -> Start | None:
     """The start of a search of a problem: genomes (n, G) as they are, or those made of the `count` nearest designs.
 
-    `metric` is one of `METRICS`; ties go by the others, then to the design given last. Without `fill` designs are scaled
-    only. DesignError if a design cannot be transferred; those in folders are then left out, if others can.
+    `metric` is one of `similarity.METRICS`; ties go by the others, then to the design given last. Without `fill` designs
+    are scaled only. DesignError if a design cannot be transferred; those in folders are then left out, if others can.
     """
     if given is None or isinstance(given, Start):
         return given
@@ -101,8 +101,8 @@ def start_of(
         raise SearchError("there is no design to start from")
     parts: list[Array] = []
     sources: list[Source] = []
-    for nearness, (design, file, _) in found:
-        sources.append(Source(file, design.problem.workload.name, nearness))
+    for near, (design, file, _) in found:
+        sources.append(Source(file, design.problem.workload.name, near))
         parts.append(_genomes(problem, design, rng, fill))
     genomes = np.concatenate(parts)
     origin = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -132,14 +132,13 @@ Found = tuple[Design, str, bool]
 
 def nearest(problem: Problem, designs: Iterable[Found], metric: str, count: int) -> list[tuple[float, Found]]:
     """The `count` designs nearest to a problem with their distances; ties as in `start_of`, whose errors it raises."""
-    metrics = [metric, *(name for name in METRICS if name != metric)]
     unfit: DesignError | None = None
     ranked: list[tuple[Any, ...]] = []
     for place, found in enumerate(designs):
         design, file, named = found
         try:
             problem.space.transfer(design.batch, design.problem, np.random.default_rng(0))
-            near = [distance(design.problem.loops, problem.loops, name) for name in metrics]
+            near = nearness(design.problem.loops, problem.loops, metric)
         except DesignError as error:
             unfit = DesignError(f"{file}: {error}" if file else str(error))
             if named:
@@ -164,19 +163,15 @@ def given_designs(given: Iterable[Given], registry: Registry) -> Iterator[Found]
             yield item, "", True
             continue
         path = Path(item).expanduser()
-        if not path.is_dir():
-            yield design_file.load(path, registry), str(path), True
-            continue
-        if (path / DESIGN_FILE).exists():
-            yield design_file.load(path / DESIGN_FILE, registry), str(path / DESIGN_FILE), True
-            continue
-        files = sorted({*path.rglob(DESIGN_FILE), *(file for file in path.glob("*.toml") if _is_design(file))})
+        files = [path / DESIGN_FILE] if (path / DESIGN_FILE).exists() else [path]
+        named = not files[0].is_dir()
+        if not named:
+            files = sorted({*path.rglob(DESIGN_FILE), *(file for file in path.glob("*.toml") if _is_design(file))})
         if not files:
-            raise SearchError(
-                f"{path}: there is no design in this folder; expected design.toml in it or in folders below"
-            )
+            text = "there is no design in this folder; expected design.toml in it or in folders below"
+            raise SearchError(f"{path}: {text}")
         for file in files:
-            yield design_file.load(file, registry), str(file), False
+            yield design_file.load(file, registry), str(file), named
 
 
 def _is_design(file: Path) -> bool:

@@ -129,9 +129,7 @@ class Comparison:
     def write(self, folder: Path) -> list[Path]:
         """Writes cells and means as CSV with full precision, and both as markdown; each file whole or not at all."""
         texts = (self.cells_csv(), csv_text([attrs.asdict(row) for row in self.means]), self.markdown())
-        paths = [folder / name for name in COMPARISON_FILES]
-        write_texts(dict(zip(paths, texts, strict=True)))
-        return paths
+        return write_texts({folder / name: text for name, text in zip(COMPARISON_FILES, texts, strict=True)})
 
 
 def compare(outcomes: Iterable[Outcome], reference: str = "") -> Comparison:

@@ -159,10 +159,8 @@ class NetworkResult:
 
     def write(self, folder: Path | str) -> list[Path]:
         """Writes `layers.csv` with full precision, `layers.md`, and `network.json` with the totals; whole or not at all."""
-        paths = [Path(folder) / name for name in NETWORK_FILES]
         texts = (csv_text(self.rows()), self.markdown(), json.dumps(self.to_dict(), indent=2) + "\n")
-        write_texts(dict(zip(paths, texts, strict=True)))
-        return paths
+        return write_texts({Path(folder) / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
 
 
 HEAD = ["layer", "times", "EDP", "energy used", "cycles", "gap", "of energy", "of cycles"]

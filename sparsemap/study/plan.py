@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import DesignError, SearchError, unknown
-from ..pieces import defaults
 from ..pieces.contracts import Searcher, Workload
 from ..pieces.data_specs import WARM_STARTS, Study
 from ..pieces.registry import Registry, is_path
 from ..problem.design_file import workload_table
 from ..problem.load import load_problem, located
 from ..problem.network import Node, distinct, nodes_of
-from ..problem.similarity import METRICS, distance
+from ..problem.similarity import METRICS, nearness
+from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec import units
 from ..spec.unstructuring import plain
@@ -38,20 +38,15 @@ def earlier(layers: Sequence[Node], warm_start: str) -> dict[str, list[str]]:
     for place, layer in enumerate(layers):
         known = layers[:place]
         if warm_start in METRICS:
-            ranked = sorted(_near(layer, known, warm_start))
-            found[layer.name] = [known[-nearness[-1]].name for nearness in ranked[:COUNT]]
+            ranked: list[tuple[Any, ...]] = []
+            for other, node in enumerate(known):
+                if layer.loops and node.loops:
+                    with suppress(DesignError):  # tensors that cannot be paired
+                        ranked.append((nearness(layer.loops, node.loops, warm_start), -other, node.name))
+            found[layer.name] = [name for _, _, name in sorted(ranked)[:COUNT]]
         else:
             found[layer.name] = [node.name for node in known[-1:] if warm_start == "previous"]
     return found
-
-
-def _near(layer: Node, known: Sequence[Node], metric: str) -> Iterator[tuple[Any, ...]]:
-    """Distances by the metric and by the others, and minus the place of those whose tensors can be paired."""
-    for place, node in enumerate(known):
-        if layer.loops and node.loops:
-            with suppress(DesignError):
-                others = [distance(layer.loops, node.loops, name) for name in METRICS if name != metric]
-                yield distance(layer.loops, node.loops, metric), *others, -place
 
 
 def _started(rows: Sequence[Mapping[str, Any]] | None, score: float | None) -> dict[str, Any]:
@@ -198,39 +193,33 @@ def plan_of(
     nodes = tuple(node for node in nodes_of(piece, registry, base, file) if node.loops)
     if not nodes:
         raise SearchError(f"network '{piece.name}' has no layer to search")
-    groups = distinct(nodes)
     parts = {"hardware": hardware, "space": space, "objective": objective, "cost_model": cost_model}
     parts = {key: plain(located(key, value, Path("."))) for key, value in parts.items()}
     sample = load_problem(nodes[0].piece, **parts, registry=registry)
-    named = searcher if searcher is not None else sample.objective.searcher or defaults.SEARCHER
-    named = plain(located("searcher", named, Path(".")))
-    chosen = registry.resolve("searcher", named) if isinstance(named, str) else registry.build("searcher", named)
-    labels = labels_of(group[0].name for group in groups.values())
-    folders = {group[0].name: str(folder / labels[group[0].name]) for group in groups.values()}
+    named = plain(located("searcher", searcher, Path("."))) if searcher is not None else default_searcher(sample)
+    chosen = searcher_of(sample, named)
     if warm_start is None:
         warm_start = WARM_START if chosen.takes_migrants else "off"
     if warm_start not in WARM_STARTS:
         raise SearchError(f"warm start: {unknown('choice', warm_start, WARM_STARTS)}")
     if warm_start != "off":
         check_takes(chosen, sample)
-    before = earlier([group[0] for group in groups.values()], warm_start)
+    layers = [group[0] for group in distinct(nodes).values()]
+    before = earlier(layers, warm_start)
+    folders = {name: str(folder / label) for name, label in labels_of(layer.name for layer in layers).items()}
     cells = tuple(
         Cell(
-            workload=group[0].name,
+            workload=layer.name,
             hardware=sample.hardware.name,
             searcher=chosen.name or chosen.type_name,
             seed=seed,
             budget=budget,
             count=count,
-            parts={
-                **parts,
-                "searcher": named,
-                "workload": _table(group[0], registry),
-            },
-            folder=folders[group[0].name],
-            after=tuple(folders[name] for name in before[group[0].name]),
+            parts={**parts, "searcher": named, "workload": _table(layer, registry)},
+            folder=folders[layer.name],
+            after=tuple(folders[name] for name in before[layer.name]),
         )
-        for group in groups.values()
+        for layer in layers
     )
     return Plan(
         network=piece.name,

@@ -161,9 +161,8 @@ def _loaded(args: str, thread: int) -> Registry:
 def write_tables(outcomes: Iterable[Outcome], folder: Path) -> list[Path]:
     """`table.csv` with full precision and `table.md` for reading, one row per cell, whole or not at all."""
     rows = [outcome.row for outcome in outcomes]
-    paths = [folder / name for name in TABLE_FILES]
-    write_texts(dict(zip(paths, (csv_text(rows), markdown_text(rows)), strict=True)))
-    return paths
+    texts = (csv_text(rows), markdown_text(rows))
+    return write_texts({folder / name: text for name, text in zip(TABLE_FILES, texts, strict=True)})
 
 
 def markdown_text(rows: Iterable[Mapping[str, Any]]) -> str:
