@@ -129,14 +129,14 @@ def compile_command(
     machine = Machine.of(spec, registry, chosen)
     choose = Searched(registry, spec, budget, seed, searcher) if budget else None
     with click.progressbar(length=len(layers), file=bar_file(), label=piece.name) as bar:
-        schedule = compile_layers(layers, machine, chosen, choose, lambda: bar.update(1))
+        schedule = compile_layers(layers, machine, choose, lambda: bar.update(1))
     counts: dict[str, int] = {}
     if tile == "auto":
-        schedule, counts = best_tiles(layers, machine, chosen)
+        schedule, counts = best_tiles(layers, machine)
     elif tile != "1":
         found = chains(schedule, layers)
         counts = {chain[0].name: int(tile) for chain in found}
-        schedule = compile_tiled(layers, machine, chosen, [(chain, int(tile)) for chain in found])
+        schedule = compile_tiled(layers, machine, [(chain, int(tile)) for chain in found])
     title = f"{piece.name} on {spec.name}"
     paths = write_schedule(out, piece.name, spec.name, schedule)
     with suppress(ImportError):

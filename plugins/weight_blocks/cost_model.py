@@ -88,7 +88,7 @@ class Aie2Time(CostModel):
         """The longer of the kept multiply-adds on all cores and of the kept weights through all channels from DDR."""
         known = ConvProblem.of(problem)
         layer, machine = known.cut.layer, known.cut.machine
-        if known.cut.quirks:
+        if known.cut.machine.quirks:
             return None
         macs = layer.macs * layer.density
         compute = macs / (machine.columns * machine.rows * machine.macs)
@@ -141,7 +141,7 @@ class ConvProblem:
             text = f"sub-volumes are for cost models of type '{Aie2Time.type_name}', not for '{model.name}'"
             raise SpecError.at(problem.files.get("space", ""), "segments", text)
         machine = Machine.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
-        return cls(Cut(_layer(problem), machine, model.quirk_set))
+        return cls(Cut(_layer(problem), machine))
 
     # ------------------------------------------------------------------------------------------------------ what fits
 

@@ -69,7 +69,7 @@ def tile_rows(cut: Cut, splits: Splits) -> tuple[Any, Any]:
 
 def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
     """The durations of (B,) sub-volumes of a layer whose memory tiles move `load` and `write` bytes from and to DDR."""
-    machine, quirks = cut.machine, cut.quirks
+    machine, quirks = cut.machine, cut.machine.quirks
     height = cut.layer.out_height
     rows, count = tile_rows(cut, splits)
     chunks = _chunks(cut, splits)
@@ -113,7 +113,7 @@ def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
 
 def weight_bytes(cut: Cut, splits: Splits) -> Any:
     """Bytes of weights that the fullest memory tile gets from DDR: once, or once per tile where they pass in parts."""
-    listed = "one-chunk" in cut.quirks
+    listed = "one-chunk" in cut.machine.quirks
     if not cut.convolves:
         return np.full(np.shape(splits.co), float(PARAMETERS if listed else 0))
     loads = np.where(np.asarray(splits.passes) > 1, tile_rows(cut, splits)[1], 1)
@@ -126,7 +126,7 @@ def weight_bytes(cut: Cut, splits: Splits) -> Any:
 
 def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
     """Per kind of chunk: how many (B,), output channels, bytes and kept blocks of all their input channels."""
-    if "one-chunk" in cut.quirks and cut.convolves:
+    if "one-chunk" in cut.machine.quirks and cut.convolves:
         return [(np.ones(np.shape(splits.co)), splits.co, 0.0, listed_blocks(cut, splits))]
     pairs, inverse = splits.pairs
     tables = [_kinds(cut, *pair) for pair in pairs]
@@ -157,7 +157,7 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
     writes; for a chunk (or a part of it) with so many kept blocks."""
     layer, machine = cut.layer, cut.machine
     in_rows, pixels = cut.in_rows(step), step * cut.out_columns
-    padded, counted = "padded-width" in cut.quirks, "input-macs" in cut.quirks
+    padded, counted = "padded-width" in cut.machine.quirks, "input-macs" in cut.machine.quirks
     if not cut.convolves:  # a column's transfers carry the channels of all its cores
         cores, window = 1 if counted else cut.busy_rows, in_rows * cut.in_columns
         compute = np.ceil((pixels if layer.op == "add" else window) * channels / machine.macs)
@@ -178,7 +178,7 @@ def _tile(
 ) -> Any:
     """(5, B) seconds of one tile: the cores' pipeline, and in it LOADFM, LOADWM, COMP and WRITEFM."""
     machine = cut.machine
-    parts = 1 if "one-chunk" in cut.quirks else cut.parts(splits.ci)
+    parts = 1 if "one-chunk" in cut.machine.quirks else cut.parts(splits.ci)
     sums: Any = 0.0
     for number, channels, size, kept in chunks:
         # steps through the channels load no weights, and form one group
@@ -188,11 +188,11 @@ def _tile(
         loaded, computed, written = iteration(cut, splits, step, channels, kept)
         load, write = loaded / machine.load_core, written / machine.write_core
         compute, weights = computed / machine.clock_hz, size / machine.load_core_weights
-        if "input-macs" in cut.quirks:  # counted from the tile, whatever blocks a part keeps
+        if "input-macs" in cut.machine.quirks:  # counted from the tile, whatever blocks a part keeps
             compute = compute * parts
         alone = load + compute + write
         longest = np.maximum(np.maximum(load, compute), write)
-        fill = 0.0 if "no-fill" in cut.quirks else alone - longest
+        fill = 0.0 if "no-fill" in cut.machine.quirks else alone - longest
         grouped = edges * alone + np.where(groups == 1, alone, groups * longest + np.where(groups > 0, fill, 0.0))
         sequential = count * (weights + parts * load + compute + write)
         cores, loads = np.where(parts > 1, sequential, weights + grouped), np.where(parts > 1, count, 1)

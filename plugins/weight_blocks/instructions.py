@@ -116,7 +116,7 @@ def layer_groups(planned: Planned, shapes: Mapping[str, tuple[int, int, int]]) -
 
     rows, count = tile_rows(cut, splits)
     windows = tile_windows(layer, rows) if place.spilled else [(0, layer.height)] * count
-    if cut.convolves and "one-chunk" not in cut.quirks:
+    if cut.convolves and "one-chunk" not in cut.machine.quirks:
         sizes = (machine.share * planned.profile.pass_bytes(splits.passes)).tolist()
     else:
         sizes = [float(weight_bytes(cut, attrs.evolve(splits, passes=1))) / splits.passes] * splits.passes
@@ -172,7 +172,7 @@ class Tile:
         if not cut.convolves:
             if part == 0:
                 yield from self._pooled()
-        elif "one-chunk" in cut.quirks:
+        elif "one-chunk" in cut.machine.quirks:
             size = 16 * -(-cut.chunk_bytes(splits.co, splits.ci) // 16)
             sizes = [int(size) + (PARAMETERS if self.number == part == 0 else 0)]
             yield from self._chunk(0, splits.co, sizes, listed_blocks(cut, splits), start)
@@ -216,7 +216,7 @@ class Tile:
         """Steps through the channels of a core, which load no weights: iterations of several form one group."""
         cut, splits = self.planned.cut, self.planned.splits
         whole, rest = divmod(cut.row_channels, splits.co)
-        if "one-chunk" in cut.quirks:
+        if "one-chunk" in cut.machine.quirks:
             yield [self._weights(0, [PARAMETERS], 0)]
         for count, channels, channel in ((whole, splits.co, 0), (min(rest, 1), rest, whole * splits.co)):
             if not count:

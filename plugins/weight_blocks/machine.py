@@ -77,6 +77,8 @@ class Machine:
     write_core: float
     alignment: int = 32
     index: str = "u16"
+    quirks: frozenset[str] = frozenset()
+    """What is counted as the paper does; the rates are those that they ask for."""
 
     @property
     def rates(self) -> dict[str, float]:
@@ -123,7 +125,7 @@ class Machine:
         if "write-4" in quirks:
             rates["write"] = min(rates["write"], rates["load"])
         counts = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
-        return cls(**counts, **rates, **held, clock_hz=clock, alignment=tile.alignment, index=core.index)
+        return cls(**counts, **rates, **held, clock_hz=clock, alignment=tile.alignment, index=core.index, quirks=quirks)
 
 
 def _rate(text: str, clock_hz: float, binary: bool) -> float:

@@ -62,7 +62,6 @@ class Schedule:
     """The layers of a network in order; concatenations take no time and are left out."""
 
     machine: Machine
-    quirks: frozenset[str]
     layers: tuple[Planned, ...]
 
     shapes: Mapping[str, tuple[int, int, int]]
@@ -84,22 +83,21 @@ Choose = Callable[[Cut, Placement], Splits]
 def compile_layers(
     layers: Sequence[Layer],
     machine: Machine,
-    quirks: frozenset[str] = frozenset(),
     choose: Choose | None = None,
     progress: Callable[[], None] = lambda: None,
     slices: Mapping[str, Slice] | None = None,
 ) -> Schedule:
-    """The schedule of a network on a machine that has the rates that the quirks ask for.
+    """The schedule of a network on a machine.
 
     `choose` replaces the exhaustive choice of sub-volumes. `slices` and what they are of go to DDR. Tiles of a layer,
     whose names are alike up to an "@", divide the input channels alike, since they have the same weights.
     """
     slices = slices or {}
-    cuts = {layer.name: Cut(layer, machine, quirks) for layer in layers}
+    cuts = {layer.name: Cut(layer, machine) for layer in layers}
     parts: dict[str, int] = {}
     known: dict[Any, Splits] = {}
     stored = frozenset(slices) | {part.tensor for part in slices.values()}
-    allocator = Allocator(layers, machine, quirks, lambda name, passes: least_weights(cuts[name], passes), stored)
+    allocator = Allocator(layers, machine, lambda name, passes: least_weights(cuts[name], passes), stored)
     planned = []
     for index, layer in enumerate(layers):
         if layer.op == "concat":
@@ -110,13 +108,13 @@ def compile_layers(
         if cut.convolves:
             if is_tile:
                 parts[base] = splits.ci
-            if "one-chunk" not in quirks:
+            if "one-chunk" not in machine.quirks:
                 start = round_up(placement.room.start, machine.alignment)
                 place = Place("weights", start, start + int(pass_bytes(cut, splits)))
                 placement = attrs.evolve(placement, weights=place)
         planned.append(Planned(cut, splits, placement, steps_of(cut, splits, placement)))
         progress()
-    return Schedule(machine, quirks, tuple(planned), allocator.shapes, allocator.concats, slices)
+    return Schedule(machine, tuple(planned), allocator.shapes, allocator.concats, slices)
 
 
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
@@ -128,7 +126,7 @@ def least_weights(cut: Cut, passes: int) -> int:
     """Bytes of weights per memory tile of the largest pass: those of the rule's sub-volume, or the least that is sound."""
     if not cut.convolves:
         return 0
-    if "one-chunk" in cut.quirks:
+    if "one-chunk" in cut.machine.quirks:
         rule = cut.rule()
         chunks = -(-cut.layer.padded_out_channels // rule.co) * cut.parts(rule.ci)
         return math.ceil(-(-chunks // cut.machine.columns) * cut.chunk_bytes(rule.co, rule.ci) / passes)
@@ -166,7 +164,7 @@ def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: 
     `part`: the input channels of a chunk, if they are given.
     """
     tiles, passes = placement.tiles, placement.passes
-    if "one-chunk" in cut.quirks:
+    if "one-chunk" in cut.machine.quirks:
         return attrs.evolve(cut.rule(), tiles=tiles, passes=passes)
     key = signature(cut, placement), part
     if key not in known:
@@ -240,9 +238,7 @@ def recomputed(chain: Sequence[Layer], count: int) -> float:
     return sum(layer.macs for layer in split(chain, count)[0]) / sum(layer.macs for layer in chain)
 
 
-def compile_tiled(
-    layers: Sequence[Layer], machine: Machine, quirks: frozenset[str], chosen: Sequence[tuple[Sequence[Layer], int]]
-) -> Schedule:
+def compile_tiled(layers: Sequence[Layer], machine: Machine, chosen: Sequence[tuple[Sequence[Layer], int]]) -> Schedule:
     """The schedule of layers of which chains run in tiles; one tile is a chain as it is."""
     replaced: dict[str, Sequence[Layer]] = {}
     slices: dict[str, Slice] = {}
@@ -252,18 +248,18 @@ def compile_tiled(
             replaced[chain[0].name], own = split(chain, count)
             slices |= own
     found = [one for layer in layers for one in replaced.get(layer.name, (layer,))]
-    return compile_layers(found, machine, quirks, slices=slices)
+    return compile_layers(found, machine, slices=slices)
 
 
-def best_tiles(layers: Sequence[Layer], machine: Machine, quirks: frozenset[str]) -> tuple[Schedule, dict[str, int]]:
+def best_tiles(layers: Sequence[Layer], machine: Machine) -> tuple[Schedule, dict[str, int]]:
     """The schedule with the tiles of every chain that take the least time, and their number by first layer."""
-    best = compile_layers(layers, machine, quirks)
+    best = compile_layers(layers, machine)
     every = chains(best, layers)
     chosen: dict[str, int] = {}
     for chain in every:
         for count in range(2, min(MOST_CHAINED, chain[-1].out_height) + 1):
             others = [(one, chosen[one[0].name]) for one in every if one[0].name in chosen and one is not chain]
-            trial = compile_tiled(layers, machine, quirks, [*others, (chain, count)])
+            trial = compile_tiled(layers, machine, [*others, (chain, count)])
             if trial.seconds < best.seconds:
                 best, chosen[chain[0].name] = trial, count
     return best, chosen

@@ -33,10 +33,10 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
         "kind": KIND,
         "network": name,
         "hardware": hardware,
-        "quirks": sorted(schedule.quirks),
+        "quirks": sorted(schedule.machine.quirks),
         "seconds": schedule.seconds,
         "seconds_in_a_pipeline": instructions[-1].end,
-        "machine": attrs.asdict(schedule.machine),
+        "machine": attrs.asdict(schedule.machine, filter=lambda field, _: field.name != "quirks"),
         "shapes": schedule.shapes,
         "concats": schedule.concats,
         "slices": {name: attrs.asdict(part) for name, part in schedule.slices.items()},
@@ -132,7 +132,6 @@ class Compiled:
     """A schedule that was read: what `sparsemap simulate` needs."""
 
     network: str
-    quirks: frozenset[str]
     machine: Machine
     seconds: float
     shapes: Mapping[str, tuple[int, int, int]]
@@ -152,13 +151,12 @@ def read_schedule(folder: Path) -> Compiled:
         raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap compile` wrote")
     masks = read_masks(path.parent / MASKS)
     try:
-        machine, quirks, layers = _of_table(Machine, table["machine"]), frozenset(table["quirks"]), {}
+        machine, layers = _of_table(Machine, table["machine"], quirks=frozenset(table["quirks"])), {}
         for entry in table["layers"]:
             layer = _of_table(Layer, entry, mask=masks.get(entry["name"]))
-            layers[layer.name] = Cut(layer, machine, quirks), _of_table(Splits, entry), entry["volumes"]
+            layers[layer.name] = Cut(layer, machine), _of_table(Splits, entry), entry["volumes"]
         return Compiled(
             network=table["network"],
-            quirks=quirks,
             machine=machine,
             seconds=table["seconds"],
             shapes={name: tuple(shape) for name, shape in table["shapes"].items()},

@@ -109,7 +109,7 @@ def execute(
 
     `Broken` where an instruction could not be executed, `SparseMapError` for schedules with quirks that count other work.
     """
-    if found := sorted(compiled.quirks & NOT_EXECUTABLE):
+    if found := sorted(compiled.machine.quirks & NOT_EXECUTABLE):
         text = f"a schedule with the quirks {', '.join(found)} counts other work than it would take to run"
         raise SparseMapError(text)
     rng, machinery, expected = np.random.default_rng(seed), Machinery(compiled), Tensors(compiled)

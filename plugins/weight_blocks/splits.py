@@ -51,12 +51,10 @@ def by_pair(splits: Splits, value: Callable[[int, int], float]) -> Any:
 
 @attrs.frozen(eq=False, slots=False)
 class Cut:
-    """A layer on a machine: what its division over the cores gives, under some quirks."""
+    """A layer on a machine: what its division over the cores gives."""
 
     layer: Layer
     machine: Machine
-    """With the rates that the quirks ask for."""
-    quirks: frozenset[str] = frozenset()
 
     @property
     def convolves(self) -> bool:
@@ -70,7 +68,7 @@ class Cut:
     def out_columns(self) -> int:
         """Columns of the output per core."""
         width, columns = self.layer.out_width, self.machine.columns
-        return width if width < columns and "padded-width" in self.quirks else -(-width // columns)
+        return width if width < columns and "padded-width" in self.machine.quirks else -(-width // columns)
 
     @cached_property
     def in_columns(self) -> int:
@@ -80,7 +78,7 @@ class Cut:
     @cached_property
     def row_channels(self) -> int:
         """Output channels per row of cores, in whole blocks; of a global average, per core."""
-        alone = not self.convolves and "input-macs" in self.quirks
+        alone = not self.convolves and "input-macs" in self.machine.quirks
         shares = (1 if alone else self.machine.rows) * (self.machine.columns if self.layer.is_global else 1)
         return round_up(-(-self.layer.out_channels // shares))
 
@@ -119,7 +117,7 @@ class Cut:
         """The largest sub-volume that fits, as the paper's compiler chooses it; tiles and passes are the memory's."""
         layer, machine = self.layer, self.machine
         if self.convolves:
-            stride = layer.stride if "stride-output" in self.quirks else 1
+            stride = layer.stride if "stride-output" in self.machine.quirks else 1
             rows = machine.outputs // (round_up(self.out_columns) * stride * self.charged_channels)
             return Splits(*self._rule_of_weights(), min(layer.out_height, max(1, rows), self.input_tile[2]))
         if layer.is_global:

@@ -46,12 +46,12 @@ class Cells:
             self._known[network, sparsity] = layers_of(nodes_of(piece, self.registry, base, file), sparsity)
         return self._known[network, sparsity]
 
-    def machine(self, cores: int, quirks: Iterable[str] = ()) -> Machine:
-        return Machine.of(self.registry.resolve("hardware", f"aie2-{cores}x{cores}"), self.registry, frozenset(quirks))
+    def machine(self, cores: int, quirks: str | Iterable[str]) -> Machine:
+        hardware = self.registry.resolve("hardware", f"aie2-{cores}x{cores}")
+        return Machine.of(hardware, self.registry, quirks_of(quirks))
 
     def compile(self, layers: Sequence[Layer], cores: int, quirks: str | Iterable[str]) -> Schedule:
-        chosen = quirks_of(quirks)
-        return compile_layers(layers, self.machine(cores, chosen), chosen)
+        return compile_layers(layers, self.machine(cores, quirks))
 
     def schedule(self, network: str, cores: int, sparsity: float, quirks: str | Iterable[str]) -> Schedule:
         """A network on so many columns and rows of cores."""

@@ -11,7 +11,6 @@ from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, Figure, Report, subplots
 
 from ..layers import Layer
-from ..quirks import quirks_of
 from ..schedule import compile_tiled, recomputed
 from . import KINDS, Cells
 
@@ -27,12 +26,12 @@ def segment(layers: Sequence[Layer]) -> list[Layer]:
     return list(layers[names.index(FIRST) : names.index(LAST) + 1])
 
 
-def point(source: Cells, kind: str, count: int, quirks: frozenset[str] = frozenset()) -> dict[str, Any]:
+def point(source: Cells, kind: str, count: int, quirks: str = "none") -> dict[str, Any]:
     """The chain in so many tiles, dense or sparse."""
     fast = source.machine(CORES, quirks)
     rates = {key: getattr(fast, key) / SLOWER for key in ("load", "load_weights", "write")}
     chain = segment(source.layers("vgg16", KINDS[kind]))
-    schedule = compile_tiled(chain, attrs.evolve(fast, **rates), quirks, [(chain, count)])
+    schedule = compile_tiled(chain, attrs.evolve(fast, **rates), [(chain, count)])
     return {
         "weights": kind,
         "tiles": count,
@@ -44,7 +43,7 @@ def point(source: Cells, kind: str, count: int, quirks: frozenset[str] = frozens
 
 
 def report(source: Cells, name: str, quirks: str) -> Report:
-    chosen = quirks_of("none" if quirks == "both" else quirks)
+    chosen = "none" if quirks == "both" else quirks
     rows = [point(source, kind, count, chosen) for kind in KINDS for count in TILES]
     every = {kind: [row for row in rows if row["weights"] == kind] for kind in KINDS}
     dense, sparse = (min(mine, key=lambda row: row["seconds"]) for mine in every.values())

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from sparsemap_plugins.weight_blocks.instructions import constant
 from sparsemap_plugins.weight_blocks.layers import Layer
 from sparsemap_plugins.weight_blocks.machinery import Broken
-from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
 from sparsemap_plugins.weight_blocks.simulate import Outcome, pipeline, simulate
@@ -44,7 +43,7 @@ def run(
     mesh = attrs.evolve(machine(2, quirks), columns=columns, rows=rows or columns, index=index)
     if memtile:
         mesh = attrs.evolve(mesh, memtile=memtile)
-    write_schedule(folder, "net", "mesh", compile_layers(layers, mesh, quirks_of(quirks)))
+    write_schedule(folder, "net", "mesh", compile_layers(layers, mesh))
     return simulate(read_schedule(folder), functional=quirks == "none")
 
 

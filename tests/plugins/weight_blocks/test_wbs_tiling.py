@@ -49,7 +49,7 @@ def test_tiles_have_the_output_of_the_whole_bit_by_bit(count: int, tmp_path: Pat
     outputs = []
     for name, schedule in (
         ("whole", compile_layers(CHAIN, SMALL)),
-        ("tiled", compile_tiled(CHAIN, SMALL, frozenset(), [(CHAIN, count)])),
+        ("tiled", compile_tiled(CHAIN, SMALL, [(CHAIN, count)])),
     ):
         write_schedule(tmp_path / name, name, "mesh", schedule)
         _, equal, ddr = execute(read_schedule(tmp_path / name))
@@ -62,7 +62,7 @@ def test_the_best_number_of_tiles_is_found_and_layers_around_a_chain_stay(tmp_pa
     slow = attrs.evolve(SMALL, load=0.25e9, load_weights=4e9, write=0.25e9)
     after = Layer("d", "conv", ("c",), 20, 15, 32, 20, 15, 8, (1, 1), 1, (0, 0))
     layers = [*CHAIN, after]
-    schedule, counts = best_tiles(layers, slow, frozenset())
+    schedule, counts = best_tiles(layers, slow)
     assert schedule.seconds < compile_layers(layers, slow).seconds and set(counts) == {"a"}
     write_schedule(tmp_path, "net", "mesh", schedule)
     assert all(execute(read_schedule(tmp_path))[1].values())

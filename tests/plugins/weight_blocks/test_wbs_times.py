@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.weight_blocks.pages import Cells
@@ -86,9 +87,8 @@ def test_the_sums_are_those_of_the_listing_but_for_one_layer(cells: Cells) -> No
 
 
 def test_a_conv_alone_takes_the_times_of_fig_4() -> None:
-    quirks = quirks_of("paper")
     dense, sparse = (
-        compile_layers([conv(56, 64, 64, 3, density=d)], machine(4, "paper"), quirks).seconds * 1e6 for d in (1, 0.5)
+        compile_layers([conv(56, 64, 64, 3, density=d)], machine(4, "paper")).seconds * 1e6 for d in (1, 0.5)
     )
     assert (dense, sparse) == (pytest.approx(216.6, rel=0.01), pytest.approx(123.3, rel=0.01))
 
@@ -129,7 +129,7 @@ def test_every_hardware_of_the_plugin_is_a_machine() -> None:
     for cores in range(2, 9):
         plain, paper = machine(cores), machine(hardware=f"aie2-paper-{cores}x{cores}")
         assert plain.columns == plain.rows == cores
-        assert paper == machine(cores, "gib,write-4") != plain
+        assert paper == attrs.evolve(machine(cores, "gib,write-4"), quirks=frozenset()) != plain
 
 
 def test_unknown_quirks_and_other_hardware_are_told() -> None:
