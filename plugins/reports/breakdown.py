@@ -13,6 +13,17 @@ from sparsemap.problem.problem import Problem
 from sparsemap.searching.breakdown import Breakdown, LevelCosts
 from sparsemap.spec.units import format_count, format_energy
 
+COMPUTES, CHARGES = "computes", "charges"
+
+
+def energies(found: Breakdown) -> list[tuple[str, dict[str, float]]]:
+    """Levels, each with pJ by what takes it: a tensor or the computes; charges are a row of their own. Empty where the
+    cost model does not tell energies by level."""
+    if all(row.energy_pj is None for row in found.rows):
+        return []
+    spent = [(row.name, dict(row.by_tensor) or {COMPUTES: row.energy_pj or 0.0}) for row in found.rows]
+    return [*spent, *([(CHARGES, {CHARGES: found.charges_pj})] if found.charges_pj else [])]
+
 
 @attrs.frozen(kw_only=True)
 class BreakdownText(Exporter):
@@ -35,24 +46,23 @@ def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
         return ["the cost model reports no energy and cycles by level"]
     names = [tensor.name for tensor in problem.tensors]
     lines = [["", *names, "energy", "", "cycles"]]
-    compute = found.rows[-1].cycles
     for row in found.rows:
         parts = [format_energy(row.by_tensor[name]) if name in row.by_tensor else "-" for name in names]
         spent = "-" if row.energy_pj is None else format_energy(row.energy_pj)
         share = "" if row.energy_pj is None or not found.energy_pj else percent(row.energy_pj / found.energy_pj)
-        lines.append([row.name, *parts, spent, share, _cycles(row, compute, row is found.rows[-1])])
+        lines.append([row.name, *parts, spent, share, _cycles(row, found.rows[-1])])
     if rest := found.charges_pj:
-        lines.append(["charges", *("-" for _ in names), format_energy(rest), percent(rest / found.energy_pj), ""])
+        lines.append([CHARGES, *("-" for _ in names), format_energy(rest), percent(rest / found.energy_pj), ""])
     sums = [format_energy(sum(row.by_tensor.get(name, 0.0) for row in found.rows)) for name in names]
     lines.append(["total", *sums, format_energy(found.energy_pj), "", format_count(found.cycles)])
     *body, total = aligned(lines)
     return [*body, styled(total, "strong")]
 
 
-def _cycles(row: LevelCosts, compute: float | None, last: bool) -> str:
+def _cycles(row: LevelCosts, compute: LevelCosts) -> str:
     """The cycles of a level, or that it delivers as fast as the compute units work."""
     if row.cycles is None:
         return "-"
-    if not last and compute is not None and row.cycles <= compute:
+    if row is not compute and compute.cycles is not None and row.cycles <= compute.cycles:
         return "keeps up"
     return format_count(row.cycles)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from sparsemap.cli.group import json_option, plugin_dirs
-from sparsemap.errors import SearchError, need, readable
+from sparsemap.errors import SearchError, listed, need, readable
 from sparsemap.pieces import defaults
 
 
@@ -45,11 +44,8 @@ def explain_command(
     from .explain import Searches, explain
     from .variants import Base
 
-    def watch(found: Iterator[tuple[str, float | None]], total: int) -> Iterator[tuple[str, float | None]]:
-        return output.step_progress(found, total, lambda one: f"searches   {one[0] or 'nothing free'}")
-
     base = Base(design_file.load(design, load(plugin_dirs=plugin_dirs)))
-    found = explain(base, quantity, Searches(budget, space, seed, watch))
+    found = explain(base, quantity, Searches(budget, space, seed))
     if as_json:
         click.echo(json.dumps(found.data, indent=2))
     else:
@@ -99,17 +95,19 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
 def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
     """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide."""
     from sparsemap.pieces.loading import load
-    from sparsemap.plots import write_figure
+    from sparsemap.plots import STAMPS, write_figure
     from sparsemap.problem import design_file
 
-    from .figures import KINDS, Source, checked
-    from .variants import Outcome
+    from .figures import KINDS, Source
+    from .outcome import Outcome
 
-    path = checked(Path(out))
+    path = Path(out)
+    if path.suffix.lower() not in STAMPS:
+        raise SearchError(f"{path}: a figure ends in {listed(STAMPS)}")
     need("matplotlib", "a figure", "plots")
     outcome = Outcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
     if not outcome.valid:
-        raise SearchError(f"{result}: the design is not valid: {', '.join(outcome.reasons)}")
+        raise SearchError(f"{result}: the design is {outcome.fault}")
     source = Source(outcome, Path(result) if Path(result).is_dir() else None)
     write_figure(lambda: KINDS[kind](source), path, dpi=300)
     click.echo(readable(str(path)))

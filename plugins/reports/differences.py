@@ -6,96 +6,61 @@ values of the second there, and is evaluated.
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import attrs
 
 from sparsemap.cli import output
-from sparsemap.errors import SearchError, SpecError, shortened
+from sparsemap.errors import SearchError, shortened
 from sparsemap.pieces.contracts import styled
-from sparsemap.spec.units import format_count, format_energy
+from sparsemap.problem.problem import Problem
 
-from .variants import Base, Outcome
+from .outcome import Outcome
+from .variants import MISSING, Base, Place
+from .wording import change_text, numbers_text
 
 ABOUT = ("name", "description", "source")
 """Keys that say what a piece is and change no number."""
 WHOLE = ("technology", "scaling")
 """Tables that change as a whole."""
-MISSING = object()
-Place = tuple[str | int, ...]
-
-
-@attrs.frozen
-class Difference:
-    """Values of two designs that change together."""
-
-    name: str
-    places: tuple[Place, ...]
-    texts: tuple[tuple[str, str, str], ...]
-    """Of each place: what it is, the value before and after."""
-
-    def apply(self, table: dict[str, Any], other: Mapping[str, Any]) -> None:
-        """Gives a table the values that the other one has."""
-        for *path, last in self.places:
-            here: Any = table
-            for key in path:
-                here = here.setdefault(key, {}) if isinstance(here, dict) else here[key]
-            value = _at(other, (*path, last))
-            if value is MISSING:
-                here.pop(last, None)
-            else:
-                here[last] = copy.deepcopy(value)
+WIDE = (5, 6, 1)
+"""Columns of what changes cost that narrow terminals do without: energy, cycles, EDP alone, whose change stays."""
 
 
 @attrs.frozen
 class Step:
-    """What a difference costs: as the only change of the first design, and after all changes before it."""
+    """Values that differ and change together, and what that costs."""
 
-    difference: Difference
-    alone: Outcome | str
-    """The text says why there is no such design."""
-    after: Outcome | str
+    name: str
+    texts: tuple[tuple[str, str, str], ...]
+    """Of each value: what it is, before and after."""
+    alone: Outcome
+    """The first design with this change only."""
+    after: Outcome
+    """With all changes before it as well."""
 
     def to_dict(self) -> dict[str, Any]:
-        texts = [{"what": what, "before": before, "after": after} for what, before, after in self.difference.texts]
-        sides = {"alone": self.alone, "in_turn": self.after}
-        found = {key: {"error": x} if isinstance(x, str) else x.to_dict() for key, x in sides.items()}
-        return {"change": self.difference.name, "values": texts, **found}
+        texts = [{"what": what, "before": before, "after": after} for what, before, after in self.texts]
+        return {"change": self.name, "values": texts, "alone": self.alone.to_dict(), "in_turn": self.after.to_dict()}
 
 
 def steps(first: Base, second: Base) -> list[Step]:
     """The differences with their costs; after the last one the first design is the second."""
     one, other = first.table, second.table
-    found = differences(first, second)
-    _add_pieces(one, other)
-    table = copy.deepcopy(one)
-    made = []
-    for difference in found:
-        difference.apply(table, other)
-        only = copy.deepcopy(one)
-        difference.apply(only, other)
-        made.append(Step(difference, _evaluated(first, only), _evaluated(first, table)))
+    # pieces that only the other design names, so that one format or mechanism can change alone
+    pieces = {place: _at(other, place) for place in _pieces(other) if _at(one, place) is MISSING}
+    before, made = pieces, []
+    for name, places in differences(first, second):
+        texts = tuple((_name(one, place), _text(_at(one, place)), _text(_at(other, place))) for place in places)
+        change = {place: _at(other, place) for place in places}
+        before = before | change
+        made.append(Step(name, texts, first.changed(pieces | change), first.changed(before)))
     return made
 
 
-def _evaluated(base: Base, table: dict[str, Any]) -> Outcome | str:
-    try:
-        return base.changed(lambda own: own.update(copy.deepcopy(table)))
-    except SpecError as error:  # half of a change may make no sense, such as a mapping without its hardware
-        return error.mistakes[0].message
-
-
-def _add_pieces(one: dict[str, Any], other: Mapping[str, Any]) -> None:
-    """Pieces that only the other design names, so that one format or mechanism can change alone."""
-    for kind, pieces in other.get("pieces", {}).items():
-        for name, piece in pieces.items():
-            one.setdefault("pieces", {}).setdefault(kind, {}).setdefault(name, copy.deepcopy(piece))
-
-
-def differences(first: Base, second: Base) -> list[Difference]:
+def differences(first: Base, second: Base) -> list[tuple[str, list[Place]]]:
     """Workload, hardware and cost model by value, definitions of pieces, mapping, formats by tensor, S/G by place.
 
     Sizes change with the mapping, and levels with mapping and places. `SearchError` for other tensors or dimensions.
@@ -106,38 +71,37 @@ def differences(first: Base, second: Base) -> list[Difference]:
     if names[0] != names[1] or a.dims != b.dims:
         about = [f"{p.title} has {', '.join(n)} over {', '.join(p.dims)}" for p, n in zip((a, b), names, strict=True)]
         raise SearchError(f"designs of other tensors or dimensions share no values to change: {'; '.join(about)}")
-    values = [*_unequal(one, other, ("workload",)), *_unequal(one, other, ("hardware",))]
-    values += [*_unequal(one, other, ("cost_model",)), *_unequal(one, other, ("segments",))]
-    values += [
-        ("pieces", kind, name)
-        for kind, pieces in one.get("pieces", {}).items()
-        for name, piece in pieces.items()
-        if (theirs := _at(other, ("pieces", kind, name))) is not MISSING and _bare(piece) != _bare(theirs)
-    ]
-    mapping = [*_unequal(one, other, ("mapping",)), *_unequal(one, other, ("padding",))]
-    formats = [*_unequal(one, other, ("formats",)), *_unequal(one, other, ("beyond_format",))]
-    places = list(_unequal(one, other, ("gate_skip",)))
+
+    def unequal(*heads: str) -> list[Place]:
+        return [place for head in heads for place in _unequal(one, other, (head,))]
+
+    both = [place for place in _pieces(one) if _at(other, place) is not MISSING]
+    values = unequal("workload", "hardware", "cost_model", "segments")
+    values += [place for place in both if _bare(_at(one, place)) != _bare(_at(other, place))]
+    mapping, formats, mechanisms = (
+        unequal("mapping", "padding"),
+        unequal("formats", "beyond_format"),
+        unequal("gate_skip"),
+    )
     groups: list[tuple[str, list[Place]]] = []
-    if [group.name for group in a.mapping_levels] != [group.name for group in b.mapping_levels] or [
-        level.name for level in a.levels
-    ] != [level.name for level in b.levels]:
+    if _levels(a) != _levels(b):
         levels = [place for place in values if place[0] == "hardware"]
         values = [place for place in values if place not in levels]
-        groups.append(("levels, mapping and gate_skip", [*levels, *mapping, *places]))
-        mapping, places = [], []
+        groups.append(("levels, mapping and gate_skip", [*levels, *mapping, *mechanisms]))
+        mapping, mechanisms = [], []
     sizes = [place for place in values if place[:2] == ("workload", "dims")]
     groups += [(_name(one, place), [place]) for place in values if place not in sizes]
     if sizes or mapping:
         groups.append(("sizes and mapping" if sizes else "mapping", [*sizes, *mapping]))
-    groups += [(_name(one, place), [place]) for place in [*formats, *places]]
-    return [
-        Difference(
-            name,
-            tuple(places),
-            tuple((_name(one, place), _text(_at(one, place)), _text(_at(other, place))) for place in places),
-        )
-        for name, places in groups
-    ]
+    return [*groups, *((_name(one, place), [place]) for place in [*formats, *mechanisms])]
+
+
+def _pieces(table: Mapping[str, Any]) -> list[Place]:
+    return [("pieces", kind, name) for kind, known in table.get("pieces", {}).items() for name in known]
+
+
+def _levels(problem: Problem) -> tuple[list[str], list[str]]:
+    return [level.name for level in problem.mapping_levels], [level.name for level in problem.levels]
 
 
 def _at(table: Any, place: Sequence[str | int]) -> Any:
@@ -202,28 +166,18 @@ def _text(value: Any) -> str:
 
 
 def shortened_list(values: Sequence[Any]) -> str:
-    """Values with spaces between them, of repeated ones how many."""
-    words: list[str] = []
-    for value in map(str, values):
-        count, _, last = words[-1].rpartition(" x ") if words else ("", "", "")
-        if words and last == value:
-            words[-1] = f"{int(count or 1) + 1} x {value}"
-        else:
-            words.append(value)
-    return ", ".join(words)
+    """Values with commas between them, of repeated ones how many."""
+    runs = [(value, len(list(same))) for value, same in groupby(map(str, values))]
+    return ", ".join(f"{count} x {value}" if count > 1 else value for value, count in runs)
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-WIDE = (5, 6, 1)
-"""Columns of what changes cost that narrow terminals do without: energy, cycles, EDP alone, whose change stays."""
-
-
 def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequence[Step]) -> list[str]:
     """The two designs, a row per difference with what it costs, and the values that differ."""
     ends = [
-        [name, base.design.problem.title, *_numbers(base.outcome)]
+        [name, base.design.problem.title, *numbers_text(base.outcome.energy_pj, base.outcome.cycles)]
         for name, base in zip(names, (first, second), strict=True)
     ]
     lines = [output.table([["", "", "EDP", "energy", "cycles"], *ends], "<<>", gap=3)]
@@ -231,33 +185,25 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome
     rows = [["", "", "alone", "", "in turn", "energy", "cycles", "limited by"]]
-    rows.append([names[0], "", "", *_edp(start, None), *_numbers(start)[1:], _limit(start)])
-    before: Outcome | str = start
-    for step in found:
-        after = step.after
-        numbers = ["-", "-", after] if isinstance(after, str) else [*_numbers(after)[1:], _limit(after)]
-        rows.append([step.difference.name, *_edp(step.alone, start), *_edp(after, before), *numbers])
-        before = after
+    rows.append([names[0], "", "", *_edp(start), *_end(start)])
+    for before, step in zip([start, *(step.after for step in found)], found, strict=False):
+        rows.append([step.name, *_edp(step.alone, start), *_edp(step.after, before), *_end(step.after)])
     lines += ["", styled("what each change costs: EDP if it is the only one, and after those above it", "strong")]
     lines.append(output.table(rows, "<>>>>>><", margin=2, less=WIDE))
-    values = [[what, before, "->", after] for step in found for what, before, after in step.difference.texts]
+    values = [[what, before, "->", after] for step in found for what, before, after in step.texts]
     lines += ["", styled("what differs", "strong"), output.table(values, margin=2)]
     return lines
 
 
-def _limit(outcome: Outcome) -> str:
-    return outcome.limit if outcome.valid else f"not valid: {', '.join(outcome.reasons)}"
-
-
-def _numbers(outcome: Outcome) -> list[str]:
-    if not outcome.valid:
-        return ["-", "-", "-"]
-    return [f"{outcome.edp:.3e}", format_energy(outcome.energy_pj), format_count(outcome.cycles)]
-
-
-def _edp(outcome: Outcome | str, before: Outcome | str | None) -> list[str]:
+def _edp(outcome: Outcome, before: Outcome | None = None) -> list[str]:
     """The EDP and its change."""
-    if isinstance(outcome, str) or not outcome.valid:
+    if not outcome.valid:
         return ["-", "not valid"]
-    known = isinstance(before, Outcome) and math.isfinite(before.edp) and before.edp > 0
-    return [f"{outcome.edp:.3e}", f"{100 * (outcome.edp / before.edp - 1):+.1f} %" if known else ""]
+    told = before is not None and before.valid and before.edp > 0
+    return [f"{outcome.edp:.3e}", change_text(outcome.edp, before.edp) if told else ""]
+
+
+def _end(outcome: Outcome) -> list[str]:
+    """Energy, cycles, and what limits the design, or why it is not valid."""
+    _, *numbers = numbers_text(outcome.energy_pj, outcome.cycles)
+    return [*numbers, outcome.limit if outcome.valid else outcome.fault]

@@ -11,6 +11,8 @@ are left out. A group of spatial loops says how many of the instances below it a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import attrs
@@ -25,12 +27,7 @@ from sparsemap.problem.levels import Level, MappingLevel
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_bits
 
-from .wording import einsum_text, mechanism_text, symbols
-
-
-def loop_name(loop: Loop) -> str:
-    """`n3`, or `n2.3` for a dimension called n2: the mapping levels are counted from 1, the outermost."""
-    return f"{loop.dim}.{loop.group + 1}" if loop.dim[-1].isdigit() else f"{loop.dim}{loop.group + 1}"
+from .wording import einsum_text, formats_of, loop_name, mechanism_text, wrapped
 
 
 @attrs.frozen(kw_only=True)
@@ -48,45 +45,67 @@ class LoopNestText(Exporter):
         return {key: table[key] for key in ("mapping", "formats", "beyond_format", "gate_skip") if key in table}
 
 
+@attrs.frozen
+class NestLevel:
+    """A storage level, or the compute units."""
+
+    name: str
+    room: str
+    """What it holds at most, `room`."""
+    filters: str | None
+    """What it skips and gates, `mechanism_text`; None where it has no place for that, or the design says nothing of it."""
+    loops: tuple[Loop, ...]
+
+
+def nest_levels(design: Design, detail: Mapping[str, Any]) -> list[NestLevel]:
+    """The levels from the outermost inwards, then the compute units; without loops where the design has none."""
+    problem, columns = design.problem, design.batch.columns.keys()
+    places = problem.places if "mechanisms" in columns else ()
+    filters = {place.storage: mechanism_text(design.mechanism(place), place, problem) for place in places}
+    loops = design.loops if {"bounds", "order"} <= columns else ()
+    levels = [(level.name, room(level, detail), level.index) for level in problem.levels]
+    return [
+        NestLevel(name, used, filters.get(index), tuple(loop for loop in loops if loop.storage == index))
+        for name, used, index in (*levels, (problem.compute_name, "", None))
+    ]
+
+
 def loop_nest(design: Design, detail: Mapping[str, Any], width: int = 80) -> str:
     """The text of a design; `detail` of its evaluation gives what the levels hold, if the cost model says so."""
     lines: list[str] = []
-    problem, columns = design.problem, design.batch.columns.keys()
-    mapped = {"bounds", "order"} <= columns
-    loops = design.loops if mapped else ()
-    actions = _actions(design) if "mechanisms" in columns else {}
-    step = 2 if 2 * len(loops) + 42 <= width else 1
+    problem, columns, levels = design.problem, design.batch.columns.keys(), nest_levels(design, detail)
+    step = 2 if 2 * sum(len(box.loops) for box in levels) + 42 <= width else 1
     depth = 0
-    for level in problem.levels:
-        lines.append(_heading(level.name, room(level, detail), actions.get(level.name, ""), width))
-        groups = [(i, group) for i, group in enumerate(problem.mapping_levels) if group.storage == level.index]
-        for number, group in groups:
-            here = [loop for loop in loops if loop.group == number]
-            for position, loop in enumerate(here):
-                note = _in_use(here, group, problem) if position == len(here) - 1 else ""
+    for box in levels:
+        lines.append(_heading(box, width))
+        for number, group in groupby(box.loops, attrgetter("group")):
+            together = list(group)
+            for loop in together:
+                note = _in_use(together, problem.mapping_levels[number], problem) if loop is together[-1] else ""
                 word = styled("par-for", "parallel") if loop.spatial else styled("for", "strong")
                 text = f"{word} {styled(loop_name(loop), 'name')} in [0, {loop.bound})"
                 lines.append(_spread(" " * (2 + step * depth) + text, note, width))
                 depth += 1
-    compute = problem.compute_name
-    lines.append(_heading(compute, "", actions.get(compute, ""), width))
     if problem.tensors:
         statement = einsum_text(problem.tensors)
         lines.append(" " * max(min(2 + step * depth, width - len(statement)), 0) + statement)
     said = [line for segment in problem.space.segments.values() for line in segment.lines(design)]
     if said:
         lines += ["", *(f"  {line}" for line in said)]
-    if mapped and "formats" in columns:
+    if {"bounds", "order", "formats"} <= columns:
         lines += ["", *_formats(design, width)]
     return "\n".join(lines) + "\n"
 
 
-def _heading(name: str, used: str, action: str, width: int) -> str:
+def _heading(box: NestLevel, width: int) -> str:
     """`GLB ── 96 of 128 KB, 75 % ───── Skip Q <- P ──`, as wide as all other headings."""
-    start = f"{styled(name, 'heading')} {styled('──', 'faint')} {used} " if used else f"{styled(name, 'heading')} "
-    end = f" {action} {styled('──', 'faint')}" if action else ""
-    rule = "─" * max(width - len(plain(start + end)), 3)
-    return start + styled(rule, "faint") + end
+    start, end, rule = f"{styled(box.name, 'heading')} ", "", styled("──", "faint")
+    if box.room:
+        start += f"{rule} {box.room} "
+    if box.filters is not None:
+        action = styled(box.filters, "action") if box.filters else styled("no skip or gate", "faint")
+        end = f" {action} {rule}"
+    return start + styled("─" * max(width - len(plain(start + end)), 3), "faint") + end
 
 
 def _spread(start: str, end: str, width: int) -> str:
@@ -104,26 +123,13 @@ def _in_use(loops: Sequence[Loop], group: MappingLevel, problem: Problem) -> str
     return f"{int(np.prod([loop.bound for loop in loops]))} of {group.limit} {below}"
 
 
-def _actions(design: Design) -> dict[str, str]:
-    """What is skipped or gated, by place."""
-    problem = design.problem
-    return {
-        place.name: styled(text, "action") if text else styled("no skip or gate", "faint")
-        for place in problem.places
-        for text in [mechanism_text(design.mechanism(place), place, problem)]
-    }
-
-
 def room(spec: Level, detail: Mapping[str, Any]) -> str:
     """`96 of 128 KB, 75 %`: the most that one instance holds at a time, against its capacity."""
-    words, metadata = detail.get("data_words_max"), detail.get("metadata_bits_max")
     if spec.capacity_bits is None:
         return ""
-    if words is None:
+    if "data_words_max" not in detail:
         return format_bits(spec.capacity_bits)
-    bits = float(np.asarray(words)[:, spec.index, 0].sum()) * spec.word_bits
-    if spec.shared_capacity and metadata is not None:
-        bits += float(np.asarray(metadata)[spec.index, 0])
+    bits = sum(held(spec, detail))
     share = percent(bits / spec.capacity_bits) if spec.capacity_bits else ""
     used, available = format_bits(bits), format_bits(spec.capacity_bits)
     if used.split()[-1] == available.split()[-1]:
@@ -131,34 +137,21 @@ def room(spec: Level, detail: Mapping[str, Any]) -> str:
     return f"{used} of {available}, {share}"
 
 
+def held(spec: Level, detail: Mapping[str, Any]) -> list[float]:
+    """The most bits of each tensor in one instance, and then of all metadata if they share its capacity."""
+    bits = [float(words) * spec.word_bits for words in np.asarray(detail["data_words_max"])[:, spec.index, 0]]
+    if spec.shared_capacity and "metadata_bits_max" in detail:
+        bits.append(float(np.asarray(detail["metadata_bits_max"])[spec.index, 0]))
+    return bits
+
+
 def _formats(design: Design, width: int) -> list[str]:
     """The formats of every tensor, outer to inner rank, and what the short names mean."""
-    problem = design.problem
-    formats: list[Any] = [*problem.candidates("format"), *problem.candidates("beyond-format")[:1]]
-    short = symbols(formats)
-    used: set[str] = set()
-    names = [tensor.name for tensor in problem.tensors]
-    label = max(map(len, names), default=0)
+    _, by_tensor, legend = formats_of(design)
+    label = max(map(len, by_tensor), default=0)
     lines = [styled("formats, outer to inner", "strong")]
-    for index, name in enumerate(names):
-        ranks = design.ranks(index)
-        if any(rank.format.compressed for rank in ranks):
-            words = [f"{short[rank.format.name]}({loop_name(rank.loop)})" for rank in ranks]
-            used |= {rank.format.name for rank in ranks}
-        else:
-            words = ["uncompressed"]
-        lines += _wrapped(f"  {name:{label}}  ", words, width)
-    if used:
-        legend = [f"{symbol} = {name}" for name, symbol in short.items() if name in used]
-        lines += _wrapped(" " * (label + 4), [*(f"{word}," for word in legend[:-1]), legend[-1]], width)
+    for name, words in by_tensor.items():
+        lines += wrapped(f"  {name:{label}}  ", words, width)
+    if legend:
+        lines += wrapped(" " * (label + 4), legend, width, ", ")
     return lines
-
-
-def _wrapped(start: str, words: list[str], width: int) -> list[str]:
-    lines, line = [], start
-    for word in words:
-        if len(line) > len(start) and len(line) + len(word) > width:
-            lines.append(line.rstrip())
-            line = " " * len(start)
-        line += word + " "
-    return [*lines, line.rstrip()]

@@ -33,12 +33,11 @@ class OrdersText(Exporter):
         for row in found["levels"]:
             counts = [f"{row[key]:,}" for key in ("orders", "valid", "classes")]
             rows.append([row["level"], *counts, times(row["best"]), times(row["worst"])])
-        lines = [["", "", "outermost to innermost, of those loops that are there"]]
-        for group in found["classes"][:SHOWN]:
-            lines.append([times(group["score"]), f"{group['orders']:,} orders", group["order"]])
+        shown = found["classes"][:SHOWN]
+        lines = [[times(group["score"]), f"{group['orders']:,} orders", group["order"]] for group in shown]
         more = len(found["classes"]) - SHOWN
         head = styled("one order at all levels: classes of equal score, over that of the design", "strong")
-        body = [*aligned(rows, "<>"), "", head, *(line.rstrip() for line in aligned(lines[1:], "><<"))]
+        body = [*aligned(rows, "<>"), "", head, *aligned(lines, "><<")]
         return "\n".join([*body, *([f"and {more:,} more"] if more > 0 else [])]) + "\n"
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:

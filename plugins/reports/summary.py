@@ -15,7 +15,7 @@ from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import breakdown_lines
 from .loop_nest import loop_nest
-from .wording import einsum_text
+from .wording import einsum_text, numbers_text, problem_texts
 
 REASONS_SHOWN = 8
 FRONT_SHOWN = 8
@@ -56,7 +56,7 @@ class SummaryText(Exporter):
             far = f"distance {row['distance']:g}"
             numbers.append(["start", f"{row['workload']} ({far}): {row['score'] / best.score:.2f}x of the end"])
         blocks = [
-            problem_lines(result, problem),
+            problem_lines(problem),
             [_labelled(line) for line in aligned(numbers, "<")],
             [loop_nest(best.design, best.detail, width).rstrip("\n")],
             breakdown_lines(found, problem),
@@ -70,22 +70,11 @@ class SummaryText(Exporter):
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-def problem_lines(result: Result, problem: Problem) -> list[str]:
+def problem_lines(problem: Problem) -> list[str]:
     """Workload and hardware, sizes, densities, and what was padded."""
-    statement = einsum_text(problem.tensors).replace(" += ", " = ") if problem.tensors else ""
-    sizes = ", ".join(f"{dim} {size}" for dim, size in problem.loops.sizes.items())
-    title = styled(f"{result.workload} on {result.hardware}", "strong")
-    lines = [title, *([statement] if statement else []), _labelled(f"sizes    {sizes}")]
-    if problem.tensors:
-        shares = ", ".join(
-            f"{tensor.name} {100 * tensor.density.occupancy(tensor.shape(problem.sizes)).density:.3g} %"
-            for tensor in problem.tensors
-        )
-        lines.append(_labelled(f"density  {shares}"))
-    if result.padded:
-        grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in result.padded.items())
-        lines.append(_labelled(f"padded   {grown}"))
-    return lines
+    statement = [einsum_text(problem.tensors).replace(" += ", " = ")] if problem.tensors else []
+    rows = [f"{label:7}  {text}" for label, text in problem_texts(problem).items() if text]
+    return [styled(problem.title, "strong"), *statement, *map(_labelled, rows)]
 
 
 def _labelled(line: str) -> str:
@@ -99,13 +88,12 @@ def scenario_lines(best: Best) -> list[str]:
     rows = [["", "weight", "EDP", "energy", "cycles", "over the bound"]]
     unfit = []
     for name, there in best.scenarios.items():
-        if math.isfinite(there.energy_pj):
-            numbers = [f"{there.edp:.3e}", format_energy(there.energy_pj), format_count(there.cycles)]
-        else:
-            numbers = ["-"] * 3
+        if not math.isfinite(there.energy_pj):
             unfit.append(name)
         gap = f"{there.gap:.2f}x" if there.gap is not None and math.isfinite(there.gap) else "-"
-        rows.append([name, f"{best.problem.scenarios[name].weight:.3g}", *numbers, gap])
+        rows.append(
+            [name, f"{best.problem.scenarios[name].weight:.3g}", *numbers_text(there.energy_pj, there.cycles), gap]
+        )
     lines = [styled("scenarios that the score is of", "strong"), *(f"  {line}" for line in aligned(rows))]
     if unfit:
         lines.append(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,9 +19,11 @@ from sparsemap import Fiber, Format, Units
 from sparsemap.errors import SpecError
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
+from sparsemap.problem.levels import Level
 from sparsemap.problem.problem import Problem
-from sparsemap.searching.breakdown import Breakdown
 from sparsemap.spec.unstructuring import plain
+
+from .outcome import Outcome
 
 ACTIONS = (
     "read", "write", "metadata_read", "metadata_write",
@@ -32,51 +34,21 @@ ACTIONS = (
 COMPUTES = ("compute", "gated", "skipped")
 BANDWIDTHS = ("bandwidth", "read_bandwidth", "write_bandwidth")
 UNLIMITED = "unlimited"
+LEVELS = ("hardware", "levels")
 ALL = "all levels"
-Change = Callable[[dict[str, Any]], None]
-
-
-@attrs.frozen(eq=False, slots=False)
-class Outcome:
-    """What a cost model says of one design."""
-
-    design: Design
-    energy_pj: float
-    cycles: float
-    """Both infinite where the design is not valid."""
-    reasons: tuple[str, ...]
-    detail: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, design: Design) -> Outcome:
-        found = design.problem.evaluator.evaluate_designs(design.batch, detail=True)
-        numbers = float(found.energy_pj[0]), float(found.cycles[0])
-        return cls(design, *numbers, found.reasons_of(0), found.detail or {})
-
-    @property
-    def edp(self) -> float:
-        """pJ * cycles."""
-        return self.energy_pj * self.cycles
-
-    @property
-    def valid(self) -> bool:
-        return not self.reasons
-
-    @cached_property
-    def breakdown(self) -> Breakdown:
-        return Breakdown.of(self.design.problem, self.detail, self.energy_pj, self.cycles)
-
-    @property
-    def limit(self) -> str:
-        """What the cycles wait for, told by level; what is beyond the slowest level are transfers that wait."""
-        limit, slowest = self.breakdown.limit, max((row.cycles or 0.0 for row in self.breakdown.rows), default=0.0)
-        return f"{limit} and waiting" if limit and self.cycles > slowest * (1 + 1e-9) else limit
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; None where the design is not valid."""
-        numbers = {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles}
-        found = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
-        return {**found, "limit": self.limit if self.valid else None, "reasons": list(self.reasons)}
+KINDS = {
+    "bandwidth": "bandwidth of {}",
+    "accesses": "energy of {}",
+    "metadata": "metadata",
+    "charge": "charge {}",
+    "capacity": "capacity of {}",
+}
+"""What may be free, and how that is said."""
+MISSING: Any = object()
+Place = tuple[str | int, ...]
+"""The keys that lead to a value in a table."""
+Values = Mapping[Place, Any]
+"""A change of a table: values at places; `MISSING` takes one away."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -94,118 +66,91 @@ class Base:
     def outcome(self) -> Outcome:
         return Outcome.of(self.design)
 
-    def changed(self, change: Change, registry: Any = None) -> Outcome:
-        """The design after a change of its table."""
+    def changed(self, values: Values, registry: Any = None) -> Outcome:
+        """The design with other values in its table. A change that makes no sense, such as a memory that cannot be
+        unlimited or a mapping without its hardware, makes it invalid for that reason."""
         table = copy.deepcopy(self.table)
-        change(table)
-        return Outcome.of(design_file.structure(table, registry or self.design.problem.registry))
+        for (*path, last), value in values.items():
+            here: Any = table
+            for key in path:
+                here = here.setdefault(key, {}) if isinstance(here, dict) else here[key]
+            if value is MISSING:
+                here.pop(last, None)
+            else:
+                here[last] = copy.deepcopy(value)
+        try:
+            return Outcome.of(design_file.structure(table, registry or self.design.problem.registry))
+        except SpecError as error:
+            return Outcome(self.design, math.inf, math.inf, (error.mistakes[0].message,), {})
 
 
 @attrs.frozen
 class Free:
     """Something that costs nothing for once."""
 
-    name: str
     kind: str
     """One of `KINDS`."""
     where: str
-    """The level or charge; "" for all of them."""
+    """The level, the compute units or the charge; `ALL` levels; "" for metadata."""
     outcome: Outcome
 
+    @property
+    def name(self) -> str:
+        return KINDS[self.kind].format(self.where)
 
-KINDS = ("bandwidth", "accesses", "metadata", "charge", "capacity")
 
-
-def freed(base: Base, kinds: tuple[str, ...] = KINDS) -> Iterator[Free]:
+def freed(base: Base, kinds: Iterable[str] = KINDS, only: str = "") -> Iterator[Free]:
     """The design with one thing free: the bandwidth or the capacity of a level or the energy of its accesses, all
-    metadata, and each charge of the cost model."""
+    metadata, and each charge of the cost model; or what is free of these at one level `only`."""
+    for kind, where, values, registry in _changes(base):
+        if kind in kinds and only in ("", where):
+            yield Free(kind, where, base.changed(values, registry))
+
+
+def _changes(base: Base) -> Iterator[tuple[str, str, Values, Any]]:
+    """Kind, where, the values, and the registry that makes the table an object, if it is another one."""
     problem = base.design.problem
+    limited = [x for x in problem.levels if any(getattr(x, key) is not None for key in BANDWIDTHS)]
+    for where, levels in _each_and_all(limited):
+        yield "bandwidth", where, unlimited_bandwidth(levels), None
+    for level in problem.levels:
+        yield "accesses", level.name, {(*LEVELS, level.index, "energy"): dict.fromkeys(ACTIONS, 0.0)}, None
+    computes = {("hardware", "compute", "energy"): dict.fromkeys(COMPUTES, 0.0)}
+    yield "accesses", problem.compute_name, computes, None
     charges = getattr(problem.cost_model, "charges", ())
-    limited = [level for level in problem.levels if any(getattr(level, key) is not None for key in BANDWIDTHS)]
-    if "bandwidth" in kinds:
-        for level in limited:
-            yield Free(f"bandwidth of {level.name}", "bandwidth", level.name, _tried(base, bandwidth(level.index)))
-        if len(limited) > 1:
-            yield Free(f"bandwidth of {ALL}", "bandwidth", "", _tried(base, bandwidth(*(x.index for x in limited))))
-    if "accesses" in kinds:
-        for level in problem.levels:
-            yield Free(f"energy of {level.name}", "accesses", level.name, _tried(base, accesses(level.index)))
-        name = problem.compute_name
-        yield Free(f"energy of {name}", "accesses", name, _tried(base, computes))
-    if "metadata" in kinds and any(getattr(x, "compressed", False) for x in problem.candidates("format")):
+    if any(getattr(x, "compressed", False) for x in problem.candidates("format")):
         charged = [x.type_name for x in charges if x.of_metadata]
-        without = _tried(base, without_charges(*charged), _FreeMetadata(problem.registry))
-        yield Free("metadata", "metadata", "", without)
-    if "charge" in kinds:
-        for name in [x.type_name for x in charges]:
-            yield Free(f"charge {name}", "charge", name, _tried(base, without_charges(name)))
-    if "capacity" in kinds:
-        small = [level for level in problem.levels if level.capacity_bits is not None]
-        for level in small:
-            yield Free(
-                f"capacity of {level.name}", "capacity", level.name, _tried(base, capacity(problem, level.index))
-            )
-        if len(small) > 1:
-            yield Free(f"capacity of {ALL}", "capacity", "", _tried(base, capacity(problem, *(x.index for x in small))))
+        yield "metadata", "", _without_charges(base, charged), _FreeMetadata(problem.registry)
+    for charge in charges:
+        yield "charge", charge.type_name, _without_charges(base, [charge.type_name]), None
+    for where, levels in _each_and_all([x for x in problem.levels if x.capacity_bits is not None]):
+        yield "capacity", where, _unlimited_capacity(problem, levels), None
 
 
-def _tried(base: Base, change: Change, registry: Any = None) -> Outcome:
-    """The design after a change; hardware or a cost model that refuses the change makes it invalid for that reason."""
-    try:
-        return base.changed(change, registry)
-    except SpecError as error:
-        return Outcome(base.design, math.inf, math.inf, (error.mistakes[0].message,), {})
+def _each_and_all(levels: Sequence[Level]) -> list[tuple[str, Sequence[Level]]]:
+    """With names: each level alone, and if there are several all of them."""
+    return [*((level.name, [level]) for level in levels), *([(ALL, levels)] if len(levels) > 1 else [])]
 
 
-def bandwidth(*levels: int) -> Change:
-    """Unlimited bandwidth of some levels."""
-
-    def change(table: dict[str, Any]) -> None:
-        for level in levels:
-            table["hardware"]["levels"][level] |= dict.fromkeys(BANDWIDTHS, UNLIMITED)
-
-    return change
+def unlimited_bandwidth(levels: Iterable[Level]) -> Values:
+    return {(*LEVELS, level.index, key): UNLIMITED for level in levels for key in BANDWIDTHS}
 
 
-def capacity(problem: Problem, *levels: int) -> Change:
-    """Unlimited room at some levels, whose accesses cost what they cost in their real sizes."""
-    prices = {level: {action: problem.energy_pj(level, action) for action in ACTIONS} for level in levels}
-
-    def change(table: dict[str, Any]) -> None:
-        for level in levels:
-            own = table["hardware"]["levels"][level]
-            own |= {"capacity": UNLIMITED, "energy": prices[level]}
-            if "metadata_capacity" in own:
-                own["metadata_capacity"] = UNLIMITED
-
-    return change
+def _unlimited_capacity(problem: Problem, levels: Iterable[Level]) -> Values:
+    """Unlimited room, with accesses that cost what they cost in the real sizes."""
+    values: dict[Place, Any] = {}
+    for level in levels:
+        values[*LEVELS, level.index, "capacity"] = UNLIMITED
+        values[*LEVELS, level.index, "energy"] = {action: problem.energy_pj(level.index, action) for action in ACTIONS}
+        if not level.shared_capacity:
+            values[*LEVELS, level.index, "metadata_capacity"] = UNLIMITED
+    return values
 
 
-def accesses(level: int) -> Change:
-    """Accesses of a level without energy."""
-
-    def change(table: dict[str, Any]) -> None:
-        table["hardware"]["levels"][level]["energy"] = dict.fromkeys(ACTIONS, 0.0)
-
-    return change
-
-
-def computes(table: dict[str, Any]) -> None:
-    """Computes without energy."""
-    table["hardware"].setdefault("compute", {})["energy"] = dict.fromkeys(COMPUTES, 0.0)
-
-
-def without_charges(*names: str) -> Change:
-    """The cost model without some of its charges."""
-
-    def change(table: dict[str, Any]) -> None:
-        if names:
-            charges = table["cost_model"]["charges"]
-            table["cost_model"]["charges"] = [
-                x for x in charges if (x if isinstance(x, str) else x["type"]) not in names
-            ]
-
-    return change
+def _without_charges(base: Base, names: Sequence[str]) -> Values:
+    charges = base.table["cost_model"]["charges"] if names else ()
+    kept = [x for x in charges if (x if isinstance(x, str) else x["type"]) not in names]
+    return {("cost_model", "charges"): kept} if names else {}
 
 
 @attrs.frozen(kw_only=True)
@@ -215,14 +160,15 @@ class _NoBits(Format):
     of: Format
 
     def units(self, fiber: Fiber) -> Units:
-        return attrs.evolve(self.of.units(fiber), metadata_bits=_none(fiber), payload_bits=_none(fiber))
+        return _without_bits(self.of.units(fiber), fiber)
 
     def encoded(self, fiber: Fiber) -> Units:
-        return attrs.evolve(self.of.encoded(fiber), metadata_bits=_none(fiber), payload_bits=_none(fiber))
+        return _without_bits(self.of.encoded(fiber), fiber)
 
 
-def _none(fiber: Fiber) -> Any:
-    return np.zeros(len(fiber.length))
+def _without_bits(units: Units, fiber: Fiber) -> Units:
+    none = np.zeros(len(fiber.length))
+    return attrs.evolve(units, metadata_bits=none, payload_bits=none)
 
 
 class _FreeMetadata:

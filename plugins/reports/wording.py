@@ -1,13 +1,30 @@
-"""How designs are put into words: short names of formats, mechanisms as in Fig. 13, the einsum of a workload."""
+"""How designs are put into words: loops, short names of formats, mechanisms as in Fig. 13, the einsum of a workload."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sparsemap import Format, Mechanism, Tensor
-from sparsemap.problem.levels import Place
+from sparsemap.problem.designs import Design, Loop, Rank
+from sparsemap.problem.levels import Level, Place
 from sparsemap.problem.problem import Problem
+from sparsemap.spec.units import format_count, format_energy
+
+HARD_BLANK = "\N{NO-BREAK SPACE}"
+
+
+def loop_name(loop: Loop) -> str:
+    """`n3`, or `n2.3` for a dimension called n2: the mapping levels are counted from 1, the outermost."""
+    return f"{loop.dim}.{loop.group + 1}" if loop.dim[-1].isdigit() else f"{loop.dim}{loop.group + 1}"
+
+
+def loop_text(loop: Loop) -> str:
+    """`for n3 in [0, 4)`, or `par-for`."""
+    return f"{'par-for' if loop.spatial else 'for'} {loop_name(loop)} in [0, {loop.bound})"
 
 
 def symbols(formats: Sequence[Format]) -> dict[str, str]:
@@ -23,6 +40,25 @@ def symbols(formats: Sequence[Format]) -> dict[str, str]:
         candidates += [words[0][:length].capitalize() + tail for length in range(1, len(words[0]) + 1)]
         found[fmt.name] = next((name for name in candidates if name not in found.values()), fmt.name)
     return found
+
+
+def format_words(ranks: Sequence[Rank], short: Mapping[str, str]) -> list[str]:
+    """`["OP(m2)", "B(k4)"]`, outer to inner; nothing more of ranks of which none is compressed."""
+    if not any(rank.format.compressed for rank in ranks):
+        return ["uncompressed"]
+    return [f"{short[rank.format.name]}({loop_name(rank.loop)})" for rank in ranks]
+
+
+def formats_of(design: Design) -> tuple[dict[str, str], dict[str, list[str]], list[str]]:
+    """Short names by format name, `format_words` by tensor, and of the short names among them what they mean."""
+    problem = design.problem
+    known: list[Any] = [*problem.candidates("format"), *problem.candidates("beyond-format")[:1]]
+    short = symbols(known)
+    ranks = {tensor.name: design.ranks(t) for t, tensor in enumerate(problem.tensors)}
+    packed = [found for found in ranks.values() if any(rank.format.compressed for rank in found)]
+    used = {rank.format.name for found in packed for rank in found}
+    words = {name: format_words(found, short) for name, found in ranks.items()}
+    return short, words, [f"{symbol} = {name}" for name, symbol in short.items() if name in used]
 
 
 def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
@@ -50,7 +86,45 @@ def einsum_text(tensors: Sequence[Tensor]) -> str:
     return f"{', '.join(outputs)} += {' * '.join(operands)}"
 
 
+def problem_texts(problem: Problem) -> dict[str, str]:
+    """The sizes of the dimensions, the densities of the tensors, and what was padded."""
+    densities = {x.name: x.density.occupancy(x.shape(problem.sizes)).density for x in problem.tensors}
+    return {
+        "sizes": ", ".join(f"{dim} {size}" for dim, size in problem.loops.sizes.items()),
+        "density": ", ".join(f"{name} {100 * density:.3g} %" for name, density in densities.items()),
+        "padded": ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in problem.padded.items()),
+    }
+
+
 def indexed(tensor: Tensor) -> str:
     """`P[c, p + r, 2*q + s]`."""
     ranks = (" + ".join(dim if c == 1 else f"{c}*{dim}" for dim, c in rank) for rank in tensor.ranks)
     return f"{tensor.name}[{', '.join(ranks)}]"
+
+
+def wrapped(start: str, words: Sequence[str], width: int, between: str = " ") -> list[str]:
+    """Words after a start, in further lines below it where they are wider; a word may have blanks in it."""
+    text = between.join(word.replace(" ", HARD_BLANK) for word in words)
+    below = " " * len(start)
+    lines = textwrap.wrap(
+        text, width, initial_indent=start, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace(HARD_BLANK, " ") for line in lines]
+
+
+def bandwidth_text(level: Level) -> str:
+    """`read 8, write 4`, in words a cycle; "" where nothing is limited."""
+    known = {"read": level.read_bandwidth, "write": level.write_bandwidth, "both": level.bandwidth}
+    return ", ".join(f"{name} {value:.4g}" for name, value in known.items() if value is not None)
+
+
+def numbers_text(energy_pj: float, cycles: float) -> list[str]:
+    """EDP, energy and cycles; dashes for a design that is not valid."""
+    if not math.isfinite(energy_pj):
+        return ["-", "-", "-"]
+    return [f"{energy_pj * cycles:.3e}", format_energy(energy_pj), format_count(cycles)]
+
+
+def change_text(new: float, old: float) -> str:
+    """`-12.3 %`."""
+    return f"{100 * (new / old - 1):+.1f} %" if old else "-"

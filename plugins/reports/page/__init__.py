@@ -27,7 +27,7 @@ def page_of(paths: Sequence[Path], registry: Registry) -> Page:
     from . import many, one
 
     if len(paths) > 1:
-        return many.comparison(paths, registry)
+        return many.comparison(paths)
     (path,) = paths
     if not path.is_dir() or (path / RESULT_FILE).exists():
         return one.page(path, registry)

@@ -9,10 +9,10 @@ from typing import Any
 
 from sparsemap.plots import COLOURS
 
+from ..figures import LOG_FROM
 from .content import Chart
 
 WIDTH = 420
-LOG_FROM = 8.0
 LEFT = 52
 """Pixels left of an axis, so that charts below each other are in line."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
@@ -27,6 +27,9 @@ CONFIG = {
     "legend": {"orient": "top", "title": None, "labelFontSize": 11, "symbolSize": 90, "columns": 4, "offset": 6},
     "bar": {"binSpacing": 0},
 }  # fmt: skip
+VALUE, AT = ({"field": field, "type": "quantitative"} for field in ("value", "at"))
+PART, TIP = {"field": "part", "type": "nominal"}, {"field": "tip"}
+STEPS: Any = {"interpolate": "step-after", "color": COLOURS[0], "aria": False}
 Rows = Sequence[Mapping[str, Any]]
 LABELS = "format(datum.value, abs(datum.value) < 1e4 ? '.3~r' : abs(datum.value) < 1e15 ? '.3~s' : '.3~e')"
 """How the numbers at an axis look, as an expression of Vega."""
@@ -58,11 +61,16 @@ def _log(values: Sequence[float]) -> dict[str, Any]:
     return {"type": "log", "nice": False} if min(values) > 0 and max(values) > LOG_FROM * min(values) else {}
 
 
-def _colour(parts: Sequence[str], legend: bool = True, shown: Sequence[str] | None = None) -> dict[str, Any]:
+def _colour(parts: Sequence[str], shown: Sequence[str] | None = None) -> dict[str, Any]:
     """A colour for each part, whether it is `shown` or not; the legend has those that are."""
     known = {part: COLOURS[i % len(COLOURS)] for i, part in enumerate(parts) if shown is None or part in shown}
     scale = {"domain": list(known), "range": list(known.values())}
-    return {"field": "part", "type": "nominal", "scale": scale, **({} if legend else {"legend": None})}
+    return PART | {"scale": scale}
+
+
+def _layer(rows: Rows, mark: str, encoding: Mapping[str, Any], **how: Any) -> dict[str, Any]:
+    """Marks of one kind, one for each row."""
+    return {"data": {"values": list(rows)}, "mark": {"type": mark, **how}, "encoding": encoding}
 
 
 def bars(
@@ -76,29 +84,19 @@ def bars(
     totals = {name: sum(row["value"] for row in rows if row["row"] == name) for name in order}
     most = max([*totals.values(), limit]) or 1.0
     room = 1.0 + 0.02 * (max(map(len, ends.values()), default=0) + 2)
+    scale = {"domain": [0, most * room], "nice": False}
+    x = _axis("value", axis, scale, labelExpr="format(datum.value, ',~r')", tickCount=4) | {"stack": "zero"}
     y = {"field": "row", "type": "nominal", "sort": order, "title": None, "scale": {"domain": order}}
-    x = _axis(
-        "value", axis, {"domain": [0, most * room], "nice": False}, labelExpr="format(datum.value, ',~r')", tickCount=4
-    )
-    bar: dict[str, Any] = {
-        "x": {**x, "stack": "zero"},
-        "y": y,
-        "description": {"field": "tip"},
-        "order": {"field": "at"},
-    }
-    bar["color"] = _colour(parts, shown=shown) if parts else {"value": COLOURS[0]}
+    colour = _colour(parts, shown) if parts else {"value": COLOURS[0]}
+    bar = {"x": x, "y": y, "description": TIP, "order": {"field": "at"}, "color": colour}
     texts = [{"row": name, "value": totals[name], "text": text} for name, text in ends.items()]
-    layers: list[dict[str, Any]] = [
-        {"data": {"values": data}, "mark": {"type": "bar", "height": {"band": 0.72}}, "encoding": bar},
-        {
-            "data": {"values": texts},
-            "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 11, "aria": False},
-            "encoding": {"x": {"field": "value", "type": "quantitative"}, "y": y, "text": {"field": "text"}},
-        },
+    text = {"x": VALUE, "y": y, "text": {"field": "text"}}
+    layers = [
+        _layer(data, "bar", bar, height={"band": 0.72}),
+        _layer(texts, "text", text, align="left", dx=4, fontSize=11, aria=False),
     ]
     if limit:
-        layers.append({"data": {"values": [{"value": limit}]}, "mark": {"type": "rule", "strokeDash": [4, 3]},
-                       "encoding": {"x": {"field": "value", "type": "quantitative"}}})  # fmt: skip
+        layers.append(_layer([{"value": limit}], "rule", {"x": VALUE}, strokeDash=[4, 3]))
     return chart({"height": {"step": 26 if len(order) < 20 else 17}, "layer": layers}, title)
 
 
@@ -106,47 +104,29 @@ def steps(rows: Rows, x: str, y: str, line: float | None, height: int, low_at_ze
     """A line of steps over `value`, the height of each in `at`; `line` is a level drawn across."""
     values = [row["at"] for row in rows] + ([line] if line else [])
     scale = {"domain": [0, 100]} if low_at_zero else {**_log(values), "padding": 5}
-    how = {"minExtent": LEFT, "maxExtent": LEFT, "tickCount": 4}
-    across = {"field": "value", "type": "quantitative"}
-    layers: list[dict[str, Any]] = [
-        {
-            "data": {"values": list(rows)},
-            "mark": {"type": "line", "interpolate": "step-after", "color": COLOURS[0], "aria": False},
-            "encoding": {
-                "x": {**across, "title": x, "axis": {"grid": False, "tickCount": 5}},
-                "y": _axis("at", y, scale, **how),
-            },
-        },
-        {
-            "data": {"values": list(rows)},
-            "mark": {"type": "point", "filled": True, "opacity": 0.01, "size": 90},
-            "encoding": {"x": across, "y": {"field": "at", "type": "quantitative"}, "description": {"field": "tip"}},
-        },
+    axes = {
+        "x": {**VALUE, "title": x, "axis": {"grid": False, "tickCount": 5}},
+        "y": _axis("at", y, scale, minExtent=LEFT, maxExtent=LEFT, tickCount=4),
+    }
+    layers = [
+        _layer(rows, "line", axes, **STEPS),
+        _layer(rows, "point", {"x": VALUE, "y": AT, "description": TIP}, filled=True, opacity=0.01, size=90),
     ]
     if line:
-        layers.append({"data": {"values": [{"at": line}]},
-                       "mark": {"type": "rule", "strokeDash": [5, 3], "color": COLOURS[1]},
-                       "encoding": {"y": {"field": "at", "type": "quantitative"}}})  # fmt: skip
+        layers.append(_layer([{"at": line}], "rule", {"y": AT}, strokeDash=[5, 3], color=COLOURS[1]))
     return chart({"height": height, "layer": layers})
 
 
 def roofs(lines: Rows, points: Rows, x: str, y: str) -> Chart:
     """Roofs as lines through (`value`, `at`) by part, and the design below them as points."""
     parts = list(dict.fromkeys(row["part"] for row in points))
-    position = {
+    how = {
         "x": _axis("value", x, {"type": "log", "nice": False}, grid=False),
         "y": _axis("at", y, {"type": "log"}, minExtent=LEFT, grid=False),
+        "color": _colour(parts) | {"legend": {"columns": 1}},
     }
-    colour = {"color": _colour(parts) | {"legend": {"columns": 1}}}
-    layers = [
-        {"data": {"values": list(lines)}, "mark": {"type": "line", "aria": False}, "encoding": {**position, **colour}},
-        {
-            "data": {"values": list(points)},
-            "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-            "encoding": {**position, **colour, "description": {"field": "tip"}},
-        },
-    ]
-    return chart({"height": 250, "layer": layers})
+    dots = _layer(points, "point", {**how, "description": TIP}, filled=True, size=110, opacity=1)
+    return chart({"height": 250, "layer": [_layer(lines, "line", how, aria=False), dots]})
 
 
 FRONT = ("on the front", "lowest score")
@@ -155,34 +135,27 @@ FRONT = ("on the front", "lowest score")
 def front(rows: Rows, x: str, y: str) -> Chart:
     """Designs as points of (`value`, `at`) with the front as steps."""
     scales = [_log([row[key] for row in rows]) | {"padding": 12} for key in ("value", "at")]
-    position = {"x": _axis("value", x, scales[0]), "y": _axis("at", y, scales[1], minExtent=LEFT)}
-    mark = {"type": "line", "interpolate": "step-after", "color": COLOURS[0], "aria": False}
-    dots = {"color": _colour(FRONT), "description": {"field": "tip"}}
-    layers = [
-        {"mark": mark, "encoding": position},
-        {"mark": {"type": "point", "filled": True, "size": 80, "opacity": 1}, "encoding": {**position, **dots}},
-    ]
-    return chart({"height": 250, "data": {"values": list(rows)}, "layer": layers})
+    axes = {"x": _axis("value", x, scales[0]), "y": _axis("at", y, scales[1], minExtent=LEFT)}
+    how = {**axes, "color": _colour(FRONT), "description": TIP}
+    dots = _layer(rows, "point", how, filled=True, size=80, opacity=1)
+    return chart({"height": 250, "layer": [_layer(rows, "line", axes, **STEPS), dots]})
 
 
 def strips(rows: Rows, axis: str, parts: Sequence[str], title: str = "") -> Chart:
     """Points of `value` in a line per row, by part; 1 has a line across. `parts` has those of other charts as well."""
     order, shown = (list(dict.fromkeys(row[key] for row in rows)) for key in ("row", "part"))
     shapes = {part: SHAPES[i % len(SHAPES)] for i, part in enumerate(parts) if part in shown}
-    values = [row["value"] for row in rows]
-    scale = {**_log([1.0, *values]), "padding": 8}
-    y = {"field": "row", "type": "nominal", "sort": order, "title": None, "axis": {"grid": True}}
-    shape: dict[str, Any] = {"field": "part", "type": "nominal"}
-    shape["scale"] = {"domain": list(shapes), "range": list(shapes.values())}
-    if len(shown) < 2:
-        shape["legend"] = None
+    scale = {**_log([1.0, *(row["value"] for row in rows)]), "padding": 8}
+    legend = {"legend": None} if len(shown) < 2 else {}
     points = {
         "x": _axis("value", axis, scale),
-        "y": y, "color": _colour(parts, len(shown) > 1, shown), "shape": shape, "description": {"field": "tip"},
-    }  # fmt: skip
+        "y": {"field": "row", "type": "nominal", "sort": order, "title": None, "axis": {"grid": True}},
+        "color": _colour(parts, shown) | legend,
+        "shape": PART | {"scale": {"domain": list(shapes), "range": list(shapes.values())}} | legend,
+        "description": TIP,
+    }
     layers = [
-        {"data": {"values": [{"value": 1.0}]}, "mark": {"type": "rule", "strokeDash": [4, 3]},
-         "encoding": {"x": {"field": "value", "type": "quantitative"}}},
-        {"data": {"values": list(rows)}, "mark": {"type": "point", "size": 45, "opacity": 0.85}, "encoding": points},
-    ]  # fmt: skip
+        _layer([{"value": 1.0}], "rule", {"x": VALUE}, strokeDash=[4, 3]),
+        _layer(rows, "point", points, size=45, opacity=0.85),
+    ]
     return chart({"height": {"step": 20 if len(order) < 20 else 15}, "layer": layers}, title)

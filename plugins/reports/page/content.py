@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import attrs
 
 from sparsemap.errors import SearchError
 from sparsemap.files import percent, times
+from sparsemap.searching.breakdown import Breakdown, LevelCosts
 from sparsemap.searching.result import read_result
 from sparsemap.spec.units import format_count, format_energy
 
@@ -118,44 +119,45 @@ def checked(path: Path, table: Any, keys: Sequence[str]) -> dict[str, Any]:
     return table
 
 
-def edp(value: float | None, of: str = "") -> Cell:
-    return _number(value, of, lambda x: f"{x:.3e}")
+def breakdown_of(table: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]) -> Breakdown:
+    """Of a result, whose file has the levels, where the cost model tells of them."""
+    return Breakdown(tuple(LevelCosts(**row) for row in levels), table["energy_pj"], table["cycles"])
 
 
-def energy(value: float | None, of: str = "") -> Cell:
-    return _number(value, of, format_energy)
+# ------------------------------------------------------------------------------------------------------------- numbers
 
 
-def count(value: float | None, of: str = "") -> Cell:
-    return _number(value, of, format_count)
+def scientific(value: float) -> str:
+    return f"{value:.3e}"
 
 
-def share(value: float | None, of: str = "") -> Cell:
-    return _number(value, of, lambda x: percent(x, 1))
+def share(value: float) -> str:
+    return percent(value, 1)
 
 
-def ratio(value: float | None, of: str = "") -> Cell:
-    return _number(value, of, times)
+HOW: Mapping[str, Callable[[float], str]] = {
+    "edp": scientific, "energy_pj": format_energy, "cycles": format_count, "gap": times,
+    "share_of_energy_pj": share, "share_of_cycles": share,
+}  # fmt: skip
+"""How the numbers of results are told."""
 
 
-def numbers(row: Mapping[str, Any], of: str) -> list[Cell]:
-    """EDP, energy and cycles of a row; `of` is where it is, such as `front.2.`."""
-    how = {"edp": edp, "energy_pj": energy, "cycles": count}
-    return [tell(row.get(key), f"{of}{key}") for key, tell in how.items()]
+def number(value: float | None, how: Callable[[float], str], of: str = "") -> Cell:
+    """A dash where there is none."""
+    return "-" if value is None or not math.isfinite(value) else Number(float(value), how(value), of)
+
+
+def numbers(row: Mapping[str, Any], of: str | None, keys: Sequence[str] = ("edp", "energy_pj", "cycles")) -> list[Cell]:
+    """Numbers of a result; `of` is where its table is, such as `front.2.`, None if it is in no file."""
+    return [number(row.get(key), HOW[key], "" if of is None else f"{of}{key}") for key in keys]
 
 
 def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str) -> list[Tile]:
     """EDP and cycles, each with a note, energy, and the gap to the bound where one is known."""
-    made = [
-        Tile("EDP, pJ · cycles", edp(found["edp"], "edp"), of_edp),
-        Tile("energy", energy(found["energy_pj"], "energy_pj")),
-        Tile("cycles", count(found["cycles"], "cycles"), of_cycles),
-    ]
+    labels, notes = ("EDP, pJ · cycles", "energy", "cycles"), (of_edp, "", of_cycles)
+    made = [Tile(*row) for row in zip(labels, numbers(found, ""), notes, strict=True)]
     if found.get("gap"):
         where = f" in space {found['space']}" if found.get("space") else ""
-        made.append(Tile("gap to the bound", ratio(found["gap"], "gap"), f"{found['bound']:.3e} by proof{where}"))
+        note = f"{found['bound']:.3e} by proof{where}"
+        made.append(Tile("gap to the bound", *numbers(found, "", ["gap"]), note))
     return made
-
-
-def _number(value: float | None, of: str, text: Any) -> Cell:
-    return "-" if value is None or not math.isfinite(value) else Number(float(value), text(value), of)

@@ -3,188 +3,164 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterable, Iterator, Sequence
 
 from sparsemap.files import percent
 from sparsemap.pieces.contracts import plain
+from sparsemap.problem.levels import Level
+from sparsemap.searching.breakdown import Breakdown, LevelCosts
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
-from ..accesses import Accesses, accesses_of
-from ..figures import energy_scale, roofline_points
-from ..loop_nest import room
-from ..variants import Outcome
+from .. import breakdown
+from ..accesses import Accesses, Row
+from ..breakdown import CHARGES, COMPUTES
+from ..figures import energy_scale
+from ..loop_nest import held, room
+from ..outcome import Outcome
+from ..roofline import Roofline, roofline_of
+from ..variants import Free
+from ..wording import bandwidth_text, change_text
 from . import charts
-from .content import Cell, Chart, Number, Table, count, edp, energy, share
+from .content import Cell, Chart, Table, number, numbers, share
 
-Row = Mapping[str, Any]
-CLOSE = 1e-6
-CHARGES = "charges"
-KINDS = ("data", "metadata", "gated", "skipped", "computes", CHARGES)
+KINDS = ("data", "metadata", "gated", "skipped", COMPUTES, CHARGES)
+"""What energy is spent on."""
+LIMITS = ("keeps up", "limits the design")
+
+
+def energies(outcome: Outcome, found: Breakdown, free: Sequence[Free]) -> Iterator[Chart | Table]:
+    rows = breakdown.energies(found)
+    if not any(pj for _, parts in rows for pj in parts.values()):
+        return
+    names, total = [tensor.name for tensor in outcome.design.problem.tensors], found.energy_pj
+    scale, unit = energy_scale(max(sum(parts.values()) for _, parts in rows))
+    by_tensor, by_kind, ends = [], [], {}
+    for name, parts in rows:
+        whole, spent = sum(parts.values()), dict.fromkeys(KINDS, 0.0)
+        for part, pj in parts.items():
+            accesses = outcome.accesses.get((part, name))
+            if accesses:
+                about = _formula(accesses)
+                for row in accesses.rows:
+                    spent[_kind(row.name)] += row.energy_pj
+                spent[CHARGES] += max(accesses.other_pj, 0.0)
+            else:
+                about = _charges_tip(pj, total, free) if part == CHARGES else f"{part} at {name}\n{format_energy(pj)}"
+                spent[_kind(part)] += pj
+            by_tensor.append(charts.mark(name, part, pj / scale, about))
+        for kind, pj in spent.items():
+            tip = f"{kind} at {name}\n{format_energy(pj)} of {format_energy(whole)}"
+            by_kind.append(charts.mark(name, kind, pj / scale, tip))
+        ends[name] = f"{format_energy(whole)}, {percent(whole / total)}"
+    axis = f"energy, {unit}"
+    yield charts.bars(by_tensor, axis, ends, [*names, COMPUTES, CHARGES], title="by tensor")
+    yield charts.bars(by_kind, axis, ends, KINDS, title="by what it is spent on")
+    yield _energy_table(found, names)
+    yield _action_table(outcome.accesses.values())
 
 
 def _kind(name: str) -> str:
+    """What accesses of this name, or a part of the energy, are counted for."""
     first = name.split()[0]
     return first if first in KINDS else "data"
 
 
-LIMITS = ("keeps up", "limits the design")
-
-
-def formula(found: Accesses) -> str:
+def _formula(found: Accesses) -> str:
     """How the energy of a tensor at a level comes about, a line per action and the sum."""
-    lines = [f"{found.tensor} at {found.level}"]
-    for row in found.rows:
-        price = f"{row.price_pj:.4g} pJ"
-        lines.append(f"{row.name} {format_count(row.count)} × {price} = {format_energy(row.energy_pj)}")
-    if abs(found.other_pj) > CLOSE * max(found.energy_pj, 1e-30):
-        lines.append(f"charges {format_energy(found.other_pj)}")
-    return "\n".join([*lines, f"sum {format_energy(found.energy_pj)}"])
+    lines = [f"{found.tensor.name} at {found.level.name}", *(f"{row.name} {_product(row)}" for row in found.rows)]
+    charges = [f"charges {format_energy(found.other_pj)}"] if found.other_pj else []
+    return "\n".join([*lines, *charges, f"sum {format_energy(found.energy_pj)}"])
 
 
-def energies(outcome: Outcome, found: Row, free: Sequence[Row]) -> Iterator[Chart | Table]:
-    problem, rows = outcome.design.problem, found.get("levels") or []
-    if not any(row["energy_pj"] for row in rows):
-        return
-    names = [tensor.name for tensor in problem.tensors]
-    scale, unit = energy_scale(max(row["energy_pj"] or 0.0 for row in rows))
-    cells = {(t, s): accesses_of(outcome, t, s) for s in range(len(problem.levels)) for t in range(len(names))}
-    known = {(names[t], problem.levels[s].name): x for (t, s), x in cells.items() if x is not None}
-    by_tensor, by_kind, ends = [], [], {}
-    total = found["energy_pj"]
-    rest = total - math.fsum(row["energy_pj"] or 0.0 for row in rows)
-    more = [{"name": CHARGES, "energy_pj": rest, "by_tensor": {CHARGES: rest}}] if rest > CLOSE * total else []
-    for row in [*rows, *more]:
-        name, whole = row["name"], row["energy_pj"] or 0.0
-        spent = dict.fromkeys(KINDS, 0.0)
-        for part, pj in (row["by_tensor"] or {"computes": whole}).items():
-            accesses = known.get((part, name))
-            about = formula(accesses) if accesses else f"{part} at {name}\n{format_energy(pj)}"
-            about = _charges_tip(pj, total, free) if part == CHARGES else about
-            by_tensor.append(charts.mark(name, part, pj / scale, about))
-            for action in accesses.rows if accesses else ():
-                spent[_kind(action.name)] += action.energy_pj
-            left = pj - math.fsum(action.energy_pj for action in accesses.rows) if accesses else pj
-            spent[CHARGES if accesses else part if part in KINDS else "data"] += left if left > CLOSE * pj else 0.0
-        tips = {kind: f"{kind} at {name}\n{format_energy(pj)} of {format_energy(whole)}" for kind, pj in spent.items()}
-        by_kind += [charts.mark(name, kind, pj / scale, tips[kind]) for kind, pj in spent.items()]
-        ends[name] = f"{format_energy(whole)}, {percent(whole / total)}"
-    axis = f"energy, {unit}"
-    yield charts.bars(by_tensor, axis, ends, [*names, "computes", CHARGES], title="by tensor")
-    yield charts.bars(by_kind, axis, ends, KINDS, title="by what it is spent on")
-    yield _energy_table([*rows, *more], names, total)
-    yield _action_table(known)
+def _product(row: Row) -> str:
+    return f"{format_count(row.count)} × {row.price_pj:.4g} pJ = {format_energy(row.energy_pj)}"
 
 
-def _charges_tip(pj: float, total: float, free: Sequence[Row]) -> str:
+def _charges_tip(pj: float, total: float, free: Sequence[Free]) -> str:
     """What each charge adds: the energy without it is less by so much."""
-    without = {row["free"]: total - row["energy_pj"] for row in free if row["energy_pj"] is not None}
-    lines = [
-        f"{name}: {format_energy(x)}" for name, x in without.items() if name.startswith("charge ") and x > CLOSE * total
-    ]
+    without = {x.name: total - x.outcome.energy_pj for x in free if x.kind == "charge"}
+    lines = [f"{name}: {format_energy(less)}" for name, less in without.items() if less > 1e-6 * total]
     return "\n".join([f"charges that no access has: {format_energy(pj)}", *lines])
 
 
-def _energy_table(rows: Sequence[Row], names: Sequence[str], total: float) -> Table:
+def _energy_table(found: Breakdown, names: Sequence[str]) -> Table:
+    def cells(pj: float | None, of: str = "") -> list[Cell]:
+        return [number(pj, format_energy, of), number((pj or 0.0) / found.energy_pj, share)]
+
     made: list[list[Cell]] = []
-    for i, row in enumerate(rows):
-        told = row["name"] != CHARGES
-        parts = [energy(row["by_tensor"].get(name), f"levels.{i}.by_tensor.{name}") for name in names]
-        whole = energy(row["energy_pj"], f"levels.{i}.energy_pj" if told else "")
-        made.append([row["name"], *parts, whole, share((row["energy_pj"] or 0.0) / total)])
-    made.append(["all", *["" for _ in names], energy(total, "energy_pj"), ""])
+    for i, row in enumerate(found.rows):
+        parts = [number(row.by_tensor.get(name), format_energy, f"levels.{i}.by_tensor.{name}") for name in names]
+        made.append([row.name, *parts, *cells(row.energy_pj, f"levels.{i}.energy_pj")])
+    if found.charges_pj:
+        made.append([CHARGES, *("-" for _ in names), *cells(found.charges_pj)])
+    made.append(["all", *("" for _ in names), number(found.energy_pj, format_energy, "energy_pj"), ""])
     return Table(["level", *names, "energy", "share"], made)
 
 
-def _action_table(known: Mapping[Any, Accesses]) -> Table:
+def _action_table(accesses: Iterable[Accesses]) -> Table:
     rows, tips = [], []
-    for found in known.values():
+    for found in accesses:
         for row in found.rows:
-            dense = count(found.dense[row.name]) if row.name in found.dense else ""
-            price = Number(row.price_pj, f"{row.price_pj:.4g}")
-            rows.append([found.level, found.tensor, row.name, dense, count(row.count), price, energy(row.energy_pj)])
-            tips.append(f"{format_count(row.count)} × {row.price_pj:.4g} pJ = {format_energy(row.energy_pj)}")
+            dense = number(found.dense[row.name], format_count) if row.name in found.dense else ""
+            cells = [dense, number(row.count, format_count), number(row.price_pj, "{:.4g}".format)]
+            rows.append([found.level.name, found.tensor.name, row.name, *cells, number(row.energy_pj, format_energy)])
+            tips.append(_product(row))
     return Table(["level", "tensor", "action", "dense words", "accesses", "pJ each", "energy"], rows, tips)
 
 
-def cycles(outcome: Outcome, found: Row) -> Iterator[Chart | Table]:
-    rows = [row for row in found.get("levels") or [] if row["cycles"] is not None]
-    if not rows:
+def cycles(outcome: Outcome, found: Breakdown) -> Iterator[Chart | Table]:
+    levels: list[Level | None] = [*outcome.design.problem.levels, None]
+    timed = [(i, row, count) for i, row in enumerate(found.rows) if (count := row.cycles) is not None]
+    if not timed:
         return
-    slowest = max(row["cycles"] for row in rows)
-    tips = [_cycle_tip(outcome, row) for row in rows]
-    data = [
-        charts.mark(row["name"], LIMITS[row["cycles"] == slowest], row["cycles"], tip)
-        for row, tip in zip(rows, tips, strict=True)
-    ]
-    ends = {row["name"]: format_count(row["cycles"]) for row in rows}
+    slowest = max(count for *_, count in timed)
+    data, ends, made, tips = [], {}, [], []
+    for i, row, count in timed:
+        level = levels[i]
+        tips.append(_cycle_tip(outcome, row, level))
+        data.append(charts.mark(row.name, LIMITS[count == slowest], count, tips[-1]))
+        ends[row.name] = format_count(count)
+        words = bandwidth_text(level) if level else ""
+        width = f"{words} words/cycle" if words else "unlimited" if level else ""
+        told = number(count, format_count, f"levels.{i}.cycles")
+        made.append([row.name, width, told, number(count / slowest, share)])
     yield charts.bars(data, "cycles", ends, LIMITS, title="cycles that each level needs")
-    points = roofline_points(outcome)
-    if points is not None and points[2]:
-        yield _roofline(outcome, *points)
-    index = {row["name"]: i for i, row in enumerate(found["levels"])}
-    problem, made = outcome.design.problem, []
-    for row in rows:
-        level = next((level for level in problem.levels if level.name == row["name"]), None)
-        wide = {"read": level.read_bandwidth, "write": level.write_bandwidth, "both": level.bandwidth} if level else {}
-        words = ", ".join(f"{name} {value:.4g}" for name, value in wide.items() if value is not None)
-        text = "" if level is None else f"{words} words/cycle" if words else "unlimited"
-        made.append(
-            [
-                row["name"],
-                text,
-                count(row["cycles"], f"levels.{index[row['name']]}.cycles"),
-                share(row["cycles"] / slowest),
-            ]
-        )
+    roofs = roofline_of(outcome)
+    if roofs is not None and roofs.points:
+        yield _roofline(roofs, outcome.design.problem.compute_name)
     yield Table(["level", "bandwidth of an instance", "cycles", "of the slowest"], made, tips)
 
 
-def _cycle_tip(outcome: Outcome, row: Row) -> str:
-    """The formula of the cost model where it holds, with its numbers."""
-    detail, problem = outcome.detail, outcome.design.problem
-    told = f"{row['name']}: {format_count(row['cycles'])} cycles"
-    busy = float(np.asarray(detail["compute_cycles"])[0]) if "compute_cycles" in detail else math.nan
-    if row["name"] == problem.compute_name:
-        used = float(np.asarray(detail["instances_used"])[-1, 0]) if "instances_used" in detail else math.nan
-        if "compute" in detail and used:
-            done, gated = (float(np.asarray(x)[0]) for x in (detail["compute"].actual, detail["compute"].gated))
-            if math.ceil((done + gated) / used) == row["cycles"]:
-                both = (
-                    f"({format_count(done)} computes + {format_count(gated)} gated)"
-                    if gated
-                    else f"{done:,.0f} computes"
-                )
-                return f"{told} = {both} / {used:,.0f} units in use"
-        return told
-    index = next((level.index for level in problem.levels if level.name == row["name"]), None)
-    if "slowdown" in detail and index is not None:
-        slow = float(np.asarray(detail["slowdown"])[index, 0])
-        if slow == 1.0:
-            return f"{told}\nits bandwidth keeps up with the {problem.compute_name} units"
-        if math.ceil(busy / slow) == row["cycles"]:
-            about = f"{told} = {format_count(busy)} cycles of the {problem.compute_name} units / {slow:.4g}"
-            return f"{about}\nits bandwidth carries {percent(slow, 1)} of the words that they ask for in that time"
+def _cycle_tip(outcome: Outcome, row: LevelCosts, level: Level | None) -> str:
+    """The formula of the cost model where it holds, with its numbers; no `level` are the compute units."""
+    count, units = row.cycles or 0.0, outcome.design.problem.compute_name
+    told = f"{row.name}: {format_count(count)} cycles"
+    if level is None:
+        if not (outcome.computes and outcome.units):
+            return told
+        done, gated, _ = outcome.computes
+        both = f"({format_count(done)} computes + {format_count(gated)} gated)" if gated else f"{done:,.0f} computes"
+        holds = math.ceil((done + gated) / outcome.units) == count
+        return f"{told} = {both} / {outcome.units:,.0f} units in use" if holds else told
+    slow, busy = outcome.number("slowdown", level.index, 0), outcome.number("compute_cycles", 0)
+    if slow == 1.0:
+        return f"{told}\nits bandwidth keeps up with the {units} units"
+    if slow and busy is not None and math.ceil(busy / slow) == count:
+        about = f"{told} = {format_count(busy)} cycles of the {units} units / {slow:.4g}"
+        return f"{about}\nits bandwidth carries {percent(slow, 1)} of the words that they ask for in that time"
     return told
 
 
-def _roofline(outcome: Outcome, rate: float, peak: float, points: Sequence[tuple[str, float, float]]) -> Chart:
-    low = min(min(x for _, x, _ in points), min(peak / width for *_, width in points)) / 3
-    high = max(max(x for _, x, _ in points), max(peak / width for *_, width in points)) * 3
-    parts = {name: f"{name}, {format_count(width)} words/cycle" for name, _, width in points}
-    lines = [
-        {"part": parts[name], "value": x, "at": min(x * width, peak)}
-        for name, _, width in points
-        for x in (low, peak / width, high)
-    ]
-    dots = []
-    for name, x, width in points:
-        roof = f"min({x:.4g} × {width:.4g} words/cycle, {peak:,.0f} {outcome.design.problem.compute_name})"
+def _roofline(found: Roofline, compute: str) -> Chart:
+    (low, high), rate, peak = found.span, found.rate, found.peak
+    lines, dots = [], []
+    for name, x, width in found.points:
+        part = f"{name}, {format_count(width)} words/cycle"
+        lines += [{"part": part, "value": at, "at": min(at * width, peak)} for at in (low, peak / width, high)]
+        roof = f"min({x:.4g} × {width:.4g} words/cycle, {peak:,.0f} {compute})"
         about = f"{name}: {x:.4g} computes a word\n{rate:.4g} computes a cycle"
         tip = f"{about}; its roof there is {min(x * width, peak):.4g} = {roof}"
-        dots.append({"part": parts[name], "value": x, "at": rate, "tip": tip})
+        dots.append({"part": part, "value": x, "at": rate, "tip": tip})
     return charts.roofs(lines, dots, "computes per word at the level", "computes per cycle")
 
 
@@ -193,29 +169,22 @@ def rooms(outcome: Outcome) -> Iterator[Chart]:
     limited = [level for level in problem.levels if level.capacity_bits]
     if not limited or "data_words_max" not in detail:
         return
+    parts = [*(tensor.name for tensor in problem.tensors), "metadata"]
     rows, ends = [], {}
     for level in limited:
         size = level.capacity_bits or math.inf
-        words = np.asarray(detail["data_words_max"])[:, level.index, 0]
-        held = {tensor.name: float(words[t]) * level.word_bits for t, tensor in enumerate(problem.tensors)}
-        if level.shared_capacity and "metadata_bits_max" in detail:
-            held["metadata"] = float(np.asarray(detail["metadata_bits_max"])[level.index, 0])
-        for name, bits in held.items():
+        for name, bits in zip(parts, held(level, detail), strict=False):
             about = f"{name} at {level.name}\n{format_bits(bits)} of {format_bits(size)} = {percent(bits / size, 1)}"
             rows.append(charts.mark(level.name, name, 100 * bits / size, about))
         ends[level.name] = plain(room(level, detail))
-    parts = [*(tensor.name for tensor in problem.tensors), "metadata"]
     yield charts.bars(rows, "of the capacity, %", ends, parts, 100.0)
 
 
-def one_free(outcome: Outcome, free: Sequence[Row]) -> Table:
-    """The rows of `explain` that make the EDP less, the most telling one first."""
-    rows = [{"free": "nothing", **outcome.to_dict()}]
-    better = [row for row in free if row["edp"] is not None and row["edp"] < outcome.edp * (1 - 1e-9)]
+def one_free(outcome: Outcome, free: Sequence[Free]) -> Table:
+    """What makes the EDP less, the most telling one first."""
     made: list[list[Cell]] = []
-    for row in [*rows, *sorted(better, key=lambda row: row["edp"])]:
-        change = f"{100 * (row['edp'] / outcome.edp - 1):+.1f} %" if made else ""
-        made.append(
-            [row["free"], edp(row["edp"]), change, energy(row["energy_pj"]), count(row["cycles"]), row["limit"]]
-        )
+    better = [(x.name, x.outcome) for x in free if x.outcome.edp < outcome.edp * (1 - 1e-9)]
+    for name, one in [("nothing", outcome), *sorted(better, key=lambda row: row[1].edp)]:
+        edp, *others = numbers(one.to_dict(), None)
+        made.append([name, edp, change_text(one.edp, outcome.edp) if made else "", *others, one.limit])
     return Table(["free", "EDP", "change", "energy", "cycles", "limited by"], made)

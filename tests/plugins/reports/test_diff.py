@@ -41,20 +41,20 @@ def test_the_last_change_makes_the_second_design(base):
     other = Base(search(load_problem("mm3", "mobile"), budget=400, seed=1).found.design)
     found = steps(base, other)
     assert (found[-1].after.energy_pj, found[-1].after.cycles) == (other.outcome.energy_pj, other.outcome.cycles)
-    assert {"mapping", "GLB capacity"} <= {step.difference.name for step in found}
+    assert {"mapping", "GLB capacity"} <= {step.name for step in found}
 
 
 def test_one_change_costs_the_same_alone_and_in_turn(base):
     slow = changed(base, hardware__levels__0__bandwidth="64 GB/s")
     (step,) = steps(base, slow)
-    assert step.difference.texts == (("DRAM bandwidth", "128 GB/s", "64 GB/s"),)
+    assert step.texts == (("DRAM bandwidth", "128 GB/s", "64 GB/s"),)
     assert step.alone.cycles == step.after.cycles == slow.outcome.cycles > base.outcome.cycles
 
 
 def test_formats_change_by_tensor_and_mechanisms_by_place(base):
     plain_p = ["uncompressed"] * len(base.table["formats"]["P"])
     found = steps(base, changed(base, formats__P=plain_p, gate_skip__MAC="none"))
-    assert [step.difference.name for step in found] == ["formats of P", "gate_skip at MAC"]
+    assert [step.name for step in found] == ["formats of P", "gate_skip at MAC"]
 
 
 def test_names_and_descriptions_are_no_difference(base):

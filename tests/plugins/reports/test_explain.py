@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.reports.accesses import accesses_of
 from sparsemap_plugins.reports.explain import Searches, explain, limits
 from sparsemap_plugins.reports.figures import Source, energy
 from sparsemap_plugins.reports.variants import Base, freed
@@ -14,6 +13,7 @@ from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.errors import SearchError, SpecError
 from sparsemap.pieces.contracts import plain
+from sparsemap.problem import design_file
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def on(result, hardware):
 
 
 def test_a_design_whose_table_is_not_changed_costs_what_it_costs(base, result):
-    same = base.changed(lambda table: None)
+    same = base.changed({})
     assert (same.energy_pj, same.cycles) == (result.found.energy_pj, result.found.cycles)
 
 
@@ -89,17 +89,17 @@ def test_capacity_costs_a_design_that_fits_nothing(uncharged):
 
 def test_limits_are_followed_down_to_the_compute_units(base):
     chain = limits(base)
-    assert chain[0].outcome is base.outcome
-    assert [step.outcome.cycles for step in chain] == sorted((s.outcome.cycles for s in chain), reverse=True)
-    assert "the MAC units" in chain[-1].name
+    assert chain[0] is base.outcome
+    assert [step.cycles for step in chain] == sorted((step.cycles for step in chain), reverse=True)
+    assert "the MAC units" in chain[-1].limit
 
 
 def test_accesses_times_their_prices_are_the_energy_of_a_tensor_at_a_level(uncharged):
-    problem, outcome = uncharged.design.problem, uncharged.outcome
-    for s in range(len(problem.levels)):
-        for t in range(len(problem.tensors)):
-            found = accesses_of(outcome, t, s)
-            assert sum(row.energy_pj for row in found.rows) == pytest.approx(found.energy_pj), (t, s)
+    problem = uncharged.design.problem
+    names = {(tensor.name, level.name) for tensor in problem.tensors for level in problem.levels}
+    assert uncharged.outcome.accesses.keys() == names
+    for name, found in uncharged.outcome.accesses.items():
+        assert sum(row.energy_pj for row in found.rows) == pytest.approx(found.energy_pj), name
 
 
 def test_a_tensor_at_a_level_is_explained_in_words(base):
@@ -191,9 +191,9 @@ def test_a_quantity_that_there_is_not_is_told_with_the_nearest_one(base):
 
 
 def test_hardware_that_cannot_be_without_a_limit_is_told_as_such(base, monkeypatch):
-    def changed(self, change, registry=None):
+    def structure(table, registry):
         raise SpecError.at("", "levels", "a buffer cannot be unlimited")
 
-    monkeypatch.setattr(Base, "changed", changed)
+    monkeypatch.setattr(design_file, "structure", structure)
     found = {x.name: x.outcome.reasons for x in freed(base, ("capacity",))}
     assert found["capacity of GLB"] == ("a buffer cannot be unlimited",)

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports import figures
 from sparsemap_plugins.reports.figures import KINDS, WIDTH, Source
-from sparsemap_plugins.reports.variants import Outcome
+from sparsemap_plugins.reports.outcome import Outcome
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli

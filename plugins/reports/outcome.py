@@ -1,0 +1,87 @@
+"""What a cost model says of one design, gathered once for every text, figure and page about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap.problem.designs import Design
+from sparsemap.searching.breakdown import Breakdown
+
+from .accesses import Accesses, accesses_of
+
+
+@attrs.frozen(eq=False, slots=False)
+class Outcome:
+    """A design with its evaluation."""
+
+    design: Design
+    energy_pj: float
+    cycles: float
+    """Both infinite where the design is not valid."""
+    reasons: tuple[str, ...]
+    detail: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, design: Design) -> Outcome:
+        found = design.problem.evaluator.evaluate_designs(design.batch, detail=True)
+        numbers = float(found.energy_pj[0]), float(found.cycles[0])
+        return cls(design, *numbers, found.reasons_of(0), found.detail or {})
+
+    @property
+    def edp(self) -> float:
+        """pJ * cycles."""
+        return self.energy_pj * self.cycles
+
+    @property
+    def valid(self) -> bool:
+        return not self.reasons
+
+    @property
+    def fault(self) -> str:
+        """`not valid: capacity:PEB`."""
+        return f"not valid: {', '.join(self.reasons)}"
+
+    @cached_property
+    def breakdown(self) -> Breakdown:
+        return Breakdown.of(self.design.problem, self.detail, self.energy_pj, self.cycles)
+
+    @cached_property
+    def accesses(self) -> dict[tuple[str, str], Accesses]:
+        """By the names of tensor and level (`accesses_of`)."""
+        return accesses_of(self.design, self.detail)
+
+    def number(self, key: str, *index: int) -> float | None:
+        """A number of the detail; None where the cost model does not tell it."""
+        return float(np.asarray(self.detail[key])[index]) if key in self.detail else None
+
+    @property
+    def units(self) -> float | None:
+        """Compute units in use."""
+        return self.number("instances_used", -1, 0)
+
+    @property
+    def computes(self) -> tuple[float, float, float] | None:
+        """Those carried out, gated and skipped."""
+        found = self.detail.get("compute")
+        if found is None:
+            return None
+        done, gated, skipped = (float(np.asarray(x)[0]) for x in (found.actual, found.gated, found.skipped))
+        return done, gated, skipped
+
+    @property
+    def limit(self) -> str:
+        """What the cycles wait for, told by level; what is beyond the slowest level are transfers that wait."""
+        limit, slowest = self.breakdown.limit, max((row.cycles or 0.0 for row in self.breakdown.rows), default=0.0)
+        return f"{limit} and waiting" if limit and self.cycles > slowest * (1 + 1e-9) else limit
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; None where the design is not valid."""
+        numbers = {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles}
+        found = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
+        return {**found, "limit": self.limit if self.valid else None, "reasons": list(self.reasons)}
