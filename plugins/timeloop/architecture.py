@@ -12,6 +12,7 @@ table it does not call Accelergy.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from sparsemap.problem.levels import Level
@@ -24,12 +25,9 @@ LIMIT = 2**32 - 1
 NOT_COUNTED = ("wire-energy", "router-energy", "energy-per-hop", "energy-per-ingress", "addr-gen-energy")
 """SparseMap counts neither networks nor address generation."""
 STORAGE_ACTIONS = {
-    "random_read": "read",
-    "random_fill": "write",
-    "random_update": "write",
-    "random_metadata_read": "metadata_read",
-    "random_metadata_fill": "metadata_write",
-    "random_metadata_update": "metadata_write",
+    f"random_{part}{action}": f"{part}{own}"
+    for part in ("", "metadata_")
+    for action, own in {"read": "read", "fill": "write", "update": "write"}.items()
 } | {
     f"{kind}_{part}{action}": f"{kind}_{part}{action}"
     for kind in ("gated", "skipped")
@@ -45,8 +43,14 @@ COMPUTE_ACTIONS = {"mac_random": "compute", "mac_gated": "gated", "mac_skipped":
 def architecture(problem: Problem, names: Names) -> dict[str, Any]:
     """The table of the file `arch.yaml`."""
     components = [_storage(level, name) for level, name in zip(problem.levels, names.levels, strict=True)]
-    components.append(_compute(problem, names.compute))
+    components.append(_component(names.compute, "compute", problem.compute_instances, problem.hardware.word_bits, {}))
     return {"architecture": {"version": 0.3, "subtree": [{"name": "system", "local": components}]}}
+
+
+def _component(name: str, kind: str, instances: int, word_bits: int, more: Mapping[str, Any]) -> dict[str, Any]:
+    ranged = f"{name}[0..{instances - 1}]" if instances > 1 else name
+    attributes = {"meshX": instances, "meshY": 1, "word-bits": word_bits, **more}
+    return {"name": ranged, "class": kind, "attributes": attributes}
 
 
 def unlimited(level: Level) -> bool:
@@ -54,34 +58,15 @@ def unlimited(level: Level) -> bool:
     return level.capacity_bits is None or level.capacity_bits // level.word_bits > LIMIT
 
 
-def _ranged(name: str, instances: int) -> str:
-    return f"{name}[0..{instances - 1}]" if instances > 1 else name
-
-
 def _storage(level: Level, name: str) -> dict[str, Any]:
-    attributes: dict[str, Any] = {
-        "meshX": level.instances,
-        "meshY": 1,
-        "word-bits": level.word_bits,
-        "block-size": 1,
-        "cluster-size": 1,
-        "metadata_storage_width": level.metadata_width,
-    }
+    found = {"block-size": 1, "cluster-size": 1, "metadata_storage_width": level.metadata_width}
     if level.capacity_bits is not None and not unlimited(level):
-        attributes["depth"] = int(level.capacity_bits // level.word_bits)
-        attributes["metadata_storage_depth"] = _metadata_depth(level)
-    for key, words in (
-        ("read_bandwidth", level.read_bandwidth),
-        ("write_bandwidth", level.write_bandwidth),
-        ("shared_bandwidth", level.bandwidth),
-    ):
-        if words is not None:
-            attributes[key] = float(words)
-    return {
-        "name": _ranged(name, level.instances),
-        "class": "DRAM" if unlimited(level) else "SRAM",
-        "attributes": attributes | dict.fromkeys(NOT_COUNTED, 0.0),
-    }
+        found["depth"] = int(level.capacity_bits // level.word_bits)
+        found["metadata_storage_depth"] = _metadata_depth(level)
+    widths = {"read": level.read_bandwidth, "write": level.write_bandwidth, "shared": level.bandwidth}
+    limited = {f"{key}_bandwidth": float(words) for key, words in widths.items() if words is not None}
+    more = found | limited | dict.fromkeys(NOT_COUNTED, 0.0)
+    return _component(name, "DRAM" if unlimited(level) else "SRAM", level.instances, level.word_bits, more)
 
 
 def _metadata_depth(level: Level) -> int:
@@ -89,15 +74,6 @@ def _metadata_depth(level: Level) -> int:
     most = LIMIT // level.metadata_width
     bits = level.capacity_bits if level.shared_capacity else level.metadata_capacity_bits
     return most if bits is None else min(most, math.ceil(bits / level.metadata_width))
-
-
-def _compute(problem: Problem, name: str) -> dict[str, Any]:
-    instances = problem.compute_instances
-    return {
-        "name": _ranged(name, instances),
-        "class": "compute",
-        "attributes": {"meshX": instances, "meshY": 1, "word-bits": problem.hardware.word_bits},
-    }
 
 
 # ------------------------------------------------------------------------------------------------------------- energies
@@ -108,9 +84,9 @@ def energy_table(problem: Problem, names: Names) -> dict[str, Any]:
     tables = []
     for level, name in enumerate(names.levels):
         actions = {action: problem.energy_pj(level, own) for action, own in STORAGE_ACTIONS.items()}
-        tables.append(_component(name, actions | dict.fromkeys(FREE_ACTIONS, 0.0)))
+        tables.append(_priced(name, actions | dict.fromkeys(FREE_ACTIONS, 0.0)))
     macs = {action: problem.mac_pj(own) for action, own in COMPUTE_ACTIONS.items()}
-    tables.append(_component(names.compute, macs))
+    tables.append(_priced(names.compute, macs))
     return {"ERT": {"version": 0.3, "tables": tables}}
 
 
@@ -120,6 +96,6 @@ def area_table(names: Names) -> dict[str, Any]:
     return {"ART": {"version": 0.3, "tables": [{"name": f"system.{name}", "area": 0.0} for name in components]}}
 
 
-def _component(name: str, actions: dict[str, float]) -> dict[str, Any]:
+def _priced(name: str, actions: dict[str, float]) -> dict[str, Any]:
     rows = [{"name": action, "energy": float(energy)} for action, energy in actions.items()]
     return {"name": f"system.{name}", "actions": rows}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -152,23 +153,17 @@ def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
     problem = _table(_load(path).get("problem"), "problem", file)
     instance = _table(problem.get("instance", problem), "problem.instance", file)
     given = problem.get("shape")
-    try:
+    with _within("problem.shape", file):
         shape = reader.read(Shape, _named_shape(path, given) if isinstance(given, str) else given)
-    except SpecError as error:
-        raise error.within("problem.shape", file) from None
-    try:
+    with _within("problem.instance", file):
         densities = reader.read(Densities, instance)
         sizes = {dim: size for dim, size in instance.items() if dim in shape.dimensions}
         factors = {one.name: instance.get(one.name, one.default) for one in shape.coefficients}
         numbers = _checked(shape, reader.read(dict[str, int], {**factors, **sizes}))
-    except SpecError as error:
-        raise error.within("problem.instance", file) from None
     operands = shape.spaces[:-1]
     lone = [dim for dim in shape.dimensions if numbers[dim] == 1 and not any(dim in space.dims for space in operands)]
-    try:
+    with _within("problem.shape", file):
         einsum = _einsum(shape, numbers, lone)
-    except SpecError as error:
-        raise error.within("problem.shape", file) from None
     return {
         "kind": "workload",
         "name": name or _slug(shape.name or path.stem),
@@ -177,6 +172,15 @@ def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
         "dims": {dim: numbers[dim] for dim in shape.dimensions if dim not in lone},
         "density": {space.name: densities.of(space.name) for space in shape.spaces},
     }
+
+
+@contextmanager
+def _within(path: str, file: str) -> Iterator[None]:
+    """Mistakes of the block are those of a part of a file."""
+    try:
+        yield
+    except SpecError as error:
+        raise error.within(path, file) from None
 
 
 def _checked(shape: Shape, numbers: Mapping[str, int]) -> Mapping[str, int]:
@@ -221,11 +225,10 @@ def _load(path: Path) -> Mapping[str, Any]:
     if path.suffix == ".cfg":
         raise SpecError.at(file, "", "is libconfig, the format of Timeloop's first problem files; write it as YAML")
     try:
-        loaded = _merged(yaml_text.loads(_included(path, _text(path))))
+        with _within("", file):
+            loaded = _merged(yaml_text.loads(_included(path, _text(path))))
     except ValueError as error:
         raise SpecError.at(file, "", str(error)) from None
-    except SpecError as error:
-        raise error.within("", file) from None
     return _table(loaded, "", file)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from sparsemap.problem.designs import Design, Loop
-from sparsemap.problem.problem import Problem
 
 from .names import Names
 
@@ -21,20 +20,15 @@ def mapping(design: Design, names: Names) -> dict[str, Any]:
     directives: list[dict[str, Any]] = []
     for mapping_level, group in zip(problem.mapping_levels, design.groups, strict=True):
         level = mapping_level.storage
-        loops = _loops(names, group)
+        target, loops = {"target": names.levels[level]}, _loops(names, group)
         if not mapping_level.spatial:
-            directives.append({"target": names.levels[level], "type": "temporal", **loops})
-            directives.append(_stored(problem, level, names.levels[level]))
+            kept = [name for t, name in enumerate(tensors) if problem.stores(t, level)]
+            lists = {"keep": kept, "bypass": [name for name in tensors if name not in kept]}
+            stored = {key: listed for key, listed in lists.items() if listed}
+            directives += [{**target, "type": "temporal", **loops}, {**target, "type": "bypass", **stored}]
         elif problem.levels[level].fanout > 1:  # Timeloop has no spatial loops where there is a single child
-            directives.append(
-                {
-                    "target": names.levels[level],
-                    "type": "spatial",
-                    **loops,
-                    "split": len(names.letters),
-                    "no_link_transfer": tensors,
-                }
-            )
+            more = {"split": len(names.letters), "no_link_transfer": tensors}
+            directives.append({**target, "type": "spatial", **loops, **more})
     return {"mapping": directives}
 
 
@@ -46,10 +40,3 @@ def _loops(names: Names, group: tuple[Loop, ...]) -> dict[str, Any]:
         factors.append(f"{names.lone}=1")
         inner_to_outer.append(names.lone)
     return {"factors": " ".join(factors), "permutation": "".join(inner_to_outer)}
-
-
-def _stored(problem: Problem, level: int, name: str) -> dict[str, Any]:
-    kept = [tensor.name for t, tensor in enumerate(problem.tensors) if problem.stores(t, level)]
-    passed = [tensor.name for t, tensor in enumerate(problem.tensors) if not problem.stores(t, level)]
-    lists = {"keep": kept, "bypass": passed}
-    return {"target": name, "type": "bypass", **{key: tensors for key, tensors in lists.items() if tensors}}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sparsemap.errors import DesignError
-from sparsemap.pieces.contracts import Array, Fiber, Filter, Format, Mechanism, Units
+from sparsemap.pieces.contracts import Array, Fiber, Format, Mechanism, Units
 from sparsemap.problem.designs import Design
 from sparsemap.problem.levels import Level, Place
 from sparsemap.problem.problem import Problem
@@ -63,16 +63,10 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
             target["action-optimization"] = actions
         if len(target) > 1:
             targets.append(target)
-    kinds = {
-        rule.action
-        for place, one in chosen
-        if place.storage is None
-        for rule in one.filters(place)
-        if rule.action in ACTIONS
-    }
+    rules = [rule for place, one in chosen if place.storage is None for rule in one.filters(place)]
+    kinds = [kind for kind in ("skip", "gate") if any(rule.action == kind for rule in rules)]
     if kinds:  # a unit that skips need not gate
-        strongest = "skip" if "skip" in kinds else "gate"
-        targets.append({"name": names.compute, "compute-optimization": [{"type": ACTIONS[strongest]}]})
+        targets.append({"name": names.compute, "compute-optimization": [{"type": ACTIONS[kinds[0]]}]})
     if targets and len(problem.operands) != 2:
         what = f"this one compresses, gates or skips, and has {len(problem.operands)}"
         raise DesignError(f"Timeloop v3.0.3 takes sparse designs with two operands only; {what}")
@@ -155,30 +149,25 @@ def _whole(bits: float, level: Level, tensor: str) -> int:
 
 def mechanisms(design: Design) -> list[tuple[Place, Mechanism]]:
     """What the design filters at which place; `DesignError` for mechanisms that catch only some of the empty words."""
-    found = []
-    for place in design.problem.places:
-        chosen = design.mechanism(place)
-        found.append((place, chosen))
-        for rule in chosen.filters(place):
-            if rule.action in ACTIONS:
-                _check_complete(chosen, place, rule)
-            elif rule.action != "none":
-                raise DesignError(f"{place.name}: action '{rule.action}' of '{chosen.name}' is unknown to Timeloop")
-    return found
-
-
-def _check_complete(chosen: Mechanism, place: Place, rule: Filter) -> None:
+    found = [(place, design.mechanism(place)) for place in design.problem.places]
     empty = np.linspace(0.0, 1.0, 9)
-    if not np.array_equal(chosen.eliminated(place, rule, empty), empty):
-        text = "removes only some of the accesses to empty words, which Timeloop cannot be told"
-        raise DesignError(f"{place.name}: mechanism '{chosen.name}' {text}")
+    for place, chosen in found:
+        for rule in chosen.filters(place):
+            if rule.action not in (*ACTIONS, "none"):
+                raise DesignError(f"{place.name}: action '{rule.action}' of '{chosen.name}' is unknown to Timeloop")
+            if rule.action in ACTIONS and not np.array_equal(chosen.eliminated(place, rule, empty), empty):
+                text = "removes only some of the accesses to empty words, which Timeloop cannot be told"
+                raise DesignError(f"{place.name}: mechanism '{chosen.name}' {text}")
+    return found
 
 
 def _actions(problem: Problem, place: Place, mechanism: Mechanism) -> list[dict[str, Any]]:
     names = [tensor.name for tensor in problem.tensors]
-    found = []
-    for rule, target, leaders in problem.filters(mechanism, place):
-        if rule.action in ACTIONS:
-            options = [{"target": names[target], "condition-on": [names[leader] for leader in leaders]}]
-            found.append({"type": ACTIONS[rule.action], "options": options})
-    return found
+    return [
+        {
+            "type": ACTIONS[rule.action],
+            "options": [{"target": names[target], "condition-on": [names[leader] for leader in leaders]}],
+        }
+        for rule, target, leaders in problem.filters(mechanism, place)
+        if rule.action in ACTIONS
+    ]
