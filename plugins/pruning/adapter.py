@@ -7,7 +7,9 @@ imported when a function is called.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from .blocks import BlockShape
 from .export import Pruned
 from .hybrid import HybridPruner, Masks, Pattern, sparsity_of
 from .scores import saliency
+from .weight_files import as_convolution
 
 Loader = Iterable[tuple[Any, Any]]
 """Batches of inputs and labels; gone through several times."""
@@ -48,21 +51,18 @@ class PrunedModel:
 
     def finish(self) -> Any:
         """The model with plain weights that hold the zeros, without parametrizations."""
-        parametrize = _torch().nn.utils.parametrize
         for name in self.masks:
             module = self.model.get_submodule(name)
-            if parametrize.is_parametrized(module, "weight"):
-                parametrize.remove_parametrizations(module, "weight")
+            if _is_masked(module):
+                _torch().nn.utils.parametrize.remove_parametrizations(module, "weight")
         return self.model
 
     def write(self, folder: str | Path) -> None:
         """The files of `sparsemap prune`: masked weights, masks, a workload per layer, summary.csv."""
-        macs = {name: _weights(module).size * self.positions[name] for name, module in _layers(self.model)}
         Pruned(
-            weights={name: _weights(self.model.get_submodule(name)) for name in self.masks},
-            masks=self.masks,
+            weights={name: _weights(module) for name, module in _layers(self.model)},
             positions=self.positions,
-            macs=macs,
+            masks=self.masks,
             pattern=self.pattern,
             source=type(self.model).__name__,
         ).write(Path(folder))
@@ -142,17 +142,16 @@ def _layers(model: Any) -> Iterator[tuple[str, Any]]:
 
 def _parameter(module: Any) -> Any:
     """The dense weights that are trained."""
-    parametrized = hasattr(module, "parametrizations") and "weight" in module.parametrizations
-    return module.parametrizations.weight.original if parametrized else module.weight
+    return module.parametrizations.weight.original if _is_masked(module) else module.weight
+
+
+def _is_masked(module: Any) -> bool:
+    return _torch().nn.utils.parametrize.is_parametrized(module, "weight")
 
 
 def _weights(module: Any) -> Array:
     """Dense weights as (S, height, width, C)."""
-    return _ohwi(_parameter(module).detach().cpu().numpy())
-
-
-def _ohwi(array: Array) -> Array:
-    return array[:, None, None, :] if array.ndim == 2 else np.ascontiguousarray(array.transpose(0, 2, 3, 1))
+    return as_convolution(_parameter(module).detach().cpu().numpy())
 
 
 def _as_parameter(module: Any, array: Array) -> Any:
@@ -164,12 +163,11 @@ def _as_parameter(module: Any, array: Array) -> Any:
 
 def _apply(module: Any, mask: Masks, pull: float) -> None:
     """Masks the weights of a module, or replaces the masks that it has."""
-    parametrize = _torch().nn.utils.parametrize
     words, live = (_as_parameter(module, mask.grid.tensor(part)) for part in (mask.words, mask.live))
-    if parametrize.is_parametrized(module, "weight"):
+    if _is_masked(module):
         module.parametrizations.weight[0].set(words, live)
     else:
-        parametrize.register_parametrization(module, "weight", _masking()(words, live, pull))
+        _torch().nn.utils.parametrize.register_parametrization(module, "weight", _masking()(words, live, pull))
 
 
 def _masking() -> Any:
@@ -252,13 +250,13 @@ def _mean_gradients(
     torch = _torch()
     was_training = model.training
     model.eval()
-    seen: dict[int, int] = {}
-    sums: dict[str, Array] = {}
+    seen: Counter[int] = Counter()
+    sums: dict[str, Any] = {}
     count = 0
     for inputs, labels in _of_classes(loader, classes, _device(model)):
         chosen = []
         for place, label in enumerate(labels.tolist()):
-            seen[label] = seen.get(label, 0) + 1
+            seen[label] += 1
             if seen[label] <= samples:
                 chosen.append(place)
         if not chosen:
@@ -269,8 +267,7 @@ def _mean_gradients(
             effective = [model.get_submodule(name).weight for name in names]
             gradients = torch.autograd.grad(value, effective)
         for name, gradient in zip(names, gradients, strict=True):
-            array = _ohwi(gradient.detach().double().cpu().numpy())
-            sums[name] = sums[name] + array if name in sums else array
+            sums[name] = sums.get(name, 0) + as_convolution(gradient.detach().double().cpu().numpy())
         count += len(chosen)
     model.train(was_training)
     return {name: array / count for name, array in sums.items()}
@@ -281,24 +278,16 @@ def _positions(model: Any, loader: Loader, layers: dict[str, Any]) -> dict[str, 
     torch = _torch()
     found: dict[str, int] = dict.fromkeys(layers, 0)
 
-    def hook(name: str) -> Any:
-        def remember(module: Any, inputs: Any, output: Any) -> None:
-            channels = output.shape[1] if output.ndim == 4 else output.shape[-1]
-            found[name] += output.numel() // output.shape[0] // channels
+    def remember(name: str, module: Any, inputs: Any, output: Any) -> None:
+        channels = output.shape[1] if output.ndim == 4 else output.shape[-1]
+        found[name] += output.numel() // output.shape[0] // channels
 
-        return remember
-
-    handles = [module.register_forward_hook(hook(name)) for name, module in layers.items()]
-    was_training = model.training
-    model.eval()
-    try:
-        inputs, _ = next(iter(loader))
-        with torch.no_grad():
-            model(inputs[:1].to(_device(model)))
-    except StopIteration:
-        raise SparseMapError("the loader has no batches") from None
-    finally:
-        model.train(was_training)
-        for handle in handles:
-            handle.remove()
+    batch = next(iter(loader), None)
+    if batch is None:
+        raise SparseMapError("the loader has no batches")
+    with ExitStack() as after, torch.no_grad():
+        after.callback(model.train, model.training)
+        for name, module in layers.items():
+            after.enter_context(module.register_forward_hook(partial(remember, name)))
+        model.eval()(batch[0][:1].to(_device(model)))
     return found

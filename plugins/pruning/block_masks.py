@@ -122,14 +122,17 @@ def _augment(pruned: Array, start: int, column_room: Array) -> None:
     raise AssertionError("rows and columns have the same number of zeros, so that a path exists")
 
 
-def gradual_step(kept: Array, scores: Array, sparsity: float, percent: float = 5) -> Array:
-    """The next mask of gradual pruning: max(1, floor(percent * Z / 100)) more zeros, Z = floor(sparsity * blocks) at most.
+STEP = 0.05
+"""Share of all zeros that a step of gradual pruning adds."""
+
+
+def gradual_step(kept: Array, scores: Array, sparsity: float) -> Array:
+    """The next mask of gradual pruning: max(1, floor(Z / 20)) more zeros, Z = floor(sparsity * blocks) at most.
 
     What is zero stays zero. The last block of a row or a column is kept, even if fewer than Z can then be pruned.
     """
     target = zeros_of(sparsity, kept.size)
-    step = max(1, math.floor(percent * target / 100 + 1e-9))
-    left = min(step, target - int((~kept).sum()))
+    left = min(max(1, zeros_of(STEP, target)), target - int((~kept).sum()))
     kept = kept.copy()
     rows, columns = kept.sum(axis=1), kept.sum(axis=0)
     for place in np.argsort(scores, axis=None, kind="stable"):
@@ -144,7 +147,7 @@ def gradual_step(kept: Array, scores: Array, sparsity: float, percent: float = 5
     return kept
 
 
-def gradual_rounds(blocks: int, sparsity: float, percent: float = 5) -> int:
+def gradual_rounds(blocks: int, sparsity: float) -> int:
     """Steps until floor(sparsity * blocks) zeros."""
     target = zeros_of(sparsity, blocks)
-    return math.ceil(target / max(1, math.floor(percent * target / 100 + 1e-9))) if target else 0
+    return math.ceil(target / max(1, zeros_of(STEP, target)))

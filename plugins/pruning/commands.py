@@ -48,7 +48,7 @@ DIGITS = "digits"
 )
 @click.option("--positions", default=1, show_default=True, type=click.IntRange(1), help="Output pixels (weights).")
 @click.option("--out", default="runs/prune", show_default=True, type=click.Path(file_okay=False, path_type=Path))
-def prune(source: str, **options: Any) -> None:
+def prune(source: str, **given: Any) -> None:
     """Prune SOURCE and write it as workloads that can be searched.
 
     SOURCE is `digits`, which trains a small network on the data set of that name, prunes and retrains it, or a file
@@ -65,14 +65,14 @@ def prune(source: str, **options: Any) -> None:
     Criteria: saliency (class-aware, Eq. 1 of CRISP), l1, l2, fisher, random; for one-shot and gradual also variance and
     tensor-variance. The folder gets weights, masks, workloads of each layer, summary.csv and, of digits, runs.csv.
     """
-    from .prune import Options, prune_digits, prune_weights
+    from .prune import job_of, prune_digits, prune_weights
 
-    chosen = Options(**options)
-    job = chosen.job(trains=source == DIGITS)
+    options = {option.name: given[option.name] for option in prune.params[1:]}  # in this order, however they were typed
+    job = job_of(options, trains=source == DIGITS)
     if source != DIGITS:
-        click.echo(prune_weights(Path(source), job, chosen))
+        click.echo(prune_weights(Path(source), job, options))
         return
     terminal = sys.stderr if sys.stderr.isatty() else io.StringIO()
-    with click.progressbar(length=chosen.seeds * job.stages, file=terminal, label="training and pruning") as bar:
-        text = prune_digits(job, chosen, lambda: bar.update(1))
+    with click.progressbar(length=given["seeds"] * job.stages, file=terminal, label="training and pruning") as bar:
+        text = prune_digits(job, options, lambda: bar.update(1))
     click.echo(text)

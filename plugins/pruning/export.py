@@ -28,12 +28,11 @@ class Pruned:
     """Pruned layers on their way to files."""
 
     weights: Mapping[str, Array]
-    """(S, height, width, C), before masking."""
-    masks: Mapping[str, Masks]
+    """Of all layers of the network, (S, height, width, C), before masking."""
     positions: Mapping[str, int]
-    """Output pixels of every layer: how often its weights are used."""
-    macs: Mapping[str, int]
-    """Of all layers of the network, unpruned ones included."""
+    """Output pixels of all layers: how often their weights are used."""
+    masks: Mapping[str, Masks]
+    """Of the pruned layers."""
     pattern: Pattern
     source: str
     splits: Mapping[str, Split] = attrs.field(factory=dict)
@@ -64,13 +63,14 @@ class Pruned:
                 "padding": padding(counts),
             }
             rows.append(_row(name, mask, counts))
+        macs = {name: weights.size * self.positions[name] for name, weights in self.weights.items()}
         rows.append(
             {
                 "layer": "all",
                 "sparsity": sparsity_of(self.masks),
                 "blocks": sum(row["blocks"] for row in rows),
                 "kept_blocks": sum(row["kept_blocks"] for row in rows),
-                "flops_ratio": flops_ratio(self.masks, self.macs),
+                "flops_ratio": flops_ratio(self.masks, macs),
                 "utilisation": utilisation(mask.words for mask in self.masks.values()),
             }
         )

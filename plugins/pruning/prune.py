@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,84 +27,56 @@ from .runs import BY_LAYER, HYBRID, METHODS, Job, run
 from .scores import CRITERIA, NEEDS, Evidence
 from .weight_files import LAYOUTS, chosen_layers, read_gradients, read_weights
 
-GRADIENTS = ("mean", "mean-abs")
+CHOICES: dict[str, Iterable[str]] = {
+    "method": METHODS,
+    "criterion": CRITERIA,
+    "unit": UNITS,
+    "order": ORDERS,
+    "balance": BALANCES,
+    "normalise": NORMALISE,
+    "budget": BUDGETS,
+    "gradient": ("mean", "mean-abs"),
+    "network": digits.RECIPES,
+    "layout": LAYOUTS,
+}
+"""By option, what it may be."""
+HYBRID_DEFAULTS = {"network": "conv3-fc2", "criterion": "saliency", "unit": "words", "block": "16x16"}
+BY_LAYER_DEFAULTS = {"network": "conv3-fc1", "criterion": "l2", "unit": "channels", "block": "8x8"}
+Options = Mapping[str, Any]
+"""The options of the verb by name, None for those that were not given."""
 
 
-@attrs.frozen(kw_only=True)
-class Options:
-    """The options of the verb, as they were given."""
+def job_of(given: Options, trains: bool) -> Job:
+    """`trains` for digits; SparseMapError for options that are unknown or do not fit together."""
+    method, sparsity, balance = given["method"], given["sparsity"], given["balance"]
+    defaults = BY_LAYER_DEFAULTS if method in BY_LAYER else HYBRID_DEFAULTS
+    given = {**given, **{key: given[key] or default for key, default in defaults.items()}}
+    for option, names in CHOICES.items():
+        if given[option] not in names:
+            raise SparseMapError(f"--{option}: {unknown('choice', given[option], names)}")
+    if (method == "nm-only") != (sparsity is None):
+        why = "missing, such as 0.9" if sparsity is None else "the pattern of nm-only says it"
+        raise SparseMapError(f"--sparsity: {why}")
+    if balance != "none" and method != "one-shot":
+        raise SparseMapError(f"--balance: only one-shot has balanced masks, not {method}")
+    if not trains and method in ("gradual", "trained"):
+        raise SparseMapError(f"--method {method}: needs training, and a file has weights only; use one-shot")
+    as_given = ("method", "criterion", "balance", "network", "prune_classifier", "normalise", "budget", "gradient")
+    return Job(
+        pattern=Pattern.parse(given["pattern"]),
+        block=_block(given["block"], given["unit"], given["order"]),
+        sparsity=sparsity or 0.0,
+        splits=read_splits(given["splits"]) if given["splits"] else {},
+        classes=_classes(given["classes"]),
+        **{key: given[key] for key in as_given},
+    )
 
-    method: str
-    pattern: str
-    block: str | None
-    unit: str | None
-    order: str
-    sparsity: float | None
-    criterion: str | None
-    balance: str
-    splits: Path | None
-    normalise: str
-    budget: str
-    gradient: str
-    classes: str
-    seeds: int
-    network: str | None
-    prune_classifier: bool
-    layers: tuple[str, ...]
-    layout: str
-    gradients: Path | None
-    squared_gradients: Path | None
-    positions: int
-    out: Path
 
-    def job(self, trains: bool) -> Job:
-        """`trains` for digits; SparseMapError for options that are unknown or do not fit together."""
-        by_layer = self.method in BY_LAYER
-        network = self.network or ("conv3-fc1" if by_layer else "conv3-fc2")
-        criterion = self.criterion or ("l2" if by_layer else "saliency")
-        unit = self.unit or ("channels" if by_layer else "words")
-        for option, value, names in (
-            ("--method", self.method, METHODS),
-            ("--criterion", criterion, CRITERIA),
-            ("--unit", unit, UNITS),
-            ("--order", self.order, ORDERS),
-            ("--balance", self.balance, BALANCES),
-            ("--normalise", self.normalise, NORMALISE),
-            ("--budget", self.budget, BUDGETS),
-            ("--gradient", self.gradient, GRADIENTS),
-            ("--network", network, digits.RECIPES),
-            ("--layout", self.layout, LAYOUTS),
-        ):
-            if value not in names:
-                raise SparseMapError(f"{option}: {unknown('choice', value, names)}")
-        if (self.method == "nm-only") != (self.sparsity is None):
-            why = "missing, such as 0.9" if self.sparsity is None else "the pattern of nm-only says it"
-            raise SparseMapError(f"--sparsity: {why}")
-        if self.balance != "none" and self.method != "one-shot":
-            raise SparseMapError(f"--balance: only one-shot has balanced masks, not {self.method}")
-        if not trains and self.method in ("gradual", "trained"):
-            raise SparseMapError(f"--method {self.method}: needs training, and a file has weights only; use one-shot")
-        return Job(
-            method=self.method,
-            pattern=Pattern.parse(self.pattern),
-            block=_block(self.block or ("8x8" if by_layer else "16x16"), unit, self.order),
-            sparsity=self.sparsity or 0.0,
-            criterion=criterion,
-            balance=self.balance,
-            splits=read_splits(self.splits) if self.splits else {},
-            classes=_classes(self.classes),
-            network=network,
-            prune_classifier=self.prune_classifier,
-            normalise=self.normalise,
-            budget=self.budget,
-            gradient=self.gradient,
-        )
-
-    def write(self, source: str) -> None:
-        """`prune.json`: what the files beside it are of."""
-        given = {key: value for key, value in attrs.asdict(self).items() if value is not None and key != "out"}
-        table = {"version": __version__, "source": source, **given}
-        write_text(self.out / "prune.json", json.dumps(table, indent=1, default=str) + "\n")
+def write_options(source: str, options: Options) -> None:
+    """`prune.json`: what the files beside it are of."""
+    given = {key: value for key, value in options.items() if value is not None and key != "out"}
+    table = {"version": __version__, "source": source, **given}
+    write_text(options["out"] / "prune.json", json.dumps(table, indent=1, default=str) + "\n")
 
 
 def _block(text: str, unit: str, order: str) -> BlockShape:
@@ -130,29 +102,28 @@ def prune_digits(job: Job, options: Options, progress: Callable[[], None]) -> st
     """Runs all seeds, writes `runs.csv` and the layers of the first seed; what to print."""
     limits = need("threadpoolctl", "training", "prune").threadpool_limits
     with limits(1):  # matrices are small, and sums do not depend on the number of cores
-        found = [run(attrs.evolve(job, seed=seed), progress) for seed in range(options.seeds)]
-    network, masks = found[0].network, found[0].masks
+        found = [run(attrs.evolve(job, seed=seed), progress) for seed in range(options["seeds"])]
+    layers = found[0].network.layers
     of_classes = "" if len(job.classes) == digits.CLASSES else f" {', '.join(map(str, job.classes))}"
     pruned = Pruned(
-        weights={name: network[name].weights for name in masks},
-        masks=masks,
-        positions={name: network[name].side ** 2 for name in masks},
-        macs=network.macs,
+        weights={layer.name: layer.weights for layer in layers},
+        positions={layer.name: layer.side**2 for layer in layers},
+        masks=found[0].masks,
         pattern=job.nm,
         source=f"{job.network}, digits{of_classes}",
         splits=job.splits,
     )
     rows = [outcome.row() for outcome in found]
-    summary = pruned.write(options.out)
-    write_text(options.out / "runs.csv", csv_text(rows))
-    options.write("digits")
+    summary = pruned.write(options["out"])
+    write_text(options["out"] / "runs.csv", csv_text(rows))
+    write_options("digits", options)
     lines = [
         _mean_line("accuracy", [row["accuracy"] for row in rows]),
         _mean_line("dense", [row["dense_accuracy"] for row in rows]),
         _mean_line("achieved sparsity", [row["achieved"] for row in rows]),
     ]
     notes = [f"seed {row['seed']}: no path of kept blocks leads through the network" for row in rows if row["cut"]]
-    return "\n".join([*lines, *notes, _table(summary), f"wrote {shown(options.out)}"])
+    return "\n".join([*lines, *notes, _table(summary), f"wrote {shown(options['out'])}"])
 
 
 def _mean_line(name: str, values: Sequence[float]) -> str:
@@ -183,8 +154,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 
 def prune_weights(source: Path, job: Job, options: Options) -> str:
     """Masks a user's weights without training, and writes them; what to print."""
-    every = read_weights(source, options.layout)
-    weights = chosen_layers(every, options.layers)
+    every = read_weights(source, options["layout"])
+    weights = chosen_layers(every, options["layers"])
     file_names(weights)
     evidence = _evidence(job.criterion, weights, options)
     grids = {name: job.block.grid(array.shape) for name, array in weights.items()}
@@ -202,17 +173,16 @@ def prune_weights(source: Path, job: Job, options: Options) -> str:
     else:
         masks, notes = job.masks_at_once(grids, evidence, rng), []
     pruned = Pruned(
-        weights=weights,
+        weights=every,
+        positions=dict.fromkeys(every, options["positions"]),
         masks=masks,
-        positions=dict.fromkeys(grids, options.positions),
-        macs={name: array.size * options.positions for name, array in every.items()},
         pattern=job.nm,
         source=source.name,
         splits=job.splits,
     )
-    summary = pruned.write(options.out)
-    options.write(str(source))
-    return "\n".join([*notes, _table(summary), f"wrote {shown(options.out)}"])
+    summary = pruned.write(options["out"])
+    write_options(str(source), options)
+    return "\n".join([*notes, _table(summary), f"wrote {shown(options['out'])}"])
 
 
 def _evidence(criterion: str, weights: dict[str, Array], options: Options) -> dict[str, Evidence]:
@@ -220,11 +190,11 @@ def _evidence(criterion: str, weights: dict[str, Array], options: Options) -> di
     if criterion not in NEEDS:
         return {name: Evidence(array) for name, array in weights.items()}
     field = NEEDS[criterion]
-    path = getattr(options, f"{field}s")
+    path = options[f"{field}s"]
     if path is None:
         option = f"--{field.replace('_', '-')}s"
         raise SparseMapError(
             f"criterion {criterion!r} needs gradients, and weights have none: add {option} FILE, or --criterion l1"
         )
-    gradients = read_gradients(path, weights, options.layout)
+    gradients = read_gradients(path, weights, options["layout"])
     return {name: Evidence(array, **{field: gradients[name]}) for name, array in weights.items()}

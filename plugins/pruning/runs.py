@@ -115,18 +115,13 @@ class Job:
 
 
 @lru_cache(maxsize=16)
-def _dense_bound(network: str, classes: tuple[int, ...], epochs: int, seed: int) -> tuple[float, float]:
+def _dense_accuracy(network: str, classes: tuple[int, ...], epochs: int, seed: int) -> tuple[float, float]:
+    """The dense network trained on the user's classes; over all classes, and among the user's."""
     train, test = digits.data(seed)
     copy = digits.dense(network, seed).copy()
     digits.RECIPES[network].tune(copy, train.of(classes), epochs, np.random.default_rng((seed, 4)))
     test = test.of(classes)
     return accuracy(copy, test), accuracy(copy, test, classes)
-
-
-def dense_accuracy(job: Job) -> tuple[float, float]:
-    """The dense network trained on the user's classes for as many epochs; over all classes, and among the user's."""
-    epochs = 1 + job.iterations * job.epochs if job.method in HYBRID else job.recipe.epochs
-    return _dense_bound(job.network, job.classes, epochs, job.seed)
 
 
 def run(job: Job, progress: Callable[[], None] = lambda: None) -> Run:
@@ -249,7 +244,8 @@ class Run:
     def row(self) -> dict[str, Any]:
         """The numbers of this run, a line of `runs.csv`; accuracies on test images of the user's classes."""
         job = self.job
-        bound, bound_among = dense_accuracy(job)
+        epochs = 1 + job.iterations * job.epochs if job.method in HYBRID else job.recipe.epochs
+        dense, dense_among = _dense_accuracy(job.network, job.classes, epochs, job.seed)
         return {
             "method": job.method,
             "pattern": str(job.nm),
@@ -263,8 +259,8 @@ class Run:
             "accuracy_before": self.before,
             "accuracy": accuracy(self.network, self.test),
             "accuracy_among_classes": accuracy(self.network, self.test, job.classes),
-            "dense_accuracy": bound,
-            "dense_accuracy_among_classes": bound_among,
+            "dense_accuracy": dense,
+            "dense_accuracy_among_classes": dense_among,
             "cut": int(self.cut),
             "flops_ratio": flops_ratio(self.masks, self.network.macs),
             "utilisation": utilisation(mask.words for mask in self.masks.values()),

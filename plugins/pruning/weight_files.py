@@ -30,11 +30,15 @@ def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
             raise SpecError.at(shown(path), name, f"holds {array.size} values of type {array.dtype}, expected numbers")
         if not np.isfinite(array).all():
             raise SpecError.at(shown(path), name, "holds NaN or infinite values")
-        array = array[:, None, None, :] if array.ndim == 2 else array.transpose(LAYOUTS[layout])
-        found[name] = np.ascontiguousarray(array)
+        found[name] = as_convolution(array, layout)
     if not found:
         raise SpecError.at(shown(path), "", "holds no matrix and no convolution")
     return found
+
+
+def as_convolution(array: Array, layout: str = "oihw") -> Array:
+    """A matrix (outputs, inputs), or the weights of a convolution in this layout, as (S, height, width, C)."""
+    return np.ascontiguousarray(array[:, None, None, :] if array.ndim == 2 else array.transpose(LAYOUTS[layout]))
 
 
 def read_gradients(path: Path, weights: dict[str, Array], layout: str) -> dict[str, Array]:
