@@ -233,9 +233,7 @@ class Walk:
             needed = (found[axis] - 1) * strides[axis] + reach - given[axis]
             before, after = pads[axis], pads[count + axis]
             if mode in ("SAME_UPPER", "SAME_LOWER"):
-                total = max(needed, 0)
-                before, after = total // 2, total - total // 2
-                before, after = (after, before) if mode == "SAME_LOWER" else (before, after)
+                before, after = (max(needed, 0) + (mode == "SAME_LOWER")) // 2, 0
             sides.append([before, max(after, needed - before)])
         if count == 1:
             sides, strides, window = [[0, 0], *sides], [1, *strides], [1, *window]
