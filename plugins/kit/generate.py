@@ -74,7 +74,7 @@ def files_of(name: str, kind: str, registry: Registry) -> dict[str, str]:
     folder = TEMPLATES / kind.replace("-", "_")
     texts = {path.name: path.read_text("utf-8") for path in sorted(folder.iterdir()) if path.is_file()}
     about = texts["__init__.py"].partition('"""')[2].partition(",")[0]
-    spec = "kind = " in texts.get("spec.toml", "") and re.search(r'^kind = "(.*)"$', texts["spec.toml"], re.M)
+    spec = re.search(r'^kind = "(.*)"$', texts.get("spec.toml", ""), re.M)
     values = {
         "plugin-name": name,
         "plugin_name": module,

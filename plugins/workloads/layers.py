@@ -90,6 +90,11 @@ class Window(Layer):
         )
 
 
+def _several(dim: str, size: int) -> tuple[str, dict[str, int]]:
+    """An index and its size, which are left out where there is only one."""
+    return (f"{dim}, ", {dim: size}) if size > 1 else ("", {})
+
+
 def _times(count: int) -> str:
     return f"{count}*" if count > 1 else ""
 
@@ -119,15 +124,14 @@ class Conv2d(Window):
 
     def terms(self) -> tuple[str, dict[str, int]]:
         k, c = self.k // self.groups, self.c // self.groups
-        several = {"g": self.groups} if self.groups > 1 else {}
-        group = "g, " if several else ""
+        g, groups = _several("g", self.groups)
         if self.view == "matrix-product":
             dims = {"m": self.batch * self.p * self.q, "k": c * self.r * self.s, "n": k}
-            return f"Z[{group}m, n] = P[{group}m, k] * Q[{group}k, n]", {**several, **dims}
-        batch = "b, " if self.batch > 1 else ""
+            return f"Z[{g}m, n] = P[{g}m, k] * Q[{g}k, n]", {**groups, **dims}
+        b, samples = _several("b", self.batch)
         dims = {"k": k, "c": c, "p": self.p, "q": self.q, "r": self.r, "s": self.s}
-        text = f"Z[{batch}{group}k, p, q] = P[{batch}{group}c, {self.image}] * Q[{group}k, c, r, s]"
-        return text, {**({"b": self.batch} if batch else {}), **several, **dims}
+        text = f"Z[{b}{g}k, p, q] = P[{b}{g}c, {self.image}] * Q[{g}k, c, r, s]"
+        return text, {**samples, **groups, **dims}
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return self.slid(inputs, self.c, self.k)
@@ -143,10 +147,9 @@ class Depthwise(Window):
     """Channels."""
 
     def terms(self) -> tuple[str, dict[str, int]]:
-        batch = "b, " if self.batch > 1 else ""
+        b, samples = _several("b", self.batch)
         dims = {"c": self.c, "p": self.p, "q": self.q, "r": self.r, "s": self.s}
-        text = f"Z[{batch}c, p, q] = P[{batch}c, {self.image}] * Q[c, r, s]"
-        return text, {**({"b": self.batch} if batch else {}), **dims}
+        return f"Z[{b}c, p, q] = P[{b}c, {self.image}] * Q[c, r, s]", {**samples, **dims}
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return self.slid(inputs, self.c, self.c)
@@ -190,10 +193,9 @@ class MatMul(Layer):
     """Columns of the second operand and of the output."""
 
     def terms(self) -> tuple[str, dict[str, int]]:
-        several = {"h": self.batch * self.h} if self.batch * self.h > 1 else {}
-        head = "h, " if several else ""
-        dims = {**several, "m": self.m, "k": self.k, "n": self.n}
-        return f"Z[{head}m, n] = P[{head}m, k] * Q[{head}k, n]", dims
+        h, heads = _several("h", self.batch * self.h)
+        dims = {"m": self.m, "k": self.k, "n": self.n}
+        return f"Z[{h}m, n] = P[{h}m, k] * Q[{h}k, n]", {**heads, **dims}
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         if len(inputs) != 2:

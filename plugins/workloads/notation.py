@@ -12,7 +12,7 @@ T = TypeVar("T")
 Rank = tuple[tuple[str, int], ...]
 """The terms of one index: dimension and coefficient."""
 
-_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+|\+=|[][=*+,])")
+_TOKEN = re.compile(r"([A-Za-z_]\w*|\d+|\+=|[][=*+,])|\S")
 MAX_LENGTH = 1000
 MAX_OPERANDS = 4
 _NOTATION = "expected a form such as 'Z[m, n] = P[m, k] * Q[k, n]'"
@@ -149,13 +149,11 @@ class _Reader:
 
 def _tokens(text: str) -> list[tuple[str, int]]:
     """Names, numbers and signs, each with its place in the text."""
-    tokens, place = [], 0
-    while text[place:].strip():
-        match = _TOKEN.match(text, place)
-        if match is None:
-            place += len(text[place:]) - len(text[place:].lstrip())
-            hint = "; an index is a sum, differences are not supported" if text[place] == "-" else ""
-            raise ValueError(f"'{text}' has '{text[place]}' at character {place + 1}, which is not understood{hint}")
-        tokens.append((match[1], match.start(1)))
-        place = match.end()
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        sign, place = match[0], match.start()
+        if not match[1]:
+            hint = "; an index is a sum, differences are not supported" if sign == "-" else ""
+            raise ValueError(f"'{text}' has '{sign}' at character {place + 1}, which is not understood{hint}")
+        tokens.append((sign, place))
     return tokens
