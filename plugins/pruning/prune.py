@@ -174,7 +174,7 @@ def prune_weights(source: Path, job: Job, options: Options) -> str:
         masks, notes = job.masks_at_once(grids, evidence, rng), []
     pruned = Pruned(
         weights=every,
-        positions=dict.fromkeys(every, options["positions"]),
+        positions={name: int(options["positions"]) for name in every},
         masks=masks,
         pattern=job.nm,
         source=source.name,
