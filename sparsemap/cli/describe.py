@@ -78,18 +78,13 @@ def described(registry: Registry, kind: str, name: str) -> Description:
     else:
         raise SpecError.at("", "", unknown(kind, name, [*names, *types]))
     cls = types[table["type"]]
+    known = {key: field for key, field in keys_of(cls).items() if key not in HEADER}
     fields = []
-    for key, field in keys_of(cls).items():
-        if key in HEADER:
-            continue
-        if key in table:
-            fields.append(FieldText(key, table[key], "set", field.doc))
-        elif field.default is attrs.NOTHING:
-            fields.append(FieldText(key, None, "required", field.doc))
-        else:
-            fields.append(FieldText(key, field.default, "default", field.doc))
-    keys = {field.key for field in fields}
-    extra = [key for key in table if key not in keys and key not in (*HEADER, *RESERVED)]
+    for key, field in known.items():
+        state = "required" if field.default is attrs.NOTHING else "default"
+        value = None if state == "required" else field.default
+        fields.append(FieldText(key, table.get(key, value), "set" if key in table else state, field.doc))
+    extra = [key for key in table if key not in (*known, *HEADER, *RESERVED)]
     fields += [FieldText(key, table[key], "set", "") for key in extra]
     return Description(
         kind=kind,

@@ -96,8 +96,8 @@ class Registry:
         kind, name = mapping["kind"], mapping["name"]
         first: tuple[Any, Origin] | None = self._specs[kind].get(name)
         bases = {mapping[key] for key in ("type", "extends") if key in mapping} or {self._default_type(kind)}
-        if first is None and name not in bases and name in self._types[kind] and _complete(self._types[kind][name][0]):
-            first = self._types[kind][name]
+        if first is None and name not in bases and name in self._types[kind]:
+            first = self._types[kind][name] if not _lacking(self._types[kind][name][0]) else None
         if _wins(mapping, origin, first, f"{kind} {name!r}"):
             self._specs[kind][name] = (mapping, origin)
             self._pieces.clear()
@@ -129,7 +129,7 @@ class Registry:
 
     def names(self, kind: str) -> tuple[str, ...]:
         """The names of all pieces of a kind, sorted: its specs, and its classes that need no spec."""
-        complete = {name for name, cls in self.types(kind).items() if _complete(cls)}
+        complete = {name for name, cls in self.types(kind).items() if not _lacking(cls)}
         return tuple(sorted(complete | self._specs[kind].keys()))
 
     def origin(self, kind: str, name: str) -> Origin:
@@ -290,10 +290,8 @@ class Registry:
 
     def _no_name(self, kind: str, name: str, names: Iterable[str]) -> str:
         if name in self._types[kind]:
-            lacking = [key for key, field in keys(self._types[kind][name][0]).items() if field.default is attrs.NOTHING]
-            return (
-                f"{kind} {name!r} is a type that needs {listed(lacking)}; give a table with type = {name!r} and these"
-            )
+            lacking = listed(_lacking(self._types[kind][name][0]))
+            return f"{kind} {name!r} is a type that needs {lacking}; give a table with type = {name!r} and these"
         elsewhere = [other for other in self.kinds() if other != kind and name in self.names(other)]
         guess = nearest(name, names)
         if not elsewhere:
@@ -309,9 +307,9 @@ def is_path(text: str) -> bool:
     return text.endswith(".toml") or "/" in text or os.sep in text
 
 
-def _complete(cls: type[Piece]) -> bool:
-    """Whether all fields of the class have defaults, so that it is a piece without any spec."""
-    return all(field.default is not attrs.NOTHING for field in attrs.fields(cls) if field.init)
+def _lacking(cls: type[Piece]) -> list[str]:
+    """Keys of the class without a default; with none it is a piece without any spec."""
+    return [key for key, field in keys(cls).items() if field.default is attrs.NOTHING]
 
 
 def _wins(item: Any, origin: Origin, first: tuple[Any, Origin] | None, what: str) -> bool:

@@ -61,13 +61,16 @@ def identity_of(
         "searcher": searcher,
     }
     used = (*pieces.values(), *(tensor.density for tensor in problem.tensors), problem.space.candidates)
+    if_any = {
+        "count": "valid" if budget_of(budget).count == "valid" else "",
+        SCENARIOS: list(problem.scenarios),
+        "start": start.digest if start is not None else "",
+    }
     whole = {
         **{key: _described(piece) for key, piece in pieces.items()},
+        **{key: value for key, value in if_any.items() if value},
         "budget": budget_of(budget).total,
-        **({"count": "valid"} if budget_of(budget).count == "valid" else {}),
         "seed": seed,
-        **({SCENARIOS: list(problem.scenarios)} if problem.scenarios else {}),
-        **({"start": start.digest} if start is not None else {}),
         "sparsemap": __version__,
         "plugins": {plugin.name: plugin.contents for plugin in problem.registry.plugins if plugin.contents},
         "data": {path.name: _digest(path) for path in sorted(set(_data_files(used))) if path.is_file()},

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from ...errors import shortened
+from ..defaults import TYPES
 
 # All of these are NumPy arrays, or arrays of the library that evaluates designs; for the axes' letters see `contracts`.
 Array = np.ndarray
@@ -81,7 +82,7 @@ class Piece:
     type_name: ClassVar[str] = ""
     """The name by which a spec's `type` key selects this class."""
     default_type: ClassVar[str] = ""
-    """The `type_name` used when a spec of this kind has no `type` key."""
+    """The `type_name` used when a spec of this kind has no `type` key; a contract's is in `defaults.TYPES`."""
 
     name: str = ""
     description: str = ""
@@ -90,6 +91,8 @@ class Piece:
     def __init_subclass__(cls) -> None:
         """Raises TypeError if a class sets an inherited field without annotating it: attrs would ignore the value."""
         own = vars(cls)
+        if "kind" in own and "default_type" not in own:
+            cls.default_type = TYPES.get(cls.kind, "")
         for field in attrs.fields(cls):
             value = own.get(field.name, FIELD)
             annotated = field.name in own.get("__annotations__", {})

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from ..defaults import TYPES
 from .base import Array, Piece
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ class CostModel(Piece):
     """Energy, cycles and reasons of a batch of designs."""
 
     kind: ClassVar[str] = "cost-model"
-    default_type: ClassVar[str] = TYPES["cost-model"]
     needs: ClassVar[tuple[str, ...]] = ()
     """The columns of `Designs` that evaluate reads."""
 
@@ -95,7 +93,6 @@ class Objective(Piece):
     """What a search minimises: one score or, with several `names`, several values whose trade-offs are kept."""
 
     kind: ClassVar[str] = "objective"
-    default_type: ClassVar[str] = TYPES["objective"]
     searcher: ClassVar[str] = ""
     """Name of the searcher used where none is given; empty: the default one."""
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from ..defaults import TYPES
 from .base import Piece, unit
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ class MemoryLevel(Piece):
     """
 
     kind: ClassVar[str] = "memory-level"
-    default_type: ClassVar[str] = TYPES["memory-level"]
 
     capacity: str | int | None = attrs.field(default=None, metadata=unit('such as "128 KB"'))
     """Data capacity of one instance, such as "128 KB" or "4096 words"; absent: unlimited."""
@@ -77,7 +75,6 @@ class Technology(Piece):
     """Energy per action."""
 
     kind: ClassVar[str] = "technology"
-    default_type: ClassVar[str] = TYPES["technology"]
 
     def energy_pj(self, level: Level, action: str) -> float:
         """pJ of one access. `action`: read, write (one word), metadata_read, metadata_write (one metadata access), and

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
-from ..defaults import TYPES
 from .base import Genomes, Piece, Scores, Values
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ class Init(Piece):
     """The first population of a search. Searchers call operators through `boundary`, which names those that fail."""
 
     kind: ClassVar[str] = "init"
-    default_type: ClassVar[str] = TYPES["init"]
 
     def fill(self, size: int, context: Context) -> Proposals:
         """A generator that proposes designs and returns the first population, about `size`, as `Scored`."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
-from ..defaults import TYPES
 from .base import Array, Piece
 
 if TYPE_CHECKING:
@@ -130,7 +129,6 @@ class Format(Piece):
     """A one-dimensional compression format, chosen per tensor rank. Either method below is enough."""
 
     kind: ClassVar[str] = "format"
-    default_type: ClassVar[str] = TYPES["format"]
 
     symbol: str = ""
     """A short name for loop nests, such as "CP"; absent: the initials."""
@@ -204,7 +202,6 @@ class Mechanism(Piece):
     """A skip/gate mechanism at one place (a storage level or the compute unit)."""
 
     kind: ClassVar[str] = "mechanism"
-    default_type: ClassVar[str] = TYPES["mechanism"]
 
     def filters(self, place: Place) -> Sequence[Filter]:
         """What is filtered at this place; at the compute unit, every compute with an empty operand, as the action says."""

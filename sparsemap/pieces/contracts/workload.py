@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 
 from ...errors import SpecError
-from ..defaults import TYPES
 from .base import Array, Nonzeros, Piece, Probabilities
 
 Shape = tuple[int, ...]
@@ -88,7 +87,6 @@ class DensityModel(Piece):
     """How the nonzeros of a tensor are distributed."""
 
     kind: ClassVar[str] = "density"
-    default_type: ClassVar[str] = TYPES["density"]
 
     @property
     def nominal(self) -> DensityModel:
@@ -113,7 +111,6 @@ class Workload(Piece):
     """A workload kind turns its spec into loops."""
 
     kind: ClassVar[str] = "workload"
-    default_type: ClassVar[str] = TYPES["workload"]
 
     def loops(self, registry: Any) -> Loops:
         """Dimensions, tensors and index projections; `registry` resolves the names of density models."""
