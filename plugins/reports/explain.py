@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 
 from sparsemap import load_problem, search
 from sparsemap.cli import output
@@ -33,7 +33,6 @@ OF = {
 LARGEST = 3
 """Accesses that `explain DESIGN energy` explains."""
 SAME = 1e-9
-NO_COUNTS = "cost model '{}' gives no accesses by level and tensor"
 
 
 @attrs.frozen(eq=False)
@@ -71,8 +70,8 @@ def explain(base: Base, quantity: str = "edp", searches: Searches = Searches()) 
         blocks.append(_free_lines(base, list(freed(base, ("bandwidth", "accesses", "capacity"), level))))
     elif not found:
         away = tensor and level and not problem.stores(tensors.index(tensor), levels.index(level))
-        says = f"{quantity}: {level} does not keep {tensor}" if away else NO_COUNTS.format(problem.cost_model.name)
-        blocks.append([says])
+        unknown_counts = f"cost model '{problem.cost_model.name}' gives no accesses by level and tensor"
+        blocks.append([f"{quantity}: {level} does not keep {tensor}" if away else unknown_counts])
     return Explanation(_joined(blocks), {**outcome.to_dict(), "accesses": [x.to_dict() for x in found]})
 
 
@@ -204,11 +203,8 @@ def _free_lines(base: Base, found: Sequence[Free], searched: dict[str, float | N
 
 
 def _differs(one: Outcome, other: Outcome) -> bool:
-    if one.reasons != other.reasons:
-        return True
-    return any(
-        abs(a - b) > SAME * b for a, b in ((one.energy_pj, other.energy_pj), (one.cycles, other.cycles)) if b < np.inf
-    )
+    pairs = (one.energy_pj, other.energy_pj), (one.cycles, other.cycles)
+    return one.reasons != other.reasons or not all(math.isclose(a, b, rel_tol=SAME) for a, b in pairs)
 
 
 def _cells(name: str, one: Outcome, base: Outcome, searched: float | None) -> list[str]:

@@ -264,12 +264,5 @@ def energy_scale(pj: float) -> tuple[float, str]:
     return {"fJ": 1e-3, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "mJ": 1e9, "J": 1e12}[unit], unit.replace("u", "µ")
 
 
-KINDS: dict[str, Callable[[Source], Figure]] = {
-    "convergence": convergence,
-    "energy": energy,
-    "cycles": cycles,
-    "loopnest": loopnest,
-    "roofline": roofline,
-    "pareto": pareto,
-    "space": space,
-}
+DRAWN = (convergence, energy, cycles, loopnest, roofline, pareto, space)
+KINDS: dict[str, Callable[[Source], Figure]] = {draw.__name__: draw for draw in DRAWN}

@@ -105,7 +105,7 @@ def scenario_lines(best: Best) -> list[str]:
 def front_lines(result: Result, problem: Problem) -> list[str]:
     """The designs that no other one dominates, spread evenly where there are many."""
     count = len(result.front)
-    shown = sorted({round(i * (count - 1) / max(FRONT_SHOWN - 1, 1)) for i in range(FRONT_SHOWN)}) if count > 1 else [0]
+    shown = sorted({round(i * (count - 1) / (FRONT_SHOWN - 1)) for i in range(FRONT_SHOWN)})
     names = list(result.front[0].objectives)
     units = problem.objective.units
     rows = [["", *(f"{name} ({unit})" if unit else name for name, unit in zip(names, units, strict=True))]]

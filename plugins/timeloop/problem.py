@@ -37,13 +37,11 @@ def _coefficient(value: int) -> str:
 
 
 def _data_space(tensor: Tensor, names: Names) -> dict[str, Any]:
-    projection = [[_term(names.dims[dim], c) for dim, c in rank] for rank in tensor.ranks]
+    projection = [
+        [[names.dims[dim], *([_coefficient(c)] if c > 1 else [])] for dim, c in rank] for rank in tensor.ranks
+    ]
     found: dict[str, Any] = {"name": tensor.name, "projection": projection or [[[names.lone]]]}
     return {**found, "read-write": True} if tensor.output else found
-
-
-def _term(letter: str, coefficient: int) -> list[str]:
-    return [letter, _coefficient(coefficient)] if coefficient > 1 else [letter]
 
 
 def density(tensor: Tensor) -> dict[str, Any]:
