@@ -11,38 +11,51 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import DesignError, SpecError
-from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Genes, Piece, Segment, naming
+from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Format, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.levels import Place
 from sparsemap.problem.similarity import pairs
 
+from .mistakes import path_of
 from .transfer import by_name
 
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
 
 
-def build_candidates(problem: Problem, kind: str, given: tuple[Candidate, ...], path: str) -> tuple[Piece, ...]:
-    """The pieces, in order; a table without `name` is called by what it sets, such as `run-length(lanes=4)`.
+def build_candidates(
+    segment: Segment, problem: Problem, kind: str, given: Mapping[str, Candidate]
+) -> tuple[Piece, ...]:
+    """The pieces, in order, by the key of the segment where each stands; a table without `name` is called by what it sets,
+    such as `run-length(lanes=4)`.
 
     `SpecError` with the nearest name where one is not known, and where a table has the name of another candidate.
     """
     file = problem.files.get("space", "")
 
     def build() -> tuple[Piece, ...]:
-        names = [item for item in given if isinstance(item, str)]
+        names = [item for item in given.values() if isinstance(item, str)]
         pieces = []
-        for i, item in enumerate(given):
+        for key, item in given.items():
             table = item if isinstance(item, str) else {"name": _name(item, kind), **item}
-            pieces.append(problem.registry.build(kind, table, file, f"{path}[{i}]"))
+            pieces.append(problem.registry.build(kind, table, file, path_of(segment, key)))
             if not isinstance(item, str):
                 if pieces[-1].name in names:
                     text = f"{pieces[-1].name!r} is the name of another candidate; give this one a name of its own"
-                    raise SpecError.at(file, f"{path}[{i}]", text)
+                    raise SpecError.at(file, path_of(segment, key), text)
                 names.append(pieces[-1].name)
         return tuple(pieces)
 
-    return problem.remember(("candidates", kind, repr(given), path), build)
+    return problem.remember(("candidates", kind, path_of(segment), repr(given)), build)
+
+
+def once(given: Mapping[str, Candidate]) -> dict[str, Candidate]:
+    """Every candidate at the first key that has it."""
+    found: dict[str, Candidate] = {}
+    for key, item in given.items():
+        if item not in found.values():
+            found[key] = item
+    return found
 
 
 def _name(table: Mapping[str, Any], kind: str) -> str:
@@ -54,6 +67,18 @@ def _candidates(kind: str = "") -> Any:
     """The field of the candidates, which are pieces of a kind."""
     several: list[Any] = [attrs.validators.min_len(1), attrs.validators.max_len(127)]
     return attrs.field(validator=several, metadata=naming(kind) if kind else {})
+
+
+def compressing(formats: Sequence[Format]) -> Array:
+    """(F,) bool: which formats compress."""
+    return np.array([piece.compressed for piece in formats], dtype=bool)
+
+
+def compressed_tensors(problem: Problem, columns: Mapping[str, Array]) -> Array | None:
+    """(T, B) bool: which designs compress a tensor, those whose innermost format does; None before formats are chosen."""
+    if "formats" not in columns:
+        return None
+    return compressing(problem.candidates("format"))[columns["formats"][:, -1]]
 
 
 @attrs.frozen(kw_only=True)
@@ -69,13 +94,16 @@ class Choices(Segment):
     def gene_names(self, problem: Problem) -> tuple[str, ...]:
         raise NotImplementedError
 
+    def all_candidates(self, problem: Problem) -> tuple[Candidate, ...]:
+        return self.candidates
+
     def choices(self, problem: Problem) -> Mapping[str, tuple[Any, ...]]:
-        path = f"{self.name or self.type_name}.candidates"
-        return {self.chosen: build_candidates(problem, self.chosen, self.candidates, path)}
+        given = {f"candidates[{i}]": item for i, item in enumerate(self.all_candidates(problem))}
+        return {self.chosen: build_candidates(self, problem, self.chosen, given)}
 
     def genes(self, problem: Problem) -> Genes:
         names = self.gene_names(problem)
-        high = np.full(len(names), len(self.candidates) - 1, dtype=np.int64)
+        high = np.full(len(names), len(self.all_candidates(problem)) - 1, dtype=np.int64)
         return Genes(names, np.zeros(len(names), dtype=np.int64), high, ordered=False)
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
@@ -113,8 +141,7 @@ class RankFormats(Choices):
         found = super().choices(problem)
         if not self.beyond:
             return found
-        path = f"{self.name or self.type_name}.beyond"
-        return {**found, "beyond-format": build_candidates(problem, "format", (self.beyond,), path)}
+        return {**found, "beyond-format": build_candidates(self, problem, "format", {"beyond": self.beyond})}
 
     def gene_names(self, problem: Problem) -> tuple[str, ...]:
         return tuple(f"{tensor.name}.{slot + 1}" for tensor in problem.tensors for slot in range(self.slots))
@@ -142,7 +169,7 @@ class RankFormats(Choices):
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""
-        flags = np.array([f.compressed for f in self.choices(problem)["format"]], dtype=bool)
+        flags = compressing(self.choices(problem)["format"])
         tensors, batch = len(problem.tensors), genes.shape[1]
         slots = genes.reshape(tensors, self.slots, batch)
         rows = np.arange(batch)
@@ -162,7 +189,7 @@ class RankFormats(Choices):
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
         """Every tensor has one format on its innermost ranks, mostly on the last one only, and one on those above."""
-        flags = np.array([f.compressed for f in self.choices(problem)["format"]], dtype=bool)
+        flags = compressing(self.choices(problem)["format"])
         shape = (len(problem.tensors), 1, count)
         inner = rng.integers(0, len(flags), size=shape)
         plain = np.flatnonzero(~flags)
@@ -177,7 +204,7 @@ class RankFormats(Choices):
         The innermost slot stays, so that a tensor remains compressed or not.
         """
         formats = self.choices(problem)["format"]
-        compressed = np.array([f.compressed for f in formats], dtype=bool)
+        compressed = compressing(formats)
         strict = np.array([not f.compressed and not f.below_compressed for f in formats], dtype=bool)
         slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
         inner = slots[:, -1].copy()  # the nearest strict format inside, or any other if there is none
@@ -214,18 +241,10 @@ class GateSkip(Choices):
     """With three operands and more: what a mechanism by which all operands lead is called if only some do, such as
     `skip-by = "skip-both"`; P and R lead in `skip-by-pr`, and each operand is filtered on those other than itself."""
 
-    def choices(self, problem: Problem) -> Mapping[str, tuple[Any, ...]]:
-        path = f"{self.name or self.type_name}.candidates"
-        return {self.chosen: build_candidates(problem, self.chosen, self._all(problem), path)}
-
-    def _all(self, problem: Problem) -> tuple[Candidate, ...]:
+    def all_candidates(self, problem: Problem) -> tuple[Candidate, ...]:
         roles = [role for role, t in problem.roles.items() if t in problem.operands]
         some = [few for count in range(1, len(roles)) for few in combinations(roles, count)] if len(roles) > 2 else []
         return *self.candidates, *(led(base, few, name) for name, base in self.led.items() for few in some)
-
-    def genes(self, problem: Problem) -> Genes:
-        genes = super().genes(problem)
-        return attrs.evolve(genes, high=np.full_like(genes.high, len(self._all(problem)) - 1))
 
     def gene_names(self, problem: Problem) -> tuple[str, ...]:
         return tuple(f"gate-skip.{place.name}" for place in problem.places)
@@ -252,10 +271,9 @@ class GateSkip(Choices):
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""
-        if "formats" not in columns:
+        packed = compressed_tensors(problem, columns)
+        if packed is None:
             return genes
-        flags = np.array([f.compressed for f in problem.candidates("format")], dtype=bool)
-        packed = flags[columns["formats"][:, -1]]  # a tensor is compressed if its innermost rank is
         needs = problem.remember((self.type_name, "needs"), lambda: self._needs(problem))
         changed = genes.copy()
         for place, table in enumerate(needs):
@@ -276,7 +294,7 @@ class GateSkip(Choices):
 
     def _first_alike(self, problem: Problem) -> Array:
         """(A, M) int64: per place, the first candidate that does the same as each."""
-        table = np.tile(np.arange(len(self._all(problem))), (len(problem.places), 1))
+        table = np.tile(np.arange(len(self.all_candidates(problem))), (len(problem.places), 1))
         for row, place in zip(table, problem.places, strict=True):
             if place.storage is None:
                 does = [_at_compute(mechanism, place, problem) for mechanism in self.choices(problem)["mechanism"]]
@@ -287,7 +305,7 @@ class GateSkip(Choices):
         """Per place (M, T) bool: the candidate needs metadata of the tensor."""
         tables = []
         for place in problem.places:
-            table = np.zeros((len(self._all(problem)), len(problem.tensors)), dtype=bool)
+            table = np.zeros((len(self.all_candidates(problem)), len(problem.tensors)), dtype=bool)
             for m, mechanism in enumerate(self.choices(problem)["mechanism"]):
                 if mechanism.needs_metadata(place):
                     for _, _, leaders in problem.filters(mechanism, place):

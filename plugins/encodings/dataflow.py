@@ -21,7 +21,7 @@ L2_T = [["s", "x"], ["x", "s"]]
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -29,12 +29,13 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.errors import DesignError, Mistake, SpecError, listed, shortened, unknown
+from sparsemap.errors import DesignError, listed, shortened
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.pieces.contracts.genome import neighbours
 from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
 
+from .mistakes import Mistakes, path_of
 from .splits import MOST_SPLITS, Constraint, Factor, colliding, factor, splits, tile_rule, told
 
 OTHERS = "*"
@@ -104,11 +105,11 @@ class Dataflow(Segment):
         options, dims = self._options(problem), problem.dims
         bounds, order = designs.columns["bounds"], designs.columns["order"]
         genes = [
-            _position(table, bounds[:, d].T, f"the bounds of dimension '{dims[d]}'", self._path())
+            _position(table, bounds[:, d].T, f"the bounds of dimension '{dims[d]}'", path_of(self))
             for d, table in enumerate(options.bounds)
         ]
         genes += [
-            _position(table, order[i].T, f"the loop order of {problem.mapping_levels[i].name}", self._path())
+            _position(table, order[i].T, f"the loop order of {problem.mapping_levels[i].name}", path_of(self))
             for i, table in enumerate(options.orders)
         ]
         return np.array(genes, dtype=np.int64).reshape(len(genes), len(designs))
@@ -164,57 +165,54 @@ class Dataflow(Segment):
         return problem.remember((self.type_name, id(self)), lambda: self._made(problem))
 
     def _made(self, problem: Problem) -> Options:
-        mistakes: list[Mistake] = []
-        rules = self._rules(problem, mistakes)
-        orders = self._orders(problem, mistakes)
+        say = Mistakes(self, problem)
+        rules, orders = self._rules(problem, say), self._orders(problem, say)
+        say.tell()
         bounds = []
-        for dim, size in problem.sizes.items() if not mistakes else ():
+        for dim, size in problem.sizes.items():
             try:
-                table = splits(size, len(problem.mapping_levels), rules[dim])
+                bounds.append(splits(size, len(problem.mapping_levels), rules[dim]))
             except OverflowError:
                 text = f"{size} has more than {MOST_SPLITS:,} splits over the levels; constrain more factors, or pad it"
-                mistakes.append(self._mistake(problem, f"factors.*.{dim}", text))
+                say(f"factors.*.{dim}", text)
                 continue
-            bounds.append(table)
-            if not len(table):
+            if not len(bounds[-1]):
                 found = colliding(size, len(problem.mapping_levels), rules[dim])
                 both = " and ".join(rule.text for rule in found)
-                text = f"dimension '{dim}' of {size} cannot be split: {both} {'collide' if len(found) > 1 else 'is not possible'}"
-                mistakes.append(self._mistake(problem, "", text))
-        if not mistakes:
-            mistakes += self._fanouts(problem, bounds)
-        if mistakes:
-            raise SpecError(mistakes)
+                wrong = "collide" if len(found) > 1 else "is not possible"
+                say("", f"dimension '{dim}' of {size} cannot be split: {both} {wrong}")
+        say.tell()
+        self._check_fanouts(problem, bounds, say)
+        say.tell()
         return Options(tuple(bounds), tuple(orders))
 
-    def _rules(self, problem: Problem, mistakes: list[Mistake]) -> dict[str, list[Constraint]]:
+    def _rules(self, problem: Problem, say: Mistakes) -> dict[str, list[Constraint]]:
         """The constraints of each dimension, fan-outs included."""
         levels, dims = [level.name for level in problem.mapping_levels], problem.dims
         rules: dict[str, list[Constraint]] = {dim: [] for dim in dims}
-        for key, given in (("factors", self.factors), ("tiles", self.tiles)):
+        for key, given, others in (("factors", self.factors, [OTHERS]), ("tiles", self.tiles, [])):
             for name, table in given.items():
-                if name not in levels:
-                    mistakes.append(self._mistake(problem, f"{key}.{name}", unknown("mapping level", name, levels)))
+                place = f"{key}.{name}"
+                if not say.known(place, "mapping level", name, levels):
+                    continue
+                if not isinstance(table, Mapping):
+                    say(place, f"expected a table by dimension, found {shortened(table)}")
                     continue
                 level = levels.index(name)
-                if not isinstance(table, Mapping):
-                    text = f"expected a table by dimension, found {shortened(table)}"
-                    mistakes.append(self._mistake(problem, f"{key}.{name}", text))
-                    continue
-                strange = [dim for dim in table if dim not in dims and not (dim == OTHERS and key == "factors")]
-                for dim in strange:
-                    mistakes.append(self._mistake(problem, f"{key}.{name}.{dim}", unknown("dimension", dim, dims)))
+                for dim in table:
+                    if dim not in others:
+                        say.known(f"{place}.{dim}", "dimension", dim, dims)
                 for dim in dims:
-                    value = table.get(dim, table.get(OTHERS) if key == "factors" else None)
-                    if value is None:
+                    given_as = next((one for one in (dim, *others) if table.get(one) is not None), None)
+                    if given_as is None:
                         continue
-                    at = f"{key}.{name}.{dim if dim in table else OTHERS}"
+                    at, value = f"{place}.{given_as}", table[given_as]
                     try:
                         text, size = f"{at} = {told(value)}", problem.sizes[dim]
                         rule = factor(level, text, value) if key == "factors" else tile_rule(level, text, value, size)
                         rules[dim].append(rule)
                     except ValueError as error:
-                        mistakes.append(self._mistake(problem, at, str(error)))
+                        say(at, str(error))
         for level, group in enumerate(problem.mapping_levels):
             if group.spatial:
                 for dim in dims:
@@ -222,56 +220,48 @@ class Dataflow(Segment):
                     rules[dim].append(Factor(level, text, most=group.limit))
         return rules
 
-    def _orders(self, problem: Problem, mistakes: list[Mistake]) -> list[Array]:
+    def _orders(self, problem: Problem, say: Mistakes) -> list[Array]:
         """Allowed orders by level, (n, D) int8."""
         levels, dims = [level.name for level in problem.mapping_levels], problem.dims
         for name in self.orders:
-            if name not in levels:
-                mistakes.append(self._mistake(problem, f"orders.{name}", unknown("mapping level", name, levels)))
+            say.known(f"orders.{name}", "mapping level", name, levels)
         found = []
         for name in levels:
-            given = self.orders.get(name)
-            if given is None:
-                if math.factorial(len(dims)) > MOST_SPLITS:
-                    text = f"{len(dims)} dimensions have too many orders to choose from; list those that are allowed"
-                    mistakes.append(self._mistake(problem, f"orders.{name}", text))
-                    continue
-                found.append(np.array(list(permutations(range(len(dims)))), dtype=np.int8))
+            key, given = f"orders.{name}", self.orders.get(name)
+            if given is not None:
+                rows = _listed_orders(key, given, dims, say)
+            elif math.factorial(len(dims)) <= MOST_SPLITS:
+                rows = list(permutations(range(len(dims))))
+            else:
+                say(key, f"{len(dims)} dimensions have too many orders to choose from; list those that are allowed")
                 continue
-            lists = [given] if all(isinstance(dim, str) for dim in given) else list(given)
-            rows: list[list[int]] = []
-            for i, one in enumerate(lists):
-                at = f"orders.{name}" + (f"[{i}]" if lists[0] is not given else "")
-                if isinstance(one, str) or not isinstance(one, Sequence) or not all(isinstance(x, str) for x in one):
-                    text = f"expected a list of dimensions, found {shortened(one)}"
-                    mistakes.append(self._mistake(problem, at, text))
-                    continue
-                strange = [dim for dim in one if dim not in dims]
-                for dim in strange:
-                    mistakes.append(self._mistake(problem, at, unknown("dimension", dim, dims)))
-                if len(set(one)) < len(one):
-                    mistakes.append(self._mistake(problem, at, f"names a dimension twice: {listed(one)}"))
-                elif not strange:
-                    row = [dims.index(dim) for dim in (*one, *(dim for dim in dims if dim not in one))]
-                    rows += [row] if row not in rows else []
             found.append(np.array(rows, dtype=np.int8).reshape(-1, len(dims)))
         return found
 
-    def _fanouts(self, problem: Problem, bounds: Sequence[Array]) -> Iterator[Mistake]:
-        """A level whose loops never fit its fan-out together."""
+    def _check_fanouts(self, problem: Problem, bounds: Sequence[Array], say: Mistakes) -> None:
+        """The loops of a level may never fit its fan-out together."""
         for level, group in enumerate(problem.mapping_levels):
             least = {dim: int(table[:, level].min()) for dim, table in zip(problem.dims, bounds, strict=True)}
             needed = math.prod(least.values())
             if group.spatial and needed > group.limit:
                 both = " and ".join(f"{dim} = {bound}" for dim, bound in least.items() if bound > 1)
                 text = f"{both} collide: together they need {needed} instances, and the fan-out is {group.limit}"
-                yield self._mistake(problem, f"factors.{group.name}", text)
+                say(f"factors.{group.name}", text)
 
-    def _mistake(self, problem: Problem, key: str, text: str) -> Mistake:
-        return Mistake(problem.files.get("space", ""), self._path(key), text)
 
-    def _path(self, key: str = "") -> str:
-        return ".".join(part for part in (self.name or self.type_name, key) if part)
+def _listed_orders(key: str, given: Sequence[Any], dims: Sequence[str], say: Mistakes) -> list[tuple[int, ...]]:
+    """A list of dimensions, or several of them, without repetition."""
+    single = all(isinstance(dim, str) for dim in given)
+    rows: dict[tuple[int, ...], None] = {}
+    for i, one in enumerate([given] if single else given):
+        at = key if single else f"{key}[{i}]"
+        if isinstance(one, str) or not isinstance(one, Sequence) or not all(isinstance(dim, str) for dim in one):
+            say(at, f"expected a list of dimensions, found {shortened(one)}")
+            continue
+        row = say.order(at, one, dims)
+        if row is not None:
+            rows[tuple(row)] = None
+    return list(rows)
 
 
 ODD = np.random.default_rng(20250101).integers(1, 1 << 62, 64, dtype=np.int64) * 2 + 1

@@ -10,22 +10,19 @@ bounds = { L1_T = { m = 4, k = 8 }, L2_T = { n = 4 }, L2_S = { m = 8 } }
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.errors import DesignError, Mistake, SpecError, listed, unknown
+from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs
 
-from .choices import Candidate, build_candidates
-
-Say = Callable[[str, str], None]
-"""Takes the path of a wrong value within the segment's table, and what is wrong."""
+from .choices import Candidate, build_candidates, once
+from .mistakes import Mistakes, path_of
 
 
 @attrs.frozen(kw_only=True)
@@ -49,11 +46,8 @@ class Constant(Segment):
             wrong = (designs.columns[name] != value[..., None]).reshape(-1, len(designs)).any(axis=0)
             if wrong.any():
                 row = int(np.argmax(wrong))
-                raise DesignError(f"design {row}: '{name}' differs from what segment '{self._path()}' fixes")
+                raise DesignError(f"design {row}: '{name}' differs from what segment '{path_of(self)}' fixes")
         return np.zeros((0, len(designs)), dtype=np.int64)
-
-    def _path(self, key: str = "") -> str:
-        return ".".join(part for part in (self.name or self.type_name, key) if part)
 
     def _columns(self, problem: Problem) -> dict[str, Array]:
         return problem.remember((self.type_name, id(self)), lambda: self.constants(problem))
@@ -82,7 +76,7 @@ class Fixed(Constant):
 
     @property
     def provides(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(name for name in ("order", "bounds", "formats", "mechanisms") if getattr(self, name) is not None)
+        return tuple(name for name in COLUMNS if getattr(self, name) is not None)
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         return {dim: size for dim, size in self.sizes.items() if dim in sizes}
@@ -90,95 +84,55 @@ class Fixed(Constant):
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         found = {}
         if self.formats is not None:
-            slots = {f"{name}[{i}]": one for name, slots in self.formats.items() for i, one in enumerate(slots)}
-            with self._at(slots, self._formats, "formats"):
-                found["format"] = build_candidates(problem, "format", self._formats, self._path("formats"))
+            found["format"] = build_candidates(self, problem, "format", formats_once(self.formats))
             if self.beyond:
-                found["beyond-format"] = build_candidates(problem, "format", (self.beyond,), self._path("beyond"))
+                found["beyond-format"] = build_candidates(self, problem, "format", {"beyond": self.beyond})
         if self.mechanisms is not None:
-            with self._at(self.mechanisms, self._mechanisms, "mechanisms"):
-                found["mechanism"] = build_candidates(problem, "mechanism", self._mechanisms, self._path("mechanisms"))
+            found["mechanism"] = build_candidates(self, problem, "mechanism", mechanisms_once(self.mechanisms))
         return found
 
-    @contextmanager
-    def _at(self, places: Mapping[str, Candidate], candidates: Sequence[Candidate], key: str) -> Iterator[None]:
-        """Tells a mistake of a candidate at the first place that has it."""
-        try:
-            yield
-        except SpecError as error:
-            of = {f"{self._path(key)}[{i}]": one for i, one in enumerate(candidates)}
-            where = {path: next(place for place in places if places[place] == one) for path, one in of.items()}
-            raise SpecError(
-                attrs.evolve(item, path=f"{self._path(key)}.{where[item.path]}") if item.path in where else item
-                for item in error.mistakes
-            ) from error
-
-    # -- names to indices
-
-    @property
-    def _formats(self) -> tuple[Candidate, ...]:
-        """Formats without repetition; their positions are the values of column `formats`."""
-        found: list[Candidate] = []
-        for slots in (self.formats or {}).values():
-            found += [one for i, one in enumerate(slots) if one not in (*found, *slots[:i])]
-        return tuple(found)
-
-    @property
-    def _mechanisms(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.mechanisms or {}).values()))
-
     def constants(self, problem: Problem) -> dict[str, Array]:
-        mistakes: list[Mistake] = []
-        file = problem.files.get("space", "")
-
-        def say(path: str, text: str) -> None:
-            mistakes.append(Mistake(file, self._path(path), text))
-
-        columns = {}
-        if self.order is not None:
-            columns["order"] = order_column(self.order, problem, say)
-        if self.bounds is not None:
-            columns["bounds"] = bound_column(self.bounds, problem, say)
-        if self.formats is not None:
-            columns["formats"] = format_column(self.formats, self._formats, problem, say)
-        if self.mechanisms is not None:
-            columns["mechanisms"] = mechanism_column(self.mechanisms, self._mechanisms, problem, say)
-        if mistakes:
-            raise SpecError(mistakes)
+        mistakes = Mistakes(self, problem)
+        columns = {name: COLUMNS[name](getattr(self, name), problem, mistakes) for name in self.provides}
+        mistakes.tell()
         return columns
 
 
-def order_column(given: Mapping[str, tuple[str, ...]], problem: Problem, say: Say) -> Array:
+def formats_once(given: Mapping[str, tuple[Candidate, ...]]) -> dict[str, Candidate]:
+    """By key, formats without repetition; their positions are the values of column `formats`."""
+    return once({f"formats.{tensor}[{i}]": one for tensor, slots in given.items() for i, one in enumerate(slots)})
+
+
+def mechanisms_once(given: Mapping[str, str]) -> dict[str, Candidate]:
+    """The same of column `mechanisms`."""
+    return once({f"mechanisms.{place}": name for place, name in given.items()})
+
+
+def order_column(given: Mapping[str, tuple[str, ...]], problem: Problem, say: Mistakes) -> Array:
     """Column `order`, (L, D) int8."""
     levels, dims = [level.name for level in problem.mapping_levels], problem.dims
     order = np.tile(np.arange(len(dims), dtype=np.int8), (len(levels), 1))
     for level, names in given.items():
-        if level not in levels:
-            say(f"order.{level}", unknown("mapping level", level, levels))
-        strange = [name for name in names if name not in dims]
-        for name in strange:
-            say(f"order.{level}", unknown("dimension", name, dims))
-        if len(set(names)) < len(names):
-            say(f"order.{level}", f"names a dimension twice: {listed(names)}")
-        elif level in levels and not strange:
-            rest = [dim for dim in dims if dim not in names]
-            order[levels.index(level)] = [dims.index(dim) for dim in [*names, *rest]]
+        known = say.known(f"order.{level}", "mapping level", level, levels)
+        row = say.order(f"order.{level}", names, dims)
+        if known and row is not None:
+            order[levels.index(level)] = row
     return order
 
 
-def bound_column(given: Mapping[str, Mapping[str, int]], problem: Problem, say: Say) -> Array:
+def bound_column(given: Mapping[str, Mapping[str, int]], problem: Problem, say: Mistakes) -> Array:
     """Column `bounds`, (L, D) float64."""
     levels, dims = [level.name for level in problem.mapping_levels], problem.dims
     bounds = np.ones((len(levels), len(dims)))
     for level, table in given.items():
-        if level not in levels:
-            say(f"bounds.{level}", unknown("mapping level", level, levels))
+        if not say.known(f"bounds.{level}", "mapping level", level, levels):
             continue
         for dim, bound in table.items():
-            if dim not in dims:
-                say(f"bounds.{level}.{dim}", unknown("dimension", dim, dims))
-            elif bound < 1:
-                say(f"bounds.{level}.{dim}", f"expected a bound of at least 1, found {bound}")
+            key = f"bounds.{level}.{dim}"
+            if not say.known(key, "dimension", dim, dims):
+                continue
+            if bound < 1:
+                say(key, f"expected a bound of at least 1, found {bound}")
             else:
                 bounds[levels.index(level), dims.index(dim)] = bound
     for dim, product in zip(dims, bounds.prod(axis=0), strict=True):
@@ -188,10 +142,9 @@ def bound_column(given: Mapping[str, Mapping[str, int]], problem: Problem, say: 
     return bounds
 
 
-def format_column(
-    given: Mapping[str, tuple[Candidate, ...]], candidates: tuple[Candidate, ...], problem: Problem, say: Say
-) -> Array:
-    """Column `formats`, (T, R) int8, positions in `candidates`. Tensors go by name, else by role (`Problem.tensor`)."""
+def format_column(given: Mapping[str, tuple[Candidate, ...]], problem: Problem, say: Mistakes) -> Array:
+    """Column `formats`, (T, R) int8. Tensors go by name, else by role (`Problem.tensor`)."""
+    candidates = list(formats_once(given).values())
     slots = max((len(names) for names in given.values()), default=0)
     formats = np.zeros((len(problem.tensors), slots), dtype=np.int8)
     missing = set(range(len(problem.tensors)))
@@ -216,16 +169,24 @@ def format_column(
     return formats
 
 
-def mechanism_column(given: Mapping[str, str], candidates: tuple[str, ...], problem: Problem, say: Say) -> Array:
-    """Column `mechanisms`, (A,) int8, positions in `candidates`."""
+def mechanism_column(given: Mapping[str, str], problem: Problem, say: Mistakes) -> Array:
+    """Column `mechanisms`, (A,) int8."""
+    candidates = list(mechanisms_once(given).values())
     places = [place.name for place in problem.places]
     mechanisms = np.zeros(len(places), dtype=np.int8)
     for place, name in given.items():
-        if place in places:
+        if say.known(f"mechanisms.{place}", "skip/gate place", place, places):
             mechanisms[places.index(place)] = candidates.index(name)
-        else:
-            say(f"mechanisms.{place}", unknown("skip/gate place", place, places))
     for place in places:
         if place not in given:
             say("mechanisms", f"has no mechanism for place '{place}'")
     return mechanisms
+
+
+COLUMNS: dict[str, Callable[[Any, Problem, Mistakes], Array]] = {
+    "order": order_column,
+    "bounds": bound_column,
+    "formats": format_column,
+    "mechanisms": mechanism_column,
+}
+"""What each key of `Fixed` provides."""

@@ -16,8 +16,9 @@ from sparsemap import Problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array, Piece, naming
 
-from .choices import Candidate, build_candidates, led
+from .choices import Candidate, build_candidates, led, once
 from .fixed import Constant
+from .mistakes import path_of
 
 COLUMNS = ("formats", "mechanisms")
 
@@ -64,17 +65,16 @@ class ManualStrategy(Constant):
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         found = {}
         if "formats" in self.columns:
-            found["format"] = build_candidates(problem, "format", self._formats, self._path("formats"))
-            found["beyond-format"] = build_candidates(problem, "format", (self.outer,), self._path("outer"))
+            found["format"] = build_candidates(self, problem, "format", self._formats())
+            found["beyond-format"] = build_candidates(self, problem, "format", {"outer": self.outer})
         if "mechanisms" in self.columns:
             candidates = self._mechanisms(self._skip(problem))
-            found["mechanism"] = build_candidates(problem, "mechanism", candidates, self._path("mechanisms"))
+            found["mechanism"] = build_candidates(self, problem, "mechanism", candidates)
         return found
 
     def constants(self, problem: Problem) -> dict[str, Array]:
-        packed = [self._is_packed(problem, t) for t in range(len(problem.tensors))]
-        columns = {"formats": self._format_column(packed), "mechanisms": self._mechanism_column(problem)}
-        return {name: columns[name] for name in self.columns}
+        make = {"formats": self._format_column, "mechanisms": self._mechanism_column}
+        return {name: make[name](problem) for name in self.columns}
 
     def _is_packed(self, problem: Problem, t: int) -> bool:
         """A tensor of a single word has no rank to compress."""
@@ -82,10 +82,14 @@ class ManualStrategy(Constant):
         moving = any(problem.sizes[dim] > 1 for dim in tensor.dims)
         return moving and tensor.density.occupancy(tensor.shape(problem.sizes)).density < self.dense_from
 
-    def _format_column(self, packed: list[bool]) -> Array:
+    def _format_column(self, problem: Problem) -> Array:
         """(T, R) int8."""
-        names = [[self.outer] * (self.slots - 1) + [self.inner] if one else [self.dense] * self.slots for one in packed]
-        return np.array([[self._formats.index(name) for name in row] for row in names], dtype=np.int8)
+        candidates = list(self._formats().values())
+        column = np.full((len(problem.tensors), self.slots), candidates.index(self.dense), dtype=np.int8)
+        for t, row in enumerate(column):
+            if self._is_packed(problem, t):
+                row[:-1], row[-1] = candidates.index(self.outer), candidates.index(self.inner)
+        return column
 
     def _skip(self, problem: Problem) -> Candidate:
         """What the innermost storage level that has a mechanism does."""
@@ -99,21 +103,18 @@ class ManualStrategy(Constant):
     def _mechanism_column(self, problem: Problem) -> Array:
         """(A,) int8."""
         skip = self._skip(problem)
-        storage = [place.storage for place in problem.places if place.storage is not None]
-        chosen: list[Candidate] = []
-        for place in problem.places:
-            innermost = place.storage is not None and place.storage == max(storage)
-            chosen.append(self.compute if place.storage is None else skip if innermost else self.none)
-        return np.array([self._mechanisms(skip).index(one) for one in chosen], dtype=np.int8)
+        candidates = list(self._mechanisms(skip).values())
+        innermost = max((place.storage for place in problem.places if place.storage is not None), default=None)
+        does = {innermost: skip, None: self.compute}
+        return np.array([candidates.index(does.get(place.storage, self.none)) for place in problem.places], np.int8)
 
-    @property
-    def _formats(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.dense, self.inner, self.outer)))
+    def _formats(self) -> dict[str, Candidate]:
+        return once({key: getattr(self, key) for key in ("dense", "inner", "outer")})
 
-    def _mechanisms(self, skip: Candidate) -> tuple[Candidate, ...]:
-        names = tuple(dict.fromkeys((self.none, self.skip_by_p, self.skip_by_q, self.skip_both, self.compute)))
-        return names if skip in names else (*names, skip)
+    def _mechanisms(self, skip: Candidate) -> dict[str, Candidate]:
+        keys = ("none", "skip_by_p", "skip_by_q", "skip_both", "compute")
+        return once({**{key: getattr(self, key) for key in keys}, "": skip})
 
     def __attrs_post_init__(self) -> None:
         if not self.columns:
-            raise SpecError.at("", self._path("columns"), f"expected at least one of {', '.join(COLUMNS)}")
+            raise SpecError.at("", path_of(self, "columns"), f"expected at least one of {', '.join(COLUMNS)}")

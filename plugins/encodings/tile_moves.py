@@ -11,6 +11,8 @@ import numpy as np
 from sparsemap.pieces.contracts import Array, Tensor
 from sparsemap.problem.problem import Problem
 
+from .choices import compressed_tensors
+
 SWAPS, LOOPS = 0.40, 0.35
 """Shares of the moves: two factors swap levels; whole loops move. The others move one factor."""
 FILLED = 0.8
@@ -116,7 +118,7 @@ def _fit_buffers(
 ) -> None:
     storage = np.array([level.storage for level in problem.mapping_levels])
     temporal = _temporal(problem)  # where a factor goes that leaves the tile of the next inner level
-    nonzeros, packed = _packed(problem, columns)
+    nonzeros, packed = _nonzeros(problem), compressed_tensors(problem, columns)
     for level in reversed(problem.levels[1:]):
         if level.capacity_bits is None:
             continue
@@ -136,27 +138,18 @@ def _fit_buffers(
             needed[over] = _tile_words(problem, level.index, extent[:, over], nonzeros, smaller)
 
 
-def _packed(problem: Problem, columns: Mapping[str, Array]) -> tuple[list[float], Array | None]:
-    """Nonzeros per tensor, in the scenario with most, and which designs compress it (T, B): those whose innermost format
-    does."""
+def _nonzeros(problem: Problem) -> list[float]:
+    """Nonzeros per tensor, in the scenario with most."""
+
+    def of(tensor: Tensor) -> float:
+        shape = tensor.shape(problem.sizes)
+        return float(np.ceil(tensor.density.occupancy(shape).density * math.prod(map(float, shape))))
 
     def count() -> list[float]:
         fitted = [problem, *(scenario.problem for scenario in problem.scenarios.values() if scenario.must_fit)]
-        return [
-            max(_nonzeros(tensor, problem) for tensor in same)
-            for same in zip(*(x.tensors for x in fitted), strict=True)
-        ]
+        return [max(map(of, same)) for same in zip(*(x.tensors for x in fitted), strict=True)]
 
-    nonzeros = problem.remember("nonzeros", count)
-    if "formats" not in columns:
-        return nonzeros, None
-    flags = np.array([getattr(f, "compressed", False) for f in problem.candidates("format")], dtype=bool)
-    return nonzeros, flags[columns["formats"][:, -1]]
-
-
-def _nonzeros(tensor: Tensor, problem: Problem) -> float:
-    shape = tensor.shape(problem.sizes)
-    return float(np.ceil(tensor.density.occupancy(shape).density * math.prod(map(float, shape))))
+    return problem.remember("nonzeros", count)
 
 
 def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[float], packed: Array | None) -> Array:

@@ -30,10 +30,27 @@ class Group:
     last: int
     powers: Array
     """prime ** 0, 1, .. number of factors, float64."""
+    begins: bool
+    """Whether its prime is the smallest of the dimension."""
 
 
 @attrs.frozen(kw_only=True)
-class PrimeFactors(Segment):
+class Tiling(Segment):
+    """A segment of loop bounds: column `bounds` (L, D, B) float64."""
+
+    provides: ClassVar[tuple[str, ...]] = ("bounds",)
+
+    def transfer(
+        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+    ) -> Array | None:
+        if "bounds" not in designs.columns:
+            return None
+        bounds = scaled_bounds(designs.columns["bounds"], source, target)
+        return self.encode(Designs({"bounds": filled_bounds(bounds, target, rng) if fill else bounds}), target)
+
+
+@attrs.frozen(kw_only=True)
+class PrimeFactors(Tiling):
     """One gene per prime factor, 1..L: the mapping level that the factor belongs to.
 
     All factors of the first dimension come first, each dimension's in ascending order. Provides `bounds` (L, D, B)
@@ -42,7 +59,6 @@ class PrimeFactors(Segment):
     """
 
     type_name: ClassVar[str] = "prime-factors"
-    provides: ClassVar[tuple[str, ...]] = ("bounds",)
 
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none")))
     """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
@@ -72,26 +88,21 @@ class PrimeFactors(Segment):
         """For every level: how many of a group's factors it holds, and that power of the prime."""
         levels = len(problem.mapping_levels)
         bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
+        bounds[:, [size == 1 for size in problem.sizes.values()]] = 1.0
         small = genes.astype(np.int8 if levels < 128 else np.int16)
-        started = [False] * len(problem.dims)
         for group in self._groups(problem):
             mine = small[group.first : group.last]
             for level in range(levels):
                 here = mine == level + 1
-                out = bounds[level, group.dim]
                 if len(mine) == 1:
                     factor = np.where(here[0], group.powers[1], 1.0)
                 else:
                     count = np.add.reduce(here.view(np.uint8), axis=0, dtype=np.uint8)
                     factor = group.powers.take(count, mode="clip")
-                if started[group.dim]:
-                    out *= factor
+                if group.begins:
+                    bounds[level, group.dim] = factor
                 else:
-                    out[:] = factor
-            started[group.dim] = True
-        for dim, any_factor in enumerate(started):
-            if not any_factor:
-                bounds[:, dim] = 1.0
+                    bounds[level, group.dim] *= factor
         return {"bounds": bounds}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
@@ -106,11 +117,6 @@ class PrimeFactors(Segment):
                 held += sum((bounds[level, group.dim] % power == 0).astype(np.int64) for power in group.powers[1:])
                 genes[group.first : group.last] += held <= place
         return genes
-
-    def transfer(
-        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
-    ) -> Array | None:
-        return encoded_tiling(self, designs, source, target, rng, fill)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         return vary_tiling(genes, self._factors(problem)[0], len(problem.mapping_levels), rng)
@@ -143,7 +149,8 @@ class PrimeFactors(Segment):
             groups, start = [], 0
             for dim, size in enumerate(problem.sizes.values()):
                 for prime, equal in Counter(prime_factors(size)).items():
-                    groups.append(Group(dim, start, start + equal, float(prime) ** np.arange(equal + 1)))
+                    powers, begins = float(prime) ** np.arange(equal + 1), prime == prime_factors(size)[0]
+                    groups.append(Group(dim, start, start + equal, powers, begins))
                     start += equal
             return groups
 
@@ -169,14 +176,13 @@ class PrimeFactors(Segment):
 
 
 @attrs.frozen(kw_only=True)
-class DirectTiling(Segment):
+class DirectTiling(Tiling):
     """One gene per dimension and mapping level, 1..size: the loop bound (M1..M5, K1..K5, N1..N5 for a matmul).
 
     Provides `bounds` (L, D, B) float64. Most genomes do not multiply up to the sizes; the cost model rejects them.
     """
 
     type_name: ClassVar[str] = "direct-tiling"
-    provides: ClassVar[tuple[str, ...]] = ("bounds",)
 
     def explain(self, problem: Problem) -> str:
         return f"one loop bound per dimension ({', '.join(problem.dims)}) and mapping level"
@@ -191,11 +197,6 @@ class DirectTiling(Segment):
         by_dim = genes.reshape(len(problem.dims), len(problem.mapping_levels), -1)
         return {"bounds": np.ascontiguousarray(by_dim.transpose(1, 0, 2), dtype=np.float64)}
 
-    def transfer(
-        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
-    ) -> Array | None:
-        return encoded_tiling(self, designs, source, target, rng, fill)
-
     def encode(self, designs: Designs, problem: Problem) -> Array:
         bounds = designs.columns["bounds"]
         sizes = np.array(list(problem.sizes.values()), dtype=np.float64)[:, None]
@@ -207,16 +208,6 @@ class DirectTiling(Segment):
                 f"{bounds[level, dim, row]:g}, expected a whole number in 1..{int(sizes[dim, 0])}"
             )
         return bounds.transpose(1, 0, 2).reshape(-1, bounds.shape[-1]).astype(np.int64)
-
-
-def encoded_tiling(
-    segment: Segment, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
-) -> Array | None:
-    """Genes of a segment for the bounds of another problem, see `Segment.transfer`."""
-    if "bounds" not in designs.columns:
-        return None
-    bounds = scaled_bounds(designs.columns["bounds"], source, target)
-    return segment.encode(Designs({"bounds": filled_bounds(bounds, target, rng) if fill else bounds}), target)
 
 
 def next_composite(size: int, threshold: int) -> int:
