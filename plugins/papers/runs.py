@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import attrs
 import numpy as np
 
-from sparsemap import SparseMapError
+from sparsemap import Problem, SparseMapError, load_problem
 from sparsemap.cli.output import say, study_progress
 from sparsemap.files import read_csv
 from sparsemap.pieces.contracts.base import Array
@@ -95,6 +95,12 @@ class Runner:
         study = self.registry.resolve("study", name)
         folder = self.work / Path(study.out).name if self.work else Path(study.out)
         return folder if self.scale == 1 else folder.with_name(f"{folder.name}-x{self.scale:g}")
+
+    def problem(self, study: Any, workload: Any, hardware: str, space: str = "") -> Problem:
+        """With the cost model of a study and its space, or another one."""
+        return load_problem(
+            workload, hardware, space or study.space, cost_model=study.cost_model, registry=self.registry
+        )
 
     def run(self, name: str) -> list[Run]:
         """Runs the searches of a study that are not finished yet; all of them, in the order of the study."""

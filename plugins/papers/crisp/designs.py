@@ -58,7 +58,9 @@ class Machine:
         elif self.kind == "dstc-edge":
             inputs = INPUTS_OF_DSTC
         hardware = {"extends": self.kind, "levels": {"SMEM": {"read_bandwidth": f"{bandwidth:g} words/cycle"}}}
-        return load_problem(product.workload(weights, inputs), hardware, space, registry=registry)
+        return load_problem(
+            product.workload(weights, inputs), hardware, space, cost_model="timeloop", registry=registry
+        )
 
     def best(self, product: Product, sparsity: float, bandwidth: float, registry: Any, scale: float = 1.0) -> Row:
         """The mapping with the lowest energy-delay product."""

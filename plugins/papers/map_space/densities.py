@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap import SparseMapError, load_problem
+from sparsemap import SparseMapError
 from sparsemap.cli.output import study_progress
 from sparsemap.pieces.contracts import Array
 from sparsemap.study.cells import Cell
@@ -69,7 +69,7 @@ def tested(
     found = [searches(study, folder, *pair, seed, given, rounds) for pair, seed in product(pairs, study.seeds)]
     run_cells_of(runner, [cell for stages in found for cells in stages for cell in cells.values()], folder)
     return [
-        [design for cells in stage for design in _over_densities(runner, cells, study.space, pattern)]
+        [design for cells in stage for design in _over_densities(runner, study, cells, pattern)]
         for stage in zip(*found, strict=True)
     ]
 
@@ -131,13 +131,13 @@ def genomes_of(cells: Mapping[str, Cell]) -> Array:
     return np.array(found)
 
 
-def _over_densities(runner: Runner, cells: Mapping[str, Cell], space: Any, pattern: str) -> list[Tested]:
+def _over_densities(runner: Runner, study: Any, cells: Mapping[str, Cell], pattern: str) -> list[Tested]:
     genomes = genomes_of(cells)
     first = next(iter(cells.values()))
     evaluations = []
     for density in TESTED:
         workload = {"extends": first.workload, "density": {"P": {"type": pattern, "density": density}}}
-        problem = load_problem(workload, first.hardware, space, registry=runner.registry)
+        problem = runner.problem(study, workload, first.hardware)
         evaluations.append(problem.evaluator.evaluate(genomes))
     return [
         Tested(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sparsemap import Budget, Search, load_problem
+from sparsemap import Budget, Search
 from sparsemap.files import markdown_table, percent
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
@@ -28,8 +28,8 @@ UJ = 1e6
 
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
-    workload, hardware = study.workloads[0], study.hardware[0]
-    problem = load_problem(workload, hardware, study.space, study.objective, registry=runner.registry)
+    (workload,), (hardware,) = study.workloads, study.hardware
+    problem = runner.problem(study, workload, hardware)
     backdrop = legal(problem, BACKDROP * study.budget, study.seeds[0])
     points = features(problem, backdrop)
     mean, spread = points.mean(axis=0), points.std(axis=0)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sparsemap import load_problem, search
+from sparsemap import search
 from sparsemap.files import markdown_table, times
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
@@ -23,8 +23,8 @@ PAPER = {"orders": 5040, "distinct": 16, "worst": 14.4, "best": 3.0e10}
 
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
-    workload, hardware = study.workloads[0], study.hardware[0]
-    problem = load_problem(workload, hardware, study.space, registry=runner.registry)
+    (workload,), (hardware,) = study.workloads, study.hardware
+    problem = runner.problem(study, workload, hardware)
     found = search(problem, study.budget, study.seeds[0], study.searchers[0]).found
     orders = orders_of(range(len(problem.dims)), len(problem.dims))
     edps = reordered(problem, found.design.batch, orders).edp

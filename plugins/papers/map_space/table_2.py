@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap import load_problem
 from sparsemap.files import markdown_table, times
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
@@ -99,7 +98,7 @@ def _edps(
         rows = []
         for density in DENSITIES:
             given = {"extends": workload, "density": {"Q": {"type": "structured", "density": density}}}
-            problem = load_problem(given, hardware, study.space, registry=runner.registry)
+            problem = runner.problem(study, given, hardware)
             rows.append(np.log(problem.evaluator.evaluate(genomes).edp))
         logs.append(rows)
     return np.exp(np.mean(logs, axis=0))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import attrs
 
-from sparsemap import load_problem
 from sparsemap.files import markdown_table, read_csv, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
 
@@ -66,8 +65,7 @@ def report(runner: Runner, name: str) -> Report:
 
 def bounded(runner: Runner, known: Known) -> Known:
     """With the bound of today, which may be tighter than when the searches ran."""
-    problem = load_problem(known.workload, known.hardware, "paper", registry=runner.registry)
-    return attrs.evolve(known, bound=problem.bound)
+    return attrs.evolve(known, bound=runner.problem(runner.study(DEEP), known.workload, known.hardware).bound)
 
 
 def known_from(runner: Runner) -> list[Known]:

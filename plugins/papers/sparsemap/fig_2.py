@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap import SparseMapError, load_problem
+from sparsemap import SparseMapError
 from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, subplots
 
@@ -30,8 +30,8 @@ QUANTITIES = {"cycles": "latency", "energy_pj": "energy"}
 
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
-    workload, hardware = study.workloads[0], study.hardware[0]
-    rows = [row(runner, workload, hardware, density, space) for density in DENSITIES for space in DESIGNS]
+    (hardware,) = study.hardware
+    rows = [row(runner, study, density, space) for density in DENSITIES for space in DESIGNS]
     values = {quantity: {(row["design"], row["density"]): row[quantity] for row in rows} for quantity in QUANTITIES}
     text = [
         f"# Fig. 2: formats and mappings over density\n\n"
@@ -61,10 +61,11 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, headline, "".join(text), rows, lambda: draw(values, hardware))
 
 
-def row(runner: Runner, workload: str, hardware: str, density: float, space: str) -> dict[str, Any]:
+def row(runner: Runner, study: Any, density: float, space: str) -> dict[str, Any]:
     """The one design of a space at one density of both operands."""
+    (workload,), (hardware,) = study.workloads, study.hardware
     spec = {"extends": workload, "name": workload, "density": {"P": density, "Q": density}}
-    problem = load_problem(spec, hardware, space, registry=runner.registry)
+    problem = runner.problem(study, spec, hardware, space)
     found = problem.evaluator.evaluate(np.zeros((1, len(problem.space)), dtype=np.int64))
     if not found.valid[0]:
         raise SparseMapError(f"{space} at density {density}: {', '.join(found.reasons_of(0))}")

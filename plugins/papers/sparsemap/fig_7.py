@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap import Search, load_problem
+from sparsemap import Search
 from sparsemap.files import markdown_table, percent
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.plots import Figure, subplots
@@ -46,11 +46,8 @@ class Samples:
 
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
-    workload = study.workloads[0]
-    found = [
-        sample(runner, workload, hardware, study.searchers[0], study.budget, study.seeds[0])
-        for hardware in study.hardware
-    ]
+    (workload,) = study.workloads
+    found = [sample(runner, study, hardware) for hardware in study.hardware]
     rows: list[dict[str, Any]] = [
         {"hardware": one.hardware, "design": place, "mapping": float(one.mapping[place])}
         | {"strategy": float(one.strategy[place]), "edp": float(one.edp[place])}
@@ -79,9 +76,10 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, headline, text, rows, lambda: draw(found))
 
 
-def sample(runner: Runner, workload: str, hardware: str, searcher: str, budget: int, seed: int) -> Samples:
-    problem = load_problem(workload, hardware, "paper", registry=runner.registry)
-    search, genomes, edps = Search(problem, searcher, MORE * budget, seed), [], []
+def sample(runner: Runner, study: Any, hardware: str) -> Samples:
+    problem = runner.problem(study, study.workloads[0], hardware)
+    budget, genomes, edps = study.budget, [], []
+    search = Search(problem, study.searchers[0], MORE * budget, study.seeds[0])
     while (asked := search.ask()) is not None:
         found = problem.evaluator.evaluate(asked)
         genomes.append(asked)
