@@ -70,11 +70,7 @@ class Range(DensityModel):
     it than to another point; or a list of numbers."""
     histogram: tuple[float, ...] = attrs.field(default=(), validator=_histogram)
     """How often densities fall into bins of equal width from `low` to `high`; absent: equally often. For "probability"."""
-    nominal_: float | None = attrs.field(
-        default=None,
-        alias="nominal",
-        validator=attrs.validators.optional([attrs.validators.gt(0), attrs.validators.le(1)]),
-    )
+    nominal_: float | None = attrs.field(default=None, alias="nominal", validator=attrs.validators.optional(share))
     """The density of the numbers called `energy_pj` and `cycles`; absent: the one to be expected, which is the mean of the
     points, each as probable as `histogram` says."""
     model: str | DensityModel = "uniform"
@@ -113,9 +109,8 @@ class Range(DensityModel):
     def at(self, density: float) -> DensityModel:
         """The same pattern with one density."""
         if isinstance(self.model, str):
-            raise SpecError.at(
-                "", "model", f"the name '{self.model}' means something in a registry only; give the object"
-            )
+            text = f"the name '{self.model}' means something in a registry only; give the object"
+            raise SpecError.at("", "model", text)
         return self.model.at(density)
 
     def weighed(self, rule: str = "") -> tuple[float, ...]:

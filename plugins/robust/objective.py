@@ -101,7 +101,7 @@ class Robust(Objective):
         if len(densities) > MOST:
             counts = " * ".join(f"{len(one.densities)} of {name}" for name, one in ranges.items())
             text = f"the ranges make {len(densities)} scenarios ({counts}), expected at most {MOST}"
-            raise self._mistake(problem, "density", text)
+            raise SpecError([Mistake(problem.files.get("workload", "workload"), "density", text)])
         if isinstance(self.weights, tuple):
             try:
                 check_weights(self.weights, len(densities), "scenario")
@@ -142,9 +142,6 @@ class Robust(Objective):
             text = f'"regret" needs a bound of {self.objective.names[0]} in every scenario, and there is none; give references'
             raise SpecError.at("", "objective.reduce", text)
         return np.array(bounds)
-
-    def _mistake(self, problem: Problem, path: str, text: str) -> SpecError:
-        return SpecError([Mistake(problem.files.get("workload", "workload"), path, text)])
 
 
 @attrs.frozen(kw_only=True, eq=False)

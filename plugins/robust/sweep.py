@@ -110,21 +110,18 @@ def over_best(sweeps: Mapping[str, Sequence[Point]]) -> dict[str, float]:
 
 def table_text(tensor: str, unit: str, what: str, sweeps: Mapping[str, Sequence[Point]]) -> str:
     """The scores side by side: a line per density, a column per design, the best of each line marked with a star."""
-    names = list(sweeps)
-    rows = [[tensor, *names]]
-    best = [min(point.score for point in same) for same in zip(*sweeps.values(), strict=True)]
-    for same, least in zip(zip(*sweeps.values(), strict=True), best, strict=True):
-        cells = [
-            f"{point.score:.4g}{'*' if point.score == least else ' '}" if point.valid else "invalid " for point in same
-        ]
+    rows = [[tensor, *sweeps]]
+    for same in zip(*sweeps.values(), strict=True):
+        least = min(point.score for point in same)
+        marks = ["*" if point.score == least else " " for point in same]
+        cells = [f"{p.score:.4g}{mark}" if p.valid else "invalid " for p, mark in zip(same, marks, strict=True)]
         rows.append([f"{same[0].density:g}", *cells])
-    means = over_best(sweeps)
-    rows.append(["over the best", *(f"{times(means[name]) if means[name] == means[name] else '-'} " for name in names)])
+    rows.append(["over the best", *(f"{times(mean)} " for mean in over_best(sweeps).values())])
     head, *lines, last = aligned(rows, "<>")
     unit = f", {unit}" if unit else ""
     title = f"{what}{unit}, over the density of {tensor}"
-    marks = "* is the best, the last line a geometric mean where valid"
-    blocks = [[styled(title, "strong"), styled(marks, "faint"), styled(head, "faint"), *lines, styled(last, "strong")]]
+    legend = "* is the best, the last line a geometric mean where valid"
+    blocks = [[styled(title, "strong"), styled(legend, "faint"), styled(head, "faint"), *lines, styled(last, "strong")]]
     notes = [note for name, points in sweeps.items() for note in _notes(name, tensor, points)]
     if notes:
         blocks.append([styled("invalid", "warning"), *(output.wrapped(f"  {note}", " " * 4) for note in notes)])
