@@ -16,17 +16,18 @@ from .report import Report
 from .runs import Runner
 
 ROOMS = (sparsemap, map_space, crisp, weight_blocks, published)
-"""Each has the title of a paper and, by name, what can be reproduced of it."""
-NAMES = {name: room for room in ROOMS for name in room.NAMES}
+"""Each has the title of a paper and, by name, what can be reproduced of it: a module with a function `report`, and a text."""
+MODULES = {name: f"{room.__name__}.{module}" for room in ROOMS for name, (module, _) in room.NAMES.items()}
 
 
 def epilog() -> str:
     """What can be reproduced, paper by paper."""
-    return "\n\n".join(f"\b\n{room.TITLE}\n{names_with_texts(room.NAMES, '  ')}" for room in ROOMS)
+    texts = {room.TITLE: {name: text for name, (_, text) in room.NAMES.items()} for room in ROOMS}
+    return "\n\n".join(f"\b\n{title}\n{names_with_texts(names, '  ')}" for title, names in texts.items())
 
 
 @click.command("paper", epilog=epilog())
-@click.argument("name", type=click.Choice(list(NAMES)), metavar="NAME")
+@click.argument("name", type=click.Choice(list(MODULES)), metavar="NAME")
 @click.option(
     "--out",
     default="runs/paper",
@@ -58,8 +59,7 @@ def paper(
     For a quick look, --scale, --seeds and --workload make a study smaller.
     """
     runner = Runner(jobs, work, scale, seeds, workloads, out)
-    room = NAMES[name]
-    report: Report = import_module(f".{room.module_of(name)}", room.__name__).report(runner, name)
+    report: Report = import_module(MODULES[name]).report(runner, name)
     paths = report.write(out)
     click.echo("\n".join(output.wrapped(line, "  ") for line in report.headline.splitlines()))
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")

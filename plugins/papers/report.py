@@ -9,6 +9,9 @@ from sparsemap.plots import Report as Report
 
 from .runs import Run
 
+UJ = 1e6
+"""pJ per uJ: the map-space study prints cycles * uJ."""
+
 
 def number(value: float) -> str:
     """Three significant digits, as in the paper's table; a dash for infinity and NaN."""

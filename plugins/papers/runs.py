@@ -18,29 +18,39 @@ from sparsemap.cli.output import say, study_progress
 from sparsemap.files import read_csv
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.loading import load
-from sparsemap.study.cells import NAMES, cells_of
-from sparsemap.study.study import run_study
+from sparsemap.study.cells import Cell, Outcome, cells_of
+from sparsemap.study.study import run_cells, write_tables
 
 T = TypeVar("T")
 
 
 @attrs.frozen(eq=False, slots=False)
 class Run:
-    """One search of a study."""
+    """One finished search of a study."""
 
     workload: str
     hardware: str
     searcher: str
     seed: int
-    edp: float = attrs.field(converter=lambda edp: math.inf if edp is None else edp)
-    """pJ * cycles; infinity if no valid design was found."""
-    valid_fraction: float
     folder: Path
+
+    @classmethod
+    def of(cls, cell: Cell) -> Run:
+        return cls(cell.workload, cell.hardware, cell.searcher, cell.seed, Path(cell.folder))
 
     @cached_property
     def result(self) -> dict[str, Any]:
         """All that its `result.json` says."""
         return json.loads((self.folder / "result.json").read_text("utf-8"))
+
+    @property
+    def edp(self) -> float:
+        """pJ * cycles; infinity if no valid design was found."""
+        return math.inf if self.result["edp"] is None else self.result["edp"]
+
+    @property
+    def valid_fraction(self) -> float:
+        return self.result["valid_fraction"]
 
     @cached_property
     def history(self) -> dict[str, Array]:
@@ -59,6 +69,11 @@ class Run:
         at = np.searchsorted(self.history["evaluations"], evaluations, side="right") - 1
         found = np.where(at >= 0, self.history[column][np.maximum(at, 0)], np.nan)
         return np.where(np.isfinite(found), found, np.nan)
+
+    def designs_to(self, score: float) -> float:
+        """Designs until the search is at least as good as `score`; infinity if it never is."""
+        reached = np.flatnonzero(self.history["best_score"] <= score)
+        return float(self.history["evaluations"][reached[0]]) if len(reached) else math.inf
 
 
 @attrs.frozen
@@ -102,19 +117,27 @@ class Runner:
             workload, hardware, space or study.space, cost_model=study.cost_model, registry=self.registry
         )
 
+    def cells(self, name: str) -> list[Cell]:
+        """The searches of a study, in its order."""
+        return cells_of(self.study(name), self.folder(name).resolve())
+
     def run(self, name: str) -> list[Run]:
-        """Runs the searches of a study that are not finished yet; all of them, in the order of the study."""
-        study, folder = self.study(name), self.folder(name)
-        cells = cells_of(study, folder.resolve())
-        with study_progress(False, cells, folder) as progress:
-            outcomes = run_study(study, jobs=self.jobs, out=folder, progress=progress)
-        failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+        """Runs the searches of a study that are not finished yet, and writes their tables; all, in the order of the study."""
+        cells, folder = self.cells(name), self.folder(name)
+        outcomes = self.run_cells(name, cells, lambda found: write_tables(found, folder))
         kept = sum(outcome.state == "kept" for outcome in outcomes)
         say(f"{name}: {len(outcomes)} searches, {kept} kept from earlier, are in {folder}")
-        if failed:
-            raise SparseMapError(f"{len(failed)} of {len(outcomes)} searches of study '{name}' failed")
-        keys = (*NAMES, "edp", "valid_fraction")
-        return [Run(**{x: outcome.row[x] for x in keys}, folder=Path(outcome.cell.folder)) for outcome in outcomes]
+        return [Run.of(cell) for cell in cells]
+
+    def run_cells(
+        self, name: str, cells: Sequence[Cell], keep: Callable[[list[Outcome]], object] = lambda found: None
+    ) -> list[Outcome]:
+        """Runs those of these cells of a study that are not finished yet; `SparseMapError` if one fails."""
+        with study_progress(False, cells, self.folder(name)) as progress:
+            outcomes = run_cells(cells, keep, jobs=self.jobs, progress=progress)
+        if failed := sum(outcome.state == "failed" for outcome in outcomes):
+            raise SparseMapError(f"{failed} of {len(outcomes)} searches of study '{name}' failed")
+        return outcomes
 
 
 def finished_runs(folder: Path, searchers: Sequence[str]) -> list[Run]:
@@ -123,9 +146,7 @@ def finished_runs(folder: Path, searchers: Sequence[str]) -> list[Run]:
     for path in sorted(folder.glob("*--*--*--seed*/result.json")):
         workload, hardware, searcher, seed = path.parent.name.split("--")
         if searcher in searchers:
-            table = json.loads(path.read_text("utf-8"))
-            place = workload, hardware, searcher, int(seed.removeprefix("seed"))
-            found.append(Run(*place, table["edp"], table["valid_fraction"], path.parent))
+            found.append(Run(workload, hardware, searcher, int(seed.removeprefix("seed")), path.parent))
     return found
 
 
@@ -144,6 +165,10 @@ def geometric_mean(values: Iterable[float]) -> float:
     return statistics.geometric_mean(values) if values else math.nan
 
 
+def finite(values: Iterable[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]
+
+
 def ratio(edp: float, ours: float) -> float:
     """NaN where one of the two found nothing."""
     return edp / ours if math.isfinite(edp) and math.isfinite(ours) else math.nan
@@ -159,5 +184,5 @@ def by(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
 
 def typical_edp(runs: Sequence[Run]) -> float:
     """The geometric mean over seeds that found a valid design; infinity if none did."""
-    found = [run.edp for run in runs if math.isfinite(run.edp)]
+    found = finite(run.edp for run in runs)
     return geometric_mean(found) if found else math.inf

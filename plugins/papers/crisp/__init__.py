@@ -2,13 +2,8 @@
 
 TITLE = "CRISP (Aggarwal, Binici and Mitra)"
 NAMES = {
-    "crisp-fig-3": "accuracy over sparsity of CRISP, blocks only and N:M only, on digits (Fig. 3)",
-    "crisp-fig-4": "metadata of CRISP's storage format against CSR, ELLPACK and others (Fig. 4)",
-    "crisp-fig-8": "speed and energy of sparse tensor cores on the layers of ResNet-50 (Fig. 8)",
+    "crisp-fig-3": ("fig_3", "accuracy over sparsity of CRISP, blocks only and N:M only, on digits (Fig. 3)"),
+    "crisp-fig-4": ("fig_4", "metadata of CRISP's storage format against CSR, ELLPACK and others (Fig. 4)"),
+    "crisp-fig-8": ("fig_8", "speed and energy of sparse tensor cores on the layers of ResNet-50 (Fig. 8)"),
 }
-"""What can be reproduced."""
-
-
-def module_of(name: str) -> str:
-    """The module is named alike, with underscores and without `crisp`."""
-    return name.removeprefix("crisp-").replace("-", "_")
+"""What can be reproduced: its module, and a line about it."""

@@ -68,19 +68,12 @@ def report(runner: Runner, name: str) -> Report:
     for classes, some in found.items():
         cells = [["method", "sparsity", "accuracy", "among the classes", "FLOPs", "utilisation", "cut"]]
         for point in some:
-            cells.append(
-                [
-                    series(point),
-                    f"{100 * point.mean('achieved'):.1f}",
-                    spread(point, "accuracy", percents),
-                    spread(point, "accuracy_among_classes", percents),
-                    f"{100 * point.mean('flops_ratio'):.1f} %",
-                    f"{100 * point.mean('utilisation'):.0f} %",
-                    f"{sum(point.values('cut')):.0f}",
-                ]
-            )
-        dense = f"{spread(some[0], 'dense_accuracy', percents)}, among the classes "
-        dense += spread(some[0], "dense_accuracy_among_classes", percents)
+            accuracies = [spread(point, column, percents) for column in ("accuracy", "accuracy_among_classes")]
+            line = [series(point), percents(point.mean("achieved")), *accuracies]
+            line += [f"{percents(point.mean('flops_ratio'))} %", f"{100 * point.mean('utilisation'):.0f} %"]
+            cells.append([*line, f"{sum(point.values('cut')):.0f}"])
+        all_classes, among = (spread(some[0], f"dense_accuracy{x}", percents) for x in ("", "_among_classes"))
+        dense = f"{all_classes}, among the classes {among}"
         text += [f"\n## {CLASSES[classes].capitalize()}\n\nDense: {dense}.\n\n", markdown_table(cells, "<>")]
         headline.append(f"{CLASSES[classes]}: {at_the_end(some)}")
     text += ["\n## What it shows\n\n", _findings(found)]
@@ -127,7 +120,7 @@ def _findings(found: dict[str, list[Point]]) -> str:
 
 def draw(found: dict[str, list[Point]]) -> Figure:
     figure, axes = subplots(1, len(found), figsize=(9.6, 3.9), sharey=True)
-    for axis, (classes, some) in zip(np.atleast_1d(axes), found.items(), strict=True):
+    for axis, (classes, some) in zip(axes, found.items(), strict=True):
         for line, its in by(some, series).items():
             place = LINES.index(line)
             its = sorted(its, key=lambda point: point.mean("achieved"))
@@ -139,6 +132,6 @@ def draw(found: dict[str, list[Point]]) -> Figure:
         dense = 100 * some[0].mean("dense_accuracy")
         axis.axhline(dense, color="#444444", linestyle=":", linewidth=1.2, label="dense")
         axis.set(xlabel="achieved sparsity (%)", title=CLASSES[classes], xlim=(40, 100))
-    np.atleast_1d(axes)[0].set(ylabel="accuracy on test images (%)", ylim=(50, 101))
-    figure.legend(*np.atleast_1d(axes)[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
+    axes[0].set(ylabel="accuracy on test images (%)", ylim=(50, 101))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
     return figure

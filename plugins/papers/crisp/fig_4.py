@@ -37,7 +37,10 @@ def report(runner: Runner, name: str) -> Report:
         ]
         for one in rows
     ]  # fmt: skip
-    ranges = {key: (min(one[key] for one in rows), max(one[key] for one in rows)) for key in ("csr", *ELLPACKS)}
+    csr, ellpack, on_mask = (
+        f"{min(one[key] for one in rows):.1f}x to {max(one[key] for one in rows):.1f}x"
+        for key in ("csr", "ellpack", "ellpack on mask")
+    )
     paper = min(one["paper"] for one in rows)
     text = (
         "# CRISP, Fig. 4: metadata of storage formats\n\n"
@@ -46,9 +49,9 @@ def report(runner: Runner, name: str) -> Report:
         "them). Sparsity is what whole blocks come to.\n\n"
         + markdown_table([head, *lines])
         + f"\nThe paper prints about {PAPER['csr']:g}x for CSR and {PAPER['ellpack']:g}x for ELLPACK and does not say on "
-        f"which matrix. CSR needs {_range(ranges['csr'])} on any mask of that density. ELLPACK pads every row to the longest "
+        f"which matrix. CSR needs {csr} on any mask of that density. ELLPACK pads every row to the longest "
         "one. In CRISP's own mask all rows are equally long, so that nothing is padded, and it needs "
-        f"{_range(ranges['ellpack on mask'])}; on a random mask of the same density it needs {_range(ranges['ellpack'])}. "
+        f"{on_mask}; on a random mask of the same density it needs {ellpack}. "
         "Only that reading comes near to 7x, and it compares two different masks. A bitmask, which the paper leaves out, "
         "needs less than both at these densities.\n\n"
         "The paper's formula for the block index, floor(log2(K'/B)) bits, names one of the kept blocks rather than one "
@@ -57,15 +60,10 @@ def report(runner: Runner, name: str) -> Report:
         f"zeros of a block: {M}/N times the values, which is not in these numbers.\n"
     )
     headline = (
-        f"metadata over CRISP's: CSR {_range(ranges['csr'])} (paper {PAPER['csr']:g}x), ELLPACK of a random mask "
-    )
-    headline += (
-        f"{_range(ranges['ellpack'])} (paper {PAPER['ellpack']:g}x), of CRISP's {_range(ranges['ellpack on mask'])}"
+        f"metadata over CRISP's: CSR {csr} (paper {PAPER['csr']:g}x), ELLPACK of a random mask {ellpack} "
+        f"(paper {PAPER['ellpack']:g}x), of CRISP's {on_mask}"
     )
     return Report(name, headline, text, rows, lambda: draw(rows))
-
-
-ELLPACKS = ("ellpack", "ellpack on mask")
 
 
 def row(layers: Mapping[Product, int], n: int, block: int, sparsity: float) -> Row:
@@ -89,21 +87,13 @@ def row(layers: Mapping[Product, int], n: int, block: int, sparsity: float) -> R
     return {**found, **ratios}
 
 
-def _range(values: tuple[float, float]) -> str:
-    return f"{values[0]:.1f}x to {values[1]:.1f}x"
-
-
 def draw(rows: Sequence[Row]) -> Figure:
     figure, axes = subplots(1, len(SPARSITIES), figsize=(9.2, 3.5), sharey=True)
-    columns = {
-        "csr": "CSR",
-        "ellpack": "ELLPACK, random mask",
-        "ellpack on mask": "ELLPACK, CRISP's mask",
-        "bitmask": "bitmask",
-    }
+    labels = {"csr": "CSR", "ellpack": "ELLPACK, random mask", "ellpack on mask": "ELLPACK, CRISP's mask"}
+    size = len(PATTERNS) * len(BLOCKS)
     for place, (axis, sparsity) in enumerate(zip(axes, SPARSITIES, strict=True)):
-        some = rows[place * len(rows) // len(SPARSITIES) : (place + 1) * len(rows) // len(SPARSITIES)]
-        for bar, (key, label) in enumerate(columns.items()):
+        some = rows[place * size : (place + 1) * size]
+        for bar, (key, label) in enumerate({**labels, "bitmask": "bitmask"}.items()):
             at = [i + 0.2 * (bar - 1.5) for i in range(len(some))]
             axis.bar(at, [one[key] for one in some], 0.19, color=COLOURS[bar], label=label)
         for value in PAPER.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 from multiprocessing import get_context
@@ -11,18 +11,22 @@ import attrs
 
 from sparsemap.cli.output import step_progress
 from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, subplots
+from sparsemap.plots import COLOURS, MARKERS, Axes, Figure, named_ticks, subplots
 
 from ..report import Report
 from ..runs import Runner
 from .designs import BANDWIDTHS, CRISP, DEFAULT, DENSE, DSTC, INPUTS_OF_DSTC, STC, Row, rows_of
 from .products import BLOCKS, Product, products
 
-SPARSITIES = (0.8, 0.9)
+SPARSITIES = MILD, SPARSE = (0.8, 0.9)
+WIDE = BANDWIDTHS[-1]
+COMPARED = [machine.name for machine in (STC, *CRISP, DSTC)]
+LANES = "CRISP 1:4 B64"
+"""The sparsest pattern, and blocks that all four cores share."""
 PAPER = {"1:4": (7, 14), "2:4": (5, 12), "3:4": (2, 8)}
 """Speed per layer over dense that the paper prints, by pattern."""
 PAPER_ENERGY = 30
-SHOWN = ("CRISP 1:4 B16", "CRISP 1:4 B32", "CRISP 1:4 B64", "CRISP 2:4 B64", "CRISP 3:4 B64", DSTC.name)
+SHOWN = ("CRISP 1:4 B16", "CRISP 1:4 B32", LANES, "CRISP 2:4 B64", "CRISP 3:4 B64", DSTC.name)
 """Designs in the table by layer, after NVIDIA-STC."""
 
 
@@ -34,13 +38,12 @@ class Cells:
     rows: Mapping[tuple[str, str, float, float], Row]
     """By design, layer, sparsity and words per cycle."""
 
-    def at(self, design: str, layer: str, sparsity: float = SPARSITIES[-1], bandwidth: float = DEFAULT) -> Row:
-        return self.rows[design, layer, SPARSITIES[-1] if design in (DENSE.name, STC.name) else sparsity, bandwidth]
+    def at(self, design: str, layer: str, sparsity: float = SPARSE, bandwidth: float = DEFAULT) -> Row:
+        """Dense weights and 2:4 are the same at all sparsities."""
+        return self.rows[design, layer, SPARSE if design in (DENSE.name, STC.name) else sparsity, bandwidth]
 
     def over_dense(self, quantity: str, design: str, layer: str, *where: float) -> float:
-        bandwidth = where[1] if len(where) > 1 else DEFAULT
-        dense = self.at(DENSE.name, layer, SPARSITIES[-1], bandwidth)
-        return dense[quantity] / self.at(design, layer, *where)[quantity]
+        return self.at(DENSE.name, layer, *where)[quantity] / self.at(design, layer, *where)[quantity]
 
     def total(self, quantity: str, design: str, *where: float) -> float:
         """The sum over the network, every layer as often as it occurs."""
@@ -48,9 +51,7 @@ class Cells:
 
     def whole(self, quantity: str, design: str, *where: float) -> float:
         """`over_dense` of these sums."""
-        bandwidth = where[1] if len(where) > 1 else DEFAULT
-        dense = self.total(quantity, DENSE.name, SPARSITIES[-1], bandwidth)
-        return dense / self.total(quantity, design, *where)
+        return self.total(quantity, DENSE.name, *where) / self.total(quantity, design, *where)
 
     def slower(self, design: str, other: str, *where: float) -> int:
         """Layers in which a design needs more cycles than another one."""
@@ -86,11 +87,11 @@ def report(runner: Runner, name: str) -> Report:
     for one in rows:
         where = one["layer"], one["sparsity"], one["words/cycle"]
         one["speed"] = cells.over_dense("cycles", one["design"], *where)
-    best = cells.whole("cycles", "CRISP 1:4 B64")
+    stc, crisp, dstc = (cells.whole("cycles", design) for design in (STC.name, LANES, DSTC.name))
+    wide_crisp, wide_dstc = (cells.whole("cycles", design, SPARSE, WIDE) for design in (LANES, DSTC.name))
     headline = (
-        f"whole network at 90 %: NVIDIA-STC {cells.whole('cycles', STC.name):.2f}x, CRISP 1:4 B64 {best:.2f}x, DSTC "
-        f"{cells.whole('cycles', DSTC.name):.2f}x; with {BANDWIDTHS[-1]} words/cycle CRISP "
-        f"{cells.whole('cycles', 'CRISP 1:4 B64', 0.9, 42):.2f}x, DSTC {cells.whole('cycles', DSTC.name, 0.9, 42):.2f}x"
+        f"whole network at 90 %: NVIDIA-STC {stc:.2f}x, {LANES} {crisp:.2f}x, DSTC {dstc:.2f}x; "
+        f"with {WIDE} words/cycle CRISP {wide_crisp:.2f}x, DSTC {wide_dstc:.2f}x"
     )
     return Report(name, headline, text_of(name, cells), rows, lambda: draw(cells))
 
@@ -101,26 +102,22 @@ def text_of(name: str, cells: Cells) -> str:
     whole = [
         ["design", "speed at 90 %", "per layer", "at 80 %", "energy with DRAM", "at 80 %", "energy on chip", "at 80 %"]
     ]
-    for machine in (STC, *CRISP, DSTC):
-        speeds = [cells.over_dense("cycles", machine.name, layer) for layer in names]
-        line = [machine.name, f"{cells.whole('cycles', machine.name):.2f}x", f"{min(speeds):.1f}x-{max(speeds):.1f}x"]
-        line += [f"{cells.whole('cycles', machine.name, SPARSITIES[0]):.2f}x"]
-        for quantity in ("energy_pj", "on-chip pJ"):
-            line += [
-                f"{cells.whole(quantity, machine.name, sparsity):.2f}x" for sparsity in (SPARSITIES[1], SPARSITIES[0])
-            ]
-        whole.append(line)
-    sweep = [["words/cycle", *(machine.name.replace("CRISP ", "") for machine in (STC, *CRISP, DSTC))]]
+    for design in COMPARED:
+        speeds = [cells.over_dense("cycles", design, layer) for layer in names]
+        speed, *others = (
+            f"{cells.whole(quantity, design, sparsity):.2f}x"
+            for quantity in ("cycles", "energy_pj", "on-chip pJ")
+            for sparsity in (SPARSE, MILD)
+        )
+        whole.append([design, speed, f"{min(speeds):.1f}x-{max(speeds):.1f}x", *others])
+    sweep = [["words/cycle", *(design.replace("CRISP ", "") for design in COMPARED)]]
     for bandwidth in BANDWIDTHS:
-        values = [cells.whole("cycles", machine.name, SPARSITIES[-1], bandwidth) for machine in (STC, *CRISP, DSTC)]
+        values = [cells.whole("cycles", design, SPARSE, bandwidth) for design in COMPARED]
         sweep.append([str(bandwidth), *(f"{value:.2f}" for value in values)])
     by_layer = [["s x k x x", "times", STC.name, *SHOWN]]
     for product, times in cells.layers.items():
-        line = [
-            product.name.replace("x", " x "),
-            str(times),
-            f"{cells.over_dense('cycles', STC.name, product.name):.2f}",
-        ]
+        line = [product.name.replace("x", " x "), str(times)]
+        line.append(f"{cells.over_dense('cycles', STC.name, product.name):.2f}")
         for design in SHOWN:
             one = cells.at(design, product.name)
             mark = "" if one["limit"] == "MAC" else f" {one['limit']}"
@@ -137,12 +134,11 @@ def text_of(name: str, cells: Cells) -> str:
         for quantity in ("energy_pj", "on-chip pJ")
     }
     densities = [one["density"] for one in cells.rows.values() if one["design"].startswith("CRISP")]
-    lanes = "CRISP 1:4 B64"
-    chip, registers = cells.total("on-chip pJ", lanes), cells.total("RF pJ", lanes)
+    chip, registers = cells.total("on-chip pJ", LANES), cells.total("RF pJ", LANES)
     share, less = registers / chip, 0.75 * registers
     gain = cells.total("on-chip pJ", DENSE.name) / (chip - less)
-    gain_with_dram = cells.total("energy_pj", DENSE.name) / (cells.total("energy_pj", lanes) - less)
-    wide = cells.slower("CRISP 1:4 B64", DSTC.name, SPARSITIES[-1], BANDWIDTHS[-1])
+    gain_with_dram = cells.total("energy_pj", DENSE.name) / (cells.total("energy_pj", LANES) - less)
+    ranges = ", ".join(f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items())
     return (
         "# CRISP, Fig. 8: sparse tensor cores on ResNet-50\n\n"
         f"`sparsemap paper {name}`: cycles and energy of dense tensor cores over those of each design, on the {count} "
@@ -166,7 +162,7 @@ def text_of(name: str, cells: Cells) -> str:
         + markdown_table(sweep, ">")
         + "\n## What is reproduced, and what is not\n\n"
         f"- **Speed is one over the density.** CRISP's speed times its density is at most {most:.3f}, and at least "
-        f"{least:.3f} where the MACs are the limit. So the paper's {_ranges()} per layer are layers of 7 to 14 %, 8 to 20 % "
+        f"{least:.3f} where the MACs are the limit. So the paper's {ranges} per layer are layers of 7 to 14 %, 8 to 20 % "
         "and 12 to 50 % density: its spread is that of its layer-wise sparsity, which it does not print. At a uniform "
         "90 % no layer gets to 14x.\n"
         "- **Large blocks are faster** where shared memory is the limit: the four cores share an input word, which is "
@@ -174,10 +170,10 @@ def text_of(name: str, cells: Cells) -> str:
         "the difference is gone.\n"
         f"- **NVIDIA-STC gains {cells.whole('cycles', STC.name):.2f}x** and no more: 2:4 is the only pattern that it runs.\n"
         f"- **Whether CRISP beats DSTC depends on the bandwidth.** At {DEFAULT} words per cycle and 90 %, DSTC is slower than "
-        f"CRISP 1:4 B64 in {cells.slower(DSTC.name, 'CRISP 1:4 B64')} of {count} products; at 80 % in "
-        f"{cells.slower(DSTC.name, 'CRISP 1:4 B64', SPARSITIES[0])}. At {BANDWIDTHS[-1]} words per cycle CRISP is the slower "
-        f"one in {wide} of {count}. The paper's order holds for the narrow memory only. DSTC's decline in late layers is mild "
-        "here.\n"
+        f"{LANES} in {cells.slower(DSTC.name, LANES)} of {count} products; at 80 % in "
+        f"{cells.slower(DSTC.name, LANES, MILD)}. At {WIDE} words per cycle CRISP is the slower one in "
+        f"{cells.slower(LANES, DSTC.name, SPARSE, WIDE)} of {count}. The paper's order holds for the narrow memory only. DSTC's "
+        "decline in late layers is mild here.\n"
         f"- **{PAPER_ENERGY}x energy is not reproduced**, and cannot be at these densities: with one mapping no count of "
         f"accesses or computes falls below the density of the weights, so that energy falls by {1 / min(densities):.1f}x at "
         "most for the sparsest weights here, plus what smaller tiles save by reuse, while dense inputs and outputs do not "
@@ -189,16 +185,12 @@ def text_of(name: str, cells: Cells) -> str:
         "The multiplexers that pick N of M inputs, and decoding of indices, cost nothing. Block indices count with the "
         "nonzeros of a block. The offsets skip computes, not reads: all M inputs of a group are read, as multiplexers need "
         "them. Four lanes of a group hold one position each, so that partial sums are skipped by whole blocks only: the "
-        f"energy of CRISP's register file is too high by up to M/N. For {lanes} it is {100 * share:.0f} % of the energy on "
-        f"chip; a quarter of it would bring the gain on chip from {cells.whole('on-chip pJ', lanes):.1f}x to {gain:.1f}x, and "
-        f"with DRAM from {cells.whole('energy_pj', lanes):.2f}x to {gain_with_dram:.2f}x. Equal work for all cores, which the "
+        f"energy of CRISP's register file is too high by up to M/N. For {LANES} it is {100 * share:.0f} % of the energy on "
+        f"chip; a quarter of it would bring the gain on chip from {cells.whole('on-chip pJ', LANES):.1f}x to {gain:.1f}x, and "
+        f"with DRAM from {cells.whole('energy_pj', LANES):.2f}x to {gain_with_dram:.2f}x. Equal work for all cores, which the "
         "equal number of "
         "blocks per row gives, is not rewarded: cycles are means over the cores.\n"
     )  # fmt: skip
-
-
-def _ranges() -> str:
-    return ", ".join(f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items())
 
 
 def draw(cells: Cells) -> Figure:
@@ -214,30 +206,30 @@ def draw(cells: Cells) -> Figure:
     layers.grid(axis="y")
     layers.set(ylabel="speed over dense", title=f"by layer, 90 %, {DEFAULT} words/cycle", ylim=(0, 18))
     layers.legend(ncols=3, fontsize=7, loc="upper left")
-    shown = (STC.name, "CRISP 1:4 B16", "CRISP 1:4 B64", "CRISP 2:4 B32", DSTC.name)
+    shown = (STC.name, "CRISP 1:4 B16", LANES, "CRISP 2:4 B32", DSTC.name)
     for place, design in enumerate(shown):
-        values = [cells.whole("cycles", design, SPARSITIES[-1], bandwidth) for bandwidth in BANDWIDTHS]
+        values = [cells.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS]
         sweep.plot(BANDWIDTHS, values, marker=MARKERS[place], color=COLOURS[place], label=design)
     sweep.set(xlabel="words per cycle read from shared memory", ylabel="speed over dense", title="whole network, 90 %")
     sweep.set(ylim=(0, None), xticks=BANDWIDTHS)
     sweep.legend(fontsize=7.5)
-    every = [STC.name, *(machine.name for machine in CRISP), DSTC.name]
-    for place, (quantity, label) in enumerate((("energy_pj", "with DRAM"), ("on-chip pJ", "on chip"))):
-        at = [i + 0.38 * (place - 0.5) for i in range(len(every))]
-        values = [cells.whole(quantity, design) for design in every]
-        bars = energy.bar(at, values, 0.36, color=COLOURS[place], label=label)
-        energy.bar_label(bars, fmt="%.1f", fontsize=6.5, padding=1)
-    named_ticks(energy.xaxis, every, rotation=60, ha="right", fontsize=7.5)
-    energy.grid(axis="y")
+    energies = {"with DRAM": "energy_pj", "on chip": "on-chip pJ"}
+    pairs = {label: [cells.whole(quantity, design) for design in COMPARED] for label, quantity in energies.items()}
+    bars(energy, pairs, COLOURS)
     energy.set(ylabel="energy of dense over it", title="energy of the whole network, 90 %")
     energy.legend()
-    for place, sparsity in enumerate(SPARSITIES):
-        at = [i + 0.38 * (place - 0.5) for i in range(len(every))]
-        values = [cells.whole("cycles", design, sparsity) for design in every]
-        bars = blocks.bar(at, values, 0.36, color=COLOURS[place + 2], label=f"{100 * sparsity:.0f} %")
-        blocks.bar_label(bars, fmt="%.1f", fontsize=6.5, padding=1)
-    named_ticks(blocks.xaxis, every, rotation=60, ha="right", fontsize=7.5)
-    blocks.grid(axis="y")
+    pairs = {f"{100 * x:.0f} %": [cells.whole("cycles", design, x) for design in COMPARED] for x in SPARSITIES}
+    bars(blocks, pairs, COLOURS[2:])
     blocks.set(ylabel="speed over dense", title=f"whole network, {DEFAULT} words/cycle")
     blocks.legend(title="sparsity")
     return figure
+
+
+def bars(axis: Axes, pairs: Mapping[str, Sequence[float]], colours: Sequence[str]) -> None:
+    """Two bars, by label, for each of `COMPARED`."""
+    for place, (label, values) in enumerate(pairs.items()):
+        at = [i + 0.38 * (place - 0.5) for i in range(len(values))]
+        drawn = axis.bar(at, values, 0.36, color=colours[place], label=label)
+        axis.bar_label(drawn, fmt="%.1f", fontsize=6.5, padding=1)
+    named_ticks(axis.xaxis, COMPARED, rotation=60, ha="right", fontsize=7.5)
+    axis.grid(axis="y")

@@ -61,12 +61,12 @@ class Shape:
     @property
     def block_bits(self) -> int:
         """Bits that name a block column."""
-        return (self.block_columns - 1).bit_length()
+        return _log2(self.block_columns)
 
     @property
     def offset_bits(self) -> int:
         """Bits that name a word of a group."""
-        return (self.m - 1).bit_length()
+        return _log2(self.m)
 
     def metadata_bits(self, accounting: Accounting = "exact") -> tuple[int, int]:
         """Bits of block indices, and of offsets.

@@ -5,26 +5,20 @@ Their studies are in `specs/studies`; `table-mse-4.csv` holds the numbers printe
 
 TITLE = "Map-space study (Kao et al.)"
 NAMES = {
-    "mse-fig-3": "mappers of each family with the same number of legal mappings (Fig. 3, without the surrogate)",
-    "mse-fig-4": "where mappers go in the space of mappings (Fig. 4, without the surrogate)",
-    "mse-fig-5": "GAMMA with one mutation at a time: tiles, orders, parallel dimensions (Fig. 5)",
-    "mse-fig-6": "GAMMA with and without crossover, and a standard genetic algorithm (Fig. 6)",
-    "mse-fig-7": "one mapping with all of its loop orders (Fig. 7)",
-    "mse-fig-9": "EDP of what searches of a network's layers start from (Fig. 9)",
-    "mse-fig-10": "convergence with and without warm start (Fig. 10)",
-    "mse-fig-11": "how much sooner searches with warm start converge (Fig. 11)",
-    "mse-robust": "designs for a range of densities beside designs for one, in the joint space",
-    "mse-table-2": "mappings searched at one density of the weights, tested at others (Table 2)",
-    "mse-table-3": "inner and outer products over the density of an operand (Table 3)",
-    "mse-table-4": "mappings for a range of densities beside mappings for one (Table 4)",
+    "mse-fig-3": (
+        "mappers",
+        "mappers of each family with the same number of legal mappings (Fig. 3, without the surrogate)",
+    ),
+    "mse-fig-4": ("fig_4", "where mappers go in the space of mappings (Fig. 4, without the surrogate)"),
+    "mse-fig-5": ("mappers", "GAMMA with one mutation at a time: tiles, orders, parallel dimensions (Fig. 5)"),
+    "mse-fig-6": ("mappers", "GAMMA with and without crossover, and a standard genetic algorithm (Fig. 6)"),
+    "mse-fig-7": ("fig_7", "one mapping with all of its loop orders (Fig. 7)"),
+    "mse-fig-9": ("warm_start", "EDP of what searches of a network's layers start from (Fig. 9)"),
+    "mse-fig-10": ("warm_start", "convergence with and without warm start (Fig. 10)"),
+    "mse-fig-11": ("warm_start", "how much sooner searches with warm start converge (Fig. 11)"),
+    "mse-robust": ("robust", "designs for a range of densities beside designs for one, in the joint space"),
+    "mse-table-2": ("table_2", "mappings searched at one density of the weights, tested at others (Table 2)"),
+    "mse-table-3": ("table_3", "inner and outer products over the density of an operand (Table 3)"),
+    "mse-table-4": ("table_4", "mappings for a range of densities beside mappings for one (Table 4)"),
 }
-"""What can be reproduced."""
-
-
-def module_of(name: str) -> str:
-    """The module is named alike, with underscores and without `mse`; figures of one kind share one."""
-    if name in ("mse-fig-3", "mse-fig-5", "mse-fig-6"):
-        return "mappers"
-    if name in ("mse-fig-9", "mse-fig-10", "mse-fig-11"):
-        return "warm_start"
-    return name.removeprefix("mse-").replace("-", "_")
+"""What can be reproduced: its module, and a line about it."""

@@ -12,7 +12,7 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.problem.problem import Problem
 
-from ..report import Report, number
+from ..report import UJ, Report, number
 from ..runs import Runner
 
 BACKDROP = 20
@@ -22,8 +22,6 @@ NEAR = 1.1
 """EDP over the best of a mapping that counts as good."""
 SAMPLE = 10
 """Of so many mappings one is in the figure and in the table."""
-UJ = 1e6
-"""pJ per uJ: the paper prints cycles * uJ."""
 
 
 def report(runner: Runner, name: str) -> Report:
@@ -36,12 +34,9 @@ def report(runner: Runner, name: str) -> Report:
     scale = np.where(spread > 1e-9, spread, np.inf)  # such as the products over all levels, which are the sizes
     _, sizes, axes = np.linalg.svd((points - mean) / scale, full_matrices=False)
     explained = float((sizes[:2] ** 2).sum() / (sizes**2).sum())
-    flat = {"": (points - mean) / scale @ axes[:2].T}
-    edps = {"": problem.evaluator.evaluate(backdrop).edp / UJ}
-    for searcher in study.searchers:
-        found, edps[searcher] = trace(problem, searcher, study.budget, study.seeds[0])
-        flat[searcher] = (features(problem, found) - mean) / scale @ axes[:2].T
-        edps[searcher] /= UJ
+    genomes = {"": backdrop} | {x: trace(problem, x, study.budget, study.seeds[0]) for x in study.searchers}
+    flat = {x: (features(problem, found) - mean) / scale @ axes[:2].T for x, found in genomes.items()}
+    edps = {x: problem.evaluator.evaluate(found).edp / UJ for x, found in genomes.items()}
     best = min(float(found.min()) for found in edps.values())
     rows = []
     for searcher in study.searchers:
@@ -85,16 +80,15 @@ def legal(problem: Problem, count: int, seed: int) -> Array:
     return np.concatenate(found)[:count]
 
 
-def trace(problem: Problem, searcher: str, budget: int, seed: int) -> tuple[Array, Array]:
-    """The valid genomes (n, G) that a search evaluates, and their EDPs (n,) in pJ * cycles."""
+def trace(problem: Problem, searcher: str, budget: int, seed: int) -> Array:
+    """(n, G) the valid genomes that a search evaluates."""
     run = Search(problem, searcher, Budget(budget, count="valid"), seed)
-    found, edps = [], []
+    found = []
     while (genomes := run.ask()) is not None:
         evaluation = run.evaluate()
         run.tell(evaluation)
         found.append(genomes[evaluation.valid])
-        edps.append(evaluation.edp[evaluation.valid])
-    return np.concatenate(found)[:budget], np.concatenate(edps)[:budget]
+    return np.concatenate(found)[:budget]
 
 
 def features(problem: Problem, genomes: Array) -> Array:

@@ -12,11 +12,9 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.problem.orders import classes, orders_of, reordered
 
-from ..report import Report, number
+from ..report import UJ, Report, number
 from ..runs import Runner
 
-UJ = 1e6
-"""pJ per uJ: the paper prints cycles * uJ."""
 PAPER = {"orders": 5040, "distinct": 16, "worst": 14.4, "best": 3.0e10}
 """Section 4.4 and Fig. 7; the EDP in cycles * uJ."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,11 +9,12 @@ import numpy as np
 from sparsemap.files import markdown_table, percent, times
 from sparsemap.plots import COLOURS, Figure, plain_log, subplots
 
-from ..report import Report, counted, number
-from ..runs import Run, Runner, by, geometric_mean, ratio
+from ..report import UJ, Report, counted, number
+from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, ratio
 
-UJ = 1e6
-"""pJ per uJ: the paper prints cycles * uJ."""
+Cells = Mapping[str, Mapping[str, Sequence[Run]]]
+"""By workload and hardware, and searcher: a search per seed."""
+
 TITLES = {
     "mse-fig-3": "Fig. 3: mappers of each family",
     "mse-fig-5": "Fig. 5: which of GAMMA's mutations matters",
@@ -52,40 +52,35 @@ and its factor of 10 cannot be expected here.
 
 
 def report(runner: Runner, name: str) -> Report:
-    runs = runner.run(name)
-    study = runner.study(name)
-    cells = by(runs, lambda run: (run.workload, run.hardware))
-    edps = {cell: {s: _edp(same) for s, same in by(found, _searcher).items()} for cell, found in cells.items()}
-    searchers = list(by(runs, _searcher))
-    claims = [
-        [f"{one} over {two}", paper, times(_over(edps, one, two)), _each(edps, one, two)]
-        for one, two, paper in CLAIMS[name]
-        if one in searchers and two in searchers
-    ]
-    rows = [
-        [
-            f"{workload}, {hardware}",
-            searcher,
-            number(_edp(same) / UJ),
-            times(_edp(same) / min(edps[workload, hardware].values())),
-            percent(sum(run.valid_fraction for run in same) / len(same)),
-        ]
-        for (workload, hardware), found in cells.items()
-        for searcher, same in by(found, _searcher).items()
-    ]
+    study, runs = runner.study(name), runner.run(name)
+    cells = {
+        f"{workload}, {hardware}": by(found, lambda run: run.searcher)
+        for (workload, hardware), found in by(runs, lambda run: (run.workload, run.hardware)).items()
+    }
+    edps = {
+        cell: {searcher: geometric_mean(run.edp for run in same) for searcher, same in found.items()}
+        for cell, found in cells.items()
+    }
+    claims = []
+    for one, two, paper in CLAIMS[name]:
+        ratios = [ratio(found[one], found[two]) for found in edps.values()]
+        claims.append([f"{one} over {two}", paper, times(geometric_mean(ratios)), ", ".join(map(times, ratios))])
+    rows = []
+    for cell, found in cells.items():
+        for searcher, same in found.items():
+            edp, legal = edps[cell][searcher], arithmetic_mean(run.valid_fraction for run in same)
+            rows.append([cell, searcher, number(edp / UJ), times(edp / min(edps[cell].values())), percent(legal)])
     text = [
         f"# {TITLES[name]}\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} legal mappings per search (`count = \"valid\"`), "
+        f'`sparsemap paper {name}`: {study.budget:,} legal mappings per search (`count = "valid"`), '
         f"{counted(len({run.seed for run in runs}), 'seed')}, dense tensors, the mapping searched alone. An EDP is the "
         "geometric mean over seeds, in cycles * uJ as the paper prints it.\n\n",
         COMMENTS[name],
         "\n## What the paper says, and what is found\n\n",
         markdown_table([["EDP of", "paper", "here, geometric mean", "by cell"], *claims], "<<><"),
         "\n## Numbers\n\n",
-        markdown_table(
-            [["cell", "searcher", "EDP", "over the best", "legal proposals"], *rows], "<<>>>"
-        ),
-    ]  # fmt: skip
+        markdown_table([["cell", "searcher", "EDP", "over the best", "legal proposals"], *rows], "<<>"),
+    ]
     if name in TIMED:
         text += [TIMED[name], markdown_table([TIMES, *_times(cells)], "<<>")]
     headline = "\n".join(f"{row[0]}: {row[2]} (paper: {row[1]})" for row in claims)
@@ -111,17 +106,16 @@ the cell; mappers that reject what is not legal pay for it here.
 TIMES = ["cell", "searcher", "seconds", "ms per 1,000 proposals", "in equal time"]
 
 
-def _times(cells: Mapping) -> list[list[str]]:
+def _times(cells: Cells) -> list[list[str]]:
     rows = []
-    for (workload, hardware), found in cells.items():
-        searchers = by(found, _searcher)
-        end = min(float(run.seconds[-1]) for run in found)
+    for cell, searchers in cells.items():
+        end = min(float(run.seconds[-1]) for same in searchers.values() for run in same)
         edps = {searcher: geometric_mean(_best_in(run, end) for run in same) for searcher, same in searchers.items()}
         for searcher, same in searchers.items():
-            seconds = sum(float(run.seconds[-1]) for run in same) / len(same)
-            each = 1e6 * seconds / (sum(run.result["proposed"] for run in same) / len(same))
+            seconds = arithmetic_mean(float(run.seconds[-1]) for run in same)
+            each = 1e6 * seconds / arithmetic_mean(run.result["proposed"] for run in same)
             shown = [f"{seconds:.2f}", f"{each:.0f}", times(edps[searcher] / min(edps.values()))]
-            rows.append([f"{workload}, {hardware}", searcher, *shown])
+            rows.append([cell, searcher, *shown])
     return rows
 
 
@@ -131,27 +125,10 @@ def _best_in(run: Run, seconds: float) -> float:
     return float(run.history["best_score"][max(at - 1, 0)])
 
 
-def _searcher(run: Run) -> str:
-    return run.searcher
-
-
-def _edp(runs: Sequence[Run]) -> float:
-    """The geometric mean over seeds; infinite if one found nothing."""
-    return geometric_mean(run.edp for run in runs) if all(math.isfinite(run.edp) for run in runs) else math.inf
-
-
-def _over(edps: Mapping, one: str, two: str) -> float:
-    return geometric_mean(ratio(cell[one], cell[two]) for cell in edps.values())
-
-
-def _each(edps: Mapping, one: str, two: str) -> str:
-    return ", ".join(times(ratio(cell[one], cell[two])) for cell in edps.values())
-
-
-def draw(cells: Mapping, timed: bool) -> Figure:
+def draw(cells: Cells, timed: bool) -> Figure:
     figure, axes = subplots(1 + timed, len(cells), figsize=(3.2 * len(cells), 3.2 + 2.6 * timed), squeeze=False)
-    for column, ((workload, hardware), found) in zip(axes.T, cells.items(), strict=True):
-        for (searcher, same), colour in zip(by(found, _searcher).items(), COLOURS, strict=False):
+    for column, (cell, searchers) in zip(axes.T, cells.items(), strict=True):
+        for (searcher, same), colour in zip(searchers.items(), COLOURS, strict=False):
             end = max(int(run.history["evaluations"][-1]) for run in same)
             at = np.unique(np.geomspace(1, end, 200).astype(np.int64))
             curves = np.array([run.best_at(at) for run in same]) / UJ
@@ -163,9 +140,9 @@ def draw(cells: Mapping, timed: bool) -> Figure:
                 column[1].plot(same[0].seconds, scores, color=colour, drawstyle="steps-post")
         for axis, label in zip(column, ("legal mappings", "seconds"), strict=False):
             axis.set(xlabel=label, xscale="log", yscale="log")
-            if label == "seconds":
-                plain_log(axis.xaxis, (1, 3))
-        column[0].set(title=f"{workload} on {hardware}")
+        if timed:
+            plain_log(column[1].xaxis, (1, 3))
+        column[0].set(title=cell.replace(", ", " on "))
     for axis in axes[:, 0]:
         axis.set(ylabel="best EDP (cycles * uJ)")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)

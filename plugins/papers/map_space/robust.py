@@ -9,8 +9,8 @@ from sparsemap.files import markdown_table, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, subplots
 
 from ..report import Report, counted
-from ..runs import Runner, by
-from .densities import AWARE, SEARCHED, TESTED, Tested, csv_rows, mean, over_best, static, tested
+from ..runs import Runner, by, finite, geometric_mean
+from .densities import AWARE, SEARCHED, TESTED, Tested, csv_rows, over_best, static, tested
 
 PAIRS = (("conv4", "mobile"), ("conv4", "edge-16gbps"), ("mm3", "cloud"))
 STRATEGIES = (AWARE, *(static(density) for density in SEARCHED))
@@ -18,9 +18,8 @@ STRATEGIES = (AWARE, *(static(density) for density in SEARCHED))
 
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
-    pairs = [pair for pair in PAIRS if pair[0] in study.workloads]
-    (designs,) = tested(runner, name, pairs, STRATEGIES, "uniform")
-    ratios = {key: over_best(same) for key, same in by(designs, _place).items()}
+    (designs,) = tested(runner, name, STRATEGIES, "uniform", pairs=PAIRS)
+    ratios = {place: over_best(same) for place, same in by(designs, lambda design: design.place).items()}
     cells = by(designs, lambda design: (design.workload, design.hardware))
     lines, headline, notes = [], [], []
     for (workload, hardware), found in cells.items():
@@ -48,12 +47,8 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, "\n".join(headline), "".join(text), csv_rows(designs, ratios), lambda: draw(designs, ratios))
 
 
-def _place(design: Tested) -> tuple[str, str, int]:
-    return design.workload, design.hardware, design.seed
-
-
 def _mean(designs: Sequence[Tested], ratios: dict) -> float:
-    return mean(ratio for design in designs for ratio in ratios[_place(design)][design.strategy])
+    return geometric_mean(finite(ratio for design in designs for ratio in ratios[design.place][design.strategy]))
 
 
 def _unfit(designs: Sequence[Tested]) -> list[float]:
@@ -88,10 +83,9 @@ def draw(designs: Sequence[Tested], ratios: dict) -> Figure:
         for (name, same), colour, marker in zip(
             by(found, lambda d: d.strategy).items(), COLOURS, MARKERS, strict=False
         ):
-            worth = [ratios[_place(design)][name] for design in same]
-            line = [
-                mean(column) if all(map(math.isfinite, column)) else math.nan for column in zip(*worth, strict=True)
-            ]
+            worth = [ratios[design.place][name] for design in same]
+            means = map(geometric_mean, zip(*worth, strict=True))
+            line = [mean if math.isfinite(mean) else math.nan for mean in means]
             width = {"linewidth": 2.6, "zorder": 3} if name == AWARE else {}
             axis.plot(TESTED, line, marker, linestyle="-", color=colour, label=name, **width)
         axis.set(xlabel="density of P", yscale="log", title=f"{workload} on {hardware}")

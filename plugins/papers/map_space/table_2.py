@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from sparsemap.files import markdown_table, times
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
-from sparsemap.study.cells import Cell
 
-from ..report import Report, counted, number
-from ..runs import Runner
-from .densities import genomes_of, run_cells_of, searches
+from ..report import UJ, Report, counted, number
+from ..runs import Runner, by
+from .densities import Stage, evaluated, one_of, searched
 
-UJ = 1e6
-"""pJ per uJ: the paper prints cycles * uJ."""
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
-GIVEN = {
-    f"{density:g}": {
-        "Q": {"type": "range", "low": min(DENSITIES), "high": max(DENSITIES), "model": "structured"}
-        | {"points": [density], "weights": "equal", "nominal": density}
-    }
-    for density in DENSITIES
-}
-"""What searches at each density give the weights: a range of which one density counts."""
+PATTERN = "structured"
 PRINTED: Mapping[str, tuple[tuple[float, ...], ...]] = {
     "resnet-conv3": (
         (3.7e10, 3.9e10, 5.8e10, 1.6e12), (1.0e10, 4.9e9, 9.1e9, 3.9e11),
@@ -46,15 +34,11 @@ PRINTED: Mapping[str, tuple[tuple[float, ...], ...]] = {
 
 
 def report(runner: Runner, name: str) -> Report:
-    study, folder = runner.study(name), runner.folder(name).resolve()
-    (hardware,) = study.hardware
-    stages = {
-        (workload, seed): searches(study, folder, workload, hardware, seed, GIVEN, rounds=2)
-        for workload, seed in product(study.workloads, study.seeds)
-    }
-    run_cells_of(runner, [cell for pair in stages.values() for cells in pair for cell in cells.values()], folder)
-    again = {place: last for place, (*_, last) in stages.items()}
-    found = {workload: _edps(runner, study, workload, hardware, again) for workload in study.workloads}
+    study = runner.study(name)
+    given = {f"{density:g}": {"Q": one_of(density, DENSITIES, PATTERN)} for density in DENSITIES}
+    last = [stages[-1] for stages in searched(runner, name, given, rounds=2)]
+    stages = by(last, lambda stage: next(iter(stage.values())).workload)
+    found = {workload: _edps(runner, name, same) for workload, same in stages.items()}
     lines, headline = [], []
     for workload, edps in found.items():
         for tested, theirs, row in zip(DENSITIES, PRINTED[workload], edps, strict=True):
@@ -65,17 +49,17 @@ def report(runner: Runner, name: str) -> Report:
             f"{workload}: dense mapping at 0.01 {times(edps[-1, 0] / edps[-1].min())} (paper: "
             f"{times(PRINTED[workload][-1][0] / min(PRINTED[workload][-1]))}), own density {times(worst)} at worst"
         )
-    searched = [f"at {density:g}" for density in DENSITIES]
+    columns = [f"at {density:g}" for density in DENSITIES]
     text = [
         "# Table 2: mappings for one density of the weights at the others\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} designs per search on {hardware}, "
+        f"`sparsemap paper {name}`: {study.budget:,} designs per search on {study.hardware[0]}, "
         f"{counted(len(study.seeds), 'seed')}. Weights are stored as compressed sparse rows and skip the activations. Each "
         "mapping is searched at one density and fits the buffers also when dense; a second search of as many designs starts "
         "from those of all four densities, so that what one search misses by chance does not look like an effect of density. "
         "`at 0.1` is a mapping searched at that density: its EDP over the best of the row, geometric mean over seeds. The "
         "paper's columns are its EDPs in cycles * uJ.\n\n",
         markdown_table(
-            [["layer", "tested", "best EDP", *searched, *(f"paper: {x}" for x in searched)], *lines], "<" + ">" * 10
+            [["layer", "tested", "best EDP", *columns, *(f"paper: {x}" for x in columns)], *lines], "<" + ">" * 10
         ),
         "\nPrinted EDPs at 0.01, and of Conv_4 at 0.1, are below what any mapping can reach: 1,024 units at 1 pJ per "
         "multiply-accumulate give at least 3.3e5 (Conv_3, Conv_4) and 1.1e7 (Inception) at 0.01, and 3.3e7 at 0.1.\n",
@@ -88,20 +72,10 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, "\n".join(headline), "".join(text), table, lambda: draw(found))
 
 
-def _edps(
-    runner: Runner, study: Any, workload: str, hardware: str, again: Mapping[tuple[str, int], Mapping[str, Cell]]
-) -> Array:
+def _edps(runner: Runner, name: str, stages: Sequence[Stage]) -> Array:
     """(tested, searched) EDPs in pJ * cycles, the geometric mean over seeds."""
-    logs = []
-    for seed in study.seeds:
-        genomes = genomes_of(again[workload, seed])
-        rows = []
-        for density in DENSITIES:
-            given = {"extends": workload, "density": {"Q": {"type": "structured", "density": density}}}
-            problem = runner.problem(study, given, hardware)
-            rows.append(np.log(problem.evaluator.evaluate(genomes).edp))
-        logs.append(rows)
-    return np.exp(np.mean(logs, axis=0))
+    seeds = [evaluated(runner, name, stage, "Q", PATTERN, DENSITIES) for stage in stages]
+    return np.exp(np.mean([[np.log(evaluation.edp) for evaluation in found] for found in seeds], axis=0))
 
 
 def draw(found: Mapping[str, Array]) -> Figure:

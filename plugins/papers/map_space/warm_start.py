@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,24 +11,20 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sparsemap import Problem
 from sparsemap.files import markdown_table, times
-from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE
 from sparsemap.searching.start import start_of
 from sparsemap.study.cells import Cell
-from sparsemap.study.plan import Plan, plan_of
+from sparsemap.study.plan import plan_of
 
-from ..report import Report, counted, number, times_exact
+from ..report import UJ, Report, counted, number, times_exact
 from ..runs import Run, Runner, by, geometric_mean
-from .densities import run_cells_of
 
 BATCH = 16
 """That of the paper's Table 1."""
-COLD, WARM = "cold", "warm"
-UJ = 1e6
-"""pJ per uJ: the paper prints cycles * uJ."""
 RANDOM = 100
 """Designs of a random start: the paper's population."""
 REACHED = 0.995
@@ -50,49 +45,42 @@ class Layer:
     """A distinct layer of a network, searched cold and warm with one seed."""
 
     network: str
-    name: str
-    seed: int
-    plan: Plan
-    cells: Mapping[str, Cell]
-    before: tuple[str, ...]
-    """Folders of the warm searches of all earlier layers."""
+    cold: Run
+    warm: Run
+    before: Sequence[Cell]
+    """The warm searches of all earlier layers."""
+    problem: Callable[[], Problem]
+    """Makes what is searched."""
 
-    @cached_property
+    @property
+    def place(self) -> dict[str, Any]:
+        """The first cells of its row in a CSV."""
+        return {"network": self.network, "layer": self.cold.workload, "seed": self.cold.seed}
+
+    @property
     def runs(self) -> dict[str, Run]:
-        found = {}
-        for how, cell in self.cells.items():
-            run = Run(self.network, cell.hardware, how, self.seed, None, math.nan, Path(cell.folder))
-            found[how] = attrs.evolve(run, edp=run.result["edp"], valid_fraction=run.result["valid_fraction"])
-        return found
+        return {"cold": self.cold, "warm": self.warm}
 
     @property
     def end(self) -> float:
         """The best EDP of both searches."""
-        return min(run.edp for run in self.runs.values())
+        return min(self.cold.edp, self.warm.edp)
 
-    def designs_to(self, how: str, target: float) -> int:
-        """Designs until a search is at a score or below; its whole budget if it never is."""
-        history = self.runs[how].history
-        at = np.flatnonzero(history["best_score"] <= target)
-        return int(history["evaluations"][at[0] if len(at) else -1])
+    @property
+    def change(self) -> float:
+        """EDP of the warm search at its end over that of the cold one."""
+        return self.warm.edp / self.cold.edp
 
-    def target(self, how: str) -> float:
-        """The score at which a search has made `REACHED` of its improvement over its first batch."""
-        scores = self.runs[how].history["best_score"]
-        return scores[0] - REACHED * (scores[0] - scores[-1])
-
-    @cached_property
-    def speedup(self) -> float:
-        """Designs of the cold search over those of the warm one, to the cold one's target."""
-        target = self.target(COLD)
-        return self.designs_to(COLD, target) / self.designs_to(WARM, target)
+    def speedup(self, own: bool = False) -> float:
+        """Designs of the cold search over those of the warm one, to the cold one's target, or each to its own one."""
+        return designs_to(self.cold, target(self.cold)) / designs_to(self.warm, target(self.warm if own else self.cold))
 
     @cached_property
     def starts(self) -> dict[str, float]:
         """EDP of each of `STARTS` over that at the end; layers before are those that the warm search found."""
-        problem = self.plan.problem(self.cells[WARM])
-        designs = [design_file.load(Path(folder, DESIGN_FILE), problem.registry) for folder in self.before]
-        rng = np.random.default_rng([self.seed, len(self.before)])
+        problem = self.problem()
+        designs = [design_file.load(Path(cell.folder, DESIGN_FILE), problem.registry) for cell in self.before]
+        rng = np.random.default_rng([self.cold.seed, len(self.before)])
         genomes = {
             "random": problem.space.repair(problem.space.sample(RANDOM, rng), rng),
             "previous layer": start_of(problem, designs[-1:], fill=False).genomes,
@@ -100,6 +88,17 @@ class Layer:
             "three similar layers, filled": start_of(problem, designs).genomes,
         }
         return {name: float(problem.evaluator.evaluate(rows).edp.min()) / self.end for name, rows in genomes.items()}
+
+
+def designs_to(run: Run, score: float) -> int:
+    """Designs until a search is at a score or below; its whole budget if it never is."""
+    return int(min(run.designs_to(score), run.history["evaluations"][-1]))
+
+
+def target(run: Run) -> float:
+    """The score at which a search has made `REACHED` of its improvement over its first batch."""
+    scores = run.history["best_score"]
+    return scores[0] - REACHED * (scores[0] - scores[-1])
 
 
 def layers_of(runner: Runner, name: str) -> list[Layer]:
@@ -114,14 +113,13 @@ def layers_of(runner: Runner, name: str) -> list[Layer]:
             plan_of(
                 runner.registry, given, hardware, folder / f"{network}--{hardware}--{how}--seed{seed}", *rest, metric
             )
-            for how, metric in ((COLD, "off"), (WARM, "edit"))
+            for how, metric in (("cold", "off"), ("warm", "edit"))
         )
         cells += [*cold.cells, *warm.cells]
-        for at, both in enumerate(zip(cold.cells, warm.cells, strict=True)):
-            before = tuple(cell.folder for cell in warm.cells[:at])
-            pair = dict(zip((COLD, WARM), both, strict=True))
-            found.append(Layer(network, both[0].workload, seed, warm, pair, before))
-    run_cells_of(runner, cells, folder)
+        for at, (without, cell) in enumerate(zip(cold.cells, warm.cells, strict=True)):
+            runs = Run.of(without), Run.of(cell)
+            found.append(Layer(network, *runs, warm.cells[:at], partial(warm.problem, cell)))
+    runner.run_cells(name, cells)
     return found
 
 
@@ -159,7 +157,7 @@ def fig_9(name: str, layers: Sequence[Layer], what: str) -> Report:
     headline = ", ".join(
         f"{start} {times(_mean(started, start))} (paper: {paper or '-'})" for start, paper in STARTS.items()
     )
-    table = [_place(layer) | {"edp": layer.end} | layer.starts for layer in started]
+    table = [layer.place | {"edp": layer.end} | layer.starts for layer in started]
     return Report(name, headline, "".join(text), table, lambda: draw_9(networks))
 
 
@@ -167,15 +165,11 @@ def _mean(layers: Sequence[Layer], start: str) -> float:
     return geometric_mean(layer.starts[start] for layer in layers)
 
 
-def _place(layer: Layer) -> dict[str, Any]:
-    return {"network": layer.network, "layer": layer.name, "seed": layer.seed}
-
-
 def draw_9(networks: Mapping[str, Sequence[Layer]]) -> Figure:
     figure, axes = subplots(1, len(networks), figsize=(4.6 * len(networks), 3.4), sharey=True, squeeze=False)
     for axis, (network, layers) in zip(axes[0], networks.items(), strict=True):
         for start, colour, marker in zip(STARTS, COLOURS, MARKERS, strict=False):
-            means = [_mean(same, start) for same in by(layers, lambda layer: layer.name).values()]
+            means = [_mean(same, start) for same in by(layers, lambda layer: layer.cold.workload).values()]
             axis.plot(range(2, len(means) + 2), means, marker, linestyle="-", linewidth=0.8, color=colour, label=start)
         axis.set(yscale="log", xlabel="distinct layer", title=network)
         plain_log(axis.yaxis)
@@ -188,12 +182,14 @@ def draw_9(networks: Mapping[str, Sequence[Layer]]) -> Figure:
 
 
 def fig_10(name: str, layers: Sequence[Layer], what: str) -> Report:
-    layers = [layer for layer in layers if layer.seed == layers[0].seed and layer.name.startswith("features")]
+    first = layers[0].cold
+    layers = [x for x in layers if x.cold.seed == first.seed and x.cold.workload.startswith("features")]
     chosen = [layers[0], layers[-1]]
-    same = chosen[0].runs[COLD].history["best_score"].tolist() == chosen[0].runs[WARM].history["best_score"].tolist()
-    places = np.array([100, 320, 500, 1000, 2000, chosen[0].cells[COLD].budget])
+    cold, warm = (run.history["best_score"].tolist() for run in chosen[0].runs.values())
+    same = cold == warm
+    places = np.array([100, 320, 500, 1000, 2000, first.result["budget"]])
     rows = [
-        [layer.name, how, *(number(x / UJ) for x in run.best_at(places))]
+        [run.workload, how, *(number(x / UJ) for x in run.best_at(places))]
         for layer in chosen
         for how, run in layer.runs.items()
     ]
@@ -205,11 +201,11 @@ def fig_10(name: str, layers: Sequence[Layer], what: str) -> Report:
         markdown_table([["layer", "search", *(f"{place:,}" for place in places)], *rows], "<<>"),
     ]  # fmt: skip
     headline = "\n".join(
-        f"{layer.name}: {times(layer.speedup)} fewer designs, EDP {times_exact(_final(layer))} of cold"
+        f"{layer.cold.workload}: {times(layer.speedup())} fewer designs, EDP {times_exact(layer.change)} of cold"
         for layer in chosen
     )
     table = [
-        _place(layer) | {"search": how, "designs": int(at), "edp": score}
+        layer.place | {"search": how, "designs": int(at), "edp": score}
         for layer in chosen
         for how, run in layer.runs.items()
         for at, score in zip(run.history["evaluations"], run.history["best_score"], strict=True)
@@ -223,7 +219,7 @@ def draw_10(layers: Sequence[Layer]) -> Figure:
         for (how, run), colour, style in zip(layer.runs.items(), COLOURS, ("-", "--"), strict=False):
             history = run.history
             axis.plot(history["evaluations"], history["best_score"] / UJ, style, color=colour, label=how)
-        axis.set(xlabel="designs", title=f"{layer.network} {layer.name}")
+        axis.set(xlabel="designs", title=f"{layer.network} {layer.cold.workload}")
     axes[0][0].set(ylabel="best EDP (cycles * uJ)")
     axes[0][0].legend()
     return figure
@@ -252,9 +248,9 @@ def fig_11(name: str, layers: Sequence[Layer], what: str) -> Report:
     headline = "\n".join(f"{network}: " + ", ".join(map(" ".join, zip(COLUMNS, _row(same), strict=True)))
                          for network, same in networks.items())  # fmt: skip
     table = [
-        _place(layer)
-        | {f"designs_{how}": layer.designs_to(how, layer.target(COLD)) for how in (COLD, WARM)}
-        | {f"edp_{how}": layer.runs[how].edp for how in (COLD, WARM)}
+        layer.place
+        | {f"designs_{how}": designs_to(run, target(layer.cold)) for how, run in layer.runs.items()}
+        | {f"edp_{how}": run.edp for how, run in layer.runs.items()}
         for layer in layers
     ]
     return Report(name, headline, "".join(text), table, lambda: draw_11(networks))
@@ -264,49 +260,38 @@ COLUMNS = ("common target", "sums", "sums to 1.05x", "own target", "EDP", "worst
 
 
 def _row(layers: Sequence[Layer]) -> list[str]:
-    own = geometric_mean(
-        layer.designs_to(COLD, layer.target(COLD)) / layer.designs_to(WARM, layer.target(WARM)) for layer in layers
-    )
-    finals = np.array([_final(layer) for layer in layers])
+    changes = [layer.change for layer in layers]
     return [
-        times(geometric_mean(layer.speedup for layer in layers)),
-        times(_sums(layers, [layer.target(COLD) for layer in layers])),
-        times(_sums(layers, [1.05 * layer.runs[COLD].edp for layer in layers])),
-        times(own),
-        times_exact(geometric_mean(finals)),
-        times_exact(finals.max()),
+        times(geometric_mean(layer.speedup() for layer in layers)),
+        times(_sums(layers, [target(layer.cold) for layer in layers])),
+        times(_sums(layers, [1.05 * layer.cold.edp for layer in layers])),
+        times(geometric_mean(layer.speedup(own=True) for layer in layers)),
+        times_exact(geometric_mean(changes)),
+        times_exact(max(changes)),
     ]
 
 
 def _sums(layers: Sequence[Layer], targets: Sequence[float]) -> float:
     """Designs of all cold searches over those of all warm ones."""
-    cold, warm = (
-        sum(layer.designs_to(how, target) for layer, target in zip(layers, targets, strict=True))
-        for how in (COLD, WARM)
-    )
-    return cold / warm
-
-
-def _final(layer: Layer) -> float:
-    return layer.runs[WARM].edp / layer.runs[COLD].edp
+    both = list(zip(layers, targets, strict=True))
+    cold = sum(designs_to(layer.cold, score) for layer, score in both)
+    return cold / sum(designs_to(layer.warm, score) for layer, score in both)
 
 
 def draw_11(networks: Mapping[str, Sequence[Layer]]) -> Figure:
-    figure, axes = subplots(1, 2, figsize=(8.4, 3.4), squeeze=False)
-    values: tuple[Any, ...] = (lambda layer: layer.speedup, _final)
-    for axis, value, label in zip(
-        axes[0],
-        values,
-        ("designs to the common target, cold over warm (x)", "EDP at the end, warm over cold (x)"),
-        strict=True,
-    ):
+    figure, axes = subplots(1, 2, figsize=(8.4, 3.4))
+    shown: Mapping[str, Callable[[Layer], float]] = {
+        "designs to the common target, cold over warm (x)": Layer.speedup,
+        "EDP at the end, warm over cold (x)": lambda layer: layer.change,
+    }
+    for axis, (label, value) in zip(axes, shown.items(), strict=True):
         for at, (layers, colour) in enumerate(zip(networks.values(), COLOURS, strict=False)):
-            found: Array = np.array([value(layer) for layer in layers])
+            found = [value(layer) for layer in layers]
             spread = np.linspace(-0.25, 0.25, len(found)) if len(found) > 1 else np.zeros(1)
             axis.plot(at + spread, found, ".", color=colour, markersize=4)
             axis.plot([at - 0.35, at + 0.35], [geometric_mean(found)] * 2, color="black", linewidth=1.6)
         axis.set(ylabel=label)
         named_ticks(axis.xaxis, list(networks))
-    axes[0][0].set(yscale="log")
-    plain_log(axes[0][0].yaxis, (1, 3))
+    axes[0].set(yscale="log")
+    plain_log(axes[0].yaxis, (1, 3))
     return figure

@@ -13,9 +13,10 @@ They are no specs: folders with an underscore are not read for pieces.
 """
 
 TITLE = "Published accelerators"
-NAMES = {"published": "cycles and ratios that are printed for published accelerators, beside both cost models"}
-"""What can be compared."""
-
-
-def module_of(name: str) -> str:
-    return "comparison"
+NAMES = {
+    "published": (
+        "comparison",
+        "cycles and ratios that are printed for published accelerators, beside both cost models",
+    )
+}
+"""What can be compared: its module, and a line about it."""

@@ -43,11 +43,9 @@ def report(runner: Runner, name: str) -> Report:
     known = [bounded(runner, found[cell]) for cell in cells if cell in found]
     hardware = by(known, lambda one: one.hardware)
     lines = []
-    for name_of, mine in hardware.items():
+    for label, mine in hardware.items():
         gaps = [x.gap for x in mine]
-        lines.append(
-            [name_of, str(len(gaps)), *(times(value) for value in (geometric_mean(gaps), min(gaps), max(gaps)))]
-        )
+        lines.append([label, str(len(gaps)), times(geometric_mean(gaps)), times(min(gaps)), times(max(gaps))])
     headline = "\n".join(f"{line[0]}: best known EDP is {line[2]} its proven bound (geometric mean)" for line in lines)
     text = (
         f"# Best known EDP of every cell\n\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 
@@ -49,9 +48,3 @@ def plot(axis: Axes, curves: Sequence[Curve], colours: Sequence[str], style: str
         axis.fill_between(
             one.evaluations[seen], one.low[seen], high[seen], step="post", color=colour, alpha=0.16, linewidth=0
         )
-
-
-def needed(run: Run, score: float) -> float:
-    """Designs until a search is at least as good as `score`; infinity if it never is."""
-    reached = np.flatnonzero(run.history["best_score"] <= score)
-    return float(run.history["evaluations"][reached[0]]) if len(reached) else math.inf

@@ -11,7 +11,7 @@ from sparsemap.plots import COLOURS, Figure, plain_log, subplots
 
 from ..report import Report, effort, number
 from ..runs import Runner, by, typical_edp
-from .curves import Curve, curve, needed, plot
+from .curves import Curve, curve, plot
 
 STUDIES = {"fig-10": "Cantor codes", "fig-10-random-codes": "random codes"}
 MOVES = {"sparsemap-paper": "any value", "sparsemap-paper-neighbours": "a neighbouring value"}
@@ -34,7 +34,7 @@ def report(runner: Runner, name: str) -> Report:
         for one, searchers in zip(panels[moves], found.values(), strict=True):
             runs = searchers[searcher]
             edps = sorted(run.edp for run in runs)
-            designs = statistics.median_high(needed(run, target) for run in runs)
+            designs = statistics.median_high(run.designs_to(target) for run in runs)
             line = [one.label, moves, *(number(one.at(budget * share)) for share in SHARES)]
             line += [number(edp) for edp in (typical_edp(runs), edps[0], edps[-1])]
             lines.append([*line, f"{designs:,.0f}" if math.isfinite(designs) else "-"])

@@ -9,7 +9,7 @@ from sparsemap.files import markdown_table, percent, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
 
 from ..report import Report, effort, number
-from ..runs import Runner, arithmetic_mean, by, geometric_mean, ratio, typical_edp
+from ..runs import Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
 
 LABELS = {
     "sparsemap": "SparseMap (default)",
@@ -34,8 +34,7 @@ def report(runner: Runner, name: str) -> Report:
     seconds = {searcher: arithmetic_mean(run.result["seconds"] for run in mine) for searcher, mine in searchers.items()}
     valid = {searcher: arithmetic_mean(run.valid_fraction for run in mine) for searcher, mine in searchers.items()}
     ratios = {
-        searcher: [x for found in edps.values() if math.isfinite(x := ratio(found[searcher], found[REFERENCE]))]
-        for searcher in searchers
+        searcher: finite(ratio(found[searcher], found[REFERENCE]) for found in edps.values()) for searcher in searchers
     }
     rows = [
         {"workload": run.workload, "searcher": run.searcher, "seed": run.seed, "edp": run.edp}

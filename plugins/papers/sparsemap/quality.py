@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sparsemap.files import markdown_table, percent
 from sparsemap.plots import COLOURS, Figure, subplots
 
 from ..report import Report, counted, number, times_exact
-from ..runs import Run, Runner, by, geometric_mean
+from ..runs import Run, Runner, by, finite, geometric_mean
 from .best_known import Known, best_of, committed, known_from, of_runs
 
 LEAST = 1e-4
@@ -69,17 +68,12 @@ def over_best(run: Run, known: Mapping[tuple[str, str], Known]) -> float:
 
 
 def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[Run]], known: Mapping[tuple[str, str], Known]) -> str:
-    columns: list[dict[Any, list[Run]]] = [
-        by(runs, lambda run: (run.workload, run.hardware)) for runs in kinds.values()
-    ]
+    columns = [by(runs, lambda run: (run.workload, run.hardware)) for runs in kinds.values()]
     cells = dict.fromkeys(cell for column in columns for cell in column)
     rows = []
     for cell in cells:
         best = known.get(cell)
-        means = (
-            geometric_mean(filter(math.isfinite, (over_best(run, known) for run in column.get(cell, ()))))
-            for column in columns
-        )
+        means = (geometric_mean(finite(over_best(run, known) for run in column.get(cell, ()))) for column in columns)
         rows.append([*cell, number(best.edp) if best else "-", *(times_exact(mean) for mean in means)])
     head = ["workload", "hardware", "best known", *(f"{searcher} {budget:,}" for searcher, budget in kinds)]
     return markdown_table([head, *rows], "<<>")

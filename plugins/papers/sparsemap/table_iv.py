@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from sparsemap.files import markdown_table, percent, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, plain_log, subplots
 
 from ..report import Report, counted, number
-from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, ratio, typical_edp
+from ..runs import Run, Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
 
 OURS = "sparsemap"
 BASELINES = {"sage-like": "SAGE-like", "random-pruned": "Sparseloop mapper"}
@@ -76,6 +76,10 @@ def cells(runs: Sequence[Run]) -> list[dict[str, Any]]:
         found = by(group, lambda run: run.searcher)
         ours, theirs = found[OURS], paper.get((workload, platform_of(hardware)), {})
         best = min(ours, key=lambda run: run.edp).result
+        numbers = {
+            name: math.nan if best[name] is None else float(best[name])
+            for name in ("bound", "energy_pj", "cycles", "gap")
+        }
         row: dict[str, Any] = {"workload": workload, "hardware": hardware}
         row |= {f"edp:{name}": typical_edp(found.get(name, ())) for name in (OURS, *BASELINES)}
         row |= {f"ratio:{name}": ratio(row[f"edp:{name}"], row[f"edp:{OURS}"]) for name in BASELINES}
@@ -84,18 +88,12 @@ def cells(runs: Sequence[Run]) -> list[dict[str, Any]]:
         row |= {
             f"failed seeds:{name}": sum(r.edp == math.inf for r in found.get(name, ())) for name in (OURS, *BASELINES)
         }
-        bound = _float(best["bound"])
-        row["bound"] = bound
-        row |= {f"possible:{name}": ratio(row[f"edp:{name}"], bound) for name in BASELINES}
-        spread = [run.edp for run in ours if math.isfinite(run.edp)]
-        row["spread"] = max(spread) / min(spread) if spread else math.nan
-        row |= {"energy_pj": _float(best["energy_pj"]), "cycles": _float(best["cycles"]), "gap": _float(best["gap"])}
-        rows.append(row)
+        row["bound"] = numbers["bound"]
+        row |= {f"possible:{name}": ratio(row[f"edp:{name}"], numbers["bound"]) for name in BASELINES}
+        edps = finite(run.edp for run in ours)
+        row["spread"] = max(edps) / min(edps) if edps else math.nan
+        rows.append(row | {name: numbers[name] for name in ("energy_pj", "cycles", "gap")})
     return rows
-
-
-def _float(value: float | None) -> float:
-    return math.nan if value is None else float(value)
 
 
 def mean_row(rows: Sequence[dict[str, Any]], hardware: str, baseline: str) -> dict[str, Any]:
@@ -181,10 +179,6 @@ def outliers(rows: Sequence[dict[str, Any]]) -> list[str]:
                 f"largest ratios, {largest}.\n"
             )
     return lines
-
-
-def finite(values: Iterable[float]) -> list[float]:
-    return [value for value in values if math.isfinite(value)]
 
 
 def draw(rows: Sequence[dict[str, Any]], hardware: Sequence[str]) -> Figure:

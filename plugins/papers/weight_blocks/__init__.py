@@ -4,10 +4,5 @@ Those of its compiler come from the verb `sparsemap wbs`.
 """
 
 TITLE = "Weight block sparsity (D'Alberto et al.)"
-NAMES = {"wbs-table-1": "accuracy with masks of blocks, before and after training, on digits (Table I)"}
-"""What can be reproduced."""
-
-
-def module_of(name: str) -> str:
-    """The module is named alike, with underscores and without `wbs`."""
-    return name.removeprefix("wbs-").replace("-", "_")
+NAMES = {"wbs-table-1": ("table_1", "accuracy with masks of blocks, before and after training, on digits (Table I)")}
+"""What can be reproduced: its module, and a line about it."""

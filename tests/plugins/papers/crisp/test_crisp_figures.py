@@ -105,6 +105,7 @@ def test_all_designs_of_a_product_go_on_a_page(registry, monkeypatch):
     few = (Machine("CRISP 1:4 B64", "crisp-stc", 1, 64),)
     for module in (designs, fig_8):
         monkeypatch.setattr(module, "CRISP", few)
+    monkeypatch.setattr(fig_8, "COMPARED", ["NVIDIA-STC 2:4", "CRISP 1:4 B64", "DSTC"])
     monkeypatch.setattr(fig_8, "SHOWN", ("CRISP 1:4 B64", DSTC.name))
     report = fig_8.report(Runner(scale=0.01, workloads=(LATE.name,), registry=registry), "crisp-fig-8")
     assert len(report.rows) == 4 + 2 + 2 * 4

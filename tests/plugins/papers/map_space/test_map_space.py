@@ -83,7 +83,7 @@ def test_ratios_are_over_the_best_and_what_does_not_fit_is_said():
     ratios = densities.over_best([aware, static])
     assert ratios["aware"][:3] == (1.0, 2.0, 1.0)
     assert ratios["static 1.0"][:2] == (math.inf, 1.0)
-    assert densities.mean(ratios["static 1.0"]) == 1.0  # of those that are finite
+    assert robust._mean([static], {static.place: ratios}) == 1.0  # of those that are finite
     assert robust._shown([aware], 1.1) == "1.10x"
     assert robust._shown([static], 1.0) == "invalid at 1 (1.00x)"
     assert robust._why([static]) == "seed 0 at 1 (capacity:GLB)"

@@ -92,8 +92,8 @@ def test_every_study_of_the_paper_runs_what_it_says():
 
 
 def made(workload, edp, searcher="sparsemap", seed=0, history=None, **result):
-    run = Run(workload, "edge", searcher, seed, edp, 0.5, None)
-    plain = {"budget": 100, "bound": 1.0, "gap": edp, "energy_pj": edp, "cycles": 1.0}
+    run = Run(workload, "edge", searcher, seed, None)
+    plain = {"edp": edp, "budget": 100, "bound": 1.0, "gap": edp, "energy_pj": edp, "cycles": 1.0}
     vars(run)["result"] = plain | result
     vars(run)["history"] = history
     return run
@@ -121,7 +121,7 @@ def test_curves_know_when_a_design_was_found():
     run = made("mm1", 2.0, history=history)
     assert run.best_at(np.array([5, 10, 25, 30])).tolist()[2:] == [5, 2]
     assert np.isnan(run.best_at(np.array([5, 10]))).all()
-    assert (curves.needed(run, 4), curves.needed(run, 1)) == (30, math.inf)
+    assert (run.designs_to(4), run.designs_to(1)) == (30, math.inf)
     assert curves.curve("x", [run, run, run]).at(30) == 2
 
 
