@@ -117,9 +117,9 @@ class Runner:
             workload, hardware, space or study.space, cost_model=study.cost_model, registry=self.registry
         )
 
-    def cells(self, name: str) -> list[Cell]:
-        """The searches of a study, in its order."""
-        return cells_of(self.study(name), self.folder(name).resolve())
+    def cells(self, name: str, what: str = "workload") -> list[Cell]:
+        """The searches of a study's workloads, or its networks, in its order."""
+        return cells_of(self.study(name), self.folder(name).resolve(), what=what)
 
     def run(self, name: str) -> list[Run]:
         """Runs the searches of a study that are not finished yet, and writes their tables; all, in the order of the study."""

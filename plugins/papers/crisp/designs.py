@@ -14,6 +14,7 @@ from sparsemap.pieces.loading import load
 from .products import BLOCKS, PATTERNS, M, Product
 from .storage import Shape
 
+SPARSITIES = MILD, SPARSE = (0.8, 0.9)
 BANDWIDTHS = (13, 21, 42)
 """Words that SMEM reads per cycle: what 2:4 needs, what 1:4 needs (the spec's), and Sparseloop's for four times the MACs."""
 DEFAULT = 21
@@ -90,23 +91,20 @@ DSTC = Machine("DSTC", "dstc-edge")
 CRISP = tuple(Machine(f"CRISP {n}:{M} B{block}", "crisp-stc", n, block) for n in PATTERNS for block in BLOCKS)
 
 
-def cells(sparsities: tuple[float, ...]) -> Iterator[tuple[Machine, float, float]]:
+def cells() -> Iterator[tuple[Machine, float, float]]:
     """Machines with sparsity and bandwidth: all sparsities at the default bandwidth, the last one at the others too."""
     for bandwidth in (DEFAULT, *(one for one in BANDWIDTHS if one != DEFAULT)):
         for machine in (DENSE, STC):  # their weights do not depend on the sparsity
-            yield machine, sparsities[-1], bandwidth
-        for sparsity in sparsities if bandwidth == DEFAULT else sparsities[-1:]:
+            yield machine, SPARSE, bandwidth
+        for sparsity in SPARSITIES if bandwidth == DEFAULT else (SPARSE,):
             for machine in (*CRISP, DSTC):
                 yield machine, sparsity, bandwidth
 
 
-def rows_of(task: tuple[Product, tuple[float, ...], float]) -> list[Row]:
-    """All cells of a product; `task` has the sparsities, and the share of the budgets to spend."""
-    product, sparsities, scale = task
-    return [
-        machine.best(product, sparsity, bandwidth, _registry(), scale)
-        for machine, sparsity, bandwidth in cells(sparsities)
-    ]  # fmt: skip
+def rows_of(product: Product, scale: float) -> list[Row]:
+    """All cells of a product, with this share of the budgets."""
+    registry = _registry()
+    return [machine.best(product, sparsity, words, registry, scale) for machine, sparsity, words in cells()]
 
 
 @cache

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from itertools import chain
+from contextlib import ExitStack
+from itertools import chain, repeat
 from multiprocessing import get_context
+from typing import Any
 
 import attrs
 
@@ -15,10 +17,22 @@ from sparsemap.plots import COLOURS, MARKERS, Axes, Figure, named_ticks, subplot
 
 from ..report import Report
 from ..runs import Runner
-from .designs import BANDWIDTHS, CRISP, DEFAULT, DENSE, DSTC, INPUTS_OF_DSTC, STC, Row, rows_of
+from .designs import (
+    BANDWIDTHS,
+    CRISP,
+    DEFAULT,
+    DENSE,
+    DSTC,
+    INPUTS_OF_DSTC,
+    MILD,
+    SPARSE,
+    SPARSITIES,
+    STC,
+    Row,
+    rows_of,
+)  # fmt: skip
 from .products import BLOCKS, Product, products
 
-SPARSITIES = MILD, SPARSE = (0.8, 0.9)
 WIDE = BANDWIDTHS[-1]
 COMPARED = [machine.name for machine in (STC, *CRISP, DSTC)]
 LANES = "CRISP 1:4 B64"
@@ -71,17 +85,16 @@ class Cells:
 
 def report(runner: Runner, name: str) -> Report:
     layers = products(runner.registry, runner.workloads)
-    tasks = [(product, SPARSITIES, runner.scale) for product in layers]
 
     def told(rows: list[Row]) -> str:
         return f"layers   {rows[0]['layer']}"
 
-    if runner.jobs > 1:
-        with ProcessPoolExecutor(runner.jobs, get_context("spawn")) as pool:
-            found = list(step_progress(pool.map(rows_of, tasks), len(tasks), told))
-    else:
-        found = list(step_progress(map(rows_of, tasks), len(tasks), told))
-    rows = list(chain.from_iterable(found))
+    with ExitStack() as stack:
+        run: Any = map
+        if runner.jobs > 1:
+            run = stack.enter_context(ProcessPoolExecutor(runner.jobs, get_context("spawn"))).map
+        found = step_progress(run(rows_of, layers, repeat(runner.scale)), len(layers), told)
+        rows = list(chain.from_iterable(found))
     key = ("design", "layer", "sparsity", "words/cycle")
     cells = Cells(layers, {tuple(one[k] for k in key): one for one in rows})
     for one in rows:

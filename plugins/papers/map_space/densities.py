@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,8 @@ SEARCHED = (1.0, 0.8, 0.5, 0.2, 0.1)
 TESTED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 AWARE = "aware"
 
-Stage = Mapping[str, Cell]
-"""Searches of one workload on one hardware with one seed, by what is said of its densities."""
-Pair = tuple[str, str]
-"""Workload and hardware."""
+Stage = Sequence[Cell]
+"""Searches of one workload on one hardware with one seed that are told different densities."""
 
 
 @attrs.frozen
@@ -63,19 +61,14 @@ def density_of(strategy: str, pattern: str) -> dict[str, Any]:
 
 
 def tested(
-    runner: Runner,
-    name: str,
-    strategies: Sequence[str],
-    pattern: str,
-    rounds: int = 1,
-    pairs: Collection[Pair] | None = None,
+    runner: Runner, name: str, cells: Sequence[Cell], strategies: Sequence[str], pattern: str, rounds: int = 1
 ) -> list[list[Tested]]:
-    """Runs the searches of a study (see `searched`) with each strategy; per round their designs, evaluated at every tested
+    """Runs searches of a study (see `searched`) with each strategy; per round their designs, evaluated at every tested
     density."""
     given = {strategy: {"P": density_of(strategy, pattern)} for strategy in strategies}
     return [
         [design for stage in stages for design in _tested(runner, name, stage, pattern)]
-        for stages in zip(*searched(runner, name, given, rounds, pairs), strict=True)
+        for stages in zip(*searched(runner, name, cells, given, rounds), strict=True)
     ]
 
 
@@ -86,59 +79,44 @@ def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[Teste
             cell.workload,
             cell.hardware,
             cell.seed,
-            strategy,
+            cell.searcher,
             tuple(float(evaluation.edp[row]) for evaluation in found),
             tuple(evaluation.reasons_of(row) for evaluation in found),
         )
-        for row, (strategy, cell) in enumerate(stage.items())
+        for row, cell in enumerate(stage)
     ]
 
 
 def searched(
-    runner: Runner,
-    name: str,
-    given: Mapping[str, Mapping[str, Any]],
-    rounds: int,
-    pairs: Collection[Pair] | None = None,
+    runner: Runner, name: str, cells: Sequence[Cell], given: Mapping[str, Mapping[str, Any]], rounds: int
 ) -> list[list[Stage]]:
-    """Runs the searches of a study, of these pairs only if any are given, with these densities by what is said of them; for
-    each pair and seed a stage per round. Those of a later round start from all designs of the one before, so that what one
-    search misses by chance does not look like an effect of density."""
+    """Runs searches of a study with each of these densities of its tensors, by label; for each cell a stage per round. Those
+    of a later round start from all designs of the one before, so that what one search misses by chance does not look like
+    an effect of density."""
     found = []
-    for cell in runner.cells(name):
-        if pairs is None or (cell.workload, cell.hardware) in pairs:
-            stages: list[Stage] = []
-            for stage in range(1, rounds + 1):
-                after = [one.folder for one in stages[-1].values()] if stages else []
-                again = f"-{stage}" if stage > 1 else ""
-                stages.append(
-                    {
-                        label: variant(cell, label, density, cell.workload, again, after)
-                        for label, density in given.items()
-                    }
-                )
-            found.append(stages)
-    runner.run_cells(name, [cell for stages in found for stage in stages for cell in stage.values()])
+    for cell in cells:
+        stages: list[Stage] = []
+        for stage in range(1, rounds + 1):
+            after = [one.folder for one in stages[-1]] if stages else []
+            again = f"-{stage}" if stage > 1 else ""
+            stages.append([variant(cell, label, density, again, after) for label, density in given.items()])
+        found.append(stages)
+    runner.run_cells(name, [cell for stages in found for stage in stages for cell in stage])
     return found
 
 
 def variant(
-    cell: Cell,
-    label: str,
-    density: Mapping[str, Any],
-    workload: str,
-    again: str = "",
-    after: Sequence[str] = (),
-    **parts: Any,
+    cell: Cell, label: str, density: Mapping[str, Any], again: str = "", after: Sequence[str] = (), workload: str = ""
 ) -> Cell:
-    """The search of a study with other densities of its tensors and other parts, under a label in place of the searcher's
-    name; `workload` is what the workload is called then."""
+    """The search of a study with other densities of its tensors, under a label in place of the searcher's name; `workload`
+    is what the workload is called then."""
+    workload = workload or cell.workload
     name = f"{workload}--{cell.hardware}--{label.replace(' ', '-')}{again}--seed{cell.seed}"
     return attrs.evolve(
         cell,
         workload=workload,
         searcher=label,
-        parts={**cell.parts, "workload": {"extends": cell.workload, "name": workload, "density": density}, **parts},
+        parts={**cell.parts, "workload": {"extends": cell.workload, "name": workload, "density": density}},
         folder=str(Path(cell.folder).with_name(name)),
         after=tuple(after),
     )
@@ -148,15 +126,14 @@ def evaluated(
     runner: Runner, name: str, stage: Stage, tensor: str, pattern: str, densities: Sequence[float]
 ) -> list[Evaluation]:
     """What the searches of a stage have found, in their order, at each of these densities of a tensor."""
-    cells = list(stage.values())
-    found = [Run.of(cell).result["genome"] for cell in cells]
-    for cell, genome in zip(cells, found, strict=True):
+    found = [Run.of(cell).result["genome"] for cell in stage]
+    for cell, genome in zip(stage, found, strict=True):
         if genome is None:
             raise SparseMapError(f"{cell.name}: no valid design was found; give more designs (--scale)")
     study, evaluations = runner.study(name), []
     for density in densities:
-        workload = {"extends": cells[0].workload, "density": {tensor: {"type": pattern, "density": density}}}
-        problem = runner.problem(study, workload, cells[0].hardware)
+        workload = {"extends": stage[0].workload, "density": {tensor: {"type": pattern, "density": density}}}
+        problem = runner.problem(study, workload, stage[0].hardware)
         evaluations.append(problem.evaluator.evaluate(np.array(found)))
     return evaluations
 

@@ -18,7 +18,8 @@ STRATEGIES = (AWARE, *(static(density) for density in SEARCHED))
 
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
-    (designs,) = tested(runner, name, STRATEGIES, "uniform", pairs=PAIRS)
+    searches = [cell for cell in runner.cells(name) if (cell.workload, cell.hardware) in PAIRS]
+    (designs,) = tested(runner, name, searches, STRATEGIES, "uniform")
     ratios = {place: over_best(same) for place, same in by(designs, lambda design: design.place).items()}
     cells = by(designs, lambda design: (design.workload, design.hardware))
     lines, headline, notes = [], [], []

@@ -36,8 +36,8 @@ PRINTED: Mapping[str, tuple[tuple[float, ...], ...]] = {
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
     given = {f"{density:g}": {"Q": one_of(density, DENSITIES, PATTERN)} for density in DENSITIES}
-    last = [stages[-1] for stages in searched(runner, name, given, rounds=2)]
-    stages = by(last, lambda stage: next(iter(stage.values())).workload)
+    last = [stages[-1] for stages in searched(runner, name, runner.cells(name), given, rounds=2)]
+    stages = by(last, lambda stage: stage[0].workload)
     found = {workload: _edps(runner, name, same) for workload, same in stages.items()}
     lines, headline = [], []
     for workload, edps in found.items():

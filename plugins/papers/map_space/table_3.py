@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
+import attrs
+
 from sparsemap.files import markdown_table, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
 
@@ -24,20 +26,15 @@ PRINTED: Mapping[str, tuple[tuple[float, float], ...]] = {
 
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
-    given = {density: {"P": {"type": "structured", "density": density}} for density in DENSITIES}
-    cells = {
-        (workload, density, order): [
-            variant(cell, order, given[density], f"{workload}-{density:g}", space=order) for cell in same
-        ]
-        for workload, same in by(runner.cells(name), lambda cell: cell.workload).items()
-        for density, order in product(DENSITIES, ORDERS)
-    }
-    runner.run_cells(name, [cell for same in cells.values() for cell in same])
-    edps = {place: typical_edp([Run.of(cell) for cell in same]) for place, same in cells.items()}
-    found = {
-        workload: [(edps[workload, density, ORDERS[0]], edps[workload, density, ORDERS[1]]) for density in DENSITIES]
-        for workload in study.workloads
-    }
+    cells = []
+    for cell, density, order in product(runner.cells(name), DENSITIES, ORDERS):
+        given = {"P": {"type": "structured", "density": density}}
+        ordered = attrs.evolve(cell, parts={**cell.parts, "space": order})
+        cells.append(variant(ordered, order, given, workload=f"{cell.workload}-{density:g}"))
+    runner.run_cells(name, cells)
+    searches = by(map(Run.of, cells), lambda run: (run.workload, run.searcher))
+    edps = {place: typical_edp(same) for place, same in searches.items()}
+    found = {x: [[edps[f"{x}-{d:g}", order] for order in ORDERS] for d in DENSITIES] for x in study.workloads}
     rows, lines = [], []
     for workload, pairs in found.items():
         for density, here, paper in zip(DENSITIES, pairs, PRINTED[workload], strict=True):
@@ -66,7 +63,7 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, "\n".join(lines), "".join(text), table, lambda: draw(found))
 
 
-def draw(found: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
+def draw(found: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """`found`: the EDPs of the inner and the outer product at `DENSITIES`, by workload."""
     figure, axis = subplots(1, 1, figsize=(4.6, 3.4))
     for (workload, pairs), colour, marker in zip(found.items(), COLOURS, MARKERS, strict=False):

@@ -49,7 +49,7 @@ def over_aware(columns: Sequence[Columns]) -> dict[str, float]:
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
     (hardware,) = study.hardware
-    *before, designs = tested(runner, name, STRATEGIES, "structured", ROUNDS)
+    *before, designs = tested(runner, name, runner.cells(name), STRATEGIES, "structured", ROUNDS)
     ours = _columns(designs)
     theirs = {workload: columns for workload, columns in printed().items() if workload in ours}
     rows = [["aware keeps of the matched static searches", _share(ours.values()), _share(theirs.values())]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -103,22 +102,19 @@ def target(run: Run) -> float:
 
 def layers_of(runner: Runner, name: str) -> list[Layer]:
     """The layers of a study's networks, all searched."""
-    study, folder = runner.study(name), runner.folder(name).resolve()
-    (hardware,), (searcher,) = study.hardware, study.searchers
     found, cells = [], []
-    for network, seed in product(study.networks, study.seeds):
-        given = {"extends": network, "name": network, "batch": BATCH}
-        rest = (study.budget, seed, searcher, study.space, study.objective, study.cost_model)
+    for whole in runner.cells(name, "network"):
+        given = {"extends": whole.workload, "name": whole.workload, "batch": BATCH}
+        about = {"budget": whole.budget, "seed": whole.seed, **whole.parts, "network": given}
+        place = f"{whole.workload}--{whole.hardware}--%s--seed{whole.seed}"
         cold, warm = (
-            plan_of(
-                runner.registry, given, hardware, folder / f"{network}--{hardware}--{how}--seed{seed}", *rest, metric
-            )
+            plan_of(runner.registry, folder=Path(whole.folder).with_name(place % how), warm_start=metric, **about)
             for how, metric in (("cold", "off"), ("warm", "edit"))
         )
         cells += [*cold.cells, *warm.cells]
         for at, (without, cell) in enumerate(zip(cold.cells, warm.cells, strict=True)):
             runs = Run.of(without), Run.of(cell)
-            found.append(Layer(network, *runs, warm.cells[:at], partial(warm.problem, cell)))
+            found.append(Layer(whole.workload, *runs, warm.cells[:at], partial(warm.problem, cell)))
     runner.run_cells(name, cells)
     return found
 
