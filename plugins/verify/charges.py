@@ -73,7 +73,7 @@ class Settled:
         coding = "run-lengths" in charges, "pointers" in charges
         key = (id(walk), *coding)
         if coding not in self._bits:
-            self._bits[coding] = all_bits(self.sim, self.trial.contents, *coding)
+            self._bits[coding] = all_bits(self.sim, walk.contents, *coding)
         if key not in self._moved:
             self._moved[key] = count_metadata(self.sim, walk, self._bits[coding])
         tally = self._moved[key].copy()

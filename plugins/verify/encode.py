@@ -24,8 +24,6 @@ from . import runs
 from .stored import Layout, blocks, lay_out
 
 BITMASK, COORDINATE, RUN_LENGTH, OFFSETS, FORMULA = "bitmask", "coordinate", "run-length", "offsets", "formula"
-TOKENS = "tokens"
-"""Run lengths as an encoder writes them, see `runs.py`."""
 
 
 @attrs.frozen(eq=False)
@@ -38,7 +36,7 @@ class Stream:
     block: int
     """Positions that one of them stands for."""
     values: Array
-    """bitmask (fibers, L) bool; coordinates or run lengths, one per occupied position; offsets (fibers, L + 1)."""
+    """bitmask (fibers, L) bool; coordinates or run lengths, one per occupied position; offsets (fibers, L + 1); tokens."""
     ends: Array
     """(fibers,) where the fiber's values end: the link that the rank above holds."""
     metadata: Array
@@ -47,7 +45,7 @@ class Stream:
     whole: bool = False
     """Every position is there, whatever the offsets say of the words below it."""
     width: int = 0
-    """Bits of a token; 0: there are none."""
+    """Bits of a token, if run lengths are as an encoder writes them, see `runs.py`; else 0."""
 
     def positions(self) -> Array:
         """(fibers, L) bool, decoded: which positions are occupied."""
@@ -57,7 +55,7 @@ class Stream:
             return np.diff(self.values, axis=1) > 0
         if self.structure in (BITMASK, FORMULA):
             return self.values
-        if self.structure == TOKENS:
+        if self.width:
             return runs.decode(self.values, self.ends, self.length, self.width)
         found = np.zeros((len(self.ends), self.length), dtype=bool)
         fiber = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
@@ -106,27 +104,27 @@ def build(form: Format, rows: Array, weights: Array, below: int, block: int, wid
     whole = not form.compressed and bool(rows.all())
     rows = blocks(rows, block)
     count, length = rows.shape
-    occupied = rows.sum(axis=1)
+    metadata = payload = occupied = rows.sum(axis=1)
+    values, ends = rows, np.cumsum(occupied)
     fiber, at = np.nonzero(rows)
-    ends, nothing = np.cumsum(occupied), np.zeros(count)
     if structure == BITMASK:
-        return Stream(structure, length, block, rows, ends, np.full(count, length), occupied)
-    if structure == COORDINATE:
-        return Stream(structure, length, block, at, ends, occupied, occupied)
-    if structure == RUN_LENGTH and width:
-        tokens, count_of = runs.encode(rows, width)
-        return Stream(TOKENS, length, block, tokens, np.cumsum(count_of), count_of, occupied, width=width)
-    if structure == RUN_LENGTH:
-        new = np.diff(fiber, prepend=-1) > 0
-        empty = np.where(new, at, np.diff(at, prepend=0) - 1)
-        return Stream(structure, length, block, empty, ends, occupied, occupied)
-    if structure == OFFSETS:
-        offsets = np.cumsum(np.insert(weights, 0, 0, axis=1), axis=1)
-        return Stream(structure, length, block, offsets, ends, nothing, np.full(count, length + 1), whole)
-    one = Fiber.of(np.ones(count), length, occupied, length * block * below)
-    count_units = form.units if width is None else form.encoded
-    units = count_units(attrs.evolve(one, longest=occupied) if form.padded else one)
-    return Stream(FORMULA, length, block, rows, ends, nothing + units.metadata, nothing + units.payload, whole)
+        metadata = np.full(count, length)
+    elif structure == COORDINATE:
+        values = at
+    elif structure == RUN_LENGTH and width:
+        values, metadata = runs.encode(rows, width)
+        ends = np.cumsum(metadata)
+    elif structure == RUN_LENGTH:
+        values = np.where(np.diff(fiber, prepend=-1) > 0, at, np.diff(at, prepend=0) - 1)
+    elif structure == OFFSETS:
+        values = np.cumsum(np.insert(weights, 0, 0, axis=1), axis=1)
+        metadata, payload = np.zeros(count), np.full(count, length + 1)
+    else:
+        one = Fiber.of(np.ones(count), length, occupied, length * block * below)
+        count_units = form.units if width is None else form.encoded
+        units = count_units(attrs.evolve(one, longest=occupied) if form.padded else one)
+        metadata, payload = (np.zeros(count) + part for part in (units.metadata, units.payload))
+    return Stream(structure, length, block, values, ends, metadata, payload, whole, width or 0)
 
 
 @attrs.frozen(eq=False)

@@ -66,10 +66,7 @@ class Guard:
         """(n, children) bool: of the accesses that are wanted, None: all, those that take place."""
         boxes = [part.seen if self.blind else part.nonzero for part in contents]
         found = np.logical_and.reduce([leader.present(boxes[leader.tensor], rows) for leader in self.leaders])
-        if self.lookahead is not None:
-            found |= out_of_sight(~found, np.ones_like(found), self.lookahead)
-        elif self.caught < 1.0:
-            found |= rng.random(found.shape) >= self.caught
+        found |= missed(~found, np.ones_like(found), self.lookahead, self.caught, rng)
         return found if want is None else found & want
 
 
@@ -158,10 +155,17 @@ class Unit:
         empty = idle.sum() / max(1, int(among.sum()))
         if not empty:
             return np.zeros_like(idle)
-        if self.rule.lookahead is not None:
-            return idle & ~out_of_sight(idle, among, self.rule.lookahead)
-        caught = float(eliminated_of(self.mechanism, self.place, self.rule, np.array([empty]))[0])
-        return idle if caught >= empty else idle & (rng.random(idle.shape) < caught / empty)
+        removed = float(eliminated_of(self.mechanism, self.place, self.rule, np.array([empty]))[0])
+        return idle & ~missed(idle, among, self.rule.lookahead, removed / empty, rng)
+
+
+def missed(empty: Array, among: Array, lookahead: int | None, caught: float, rng: np.random.Generator) -> Array:
+    """(steps, n) bool: the `empty` positions `among` those of a column that go unnoticed: out of sight, or by chance."""
+    if lookahead is not None:
+        return out_of_sight(empty, among, lookahead)
+    if caught < 1.0:
+        return empty & (rng.random(empty.shape) >= caught)
+    return np.zeros_like(empty)
 
 
 def out_of_sight(empty: Array, among: Array, lookahead: int) -> Array:

@@ -15,8 +15,7 @@ from sparsemap.problem.designs import Loop, Rank
 
 from .encode import FORMULA, RUN_LENGTH, decode, encode, structure_of
 from .nest import Nest, box_words, flat
-from .runs import width
-from .stored import Contents, Layout, lay_out, store_zeros
+from .stored import Contents, Layout, store_zeros
 
 
 @attrs.frozen
@@ -111,17 +110,10 @@ class Ranks:
         index = self.nest.origins(rank.loop for rank in self.ranks) @ self.nest.access[self.tensor].T
         return flat(index, self.shape).reshape([rank.loop.bound for rank in self.ranks])
 
-    def written(self, mask: Array) -> Layout | None:
-        """What an encoder writes of the whole tensor; the ranks are those of the outermost level."""
-        if not self.built or not self.ranks:
-            return None
-        tree = mask.reshape(-1)[self.order][None]
-        return lay_out(tree, self.formats, every_fiber=True).spread(self.order, mask.shape)
-
-    def bits(self, contents: Contents, origins: Array, coding: Coding = PLAIN, written: Layout | None = None) -> Bits:
-        """Bits of the tiles at `origins` (U, ranks of the tensor); `written`: see `written`, if `coding` needs it."""
+    def bits(self, contents: Contents, origins: Array, coding: Coding = PLAIN) -> Bits:
+        """Bits of the different tiles, at `origins` (U, ranks of the tensor), in the order of their numbers."""
         if self.built and self.ranks:
-            return self._built(contents, origins, coding, written)
+            return self._built(contents, coding)
         words = flat(origins[:, None] + box_words(self.tile), self.shape)
         held = contents.stored.values.reshape(-1)[words].sum(axis=1)
         if coding != PLAIN:
@@ -131,30 +123,26 @@ class Ranks:
         real = np.zeros((len(origins), len(self.ranks))) if expected is None else expected[1]
         return Bits(real, real, expected, held)
 
-    def _built(self, contents: Contents, origins: Array, coding: Coding, written: Layout | None) -> Bits:
-        words = flat(origins, self.shape).reshape(-1, *[1] * len(self.ranks)) + self.order
+    def _built(self, contents: Contents, coding: Coding) -> Bits:
+        """Tiles are the subtrees of the tensor that have the ranks of this level."""
+        lengths = [rank.length for rank in self.ranks]
+        by_origin = np.argsort(contents.order.reshape(-1, self.words)[:, 0])
 
-        def tiles_of(part: Array) -> Array:
-            return part.reshape(-1)[words]
+        def tiles_of(part: Array, ranks: int = len(lengths)) -> Array:
+            """(tiles, L1, ..) of an array over the ranks of the tensor down to so many of these."""
+            return part.reshape(-1, *lengths[:ranks])[by_origin]
 
-        tiles, layout = tiles_of(contents.mask), written if coding.every_fiber else contents.layout
+        tiles, layout = tiles_of(contents.tree), contents.written if coding.every_fiber else contents.layout
         if layout is not None:
-            first = len(layout.fibers) - len(self.ranks)
-
-            def rank_of(part: Array, ranks: int) -> Array:
-                """(tiles, L1, ..) of an array that is the same for all words below the first `ranks` ranks."""
-                return tiles_of(part)[(slice(None),) * (ranks + 1) + (0,) * (len(self.ranks) - ranks)]
-
-            layout = Layout(
-                tuple(rank_of(part, rank) for rank, part in enumerate(layout.fibers[first:])),
-                tuple(rank_of(part, rank + 1) for rank, part in enumerate(layout.positions[first:])),
-                tiles_of(layout.words),
-            )
+            first = len(layout.fibers) - len(lengths)
+            fibers = tuple(tiles_of(part, rank) for rank, part in enumerate(layout.fibers[first:]))
+            positions = tuple(tiles_of(part, rank + 1) for rank, part in enumerate(layout.positions[first:]))
+            layout = Layout(fibers, positions, tiles_of(layout.words))
         widths = [self._token_bits(rank) for rank in self.ranks] if coding.every_fiber else []
         encoded = encode(tiles, self.formats, layout, widths, [rank.loop in coding.jumps for rank in self.ranks])
         if not np.array_equal(decode(encoded), tiles):
             raise AssertionError("what was stored of a tile does not decode to that tile")
-        held = tiles_of(contents.stored.values).reshape(len(tiles), -1).sum(axis=1)
+        held = tiles_of(contents.kept[contents.order]).reshape(len(tiles), -1).sum(axis=1)
         if coding != PLAIN:
             real = np.where(held[:, None] > 0, encoded.bits, 0.0)
             return Bits(real, encoded.bits, None, held, encoded.too_wide)
@@ -167,8 +155,9 @@ class Ranks:
         tells = not np.array_equal(rank.format.encoded(probe).metadata, rank.format.units(probe).metadata)
         if not tells or structure_of(rank.format) != RUN_LENGTH:
             return 0
-        filled = 1.0 - float(self.occupancy.empty(rank.below))
-        return width(rank.blocks, min(1.0, max(0.0, filled)), int(name_bits(rank.blocks)))
+        filled = min(1.0, max(0.0, 1.0 - float(self.occupancy.empty(rank.below))))
+        usual = Fiber.of(np.ones(1), rank.blocks, np.full(1, filled * rank.blocks), 1.0)
+        return int(np.max(rank.format.encoded(usual).metadata_bits))
 
     def _expected(self, held: Array) -> tuple[Array, Array] | None:
         """See `Bits`: as the analytic model has them, which takes the average of all fibers, and without the empty ones."""

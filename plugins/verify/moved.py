@@ -32,14 +32,8 @@ def all_bits(
     sim: Simulation, contents: Sequence[Contents], every_fiber: bool = False, pointers: bool = False
 ) -> AllBits:
     """What is written of one trial's tensors."""
-    found = {}
-    for t, part in enumerate(contents):
-        levels = sim.nest.stored(t) if sim.packed[t] else ()
-        written = sim.ranks[t, levels[0]].written(part.mask) if every_fiber and levels else None
-        for s in levels:
-            coding = Coding(every_fiber, sim.jumps[t] if pointers else frozenset())
-            found[t, s] = sim.ranks[t, s].bits(part, sim.tiles[t, s][0], coding, written)
-    return found
+    codings = [Coding(every_fiber, frozenset(jumps if pointers else ())) for jumps in sim.jumps]
+    return {(t, s): ranks.bits(contents[t], sim.tiles[t, s][0], codings[t]) for (t, s), ranks in sim.ranks.items()}
 
 
 def count_metadata(sim: Simulation, walk: Walk, bits: AllBits) -> Tally:

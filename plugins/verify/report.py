@@ -149,40 +149,38 @@ class Verification:
         names = ("quantity", "level", "tensor", "expected", "mean", "stderr", "margin", "deviation", "verdict")
         rows = [{name: getattr(row, name) for name in names} | {"causes": dict(row.causes)} for row in self.rows]
         head = {"title": self.title, "trials": self.trials, "seed": self.seed, "output_correct": self.correct}
-        models = [
-            {"cost_model": x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in self.fidelities
-        ]
-        charges = [{"charge": x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in self.effects]
+        models, charges = (
+            [{kind: x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in found]
+            for kind, found in (("cost_model", self.fidelities), ("charge", self.effects))
+        )
         return {**head, "rows": rows, "notes": list(self.notes), "cost_models": models, "charges": charges}
 
     def text(self) -> str:
-        lines = [f"{self.title}: {self.trials} trials, seed {self.seed}; counts are totals over all instances"]
-        lines.append(f"output equal to the dense product: {'yes, in every trial' if self.correct else 'NO'}")
-        lines.append("")
-        lines += _columns(self.rows)
-        lines.append("")
-        lines += self._summary()
-        lines += self._ratios()
+        lines = [
+            f"{self.title}: {self.trials} trials, seed {self.seed}; counts are totals over all instances",
+            f"output equal to the dense product: {'yes, in every trial' if self.correct else 'NO'}",
+            "",
+            *_columns(self.rows),
+            "",
+            *self._summary(),
+            *self._ratios(),
+        ]
         return "\n".join(lines) + "\n"
 
     def _ratios(self) -> list[str]:
         if not self.fidelities:
             return []
-        head = ("cost model", "energy, pJ", "cycles", "executed / analytic: energy", "cycles", "EDP")
-        cells: list[tuple[str, ...]] = [head]
-        for one in self.fidelities:
-            cells.append((one.name, *map(_number, one.analytic), *map(_shown, one.ratios())))
+        cells = [["cost model", "energy, pJ", "cycles", "executed / analytic: energy", "cycles", "EDP"]]
+        cells += [[one.name, *map(_number, one.analytic), *map(_shown, one.ratios())] for one in self.fidelities]
         lines = ["", "Executed over analytic, each cost model by its own semantics:", *aligned(cells, "<>>>>>", gap=2)]
         if self.effects:
-            cells = [("charge", "adds pJ", "executed", "ratio", "adds cycles", "executed", "ratio")]
+            cells = [["charge", "adds pJ", "executed", "ratio", "adds cycles", "executed", "ratio"]]
             for charge in self.effects:
-                pairs = zip(charge.analytic, charge.executed, charge.ratios, strict=True)
-                cells.append((charge.name, *(x for a, e, r in pairs for x in (_number(a), _number(e), _shown(r)))))
-            lines += [
-                "",
-                "What each charge adds to the others, analytic and executed:",
-                *aligned(cells, "<>>>>>>", gap=2),
-            ]
+                cells.append([charge.name])
+                for analytic, executed, ratio in zip(charge.analytic, charge.executed, charge.ratios, strict=True):
+                    cells[-1] += [_number(analytic), _number(executed), _shown(ratio)]
+            lines += ["", "What each charge adds to the others, analytic and executed:"]
+            lines += aligned(cells, "<>>>>>>", gap=2)
         return lines
 
     def _summary(self) -> list[str]:

@@ -30,11 +30,6 @@ class TooLarge(SparseMapError):
     """The problem cannot be simulated in about a minute."""
 
 
-def estimate(computes: int, trials: int) -> tuple[float, float]:
-    """Seconds and bytes, roughly."""
-    return trials * (SECONDS_PER_TRIAL + computes * SECONDS_PER_COMPUTE), float(computes * BYTES_PER_COMPUTE)
-
-
 def verify(
     problem: Problem,
     designs: Designs,
@@ -74,13 +69,13 @@ def verify(
 
 
 def refuse_large(computes: int, trials: int, force: bool) -> None:
-    seconds, needed = estimate(computes, trials)
-    if force or (seconds <= LIMIT_SECONDS and needed <= LIMIT_BYTES):
+    per_trial, needed = SECONDS_PER_TRIAL + computes * SECONDS_PER_COMPUTE, computes * BYTES_PER_COMPUTE
+    if force or (trials * per_trial <= LIMIT_SECONDS and needed <= LIMIT_BYTES):
         return
-    fitting = max(0, int(LIMIT_SECONDS / (SECONDS_PER_TRIAL + computes * SECONDS_PER_COMPUTE)))
+    fitting = int(LIMIT_SECONDS / per_trial)
     advice = f"; {fitting} trials would fit in a minute" if fitting and needed <= LIMIT_BYTES else ""
     raise TooLarge(
-        f"{computes:,} multiply-accumulates in each of {trials} trials: about {_duration(seconds)} and up to "
+        f"{computes:,} multiply-accumulates in each of {trials} trials: about {_duration(trials * per_trial)} and up to "
         f"{needed / 1e9:.1f} GB of memory, more than verify does without --force{advice}"
     )
 

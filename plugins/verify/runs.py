@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
@@ -38,29 +36,3 @@ def decode(tokens: Array, ends: Array, length: int, bits: int) -> Array:
     if not ((told[last] >= length) & (told[last] - tells[last] < length)).all():
         raise AssertionError("the tokens of a fiber do not end where the fiber does")
     return found
-
-
-@cache
-def width(length: int, filled: float, most: int) -> int:
-    """Bits of a token, of 1, 2, 4 .. `most`, with which fibers of so many positions take the fewest."""
-    widths = [2**i for i in range(6) if 2**i <= most]
-    return min(widths, key=lambda bits: (bits * expected_tokens(length, filled, bits), bits))
-
-
-def expected_tokens(length: int, filled: float, bits: int) -> float:
-    """Of a fiber whose positions hold something with probability `filled` each: position by position."""
-    escape = 2**bits - 1
-    states = min(escape, length + 1)
-    chance = np.zeros(states)  # of a run so long that no token has told yet
-    chance[0] = 1.0
-    total = 0.0
-    for _ in range(length):
-        total += filled
-        longer = (1.0 - filled) * chance
-        chance = np.zeros(states)
-        chance[1:] = longer[:-1]
-        chance[0] = filled
-        if states == escape:
-            total += longer[-1]
-            chance[0] += longer[-1]
-    return total + 1.0 - float(chance[0])

@@ -16,7 +16,7 @@ What the charges of a cost model add to this is in `charges.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -61,7 +61,6 @@ class Walk:
 class Trial:
     """One draw of the tensors, executed."""
 
-    contents: Sequence[Contents]
     energy: Walk
     """With all filters."""
     time: Walk
@@ -120,20 +119,16 @@ class Simulation:
         return sum(t == tensor and s <= level for t, s in self.guards)
 
     @cached_property
-    def jumps(self) -> tuple[frozenset[Loop], ...]:
+    def jumps(self) -> tuple[set[Loop], ...]:
         """Per tensor, the loops whose ranks have offsets where hardware must jump (docs/model.md, `pointers`)."""
-        return tuple(frozenset(self._jumps(t)) for t in range(len(self.packed)))
-
-    def _jumps(self, t: int) -> Iterator[Loop]:
-        for s, child in pairwise(self.nest.stored(t) if self.packed[t] else ()):
-            ranks, inner = self.ranks[t, s].ranks, len(self.ranks[t, child])
-            apart = any(
-                loop.spatial and loop.bound > 1 and self.nest.relevant(t, loop.axis)
-                for loop in self.nest.block(s, child)
-            )
-            variable = any(rank.format.compressed for rank in ranks[len(ranks) - inner :])
-            if len(ranks) > inner and variable and (apart or (t, s) in self.guards):
-                yield ranks[len(ranks) - inner - 1].loop
+        found: tuple[set[Loop], ...] = tuple(set() for _ in self.packed)
+        for (t, child), link in self.links.items():
+            if self.packed[t]:
+                ranks, inner = self.ranks[t, link.parent].ranks, self.ranks[t, child].ranks
+                variable = any(rank.format.compressed for rank in inner)
+                if len(ranks) > len(inner) and variable and (link.groups > 1 or (t, link.parent) in self.guards):
+                    found[t].add(ranks[-len(inner) - 1].loop)
+        return found
 
     @cached_property
     def dense(self) -> dict[tuple[str, int, int], tuple[float, float]]:
@@ -166,14 +161,14 @@ class Simulation:
         contents = []
         for t, mask in enumerate(masks):
             ranks = self.ranks.get((t, nest.stored(t)[0]))
-            contents.append(Contents.of(mask, ranks.formats, ranks.order) if ranks else Contents.of(mask))
+            contents.append(Contents(mask, ranks.formats, ranks.order) if ranks and ranks.built else Contents(mask))
         begins = self.waiting.begins if charged else np.zeros(1, dtype=np.int64)
 
         def walk(products: Products) -> Walk:
             return self._walk(products, values, contents, expected, rng, begins)
 
         energy = walk(self.products)
-        return Trial(contents, energy, walk(self.timed_products) if charged and self.timed_products else energy)
+        return Trial(energy, walk(self.timed_products) if charged and self.timed_products else energy)
 
     def _walk(
         self, products: Products, values: Sequence[Array], contents: Sequence[Contents], expected: Array,
@@ -195,9 +190,8 @@ class Simulation:
 
         Padding of fibers without any is stored from the first step at which a unit works on its word.
         """
-        ranks = self.ranks[self.nest.output, self.nest.stored(self.nest.output)[0]]
         units = np.empty(contents.mask.size, dtype=np.int64)
-        units[ranks.order] = units_of(ranks.order.shape, ranks.formats)
+        units[contents.order] = units_of(contents.order.shape, contents.formats)
         stored = contents.kept
         padding = stored & (np.bincount(units, contents.mask.reshape(-1)) == 0)[units]
         for first in done.first.values():

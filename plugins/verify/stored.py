@@ -6,7 +6,6 @@ a fiber is stored if it holds a nonzero, or if it leads to fibers of one length,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -30,21 +29,6 @@ class Layout:
     """Per rank, (U, L1, .., the rank) bool: positions that the fibers list, or that lead to a stored fiber."""
     words: Array
     """(U, L1, .., LR) bool: words of data."""
-
-    def spread(self, order: Array, shape: tuple[int, ...]) -> Layout:
-        """Of one tensor: every array for each word, in the shape of the tensor; `order` as in `Contents.of`."""
-
-        def wide(part: Array) -> Array:
-            return spread(part, order, shape)
-
-        return Layout(tuple(map(wide, self.fibers)), tuple(map(wide, self.positions)), wide(self.words))
-
-
-def spread(part: Array, order: Array, shape: tuple[int, ...]) -> Array:
-    """(1, L1, .., some rank) of one tensor -> for each word, in the shape of the tensor."""
-    found = np.empty(math.prod(shape), dtype=part.dtype)
-    found[order] = part[0].reshape(part.shape[1:] + (1,) * (order.ndim + 1 - part.ndim))
-    return found.reshape(shape)
 
 
 def store_zeros(formats: Sequence[Format]) -> bool:
@@ -106,25 +90,46 @@ class Contents:
     """One tensor in one trial. Sums over boxes of its words: nonzeros, those that are stored, those that are seen."""
 
     mask: Array
-    nonzero: Boxes
-    stored: Boxes
-    seen: Boxes
-    """Words of which the metadata say that they may be nonzero: blocks are seen as a whole, padding is not."""
-    layout: Layout | None = None
-    """None: nonzeros alone are stored. Else each array is spread over all words, in the shape of the tensor."""
+    formats: Sequence[Format] = ()
+    """Of its ranks; none if it is not compressed, or if its fibers are no tree."""
+    order: Array = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
+    """(L1, .., LR) numbers of the words, rank after rank."""
+
+    @cached_property
+    def tree(self) -> Array:
+        """(1, L1, .., LR) the mask, rank after rank."""
+        return self.mask.reshape(-1)[self.order][None]
+
+    @cached_property
+    def layout(self) -> Layout | None:
+        """None: nonzeros alone are stored."""
+        return lay_out(self.tree, self.formats) if store_zeros(self.formats) else None
+
+    @cached_property
+    def written(self) -> Layout:
+        """What an encoder writes."""
+        return lay_out(self.tree, self.formats, every_fiber=True)
+
+    @cached_property
+    def nonzero(self) -> Boxes:
+        return Boxes(self.mask)
+
+    @cached_property
+    def stored(self) -> Boxes:
+        return self.nonzero if self.layout is None else self._boxes(self.layout)
+
+    @cached_property
+    def seen(self) -> Boxes:
+        """Words of which the metadata say that they may be nonzero: blocks are seen as a whole, padding is not."""
+        unpadded = self.layout and lay_out(self.tree, self.formats, padding=False)
+        return self.nonzero if unpadded is None else self._boxes(unpadded)
 
     @cached_property
     def kept(self) -> Array:
         """(words,) bool: stored."""
         return self.stored.values.reshape(-1) > 0
 
-    @classmethod
-    def of(cls, mask: Array, formats: Sequence[Format] = (), order: Array | None = None) -> Contents:
-        """`formats` of the ranks; `order`: numbers of the words in the order of the ranks (.., L1, .., LR)."""
-        nonzero = Boxes(mask)
-        if order is None or not store_zeros(formats):
-            return cls(mask, nonzero, nonzero, nonzero)
-        tree = mask.reshape(-1)[order][None]
-        layout = lay_out(tree, formats).spread(order, mask.shape)
-        seen = spread(lay_out(tree, formats, padding=False).words, order, mask.shape)
-        return cls(mask, nonzero, Boxes(layout.words), Boxes(seen), layout)
+    def _boxes(self, layout: Layout) -> Boxes:
+        words = np.empty(self.mask.size, dtype=bool)
+        words[self.order] = layout.words[0]
+        return Boxes(words.reshape(self.mask.shape))

@@ -9,6 +9,8 @@ from sparsemap_plugins.verify.charges import Settled
 from sparsemap_plugins.verify.simulate import Simulation
 from verify_designs import build
 
+from sparsemap.pieces.contracts.sparsity import tokens
+
 WIDE = {"capacity": "1 MB", "fanout": 64, "gate_skip": True}
 LEVELS = [{"name": "DRAM", "class": "dram"}, {"name": "Buffer", "class": "sram", **WIDE}]
 REGISTERS = [*LEVELS, {"name": "Registers", "class": "regfile", "capacity": "1 KB"}]
@@ -86,13 +88,19 @@ def test_run_lengths_are_read_back_and_have_the_expected_number(length, bits) ->
     tokens, count = runs.encode(rows, bits)
     assert tokens.max() < 2**bits
     assert np.array_equal(runs.decode(tokens, np.cumsum(count), length, bits), rows)
-    assert count.mean() == pytest.approx(runs.expected_tokens(length, 0.15, bits), rel=0.05)
+    assert count.mean() == pytest.approx(expected_tokens(length, 0.15, bits), rel=0.05)
+
+
+def expected_tokens(length, filled, bits):
+    return float(tokens(np.full(1, float(length)), np.full(1, filled), np.full(1, float(bits)))[0])
 
 
 def test_the_example_of_run_lengths() -> None:
-    assert runs.expected_tokens(8, 0.1, 2) == pytest.approx(3.305, abs=5e-4)
-    assert [runs.expected_tokens(8, 0.1, bits) for bits in (1, 4)] == pytest.approx([8.0, 1.7])
-    assert runs.width(8, 0.1, 4) == 2
+    assert expected_tokens(8, 0.1, 2) == pytest.approx(3.305, abs=5e-4)
+    assert [expected_tokens(8, 0.1, bits) for bits in (1, 4)] == pytest.approx([8.0, 1.7])
+    table = product(0.1, 1.0, {"L2_T": ["k=8"]}, {"P": ["run-length"]}, k=8)
+    written = [pay(table, "run-lengths", seed=seed)["metadata_fill", 1, P] for seed in range(20)]
+    assert {bits % 2 for bits in written} == {0}  # tokens of two bits
 
 
 def test_empty_fibers_are_written_unless_a_rank_outside_leaves_them_out() -> None:
