@@ -222,7 +222,7 @@ class Waiting:
             )  # fmt: skip
             if transfers:
                 spread = 1.0  # the share of a group's words that one instance of the level gets
-                made.words, made.parts = self._words(link, walk, lanes.lead)
+                made.words, made.parts = self._words(link, walk, self.lanes[link].lead)
                 if not together:
                     made.words, made.parts = made.words.sum(axis=1, keepdims=True) / link.parents, 1.0
                     spread = link.parents / len(link.leads)

@@ -145,6 +145,16 @@ def test_a_single_buffer_waits_for_its_transfers_and_a_second_one_hides_them_but
         assert pay(table, "overlap", "imbalance")["cycles", None, None] == cycles
 
 
+@pytest.mark.parametrize("charges", [("overlap",), ("overlap", "imbalance")])
+def test_lanes_with_parts_of_their_own_wait_for_their_transfers(charges) -> None:
+    """Four times 50 words of P for each of two lanes, at half a word per cycle; 50 cycles for each."""
+    for double, cycles in ((False, 4 * 150), (["role:P"], 4 * 100 + 50)):
+        registers = REGISTERS[2] | {"bypass": ["role:Q", "role:Z"], "write_bandwidth": "0.5 words/cycle"}
+        levels = [*LEVELS, registers | {"double_buffered": double}]
+        mapping = {"L2_T": ["m=4"], "L2_S": ["k=2"], "L3_T": ["k=50"]}
+        assert pay(product(1.0, 1.0, mapping, levels=levels, m=4, k=100), *charges)["cycles", None, None] == cycles
+
+
 def test_results_leave_while_the_next_tile_is_computed() -> None:
     """Two tiles of a word of P, with 50 of Q that stay and 50 results each, four cycles a word; 50 cycles for each."""
     for double, cycles in ((False, 4 * 152 + 100), (True, 4 * 51 + 50 + 200 + 200)):
