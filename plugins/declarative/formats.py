@@ -119,4 +119,4 @@ class ExpressionFormat(Format):
 
     def _value(self, text: str, names: frozenset[str], fiber: Fiber) -> Array:
         expression = self._parse(text, names)
-        return expression({name: getattr(fiber, name) for name in names if name in COUNT_NAMES | expression.names})
+        return expression({name: getattr(fiber, name) for name in names & (COUNT_NAMES | expression.names)})

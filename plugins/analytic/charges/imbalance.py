@@ -26,7 +26,8 @@ class Imbalance(Charge):
     def worked(self, run: Run) -> None:
         lay = run.layout
         maxima: Maxima = run.problem.remember(
-            (Imbalance, "maxima"), lambda: Maxima([lay.occupancies[t] for t in lay.operands])
+            (Imbalance, "maxima"),
+            lambda: Maxima([lay.occupancies[t] for t in lay.operands], float(lay.instances[lay.S])),
         )
         looks = finest_looks(run)
         skips = np.isfinite(looks).any(axis=0) & (run.nest.instances_used[lay.S] > 1.0)

@@ -23,6 +23,8 @@ TAILS = 2.0 ** -np.arange(0.0, 21.0)
 """Shares of the units for which thresholds of a tile are."""
 MERGED = 256
 """Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
+SHAPES = 128
+"""Shapes whose distributions are kept: tiles of one shape come with many numbers of words at which skips look."""
 GROWN = np.array([1.0, 2.0, 4.0, 8.0])
 """Consecutive parts that are looked at where units may be ahead of each other."""
 NEWTON = 6
@@ -51,54 +53,93 @@ class Part:
     """Parts in the run."""
 
 
+@attrs.frozen(eq=False)
+class Shares:
+    """The probabilities of values in ascending order, neighbours as one where they are many: what does not depend on the
+    values themselves."""
+
+    p: Array
+    starts: Array
+    """First values of what counts as one; empty: each counts for itself."""
+    share: Array
+    """(C,) of what counts as one."""
+    reaches: Array
+    """(C,) share that has this value at least .."""
+    logs: Array
+    """.. and log(1 - reaches)."""
+
+    @classmethod
+    def of(cls, p: Array) -> Shares:
+        starts = np.arange(0, len(p), -(-len(p) // MERGED)) if len(p) > MERGED else np.zeros(0, dtype=np.int64)
+        share = np.add.reduceat(p, starts) if starts.size else p
+        reaches = np.minimum(np.cumsum(share[::-1])[::-1], 1.0)
+        with np.errstate(divide="ignore"):
+            return cls(p, starts, share, reaches, np.log1p(-reaches))
+
+    def merged(self, values: Array) -> Array:
+        """(C,) means of the values that count as one."""
+        if not self.starts.size:
+            return values
+        there = self.share > 0.0
+        mean = np.add.reduceat(self.p * values, self.starts) / np.where(there, self.share, 1.0)
+        found = np.where(there, mean, values[self.starts])
+        return np.maximum.accumulate(found)  # rounding may put the mean of equal values below the one before
+
+    def weights(self, lanes: Array) -> Array:
+        """(len(lanes), C): times the differences of the values, the expected maxima of so many of them."""
+        return -np.expm1(lanes[:, None] * self.logs)
+
+
 class Tiles:
     """Thresholds and maxima of the tiles of one operand: rows of arrays."""
 
-    def __init__(self, occupancy: Occupancy) -> None:
-        self.occupancy = occupancy
-        self.known: dict[tuple[int, ...], int] = {}
+    def __init__(self, occupancy: Occupancy, lanes: Array) -> None:
+        """`lanes`: for how many units maxima are tabulated."""
+        self.occupancy, self.lanes = occupancy, lanes
+        self.table = Table(Number, most=1 << 62)
         self.values, self.shares = np.zeros((0, len(TAILS))), np.zeros((0, len(TAILS)))
-        self.maxima = np.zeros((0, len(LANES)))
+        self.maxima = np.zeros((0, len(lanes)))
+        self._known: dict[tuple[int, ...], tuple[Array, Shares, Array]] = {}
 
-    def rows(self, keys: Array) -> Rows:
-        """Rows for (n, 1 + ranks) int64: words at which a skip looks, then the shape."""
-        distinct, back = np.unique(keys, axis=0, return_inverse=True)
-        new = [key for key in map(tuple, distinct.tolist()) if key not in self.known]
-        if new:
-            made = [self._row(key[0], key[1:]) for key in new]
-            for i, key in enumerate(new, len(self.values)):
-                self.known[key] = i
+    def rows(self, looks: Array, widths: Array) -> Rows:
+        """Rows for tiles by the words (n,) at which a skip looks, and by their shapes (ranks, n)."""
+
+        def fill(rows: Rows) -> Number:
+            shapes = widths[:, rows].T.astype(np.int64).tolist()
+            made = [self._row(int(look), tuple(shape)) for look, shape in zip(looks[rows], shapes, strict=True)]
             for name, column in zip(("values", "shares", "maxima"), zip(*made, strict=True), strict=True):
                 setattr(self, name, np.concatenate([getattr(self, name), np.stack(column)]))
-        return np.array([self.known[key] for key in map(tuple, distinct.tolist())])[back.reshape(-1)]
+            return Number(np.zeros(len(rows)))
+
+        return self.table.rows(fingerprint([looks, *widths]), fill)
 
     def _row(self, looks: int, shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
-        k, p = self.occupancy.distribution(shape)
-        k, p = np.asarray(k, dtype=np.float64), np.asarray(p, dtype=np.float64)
+        """Values that a share TAILS reaches at least, the shares that do, and the maxima of `lanes` units."""
+        k, shares, weights = self._shape(shape)
         words = float(max(math.prod(shape), looks))
-        eta = 1.0 - (1.0 - np.minimum(np.maximum(looks, k) / words, 1.0)) ** np.minimum(looks, k)
-        return summary(eta, p / p.sum())
+        if looks == 1:
+            values = np.where(k > 0.0, 1.0 - (1.0 - np.minimum(k / words, 1.0)), 0.0)
+        else:
+            values = 1.0 - (1.0 - np.minimum(np.maximum(looks, k) / words, 1.0)) ** np.minimum(looks, k)
+        if (values[1:] < values[:-1]).any():
+            order = np.argsort(values, kind="stable")
+            values, shares = values[order], Shares.of(shares.p[order])
+            weights = shares.weights(self.lanes)
+        y = shares.merged(values)
+        at = np.searchsorted(-shares.reaches, -TAILS * (1.0 - 1e-9), side="right") - 1
+        at = np.maximum(at, 0)
+        first = np.searchsorted(y, y[at], side="left")  # all that have this value reach it
+        return y[at], shares.reaches[first], weights @ np.diff(y, prepend=0.0)
 
-
-def summary(values: Array, p: Array) -> tuple[Array, Array, Array]:
-    """Of a distribution: values that a share TAILS reaches at least, the shares that do, and the maxima of LANES units."""
-    order = np.argsort(values, kind="stable")
-    y, p = values[order], p[order]
-    if len(y) > MERGED:  # close values as one
-        starts = np.arange(0, len(y), -(-len(y) // MERGED))
-        share = np.add.reduceat(p, starts)
-        y = np.where(share > 0.0, np.add.reduceat(p * y, starts) / np.where(share > 0.0, share, 1.0), y[starts])
-        y = np.maximum.accumulate(y)  # rounding may put the mean of equal values below the one before
-        p = share
-    reaches = np.minimum(np.cumsum(p[::-1])[::-1], 1.0)
-    at = np.searchsorted(-reaches, -TAILS * (1.0 - 1e-9), side="right") - 1
-    at = np.maximum(at, 0)
-    first = np.searchsorted(y, y[at], side="left")  # all that have this value reach it
-    step = np.diff(y, prepend=0.0)
-    with np.errstate(divide="ignore"):
-        logs = np.log1p(-reaches)
-    maxima = -np.expm1(LANES[:, None] * logs) @ step
-    return y[at], reaches[first], maxima
+    def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Shares, Array]:
+        """Occupancies of a tile, their shares, and the weights of these."""
+        if shape not in self._known:
+            if len(self._known) >= SHAPES:
+                self._known.clear()
+            k, p = (np.asarray(part, dtype=np.float64) for part in self.occupancy.distribution(shape))
+            shares = Shares.of(p / p.sum())
+            self._known[shape] = k, shares, shares.weights(self.lanes)
+        return self._known[shape]
 
 
 def binomial(trials: float, chance: float) -> tuple[Array, Array]:
@@ -159,9 +200,10 @@ def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
 class Maxima:
     """Ratios of the longest work to the mean."""
 
-    def __init__(self, occupancies: Sequence[Occupancy]) -> None:
-        """Of the operands."""
-        self.tiles = [Tiles(occupancy) for occupancy in occupancies]
+    def __init__(self, occupancies: Sequence[Occupancy], units: float) -> None:
+        """Of the operands; no more `units` than these wait for each other."""
+        self.lanes = LANES[: 4 * math.ceil((math.log2(units) + 4.0) / 4.0)]
+        self.tiles = [Tiles(occupancy, self.lanes) for occupancy in occupancies]
         self.chances: dict[tuple[float, float], Array] = {}
         self.table = Table(Number)
 
@@ -208,8 +250,7 @@ class Maxima:
             growth = part.growth[i][rows].astype(np.int64)
             np.put_along_axis(times, np.maximum(growth - 1, 0)[None], np.where(growth > 0, grown, 1.0)[None], axis=0)
             widths = np.minimum(widths * times, part.limits[i][:, None])
-            keys = np.concatenate([looks[i, rows][None], widths]).T.astype(np.int64)
-            tiles[i] = self.tiles[i].rows(keys)
+            tiles[i] = self.tiles[i].rows(looks[i, rows], widths)
             volumes[i] = np.maximum(widths.prod(axis=0), looks[i, rows])
         means = {i: self.tiles[i].maxima[tiles[i], np.searchsorted(LANES, 1.0)] for i in operands}
         mean = math.prod(means.values(), start=np.ones(len(rows)))
@@ -244,11 +285,12 @@ class Maxima:
         some = np.flatnonzero(single & (apart > 0.0) & (chance > 0.0) & (chance < 1.0))
         if not some.size:
             return excess
-        table = np.empty((some.size, len(LANES)))
+        table = np.empty((some.size, len(self.lanes)))
         for at, key in enumerate(zip(points[some].tolist(), chance[some].tolist(), strict=True)):
             if key not in self.chances:
                 k, p = binomial(*key)
-                self.chances[key] = summary(k / key[0], p)[2]
+                shares = Shares.of(p)
+                self.chances[key] = shares.weights(self.lanes) @ np.diff(shares.merged(k / key[0]), prepend=0.0)
             table[at] = self.chances[key]
         deviation = _at(table, np.arange(some.size), part.units[rows[some]][:, None])[:, 0] - chance[some]
         share = math.prod((1.0 - means[i][some] for i in operands), start=1.0) / (1.0 - chance[some]) * apart[some]

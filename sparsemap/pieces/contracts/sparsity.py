@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 _BITS = np.array([1.0, *(float(1 << (bits - 1).bit_length()) for bits in range(1, 1025))])
+WIDTHS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+"""Bits of a run length, those that its encoder chooses from."""
 
 
 def name_bits(positions: Array | float) -> Array:
@@ -91,12 +93,11 @@ class Fiber:
         """Bits of a run length: 1, 2, 4 .. up to `coord_bits`, those with the fewest bits for the usual fiber."""
         changes = np.diff(np.stack([self.usual, self.length, self.coord_bits]), prepend=np.nan) != 0.0
         at = np.flatnonzero(changes.any(axis=0))  # entries of a rank are alike, and stand together
-        usual, length, most = np.clip(self.usual[at], 0.0, 1.0), self.length[at], self.coord_bits[at]
-        bits, least = np.ones(len(at)), tokens(length, usual, np.ones(1))
-        for width in (2.0, 4.0, 8.0, 16.0, 32.0):
-            if (most >= width).any():
-                found = np.where(most >= width, width * tokens(length, usual, np.full(1, width)), np.inf)
-                bits, least = np.where(found < least, width, bits), np.minimum(found, least)
+        usual, length = np.clip(self.usual[at], 0.0, 1.0), self.length[at]
+        width, rank = np.nonzero((WIDTHS[:, None] <= self.coord_bits[at]) | (WIDTHS[:, None] == 1.0))
+        written = np.full((len(WIDTHS), len(at)), np.inf)
+        written[width, rank] = WIDTHS[width] * tokens(length[rank], usual[rank], WIDTHS[width])
+        bits = WIDTHS[written.argmin(axis=0)]
         return np.repeat(bits, np.diff(at, append=len(self.usual)))
 
     @property

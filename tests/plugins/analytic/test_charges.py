@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
-from sparsemap_plugins.analytic.charges.maxima import summary
+from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
 
 from sparsemap import load_problem, search
@@ -325,5 +325,7 @@ def test_a_result_tells_its_design_in_the_other_fidelity() -> None:
 def test_a_distribution_of_very_many_equal_values_has_that_value_as_its_maximum(seed: int) -> None:
     """Means of merged values differ by their rounding."""
     p = np.random.default_rng(seed).random(1000)
-    values, _, maxima = summary(np.full(1000, 0.3), p / p.sum())
+    shares = Shares.of(p / p.sum())
+    values = shares.merged(np.full(1000, 0.3))
+    maxima = shares.weights(LANES) @ np.diff(values, prepend=0.0)
     assert np.allclose(values, 0.3) and np.allclose(maxima, 0.3, rtol=1e-3)
