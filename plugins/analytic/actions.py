@@ -149,6 +149,12 @@ class Removal:
         acts = (other.kind != NONE).any(axis=1, keepdims=True)
         return ((self.share != other.share) | ((self.kind != other.kind) & acts)).any(axis=(0, 1))
 
+    def changed(self, other: Removal, rows: Rows) -> PerTile:
+        """(T, S, n) bool: in the designs `rows`, another one may leave other counts of a tensor at a level: it acts
+        otherwise there, or further out."""
+        found = (self.share[..., rows] != other.share[..., rows]) | (self.kind[..., rows] != other.kind[..., rows])
+        return np.logical_or.accumulate(found, axis=1)
+
     def join(self, other: Removal, rows: Rows) -> Removal:
         """These, and the designs `rows` of another one as further ones."""
 

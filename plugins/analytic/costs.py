@@ -10,7 +10,7 @@ from sparsemap.pieces.contracts.base import PerDesign, PerLevel, PerTile
 from .actions import GATE, SKIP
 from .compute import Compute
 from .layout import Layout
-from .ranks import Metadata
+from .metadata import Metadata
 from .sparse import Counts
 
 
@@ -19,6 +19,7 @@ class Costs:
     """Per tensor and level, for one instance."""
 
     energy_pj: PerTile
+    """Of the B designs; all others have the columns of the counts."""
     read: PerTile
     """Words read in the time that the level has: data and metadata, gated ones included, skipped ones not."""
     written: PerTile
@@ -26,18 +27,20 @@ class Costs:
     """Metadata bits by action, such as "read" or "skipped_update"."""
 
 
-def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
-    """Energy and demand of every tensor at every level."""
-    shape = counts.read.shape
-    cells = shape[0] * shape[1] * shape[2]
+def level_costs(layout: Layout, counts: Counts, metadata: Metadata, batch: int) -> Costs:
+    """Energy of every tensor at every level in the first `batch` columns, and demand in all."""
     energy = {action: np.array([row[action] for row in layout.energies])[:, None] for action in layout.energies[0]}
-    spent = counts.read * energy["read"] + counts.fill * energy["fill"] + counts.update * energy["update"]
+
+    def spent_on(action: str, amount: PerTile) -> PerTile:
+        return amount[..., :batch] * energy[action]
+
+    spent = spent_on("read", counts.read) + spent_on("fill", counts.fill) + spent_on("update", counts.update)
     read, written = counts.read, counts.fill + counts.update
     gate, skip = counts.kind == GATE, counts.kind == SKIP
     masks = {name: mask for name, mask in (("gated", gate), ("skipped", skip)) if mask.any()}
     for name, mask in masks.items():
         gone_read, gone_update = counts.gone_read * mask, counts.gone_update * mask
-        spent = spent + gone_read * energy[f"{name}_read"] + gone_update * energy[f"{name}_update"]
+        spent = spent + spent_on(f"{name}_read", gone_read) + spent_on(f"{name}_update", gone_update)
         if name == "gated":
             read, written = read + gone_read, written + gone_update
     bits: dict[str, PerTile] = {}
@@ -45,11 +48,11 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
         width = np.array([float(level.metadata_width) for level in layout.levels])[:, None]
         word = np.array([float(level.word_bits) for level in layout.levels])[:, None]
         for action in ("read", "fill", "update"):
-            bits[action] = metadata.bits(getattr(metadata, action), cells).reshape(shape)
+            bits[action] = metadata.bits(getattr(metadata, action))
         timed_read, timed_write = bits["read"], bits["fill"] + bits["update"]
-        if masks and metadata.gone_read:
-            gone_read = metadata.bits(metadata.gone_read, cells).reshape(shape)
-            gone_update = metadata.bits(metadata.gone_update, cells).reshape(shape)
+        if masks:
+            gone_read = metadata.bits(metadata.gone_read, metadata.gone)
+            gone_update = metadata.bits(metadata.gone_update, metadata.gone)
             for name, mask in masks.items():
                 bits[f"{name}_read"], bits[f"{name}_update"] = gone_read * mask, gone_update * mask
             if "gated" in masks:
@@ -59,7 +62,7 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata) -> Costs:
             prefix, _, name = action.rpartition("_")
             price = f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"
             if energy[price].any():
-                spent = spent + np.ceil(amount / width) * energy[price]
+                spent = spent + spent_on(price, np.ceil(amount[..., :batch] / width))
         read = read + np.floor(timed_read / word)
         written = written + np.floor(timed_write / word)
     return Costs(spent, read, written, bits)

@@ -8,7 +8,7 @@ from sparsemap.pieces.contracts.base import PerDesign
 
 from .costs import Costs
 from .layout import Layout
-from .ranks import Metadata
+from .metadata import Metadata
 from .sparse import Counts, temporal_reductions
 from .traffic import Traffic
 
@@ -37,7 +37,6 @@ def cell_details(
 ) -> list[list[TensorAtLevel | None]]:
     """[t][s]; None where a level does not store the tensor."""
     reductions = temporal_reductions(layout, traffic, counts)
-    batch = counts.read.shape[-1]
     cells: list[list[TensorAtLevel | None]] = []
     for t in range(layout.T):
         cells.append([])
@@ -45,7 +44,7 @@ def cell_details(
             if not layout.stored[t, s]:
                 cells[t].append(None)
                 continue
-            packed = metadata.level(t * layout.S + s, batch)
+            packed = metadata.level(t, s)
             cells[t].append(
                 TensorAtLevel(
                     counts.read[t, s], counts.fill[t, s], counts.update[t, s], counts.gone_read[t, s],

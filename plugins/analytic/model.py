@@ -23,9 +23,10 @@ from .bound import LowerBound
 from .costs import compute_energy, level_costs, level_cycles
 from .detail import cell_details
 from .layout import Layout
+from .metadata import metadata_of
 from .nest import Nest
 from .occupancy import TensorTables
-from .ranks import FormatTables, list_ranks, metadata_of, rank_counts
+from .ranks import FormatTables, list_ranks, rank_counts
 from .run import Run, filtered
 from .stored import stored
 from .traffic import dense_traffic
@@ -213,14 +214,14 @@ class _Prepared:
             lists[t] = list_ranks(nest, t, rows, slots[t], self.formats, tables[t], run.offsets)
             rank_count[t] = np.maximum(rank_count[t], lists[t].counts)
         metadata = metadata_of(nest, lists, slots, tables, traffic, extra is not None)
-        largest = np.ceil(metadata.bits(metadata.largest, lay.T * lay.S * batch)).reshape(lay.T, lay.S, batch)
+        largest = np.ceil(metadata.bits(metadata.largest))
         metadata_bits, data_words = self._held(largest), self._held(words)
         self.reasons.metadata(data_words, metadata_bits, found)
         run.total = used[lay.S] * nest.steps[-1]
         view = run.view = filtered(run, metadata, 1.0 - density, rank_count, self.quirks)
         for charge in self.charges:
             charge.moved(run)
-        run.split(level_costs(lay, view.counts, view.metadata))
+        run.split(level_costs(lay, view.counts, view.metadata, batch))
         counts, compute, costs = run.counts, run.compute, run.costs
         assert counts is not None and compute is not None and costs is not None and run.time_costs is not None
         assert run.time_compute is not None

@@ -1,8 +1,7 @@
-"""Compression formats on the loop nest: which loop is which rank, and the metadata of every rank (section 6).
+"""Compression formats on the loop nest: which loop is which rank (section 6.1).
 
 A rank is a loop with a bound above one that moves the tensor. Ranks are listed flat, one entry per (design, rank) of the
-designs that compress the tensor, innermost first; the ranks of a level are then a prefix of that list. The metadata of all
-tensors and levels is one flat list again, so that a batch costs a fixed number of array operations.
+designs that compress the tensor, innermost first; the ranks of a level are then a prefix of that list.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLev
 
 from .layout import Layout
 from .nest import Nest
-from .occupancy import Ranks, RankUnits, TensorTables
-from .traffic import Traffic
+from .occupancy import TensorTables
 
 
 @attrs.frozen(kw_only=True)
@@ -239,134 +237,3 @@ def _fibers(
         box.append(from_one[position + 1, column])
         below.append(from_one[position, column])
     return lengths[entries], np.cumprod(lengths, axis=0)[entries], box, below
-
-
-@attrs.define(eq=False, slots=False)
-class Metadata:
-    """The metadata of all tensors at all levels: flat entries (N,), accesses per instance as [metadata, payload]."""
-
-    cell: Array
-    """(N,) index into (T, S, B), flat."""
-    place: Array
-    """(N,) position from the innermost rank, 0 first."""
-    metadata_bits: Array
-    payload_bits: Array
-    largest: list[Array]
-    """Units of the fullest tile."""
-    read: list[Array]
-    fill: list[Array]
-    update: list[Array]
-    gone_read: list[Array] = attrs.field(factory=list)
-    """Gated or skipped, as the action of the cell says."""
-    gone_update: list[Array] = attrs.field(factory=list)
-
-    def bits(self, counts: list[Array], cells: int) -> Array:
-        """(cells,) bits of some accesses."""
-        if not counts:
-            return np.zeros(cells)
-        return np.bincount(self.cell, counts[0] * self.metadata_bits + counts[1] * self.payload_bits, cells)
-
-    def twice(self, columns: Array) -> Metadata:
-        """The accesses of B designs, and once more those of designs that have a column (B,) beyond B."""
-        batch = len(columns)
-        tile, design = np.divmod(self.cell, batch)
-        more = np.flatnonzero(columns[design] >= batch)
-        width = batch + np.count_nonzero(columns >= batch)
-        cell = np.concatenate([tile * width + design, tile[more] * width + columns[design[more]]])
-
-        count = len(self.cell)
-
-        def both(part: Array) -> Array:
-            found = np.empty(count + len(more), dtype=part.dtype)
-            found[:count] = part
-            np.take(part, more, out=found[count:], mode="clip")
-            return found
-
-        read, fill, update = ([both(part) for part in parts] for parts in (self.read, self.fill, self.update))
-        bits = both(self.metadata_bits), both(self.payload_bits)
-        return Metadata(cell, both(self.place), *bits, [], read, fill, update)
-
-    def after(self, other: Metadata) -> Metadata:
-        """With the accesses of another one, which begins with these."""
-        count = len(self.cell)
-        names = ("read", "fill", "update", "gone_read", "gone_update")
-        return attrs.evolve(self, **{name: [part[:count] for part in getattr(other, name)] for name in names})
-
-    def level(self, index: int, batch: int) -> Metadata | None:
-        """The entries of one tensor at one level, `index` into (T, S); their cells are then designs."""
-        rows = np.flatnonzero(self.cell // batch == index)
-        if not rows.size:
-            return None
-
-        def some(parts: list[Array]) -> list[Array]:
-            return [part[rows] for part in parts]
-
-        return Metadata(
-            self.cell[rows] % batch, self.place[rows], self.metadata_bits[rows], self.payload_bits[rows],
-            some(self.largest), some(self.read), some(self.fill), some(self.update),
-            some(self.gone_read), some(self.gone_update),
-        )  # fmt: skip
-
-
-def metadata_of(
-    nest: Nest, lists: dict[int, RankList], slots: Array, tables: list[TensorTables], dense: Traffic, detail: bool
-) -> Metadata:
-    """6.2 and 6.3 for every tensor in `lists`, at every level that stores it.
-
-    A compressed tile of one word has one rank without width: it costs nothing, and only `detail` lists it.
-    """
-    lay = nest.layout
-    parts = [_entries(nest, t, ranks, slots[t], tables[t], detail) for t, ranks in lists.items()]
-    none = [np.zeros(0, dtype=np.int64)] * 2 + [np.zeros(0)] * len(RankUnits._fields)
-    cell, place, *columns = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else none
-    units = RankUnits(*columns)
-    words = nest.tile_words[:, : lay.S].reshape(-1)[cell]
-
-    def accesses(count: Array) -> list[Array]:
-        ratio = count.reshape(-1)[cell] / words
-        return [np.ceil(units.metadata * ratio), np.ceil(units.payload * ratio)]
-
-    return Metadata(
-        cell, place, units.metadata_bits, units.payload_bits, [units.largest_metadata, units.largest_payload],
-        accesses(dense.reads), accesses(dense.fills), accesses(dense.updates),
-    )  # fmt: skip
-
-
-def _entries(
-    nest: Nest, t: int, ranks: RankList, slots: Array, tables: TensorTables, detail: bool
-) -> tuple[Array, ...]:
-    """Cell, place and units of every rank of tensor t at every level that stores it."""
-    lay = nest.layout
-    levels = [s for s in range(lay.S) if lay.stored[t, s]]
-    pick = np.concatenate([np.arange(ranks.ends[s]) for s in levels])
-    level = np.concatenate([np.full(ranks.ends[s], s, dtype=np.int64) for s in levels])
-    design, place = ranks.design[pick], ranks.place[pick]
-    positions, length, chosen = ranks.positions[pick], ranks.length[pick], ranks.format[pick]
-    longest = ranks.longest[pick]
-    box, below = [b[pick] for b in ranks.box], [b[pick] for b in ranks.below]
-    # fibers of a rank in the tile: positions of the ranks further out, within this level
-    all_positions = np.ones((lay.S, nest.batch))
-    last = ranks.counts[level, design] - 1 == place
-    all_positions[level[last], design[last]] = positions[last]
-    above = all_positions[level, design] / positions
-    if detail:
-        lone_level, lone = np.nonzero(ranks.counts[levels][:, ranks.rows] == 0)
-        one, none = np.ones(len(lone)), np.zeros(len(lone), dtype=np.int64)
-        level = np.concatenate([level, np.asarray(levels)[lone_level]])
-        design, place = np.concatenate([design, ranks.rows[lone]]), np.concatenate([place, none])
-        positions, length, longest, above = (np.concatenate([x, one]) for x in (positions, length, longest, above))
-        box, below = [np.concatenate([x, one]) for x in box], [np.concatenate([x, one]) for x in below]
-        chosen = np.concatenate([chosen, slots[-1, ranks.rows[lone]].astype(np.int64)])
-    if tables.by_shape:
-        tile = np.stack([np.stack(list(widths))[level, design] for widths in zip(*nest.boxes[t], strict=True)])
-    else:
-        tile = nest.tile_words[t][level, design][None]
-    drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64)[level]
-    box = [np.minimum(part, whole) for part, whole in zip(box, tile, strict=True)]
-    found = tables.units(Ranks(tile, np.stack(box), np.stack(below), length, above, chosen, positions, drops, longest))
-    if detail and lone.size:
-        for bits in (found.metadata_bits, found.payload_bits):
-            bits[len(design) - len(lone) :] = 0.0
-    inner = place > 0  # the payload of the innermost rank is the data
-    found = found._replace(payload=found.payload * inner, largest_payload=found.largest_payload * inner)
-    return ((t * lay.S + level) * nest.batch + design, place, *found)

@@ -15,9 +15,9 @@ from .actions import PlaceTables, Removal
 from .compute import Compute, compute_counts
 from .costs import Costs
 from .layout import Layout
+from .metadata import Metadata
 from .nest import Nest
-from .ranks import Metadata
-from .sparse import Counts, storage_counts
+from .sparse import Counts, less, storage_counts
 from .stored import Stored
 from .traffic import Traffic
 
@@ -156,21 +156,22 @@ class Run:
 
 def filtered(run: Run, metadata: Metadata, emptiness: PerTile, rank_counts: PerTile, quirks: frozenset[str]) -> View:
     """7.2 and 7.3, with all filters and, where these differ, with those that save time."""
-    lay, batch = run.layout, run.nest.batch
-    removal, timed, traffic, granules = run.removal, run.time_removal, run.traffic, run.granules
-    metadata, designs, time = attrs.evolve(metadata), None, slice(None)
+    lay, batch, traffic = run.layout, run.nest.batch, run.traffic
+    removal, timed, granules = run.removal, run.time_removal, run.granules
+    designs, time = None, slice(None)
     if timed is not removal:
-        differs = removal.differs(timed)
-        rows, time = np.flatnonzero(differs), np.arange(batch)
+        rows, time = np.flatnonzero(removal.differs(timed)), np.arange(batch)
         time[rows] = np.arange(batch, batch + len(rows))
         designs = np.concatenate([np.arange(batch), rows])
-        removal, metadata = removal.join(timed, rows), metadata.twice(time)
-        parts = (widened(getattr(traffic, field.name), designs) for field in attrs.fields(Traffic))
-        traffic = Traffic(*parts)
+        changed = removal.changed(timed, rows)
+        changed[lay.output] = True  # whose updates follow the computes
+        metadata = metadata.twice(rows, ~changed)
+        removal = removal.join(timed, rows)
         granules = {t: some.twice(time) for t, some in granules.items()}
-    inputs = (emptiness, rank_counts, run.total, run.packed, run.genes)
-    emptiness, rank_counts, total, packed, genes = (widened(values, designs) for values in inputs)
+    left = (widened(less(part, emptiness), designs) for part in (traffic.reads, traffic.fills, traffic.updates))
+    inputs = (rank_counts, run.total, run.packed, run.genes)
+    rank_counts, total, packed, genes = (widened(values, designs) for values in inputs)
     densities = [occupancy.density for occupancy in lay.occupancies]
-    counts = storage_counts(lay, traffic, emptiness, metadata, rank_counts, removal, quirks)
+    counts = storage_counts(lay, *left, metadata, rank_counts, removal, quirks)
     compute = compute_counts(lay, total, densities, packed, granules, removal, run.places, genes, quirks)
     return View(removal, counts, metadata, compute, designs, time)

@@ -9,7 +9,7 @@ from sparsemap.pieces.contracts.base import Array, PerTile
 
 from .actions import NONE, Removal
 from .layout import Layout
-from .ranks import Metadata
+from .metadata import Metadata
 from .traffic import Traffic
 
 
@@ -32,16 +32,13 @@ def less(count: Array, share: Array) -> Array:
 
 
 def storage_counts(
-    layout: Layout, traffic: Traffic, emptiness: PerTile, metadata: Metadata, rank_counts: PerTile, removal: Removal,
-    quirks: frozenset[str],
+    layout: Layout, read: PerTile, fill: PerTile, update: PerTile, metadata: Metadata, rank_counts: PerTile,
+    removal: Removal, quirks: frozenset[str],
 ) -> Counts:  # fmt: skip
-    """7.2, from the outermost level inwards; reduces `metadata` as it goes.
+    """7.2, from the outermost level inwards; reduces the counts, which compression has left, and `metadata` as it goes.
 
-    `emptiness` is 1 - density of the tile where the tensor has metadata, else 0; `rank_counts` the
-    ranks that each level's metadata has.
+    `rank_counts` are the ranks that each level's metadata has.
     """
-    read, fill = less(traffic.reads, emptiness), less(traffic.fills, emptiness)
-    update = less(traffic.updates, emptiness)
     kind, share = removal.kind, removal.share
     acting = kind != NONE
     gone_read, gone_update = np.zeros(read.shape), np.zeros(read.shape)
@@ -58,8 +55,9 @@ def storage_counts(
     for s in range(layout.S):
         here = (slice(None), s)
         outer[here], outer_acts[here], outer_one_rank[here] = above, acts_above, one_rank
-        for part in (read, fill, update):
-            part[here] = less(part[here], above)
+        if s:
+            for part in (read, fill, update):
+                part[here] = less(part[here], above)
         if not acting[here].any():
             continue
         left = 1.0 - above
@@ -87,14 +85,12 @@ def _reduce_metadata(
 ) -> None:
     """What an outer level's action leaves of an inner level's metadata."""
     cell = metadata.cell
-    lost = outer.reshape(-1)[cell]
-    if "Q7" in quirks:
-        # only the innermost rank, and only where the acting level has exactly one rank
-        lost = np.where((metadata.place == 0) & one_rank.reshape(-1)[cell], lost, 0.0)
-    else:
-        metadata.update = [less(x, lost) for x in metadata.update]
-    metadata.read = [less(x, lost) for x in metadata.read]
-    metadata.fill = [less(x, lost) for x in metadata.fill]
+    some = np.flatnonzero((outer != 0.0).reshape(-1)[cell])
+    if "Q7" in quirks:  # only the innermost rank, and only where the acting level has exactly one rank
+        some = some[(metadata.place[some] == 0) & one_rank.reshape(-1)[cell[some]]]
+    lost = outer.reshape(-1)[cell[some]]
+    for x in (*metadata.read, *metadata.fill, *(() if "Q7" in quirks else metadata.update)):
+        x[some] = less(x[some], lost)
     if "Q8" in quirks:
         # an action below another one: Timeloop reports the updates in place of the reads
         replaced = (acting & outer_acts).reshape(-1)[cell]
@@ -110,12 +106,14 @@ def _split_metadata(layout: Layout, metadata: Metadata, own: PerTile, rank_count
             child = layout.child(t, s)
             if child is not None:
                 below[t, s] = rank_counts[t, child]
-    cell = metadata.cell
-    share = np.where(metadata.place < below.reshape(-1)[cell], own.reshape(-1)[cell], 0.0)
-    metadata.gone_read = [np.floor(x * share) for x in metadata.read]
-    metadata.gone_update = [np.floor(x * share) for x in metadata.update]
-    metadata.read = [x - gone for x, gone in zip(metadata.read, metadata.gone_read, strict=True)]
-    metadata.update = [x - gone for x, gone in zip(metadata.update, metadata.gone_update, strict=True)]
+    some = np.flatnonzero((own != 0.0).reshape(-1)[metadata.cell])
+    some = some[metadata.place[some] < below.reshape(-1)[metadata.cell[some]]]
+    share = own.reshape(-1)[metadata.cell[some]]
+    metadata.gone = some
+    metadata.gone_read = [np.floor(x[some] * share) for x in metadata.read]
+    metadata.gone_update = [np.floor(x[some] * share) for x in metadata.update]
+    for x, gone in zip((*metadata.read, *metadata.update), (*metadata.gone_read, *metadata.gone_update), strict=True):
+        x[some] -= gone
 
 
 def temporal_reductions(layout: Layout, traffic: Traffic, counts: Counts) -> PerTile:

@@ -45,8 +45,7 @@ def _read_in_full(view: View, leads: PerTile, words: PerTile) -> None:
     if words.any():
         counts.read = counts.read + counts.gone_read * words
         counts.gone_read = np.where(words, 0.0, counts.gone_read)
-    if metadata.gone_read:
-        mine = np.flatnonzero(leads.reshape(-1)[metadata.cell])
-        for read, gone in zip(metadata.read, metadata.gone_read, strict=True):  # in place, as nothing else reads them
-            read[mine] += gone[mine]
-            gone[mine] = 0.0
+    mine = np.flatnonzero(leads.reshape(-1)[metadata.cell[metadata.gone]])
+    for read, gone in zip(metadata.read, metadata.gone_read, strict=True):  # in place, as nothing else reads them
+        read[metadata.gone[mine]] += gone[mine]
+        gone[mine] = 0.0
