@@ -24,7 +24,7 @@ class Costs:
     """Words read in the time that the level has: data and metadata, gated ones included, skipped ones not."""
     written: PerTile
     bits: dict[str, PerTile]
-    """Metadata bits by action, such as "read" or "skipped_update"."""
+    """Metadata bits by action, such as "read" or "skipped_update"; what is skipped, of the B designs."""
 
 
 def level_costs(layout: Layout, counts: Counts, metadata: Metadata, batch: int) -> Costs:
@@ -39,7 +39,8 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata, batch: int) 
     gate, skip = counts.kind == GATE, counts.kind == SKIP
     masks = {name: mask for name, mask in (("gated", gate), ("skipped", skip)) if mask.any()}
     for name, mask in masks.items():
-        gone_read, gone_update = counts.gone_read * mask, counts.gone_update * mask
+        of = slice(None) if name == "gated" else slice(batch)  # what is skipped takes no time
+        gone_read, gone_update = (gone[..., of] * mask[..., of] for gone in (counts.gone_read, counts.gone_update))
         spent = spent + spent_on(f"{name}_read", gone_read) + spent_on(f"{name}_update", gone_update)
         if name == "gated":
             read, written = read + gone_read, written + gone_update
@@ -54,7 +55,10 @@ def level_costs(layout: Layout, counts: Counts, metadata: Metadata, batch: int) 
             gone_read = metadata.bits(metadata.gone_read, metadata.gone)
             gone_update = metadata.bits(metadata.gone_update, metadata.gone)
             for name, mask in masks.items():
-                bits[f"{name}_read"], bits[f"{name}_update"] = gone_read * mask, gone_update * mask
+                of = slice(None) if name == "gated" else slice(batch)
+                bits[f"{name}_read"], bits[f"{name}_update"] = (
+                    gone[..., of] * mask[..., of] for gone in (gone_read, gone_update)
+                )
             if "gated" in masks:
                 timed_read = timed_read + bits["gated_read"]
                 timed_write = timed_write + bits["gated_update"]

@@ -20,6 +20,8 @@ class Nest:
     bounds: LoopBounds
     order: Array
     """(L, D, B), dimension index outer to inner."""
+    children: dict[tuple[int, int], PerDesign] = attrs.field(factory=dict, init=False)
+    """Distinct tiles among the children by tensor and level, as far as they are asked for (`traffic.distinct_children`)."""
 
     @property
     def batch(self) -> int:

@@ -46,7 +46,7 @@ def storage_counts(
         return Counts(read, fill, update, gone_read, gone_update, kind)
     own = np.zeros(read.shape)  # what a level removes of what reaches it
     outer = np.zeros(read.shape)  # what the nearest outer level with an action removes of this one
-    outer_acts = np.zeros(read.shape, dtype=bool)
+    outer_acts = np.zeros(read.shape, dtype=bool)  # these two for Timeloop's mistakes only
     outer_one_rank = np.zeros(read.shape, dtype=bool)
     above = np.zeros(share[:, 0].shape)
     acts_above = np.zeros(above.shape, dtype=bool)
@@ -54,8 +54,10 @@ def storage_counts(
     is_output = (np.arange(layout.T) == layout.output)[:, None]
     for s in range(layout.S):
         here = (slice(None), s)
-        outer[here], outer_acts[here], outer_one_rank[here] = above, acts_above, one_rank
+        if quirks:
+            outer_acts[here], outer_one_rank[here] = acts_above, one_rank
         if s:
+            outer[here] = above
             for part in (read, fill, update):
                 part[here] = less(part[here], above)
         if not acting[here].any():
@@ -73,7 +75,8 @@ def storage_counts(
         update[here] -= gone_update[here]
         above = np.where(acting[here], share[here], above)
         acts_above = acts_above | acting[here]
-        one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
+        if quirks:
+            one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
     if len(metadata.cell):
         _reduce_metadata(metadata, outer, outer_acts, outer_one_rank, acting, quirks)
         _split_metadata(layout, metadata, own, rank_counts)

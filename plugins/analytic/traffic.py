@@ -119,6 +119,12 @@ def _window_delivered(nest: Nest, t: int, s: int) -> PerDesign:
 
 def distinct_children(nest: Nest, t: int, s: int) -> PerDesign:
     """Distinct tiles among the children of one instance: the rest is multicast or spatial reduction (4.2)."""
+    if (t, s) not in nest.children:
+        nest.children[t, s] = _distinct_children(nest, t, s)
+    return nest.children[t, s]
+
+
+def _distinct_children(nest: Nest, t: int, s: int) -> PerDesign:
     lay = nest.layout
     spatial = nest.spatial_bounds(s)
     distinct = np.ones(nest.batch)

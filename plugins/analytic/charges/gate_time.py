@@ -18,8 +18,6 @@ class GateTime(Charge):
     type_name: ClassVar[str] = "gate-time"
 
     def stored(self, run: Run) -> None:
-        if not any((some.action.passes[run.genes[some.action.gene][some.rows]]).any() for some in run.removal.wanted):
-            return
-        run.time_removal = run.removal.where(
-            run.layout, lambda some: ~some.action.passes[run.genes[some.action.gene][some.rows]]
-        )
+        passes = {id(some): some.action.passes[run.genes[some.action.gene][some.rows]] for some in run.removal.wanted}
+        if any(mine.any() for mine in passes.values()):
+            run.time_removal = run.removal.where(run.layout, lambda some: ~passes[id(some)])
