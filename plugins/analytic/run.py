@@ -159,8 +159,9 @@ def filtered(run: Run, metadata: Metadata, emptiness: PerTile, rank_counts: PerT
     lay, batch, traffic = run.layout, run.nest.batch, run.traffic
     removal, timed, granules = run.removal, run.time_removal, run.granules
     designs, time = None, slice(None)
-    if timed is not removal:
-        rows, time = np.flatnonzero(removal.differs(timed)), np.arange(batch)
+    rows = np.flatnonzero(removal.differs(timed)) if timed is not removal else np.zeros(0, dtype=np.int64)
+    if rows.size:
+        time = np.arange(batch)
         time[rows] = np.arange(batch, batch + len(rows))
         designs = np.concatenate([np.arange(batch), rows])
         changed = removal.changed(timed, rows)

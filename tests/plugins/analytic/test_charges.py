@@ -30,6 +30,14 @@ def test_a_gate_at_storage_lets_the_cycles_pass_and_saves_the_energy() -> None:
     assert cost(saved, "gate-time").cycles[0] == 32
 
 
+def test_a_gate_that_finds_nothing_to_hold_back_costs_what_none_costs() -> None:
+    dense = {"workload": product(1.0, m=4, k=8), "mapping": {"L2_T": ["m=4", "k=8"]}, "formats": {"P": ["bitmask"]}}
+    gated = dense | {"gate_skip": {"Buffer": "gate-q-by-p"}}
+    for charges in ((), ("gate-time",), ("gate-time", "drains")):
+        free, held = cost(dense, *charges), cost(gated, *charges)
+        assert (free.cycles[0], free.energy_pj[0]) == (held.cycles[0], held.energy_pj[0])
+
+
 def test_what_a_skip_covers_takes_no_time_though_a_gate_holds_it_back() -> None:
     both = DOT | {"gate_skip": {"Buffer": "gate-q-by-p", "MAC": "skip-both"}}
     assert cost(both, "gate-time").cycles[0] == 16
