@@ -301,7 +301,8 @@ class Maxima:
 
 def _at(maxima: Array, rows: Rows, units: Array) -> Array:
     """Maxima of (n, G) units, on the line between those of LANES; fewer units than the first have their share of it."""
-    place = np.clip(np.log2(np.maximum(units, LANES[0])) - math.log2(LANES[0]), 0.0, len(LANES) - 1.000001)
+    most = maxima.shape[1] - 1.000001  # there are more units in designs only that are invalid
+    place = np.clip(np.log2(np.maximum(units, LANES[0])) - math.log2(LANES[0]), 0.0, most)
     low = place.astype(np.int64)
     part = place - low
     found = maxima[rows[:, None], low] * (1.0 - part) + maxima[rows[:, None], low + 1] * part
