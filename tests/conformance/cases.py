@@ -330,10 +330,10 @@ def _tensor(problem: Problem, detail: Mapping[str, Any], t: int, s: int) -> dict
     }
     largest = [np.ceil(x) for x in packed.largest]
     out["md_max"] = _triples(packed, [largest], ranks)[0]
-    out["md_bits_max"] = _number(packed.bits(largest, 1)[0])
+    out["md_bits_max"] = _number(packed.bits(largest).item())
     for action, triples in parts.items():
         out[f"md_{action}"] = _triples(packed, triples, ranks)
-        out[f"md_{action}_bits"] = [_number(packed.bits(p, 1)[0]) if p else 0 for p in triples]
+        out[f"md_{action}_bits"] = [_number(packed.bits(p).item()) if p else 0 for p in triples]
     return out
 
 
