@@ -28,19 +28,24 @@ def _on_line(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
     return ys[right - 1] + slope * (x - xs[right - 1])
 
 
-def _columns(reference: str, *others: str) -> Callable[[Any, Any, Any], None]:
-    """A validator: an ascending, positive column, with the other columns positive and of the same length."""
+def _ascending(instance: Any, attribute: Any, value: Sequence[float]) -> None:
+    if not value or any(b <= a for a, b in pairwise(value)):
+        raise ValueError(f"'{attribute.name}' must be ascending and not empty")
+    if value[0] <= 0:
+        raise ValueError(f"'{attribute.name}' must be positive")
 
-    def check(instance: Any, attribute: Any, value: Any) -> None:
-        rows = getattr(instance, reference)
-        if not rows or any(b <= a for a, b in pairwise(rows)):
-            raise ValueError(f"'{reference}' must be ascending and not empty")
-        for name in (reference, *others):
-            column = getattr(instance, name)
-            if len(column) != len(rows):
-                raise ValueError(f"'{name}' has {len(column)} values, '{reference}' has {len(rows)}")
-            if any(entry <= 0 for entry in column):
-                raise ValueError(f"'{name}' must be positive")
+
+def _along(rows: str) -> Callable[[Any, Any, Any], None]:
+    """A validator: a positive value for each of the rows, or none at all if the column has a default."""
+
+    def check(instance: Any, attribute: Any, value: Sequence[float]) -> None:
+        count = len(getattr(instance, rows))
+        if not value and attribute.default == ():
+            return
+        if len(value) != count:
+            raise ValueError(f"'{attribute.name}' has {len(value)} values, '{rows}' has {count}")
+        if min(value, default=1) <= 0:
+            raise ValueError(f"'{attribute.name}' must be positive")
 
     return check
 
@@ -72,47 +77,31 @@ class MemoryTable:
     """Bits of one access."""
     extrapolate_down: bool = False
     """Whether memories smaller than the first row continue the first two rows; else they cost the first row."""
-    capacity_kib: tuple[float, ...]
+    capacity_kib: tuple[float, ...] = attrs.field(validator=_ascending)
     """Capacities of the rows, ascending."""
-    read_pj: tuple[float, ...]
+    read_pj: tuple[float, ...] = attrs.field(validator=_along("capacity_kib"))
     """Energy of one read, a number per capacity."""
-    write_pj: tuple[float, ...] = attrs.field(validator=_columns("capacity_kib", "read_pj", "write_pj"))
+    write_pj: tuple[float, ...] = attrs.field(validator=_along("capacity_kib"))
     """Energy of one write, a number per capacity."""
-    leakage_mw: tuple[float, ...] = attrs.field(default=())
+    leakage_mw: tuple[float, ...] = attrs.field(default=(), validator=_along("capacity_kib"))
     """Static power by capacity, at the node and voltage of the table; absent: none is known."""
-    area_mm2: tuple[float, ...] = attrs.field(default=())
+    area_mm2: tuple[float, ...] = attrs.field(default=(), validator=_along("capacity_kib"))
     """Area by capacity; absent: none is known."""
 
-    @leakage_mw.validator
-    @area_mm2.validator
-    def _as_long(self, attribute: Any, value: tuple[float, ...]) -> None:
-        if value and (len(value) != len(self.capacity_kib) or min(value) <= 0):
-            raise ValueError(f"expected {len(self.capacity_kib)} positive values, one per capacity")
-
     def by_capacity(self, column: Sequence[float], capacity_bits: float | None) -> float:
-        """A column at the node of the table, interpolated log-log; above the table, and for None, the last row; 0 without
-        the column."""
-        if not column or capacity_bits is None:
-            return 0.0
-        log_kib = [math.log(kib) for kib in self.capacity_kib]
-        wanted = min(math.log(max(capacity_bits, 1) / KIB_BITS), log_kib[-1])
-        wanted = wanted if self.extrapolate_down else max(wanted, log_kib[0])
-        return math.exp(_on_line(wanted, log_kib, [math.log(value) for value in column]))
-
-    def pj_per_bit(self, capacity_bits: float | None, write: bool) -> float:
-        """At the node of the table, interpolated log-log; above the table, and for None (unlimited), the last row.
-
-        The cheapest of all rows from a capacity on is what that capacity costs: where a larger array needs less, a
-        smaller memory can be built as that array.
-        """
-        rows = self.write_pj if write else self.read_pj
-        log_pj = [math.log(min(rows[i:])) for i in range(len(rows))]
+        """A column at the node of the table, interpolated log-log; above the table, and for None (unlimited), the last row."""
         log_kib = [math.log(kib) for kib in self.capacity_kib]
         wanted = log_kib[-1] if capacity_bits is None else math.log(max(capacity_bits, 1) / KIB_BITS)
         wanted = min(wanted, log_kib[-1])
         if not self.extrapolate_down:
             wanted = max(wanted, log_kib[0])
-        return math.exp(_on_line(wanted, log_kib, log_pj)) / self.access_bits
+        return math.exp(_on_line(wanted, log_kib, [math.log(value) for value in column]))
+
+    def pj_per_bit(self, capacity_bits: float | None, write: bool) -> float:
+        """The cheapest of all rows from a capacity on is what that capacity costs: where a larger array needs less, a
+        smaller memory can be built as that array."""
+        rows = self.write_pj if write else self.read_pj
+        return self.by_capacity([min(rows[i:]) for i in range(len(rows))], capacity_bits) / self.access_bits
 
 
 @attrs.frozen(kw_only=True)
@@ -124,22 +113,16 @@ class MacTable:
     """The process node of the published energies."""
     voltage: float = attrs.field(validator=positive, metadata=unit("V"))
     """The supply voltage of the published energies."""
-    bits: tuple[float, ...] = attrs.field(metadata=unit("bit"))
+    bits: tuple[float, ...] = attrs.field(metadata=unit("bit"), validator=_ascending)
     """Widths of the operands, ascending."""
-    multiply_pj: tuple[float, ...]
+    multiply_pj: tuple[float, ...] = attrs.field(validator=_along("bits"))
     """Energy of one multiplication, a number per width."""
-    add_pj: tuple[float, ...] = attrs.field(validator=_columns("bits", "multiply_pj", "add_pj"))
+    add_pj: tuple[float, ...] = attrs.field(validator=_along("bits"))
     """Energy of one addition, a number per width."""
-    multiply_um2: tuple[float, ...] = attrs.field(default=())
+    multiply_um2: tuple[float, ...] = attrs.field(default=(), validator=_along("bits"))
     """Area of a multiplier by width; absent: none is known."""
-    add_um2: tuple[float, ...] = attrs.field(default=())
+    add_um2: tuple[float, ...] = attrs.field(default=(), validator=_along("bits"))
     """Area of an adder by width."""
-
-    @multiply_um2.validator
-    @add_um2.validator
-    def _as_long(self, attribute: Any, value: tuple[float, ...]) -> None:
-        if value and (len(value) != len(self.bits) or min(value) <= 0):
-            raise ValueError(f"expected {len(self.bits)} positive values, one per width")
 
     def add(self, bits: int) -> float:
         """pJ of one addition, linear in the width."""
@@ -147,15 +130,16 @@ class MacTable:
 
     def area_um2(self, bits: int) -> float:
         """Area of a multiplier and an adder; 0 where it is not known."""
-        if not self.multiply_um2 or not self.add_um2:
-            return 0.0
-        squares = [width**2 for width in self.bits]
-        return _on_line(bits**2, squares, self.multiply_um2) + _on_line(bits, self.bits, self.add_um2)
+        return self._both(bits, self.multiply_um2, self.add_um2) if self.multiply_um2 and self.add_um2 else 0.0
 
     def pj(self, bits: int) -> float:
-        """One multiplication (linear in the square of the width) and one addition (linear in the width)."""
+        """One multiplication and one addition."""
+        return self._both(bits, self.multiply_pj, self.add_pj)
+
+    def _both(self, bits: int, multiply: Sequence[float], add: Sequence[float]) -> float:
+        """A multiplier, linear in the square of the width, and an adder, linear in the width."""
         squares = [width**2 for width in self.bits]
-        return _on_line(bits**2, squares, self.multiply_pj) + _on_line(bits, self.bits, self.add_pj)
+        return _on_line(bits**2, squares, multiply) + _on_line(bits, self.bits, add)
 
 
 @attrs.frozen(kw_only=True)
@@ -230,24 +214,26 @@ class TableTechnology(Technology):
         return sum(
             table.by_capacity(table.leakage_mw, bits) * (self.node_nm / table.node_nm) * (self.voltage / table.voltage)
             for table, bits in self._arrays(level)
+            if table.leakage_mw
         )
 
     def area_mm2(self, level: Level) -> float:
-        arrays = self._arrays(level)
         return sum(
-            table.by_capacity(table.area_mm2, bits) * (self.node_nm / table.node_nm) ** 2 for table, bits in arrays
+            table.by_capacity(table.area_mm2, bits) * (self.node_nm / table.node_nm) ** 2
+            for table, bits in self._arrays(level)
+            if table.area_mm2
         )
 
     def mac_area_mm2(self, bits: int) -> float:
         return self.mac.area_um2(bits) * 1e-6 * (self.node_nm / self.mac.node_nm) ** 2
 
-    def _arrays(self, level: Level) -> list[tuple[MemoryTable, float | None]]:
-        """The memories of one instance on the chip, with their bits."""
+    def _arrays(self, level: Level) -> list[tuple[MemoryTable, float]]:
+        """The memories of one instance on the chip that are limited, with their bits."""
         if getattr(level.memory, "standard", None) is not None:
             return []
         table: MemoryTable = self._given("memories", "class", level.memory_class, level)
-        own = [] if level.shared_capacity else [(table, level.metadata_capacity_bits)]
-        return [(table, level.capacity_bits), *own]
+        sizes = [level.capacity_bits] if level.shared_capacity else [level.capacity_bits, level.metadata_capacity_bits]
+        return [(table, bits) for bits in sizes if bits is not None]
 
     def _relative_energy(self, nm: float, voltage: float) -> float:
         rows = sorted(self.scaling, key=lambda row: row.node_nm)
