@@ -1,10 +1,4 @@
-"""N:M sparsity inside blocks, of which every block row keeps equally many: what CRISP prunes to (5.7).
-
-A matrix of rows (outputs) and columns (the reduction) is cut in blocks. Each block row keeps a random choice of `keep` of
-its C block columns, and in kept blocks each aligned group of m columns of a row keeps n random words; all choices are
-independent. For tensors of more than two ranks, such as weights Q[k, c, r, s], the first rank has the rows and columns
-run over r, s, c, c fastest (`footprints` knows which blocks and groups a tile touches).
-"""
+"""N:M sparsity inside blocks, of which every block row keeps equally many: what CRISP prunes to (5.7)."""
 
 from __future__ import annotations
 

@@ -1,21 +1,6 @@
 """Mappings under constraints, as the dataflow of an accelerator allows them (Timeloop: architecture constraints).
 
-```toml
-[mapping]                         # a segment named `mapping` of a space spec
-type = "dataflow"
-
-[mapping.factors]                 # by mapping level and dimension; what is not named is free
-L1_T = { k = [1, 2, 4] }          # one of these
-L2_T = { k = 1 }                  # fixed
-L2_S = { s = 4, "*" = 1 }         # and 1 for every other dimension
-L3_T = { x = { largest = 64 }, s = { most = 8 } }
-
-[mapping.tiles]                   # the tile of k in L2, all loops from L2_T inwards, is a multiple of 64
-L2_T = { k = 64 }
-
-[mapping.orders]                  # allowed loop orders, outer to inner; levels that are not named: any
-L2_T = [["s", "x"], ["x", "s"]]
-```
+docs/plugins/segment.md has an example.
 """
 
 from __future__ import annotations
