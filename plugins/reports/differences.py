@@ -199,8 +199,9 @@ def _edp(outcome: Outcome, before: Outcome | None = None) -> list[str]:
     """The EDP and its change."""
     if not outcome.valid:
         return ["-", "not valid"]
-    told = before is not None and before.valid and before.edp > 0
-    return [f"{outcome.edp:.3e}", change_text(outcome.edp, before.edp) if told else ""]
+    if before is None or not before.valid or before.edp <= 0:
+        return [f"{outcome.edp:.3e}", ""]
+    return [f"{outcome.edp:.3e}", change_text(outcome.edp, before.edp)]
 
 
 def _end(outcome: Outcome) -> list[str]:

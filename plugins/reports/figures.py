@@ -239,9 +239,9 @@ def loopnest(source: Source) -> Figure:
     for depth, level in enumerate(levels):
         inset, colour = 0.03 * depth, COLOURS[depth % len(COLOURS)]
         size = 1 - 2 * inset, height - 0.3 * depth - (row + 0.05)
-        for how in ({"facecolor": "white", "edgecolor": colour, "linewidth": 1.2},
-                    {"facecolor": colour, "alpha": 0.07, "linewidth": 0}):  # fmt: skip
-            axes.add_patch(Rectangle((inset, row + 0.05), *size, **how))
+        corner = inset, row + 0.05
+        axes.add_patch(Rectangle(corner, *size, facecolor="white", edgecolor=colour, linewidth=1.2))
+        axes.add_patch(Rectangle(corner, *size, facecolor=colour, alpha=0.07, linewidth=0))
         x, y = inset + 0.02, row + 0.6
         axes.text(x, y, level.name, weight="bold", fontsize=8.5, va="center", color=colour)
         axes.text(x + 0.15, y, plain(level.room), fontsize=7.5, va="center", color="#444444")

@@ -25,8 +25,8 @@ class EnergyTable(Exporter):
         rows = [
             {"level": row.name, "tensor": tensor, "energy_pj": energy}
             for row in result.breakdown().rows
+            if row.energy_pj is not None
             for tensor, energy in (row.by_tensor or {"": row.energy_pj}).items()
-            if energy is not None
         ]
         return csv_text(rows)
 

@@ -115,7 +115,7 @@ def _changes(base: Base) -> Iterator[tuple[str, str, Values, Any]]:
         yield "bandwidth", where, unlimited_bandwidth(levels), None
     for level in problem.levels:
         yield "accesses", level.name, {(*LEVELS, level.index, "energy"): dict.fromkeys(ACTIONS, 0.0)}, None
-    computes = {("hardware", "compute", "energy"): dict.fromkeys(COMPUTES, 0.0)}
+    computes: Values = {("hardware", "compute", "energy"): dict.fromkeys(COMPUTES, 0.0)}
     yield "accesses", problem.compute_name, computes, None
     charges = getattr(problem.cost_model, "charges", ())
     if any(getattr(x, "compressed", False) for x in problem.candidates("format")):

@@ -63,19 +63,16 @@ def formats_of(design: Design) -> tuple[dict[str, str], dict[str, list[str]], li
 
 def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
     """`Skip Q <- P`, `Gate P <-> Q`; several targets with commas between; "" where nothing is filtered."""
-    parts: list[str] = []
-    rules = []
-    for rule, target, leaders in problem.filters(mechanism, place):
-        names = ["+".join(problem.tensors[t].name for t in group) for group in ((target,), leaders)]
-        rules.append((rule.action, *names))
+    names, parts = [tensor.name for tensor in problem.tensors], []
+    filters = problem.filters(mechanism, place)
+    rules = [(rule.action, names[target], "+".join(names[t] for t in leaders)) for rule, target, leaders in filters]
     while rules:
-        action, target, leaders = rules.pop(0)
-        mirrored = (action, leaders, target)
-        arrow = "<-"
+        action, of, by = rules.pop(0)
+        arrow, mirrored = "<-", (action, by, of)
         if mirrored in rules:
             rules.remove(mirrored)
             arrow = "<->"
-        parts.append(f"{action.capitalize()} {target} {arrow} {leaders}")
+        parts.append(f"{action.capitalize()} {of} {arrow} {by}")
     return ", ".join(parts)
 
 

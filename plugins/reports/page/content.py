@@ -158,6 +158,6 @@ def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str) -> list[Tile]:
     made = [Tile(*row) for row in zip(labels, numbers(found, ""), notes, strict=True)]
     if found.get("gap"):
         where = f" in space {found['space']}" if found.get("space") else ""
-        note = f"{found['bound']:.3e} by proof{where}"
-        made.append(Tile("gap to the bound", *numbers(found, "", ["gap"]), note))
+        (gap,) = numbers(found, "", ["gap"])
+        made.append(Tile("gap to the bound", gap, f"{found['bound']:.3e} by proof{where}"))
     return made

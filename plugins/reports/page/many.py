@@ -100,7 +100,7 @@ def _layers(layers: Sequence[Row]) -> Table:
     }  # fmt: skip
     rows = []
     for i, layer in enumerate(layers):
-        edp, *others = numbers(layer, f"layers.{i}.", told)
+        edp, *others = numbers(layer, f"layers.{i}.", list(told))
         found = edp if layer["edp"] is not None else layer["state"]
         rows.append([*(str(layer[key]) for key in about), found, *others])
     return Table([*about.values(), *told.values()], rows)
