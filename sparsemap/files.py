@@ -184,6 +184,11 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def four_digits(value: float | None) -> str:
+    """A number of any size with four digits; a dash if there is none."""
+    return "-" if value is None else f"{value:.4g}"
+
+
 def times(ratio: float | None) -> str:
     """A ratio: 1.53x, 27.8x, 1,204x; a dash if there is none."""
     if ratio is None or not math.isfinite(ratio):

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from ..errors import SearchError, unknown
-from ..files import csv_text, markdown_table, times, write_texts
+from ..files import csv_text, four_digits, markdown_table, times, write_texts
 from ..pieces.defaults import SEARCHER
 from .cells import COMPARISON_FILES, Outcome
 
@@ -112,7 +112,7 @@ class Comparison:
         head = ["workload", "hardware", "seed", *self.searchers, *(f"ratio {name}" for name in self.others)]
         rows = [
             [cell.workload, cell.hardware, str(cell.seed)]
-            + [_number(cell.edp.get(name)) for name in self.searchers]
+            + [four_digits(cell.edp.get(name)) for name in self.searchers]
             + [times(self.ratio(cell, name)) for name in self.others]
             for cell in self.cells
         ]
@@ -151,7 +151,3 @@ def checked_reference(searchers: Sequence[str], reference: str = "") -> str:
     if reference and reference not in searchers:
         raise SearchError(f"--reference: {unknown('searcher', reference, searchers)}")
     return reference or (SEARCHER if SEARCHER in searchers else searchers[0])
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from ..files import csv_text, markdown_table, percent, times, write_texts
+from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
 from ..spec import units
 from .cells import NETWORK_FILES
 
@@ -178,7 +178,7 @@ def _cells(result: NetworkResult, layers: Sequence[LayerResult]) -> list[str]:
 
 def _numbers(edp: float | None, energy_pj: float | None, cycles: float | None) -> list[str]:
     return [
-        "-" if edp is None else f"{edp:.4g}",
+        four_digits(edp),
         "-" if energy_pj is None else units.format_energy(energy_pj),
         "-" if cycles is None else f"{cycles:,.0f}",
     ]

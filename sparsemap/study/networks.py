@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from ..pieces import defaults
 from ..pieces.data_specs import Network
 from .cells import Outcome
 from .network_result import NetworkResult
-from .plan import Plan, plan_of
+from .plan import plan_of
 from .study import Progress, run_cells
 
 if TYPE_CHECKING:
@@ -57,28 +56,13 @@ def search_network(
     registry = load(plugin_dirs=plugin_dirs)
     place = nullcontext(os.fspath(out)) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:
-        plan = plan_of(
-            registry,
-            network,
-            hardware,
-            Path(folder).expanduser().resolve(),
-            budget,
-            seed,
-            searcher,
-            space,
-            objective,
-            cost_model,
-            warm_start,
-            count,
-        )
+        asked = (budget, seed, searcher, space, objective, cost_model, warm_start, count)
+        plan = plan_of(registry, network, hardware, Path(folder).expanduser().resolve(), *asked)
         if start:
             plan = plan.started(start)
-        outcomes = run_cells(
-            plan.cells, partial(_keep, plan, out), {"plugin_dirs": plugin_dirs}, jobs, progress, cluster
-        )
-        return plan.result(outcomes)
 
+        def keep(outcomes: Sequence[Outcome]) -> None:
+            if out:
+                plan.result(outcomes).write(plan.folder)
 
-def _keep(plan: Plan, out: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> None:
-    if out:
-        plan.result(outcomes).write(plan.folder)
+        return plan.result(run_cells(plan.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SearchError, SparseMapError, traced
-from ..files import csv_text, markdown_table, write_texts
+from ..files import csv_text, four_digits, markdown_table, write_texts
 from ..pieces.boundary import raised_in
 from ..pieces.data_specs import Study
 from ..pieces.loading import load
@@ -175,7 +175,7 @@ def _shown(key: str, value: Any) -> str:
     if value is None:
         return "-"
     if key in ("edp", "energy_pj"):
-        return f"{value:.4g}"
+        return four_digits(value)
     if key in ("cycles", "evaluations"):
         return f"{value:,.0f}"
     if key == "valid_fraction":
