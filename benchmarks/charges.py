@@ -45,7 +45,7 @@ class Cell:
 
 def cell(workload: str, hardware: str, budget: int, registry: Any) -> Cell:
     plain, physical = (
-        load_problem(workload, hardware, cost_model=m, registry=registry) for m in ("timeloop", "physical")
+        load_problem(workload, hardware, "paper", cost_model=m, registry=registry) for m in ("timeloop", "physical")
     )
     best, again = (search(problem, budget=budget, seed=0).best for problem in (plain, physical))
     if best is None or again is None:

@@ -40,7 +40,9 @@ def designs() -> Iterator[tuple[str, Problem, np.ndarray]]:
     for workload, hardware in CELLS:
         found = []
         for seed, objective in itertools.product(SEEDS, OBJECTIVES):
-            problem = load_problem(workload, hardware, objective=objective, registry=registry)
+            problem = load_problem(
+                workload, hardware, "paper", objective=objective, cost_model="timeloop", registry=registry
+            )
             result = search(problem, budget=BUDGET, seed=seed)
             found += [result.best.genome] if result.best else []
         rng = np.random.default_rng(0)

@@ -85,6 +85,10 @@ class AnalyticModel(CostModel):
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
         return self._prepared(problem).evaluate(designs, detail)
 
+    def copies(self, problem: Problem) -> Array | None:
+        found = [copies for charge in self.charges if (copies := charge.copies(problem)) is not None]
+        return np.max(found, axis=0) if found else None
+
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Pairs that no design of the problem beats all (see `bound`); None with quirks, whose defects have no bound."""
         prepared = self._prepared(problem)
@@ -101,14 +105,16 @@ class AnalyticModel(CostModel):
     def _prepared(self, problem: Problem) -> _Prepared:
         return problem.remember(
             (AnalyticModel, self.quirks, self.charges),
-            lambda: _Prepared(problem, frozenset(_quirk_set(self.quirks)), self.charges),
+            lambda: _Prepared(problem, frozenset(_quirk_set(self.quirks)), self.charges, self.copies(problem)),
         )
 
 
 class _Prepared:
     """The model with the tables of one problem."""
 
-    def __init__(self, problem: Problem, quirks: frozenset[str], charges: tuple[Charge, ...] = ()) -> None:
+    def __init__(
+        self, problem: Problem, quirks: frozenset[str], charges: tuple[Charge, ...] = (), copies: Array | None = None
+    ) -> None:
         self.layout = Layout(problem)
         self.quirks, self.charges = quirks, charges
         self.formats = FormatTables.of(problem, charges)
@@ -117,8 +123,7 @@ class _Prepared:
         lay = self.layout
         formats, every = self.formats.all_formats, self.formats.every_fiber
         self.tables = [TensorTables(occupancy, quirks, formats, every) for occupancy in lay.occupancies]
-        copies = [copies for charge in charges if (copies := charge.copies(problem)) is not None]
-        self.copies = np.max(copies, axis=0) if copies else None
+        self.copies = copies
 
     def evaluate(self, designs: Designs, detail: bool) -> Evaluation:
         bounds, order, slots, genes = (designs.columns[name] for name in AnalyticModel.needs)
@@ -253,6 +258,7 @@ class _Prepared:
                 data_words_max=words, tile_words=nest.tile_words[:, : lay.S], instances_used=used, instances_active=active,
                 metadata_bits_max=metadata_bits, traffic=traffic, compute=compute, compute_cycles=compute_cycles,
                 compute_energy_pj=compute_energy(lay, compute), level_cycles=here, slowdown=slowdown, energy_pj=spent,
-                cells=cell_details(lay, traffic, counts, metadata.after(view.metadata), costs), packed=packed, charges=run.parts,
+                cells=cell_details(lay, traffic, counts, metadata.after(view.metadata), costs), packed=packed,
+                charges=run.spent_pj,
             )  # fmt: skip
         return energy, cycles, found

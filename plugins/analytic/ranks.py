@@ -30,7 +30,7 @@ class Offsets(Format):
 
     def units(self, fiber: Fiber) -> Units:
         there = fiber.slots * fiber.occupied if self.compressed else fiber.fibers * fiber.length
-        return attrs.evolve(self.of.units(fiber), payload=fiber.fibers + there, payload_bits=fiber.offset_bits)
+        return attrs.evolve(units_of(self.of, fiber), payload=fiber.fibers + there, payload_bits=fiber.offset_bits)
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import numpy as np
 
+from sparsemap import Charge
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor, PerTile, Rows
 from sparsemap.problem.problem import Problem
 
@@ -138,8 +139,12 @@ class Run:
     level_cycles: PerLevel | None = None
     cycles: PerDesign | float = 0.0
     energy_pj: PerDesign | float = 0.0
-    parts: dict[str, Any] = attrs.field(factory=dict)
-    """For `detail`: what charges want to be seen, by their name."""
+    spent_pj: dict[str, PerDesign] = attrs.field(factory=dict)
+    """Of `energy_pj`, what charges have added, by their name."""
+
+    def spend(self, charge: Charge, added_pj: PerDesign) -> None:
+        self.spent_pj[charge.type_name] = added_pj
+        self.energy_pj = self.energy_pj + added_pj
 
     def split(self, costs: Costs) -> None:
         """Sets what is of energy and what is of time, from the columns of the view and their costs."""

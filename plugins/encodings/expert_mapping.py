@@ -126,6 +126,9 @@ class DenseTraffic:
 
     def __init__(self, problem: Problem, order: Array) -> None:
         self.problem = problem
+        copies = problem.cost_model.copies(problem)
+        self.copies = np.ones((len(problem.tensors), len(problem.levels))) if copies is None else copies
+        """(T, S) tiles that a level needs room for."""
         self.order = order
         """(D,) dimensions from the outermost to the innermost loop of every level."""
         self.groups = problem.mapping_levels
@@ -156,7 +159,7 @@ class DenseTraffic:
             if level.capacity_bits is not None:
                 extents = self.tile(bounds, level.index)
                 stored = [t for t in range(len(self.problem.tensors)) if self.problem.stores(t, level.index)]
-                needed = sum(self.volume(t, extents) for t in stored) * level.word_bits
+                needed = sum(self.volume(t, extents) * self.copies[t, level.index] for t in stored) * level.word_bits
                 fitting &= needed <= share * level.capacity_bits
         return fitting
 

@@ -153,8 +153,9 @@ def _nonzeros(problem: Problem) -> list[float]:
 
 
 def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[float], packed: Array | None) -> Array:
-    """Words of all tensors that a tile may hold at most, (B,)."""
+    """Words that a level needs at most for its tiles of all tensors, (B,)."""
     extents = dict(zip(problem.dims, extent, strict=True))
+    copies = problem.remember("tile-copies", lambda: problem.cost_model.copies(problem))
     total: Any = 0.0
     for t, tensor in enumerate(problem.tensors):
         if not problem.stores(t, level):
@@ -162,5 +163,5 @@ def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[floa
         words: Any = math.prod(tensor.shape(extents))
         if packed is not None:
             words = np.where(packed[t], np.minimum(words, nonzeros[t]), words)
-        total = total + words
+        total = total + (words if copies is None else words * copies[t, level])
     return np.broadcast_to(np.asarray(total, dtype=np.float64), extent.shape[1:]).copy()

@@ -51,8 +51,8 @@ def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
         spent = "-" if row.energy_pj is None else format_energy(row.energy_pj)
         share = "" if row.energy_pj is None or not found.energy_pj else percent(row.energy_pj / found.energy_pj)
         lines.append([row.name, *parts, spent, share, _cycles(row, found.rows[-1])])
-    if rest := found.charges_pj:
-        lines.append([CHARGES, *("-" for _ in names), format_energy(rest), percent(rest / found.energy_pj), ""])
+    for charge, spent_pj in found.charges.items():
+        lines.append([charge, *("-" for _ in names), format_energy(spent_pj), percent(spent_pj / found.energy_pj), ""])
     sums = [format_energy(sum(row.by_tensor.get(name, 0.0) for row in found.rows)) for name in names]
     lines.append(["total", *sums, format_energy(found.energy_pj), "", format_count(found.cycles)])
     *body, total = aligned(lines)

@@ -207,4 +207,4 @@ def _edp(outcome: Outcome, before: Outcome | None = None) -> list[str]:
 def _end(outcome: Outcome) -> list[str]:
     """Energy, cycles, and what limits the design, or why it is not valid."""
     _, *numbers = numbers_text(outcome.energy_pj, outcome.cycles)
-    return [*numbers, outcome.limit if outcome.valid else outcome.fault]
+    return [*numbers, outcome.column]

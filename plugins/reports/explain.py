@@ -18,7 +18,7 @@ from sparsemap.problem.levels import Level
 from sparsemap.spec.units import format_count, format_energy
 
 from .accesses import access_lines
-from .breakdown import breakdown_lines, energies
+from .breakdown import CHARGES, breakdown_lines, energies
 from .loop_nest import room
 from .outcome import Outcome
 from .variants import ALL, KINDS, Base, Free, freed, unlimited_bandwidth
@@ -147,10 +147,12 @@ def _head(outcome: Outcome, chain: Sequence[Outcome]) -> list[str]:
     for step in chain[1:]:
         change = change_text(step.edp, outcome.edp)
         rows.append(["then", f"{step.limit}, {format_count(step.cycles)} cycles: EDP {change}"])
-    spent = [
-        (pj, part if part == name else f"{part} at {name}")
+    spent = [(pj, charge) for charge, pj in outcome.breakdown.charges.items()]
+    spent += [
+        (pj, f"{part} at {name}")
         for name, parts in energies(outcome.breakdown)
         for part, pj in parts.items()
+        if part != CHARGES
     ]
     most = [f"{text} {percent(pj / outcome.energy_pj)}" for pj, text in sorted(spent, reverse=True)[:4] if pj]
     if most:
@@ -211,7 +213,7 @@ def _cells(name: str, one: Outcome, base: Outcome, searched: float | None) -> li
     edp, *others = numbers_text(one.energy_pj, one.cycles)
     change = change_text(one.edp, base.edp) if one is not base and one.valid and base.valid else ""
     found = "-" if searched is None else f"{searched:.3e}"
-    return [name, edp, change, found, *others, one.limit if one.valid else one.fault]
+    return [name, edp, change, found, *others, one.column]
 
 
 def _joined(blocks: Sequence[list[str]]) -> list[str]:

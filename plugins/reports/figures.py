@@ -116,7 +116,7 @@ def cycles(source: Source) -> Figure:
     _name_bars(axes, names, [(count, format_count(count)) for count in counts], 0.22)
     _few_counts(axes.xaxis)
     axes.set_xlabel("cycles")
-    axes.set_title(f"limited by {source.outcome.limit}", fontsize=9)
+    axes.set_title(f"limited by {source.outcome.column}", fontsize=9)
     return figure
 
 

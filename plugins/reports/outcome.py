@@ -78,7 +78,12 @@ class Outcome:
     def limit(self) -> str:
         """What the cycles wait for, told by level; what is beyond the slowest level are transfers that wait."""
         limit, slowest = self.breakdown.limit, max((row.cycles or 0.0 for row in self.breakdown.rows), default=0.0)
-        return f"{limit} and waiting" if limit and self.cycles > slowest * (1 + 1e-9) else limit
+        return f"{limit}, waiting" if limit and self.cycles > slowest * (1 + 1e-9) else limit
+
+    @property
+    def column(self) -> str:
+        """What a column "limited by" has: the limit, or why the design is not valid."""
+        return self.limit.removeprefix("the ") if self.valid else self.fault
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; None where the design is not valid."""

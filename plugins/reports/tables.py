@@ -16,7 +16,7 @@ from sparsemap.spec.unstructuring import plain
 
 @attrs.frozen(kw_only=True)
 class EnergyTable(Exporter):
-    """One line per level and tensor with its energy in pJ; the compute units have no tensor."""
+    """One line per level and tensor with its energy in pJ, and per charge; the compute units have no tensor."""
 
     type_name: ClassVar[str] = "csv"
     file_name: ClassVar[str] = "energy.csv"
@@ -28,7 +28,8 @@ class EnergyTable(Exporter):
             if row.energy_pj is not None
             for tensor, energy in (row.by_tensor or {"": row.energy_pj}).items()
         ]
-        return csv_text(rows)
+        charges = result.breakdown().charges.items()
+        return csv_text(rows + [{"level": f"charge {name}", "tensor": "", "energy_pj": pj} for name, pj in charges])
 
 
 @attrs.frozen(kw_only=True)

@@ -123,5 +123,7 @@ def numbers_text(energy_pj: float, cycles: float) -> list[str]:
 
 
 def change_text(new: float, old: float) -> str:
-    """`-12.3 %`."""
-    return f"{100 * (new / old - 1):+.1f} %" if old else "-"
+    """`-12.3 %`, or `57.3x` where it is ten times and more."""
+    if not old:
+        return "-"
+    return f"{new / old:.3g}x" if new / old >= 10 else f"{100 * (new / old - 1):+.1f} %"

@@ -84,14 +84,15 @@ def tables(design: Design) -> dict[str, dict[str, Any]]:
 
 
 def expected(design: Design, own: dict[str, float]) -> dict[str, float | None]:
-    """What Timeloop should print: the cost model's numbers with Timeloop's defects, None where it should stop instead.
+    """What Timeloop should print: the cost model's numbers with Timeloop's defects and without charges, None where it
+    should stop instead.
 
     A cost model that does not know the defects is taken at its word (`own`).
     """
     model: Any = design.problem.cost_model
     if "quirks" not in attrs.fields_dict(type(model)):
         return {**own}
-    evaluation = attrs.evolve(model, quirks=QUIRKS).evaluate(design.batch, design.problem)
+    evaluation = attrs.evolve(model, quirks=QUIRKS, charges=()).evaluate(design.batch, design.problem)
     found = {"cycles": float(evaluation.cycles[0]), "energy_pj": float(evaluation.energy_pj[0])}
     return {key: value if math.isfinite(value) else None for key, value in found.items()}
 
@@ -133,7 +134,8 @@ def _numbers(problem: Problem, sparse: bool, own: Mapping[str, float], there: Ma
         "arithmetic decides which way a `ceil` goes there; the energy then differs by up to some 1e-5 of itself.",
     ]
     if dict(own) != dict(there):
-        lines += ["", f'Without Timeloop\'s defects (`quirks = "none"` in the cost model): {mine}.']
+        beyond = ", which charges for what Timeloop leaves out" if getattr(problem.cost_model, "charges", ()) else ""
+        lines += ["", f"By cost model `{problem.cost_model.name}`, without Timeloop's defects{beyond}: {mine}."]
     return lines
 
 

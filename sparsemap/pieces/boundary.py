@@ -117,19 +117,19 @@ def numbers(
     return value
 
 
-def units_of(piece: of.Format, fiber: of.Fiber) -> of.Units:
+def units_of(piece: of.Format, fiber: of.Fiber, method: str = "units") -> of.Units:
     """The units of fibers by a format: finite numbers from 0 on, single ones or one per fiber."""
     shape = fiber.fibers.shape
-    with guarded(piece, "units"):
-        units = piece.units(fiber)
+    with guarded(piece, method):
+        units = getattr(piece, method)(fiber)
     for field in UNITS:
         if not hasattr(units, field):
-            raise wrong(piece, "units", f"returned {described(units)}, expected Units")
+            raise wrong(piece, method, f"returned {described(units)}, expected Units")
         value = getattr(units, field)
         single = np.ndim(value) == 0
-        column = numbers(piece, "units", field, np.asarray(value) if single else value, () if single else shape, "fiub")
+        column = numbers(piece, method, field, np.asarray(value) if single else value, () if single else shape, "fiub")
         if column.size and not (column.min() >= 0.0 and column.max() < np.inf):
-            raise wrong(piece, "units", f"returned '{field}' that is negative, infinite or not a number")
+            raise wrong(piece, method, f"returned '{field}' that is negative, infinite or not a number")
     return units
 
 

@@ -3,9 +3,9 @@
 A registry without them works as well, if everything is named.
 """
 
-SPACE = "paper"
+SPACE = "full"
 OBJECTIVE = "edp"
-COST_MODEL = "analytic"
+COST_MODEL = "physical"
 FIDELITIES = ("timeloop", "physical")
 """Cost models that a result is told in as well, where they are of the type of the one that was searched with."""
 SEARCHER = "sparsemap"

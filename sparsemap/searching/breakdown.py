@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..problem.problem import Problem
 
 
-READS = ("energy_pj", "level_cycles", "compute_energy_pj", "compute_cycles")
+READS = ("energy_pj", "level_cycles", "compute_energy_pj", "compute_cycles", "charges")
 """What it reads of the detail of an evaluation, where it is there."""
 
 
@@ -37,11 +37,13 @@ class Breakdown:
     rows: tuple[LevelCosts, ...]
     energy_pj: float
     cycles: float
+    charges: Mapping[str, float] = {}
+    """pJ that no level and no compute spends, by the charge of the cost model; `charges` is what has no name."""
 
     @classmethod
     def of(cls, problem: Problem, detail: Mapping[str, Any], energy_pj: float, cycles: float) -> Breakdown:
-        """From the detail of an evaluation: `energy_pj` (T, S, B), `level_cycles` (S, B), `compute_energy_pj` and
-        `compute_cycles` (B,), each of which may be missing."""
+        """From the detail of an evaluation: `energy_pj` (T, S, B), `level_cycles` (S, B), `compute_energy_pj`,
+        `compute_cycles` and by name `charges` in pJ (B,), each of which may be missing."""
         by_tensor, by_level = detail.get("energy_pj"), detail.get("level_cycles")
         rows = []
         for index, level in enumerate(problem.levels):
@@ -53,15 +55,19 @@ class Breakdown:
             rows.append(LevelCosts(level.name, spent, parts, _at(by_level, index, 0)))
         name = problem.compute_name
         spent, busy = _at(detail.get("compute_energy_pj"), 0), _at(detail.get("compute_cycles"), 0)
-        return cls((*rows, LevelCosts(name, spent, {}, busy)), energy_pj, cycles)
+        rows.append(LevelCosts(name, spent, {}, busy))
+        spends = [row.energy_pj for row in rows]
+        if None in spends:
+            return cls(tuple(rows), energy_pj, cycles)
+        charges = {name: pj for name, each in detail.get("charges", {}).items() if (pj := float(np.ravel(each)[0]))}
+        rest = energy_pj - math.fsum(pj for pj in (*spends, *charges.values()) if pj is not None)
+        more = {"charges": rest} if rest > 1e-6 * energy_pj else {}
+        return cls(tuple(rows), energy_pj, cycles, charges | more)
 
     @property
     def charges_pj(self) -> float:
-        """What no level and no compute spends: charges of the cost model. 0 where that is rounding only, or where the
-        cost model does not tell energies by level."""
-        spent = [row.energy_pj for row in self.rows]
-        rest = self.energy_pj - math.fsum(pj for pj in spent if pj is not None)
-        return rest if None not in spent and rest > 1e-6 * self.energy_pj else 0.0
+        """What no level and no compute spends; 0 where the cost model does not tell energies by level."""
+        return math.fsum(self.charges.values())
 
     @property
     def limit(self) -> str:
@@ -77,8 +83,9 @@ class Breakdown:
         return f"the bandwidth of {' and '.join(names)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """What limits the cycles, and a row per level, as plain data."""
-        return {"limit": self.limit, "levels": [attrs.asdict(row) for row in self.rows]}
+        """What limits the cycles, a row per level, and pJ by charge, as plain data."""
+        levels = [attrs.asdict(row) for row in self.rows]
+        return {"limit": self.limit, "levels": levels, **({"charges": dict(self.charges)} if self.charges else {})}
 
     def to_pandas(self) -> Any:
         """A data frame with a row per level: pJ by tensor, `energy_pj`, and `cycles`."""

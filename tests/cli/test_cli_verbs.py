@@ -70,7 +70,8 @@ def test_every_report_is_shown_under_its_name(design):
 
 def test_reports_have_json(design):
     table = json.loads(run("show", "breakdown", design, "--json").stdout)
-    assert sum(level["energy_pj"] for level in table["levels"]) == pytest.approx(table["energy_pj"])
+    spent = [level["energy_pj"] for level in table["levels"]] + list(table["charges"].values())
+    assert sum(spent) == pytest.approx(table["energy_pj"]) and "leakage" in table["charges"]
     assert table["limit"] and table["levels"][0]["name"] == "DRAM"
     nest = json.loads(run("show", "loop-nest", design, "--json").stdout)
     assert set(nest) == {"mapping", "formats", "beyond_format", "gate_skip"} and any(nest["mapping"].values())
@@ -117,7 +118,7 @@ def test_space_with_four_memory_levels(monkeypatch):
         "orders     7 genes  1..6    one Cantor code per mapping level",
         "tiling    24 genes  1..7    one mapping level per prime factor (7 of m, 10 of k, 7 of n)",
         "formats   15 genes  0..4    5 slots each for P, Q, Z",
-        "gate-skip  4 genes  0..6    GLB, Cluster, PE, MAC" + " " * 37 + "total 50 genes",
+        "gate-skip  4 genes  0..15   GLB, Cluster, PE, MAC" + " " * 37 + "total 50 genes",
     ]
 
 

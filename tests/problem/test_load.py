@@ -101,4 +101,4 @@ def test_a_memory_that_is_too_small_is_named_in_the_shortfalls(registry):
     assert result.best is None
     lack = next(lack for lack in result.shortfalls if lack.reason.startswith("capacity"))
     assert lack.needed > lack.available
-    assert str(lack) == "PEB: needs 6 B, has 0 B"
+    assert str(lack) == "PEB: needs 12 B, has 0 B"  # room for two

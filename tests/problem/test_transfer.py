@@ -20,7 +20,7 @@ MAPPINGS = "sparseloop-mapper"
 
 
 def problem(space: Any = "paper", hardware: Any = "edge-16gbps", **sizes: Any) -> Problem:
-    return load_problem({**LAYER, **sizes}, hardware, space, registry=REGISTRY)
+    return load_problem({**LAYER, **sizes}, hardware, space, cost_model="timeloop", registry=REGISTRY)
 
 
 def valid(of: Problem, count: int, seed: int = 0) -> Designs:

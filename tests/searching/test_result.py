@@ -108,7 +108,7 @@ def test_results_designs_and_problems_say_what_they_are_in_a_line_with_units(fou
     )
     assert re.fullmatch(result + r"sparsemap, seed 0\)", repr(found))
     assert re.fullmatch(rf"Best\(matmul-32x64x48 on edge-16gbps: {best}\)", repr(found.best))
-    problem = "Problem(matmul-32x64x48 on edge-16gbps, space paper, cost model analytic, objective edp)"
+    problem = "Problem(matmul-32x64x48 on edge-16gbps, space paper, cost model physical, objective edp)"
     assert repr(found.best.problem) == problem
     nothing = result_of(found.best.problem, None, evaluations=7, searcher="random", valid_fraction=0.0)
     assert repr(nothing).startswith("Result(matmul-32x64x48 on edge-16gbps: no valid design among 7;")
@@ -128,7 +128,8 @@ def test_the_breakdown_adds_up_and_is_in_the_file_of_the_result(found):
     breakdown, table = found.breakdown(), found.to_dict()
     assert breakdown.to_dict() == found.best.breakdown().to_dict()
     assert (table["limit"], table["levels"]) == (breakdown.limit, breakdown.to_dict()["levels"])
-    assert math.isclose(sum(level["energy_pj"] for level in table["levels"]), found.best.energy_pj, rel_tol=1e-9)
+    spent = [level["energy_pj"] for level in table["levels"]] + list(table["charges"].values())
+    assert math.isclose(sum(spent), found.best.energy_pj, rel_tol=1e-9)
     assert [level["name"] for level in table["levels"]] == ["DRAM", "GLB", "PEB", "MAC"]
     assert set(table["levels"][0]["by_tensor"]) == {"P", "Q", "Z"}
 

@@ -39,7 +39,6 @@ class Imbalance(Charge):
         count = len(part.units) // len(rows)
         found = maxima.ratios(part, np.tile(looks[:, rows], count))
         ratio[rows] = found.reshape(count, -1).max(axis=0)
-        run.parts["imbalance"] = ratio
         run.compute_cycles = np.ceil(run.compute_cycles * ratio)
 
 

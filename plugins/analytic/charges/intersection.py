@@ -67,5 +67,4 @@ class Intersection(Charge):
             skips = unit.kind[run.genes[unit.gene]] == SKIP
             found = done.actual + done.skipped  # pairs of which at least one operand is there
             added = added + skips * found * technology.add_pj(run.problem.hardware.word_bits)
-        run.parts["intersection"] = added
-        run.energy_pj = run.energy_pj + added
+        run.spend(self, added)

@@ -52,8 +52,7 @@ class Network(Charge):
                         spent = spent + up * (copies - 1.0) * problem.technology.add_pj(int(width))
                     bits, up = bits * copies, up * copies
                 added = added + spent * np.asarray(run.active)[t, s]
-        run.parts["network"] = added
-        run.energy_pj = run.energy_pj + added
+        run.spend(self, added)
 
 
 def tree_sides(problem: Problem) -> list[float]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import attrs
 
 from sparsemap import Charge, Fiber, Format, Units
+from sparsemap.pieces.boundary import units_of
 
 
 @attrs.frozen(kw_only=True)
@@ -16,7 +17,8 @@ class Encoded(Format):
     of: Format
 
     def units(self, fiber: Fiber) -> Units:
-        return self.of.encoded(fiber)
+        own = type(self.of).encoded is not Format.encoded
+        return units_of(self.of, fiber, "encoded" if own else "units")
 
 
 @attrs.frozen(kw_only=True)

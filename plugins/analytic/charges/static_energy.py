@@ -34,8 +34,7 @@ class Leakage(Charge):
     def spent(self, run: Run) -> None:
         problem = run.problem
         per_cycle = problem.remember((Leakage, "per-cycle"), lambda: self._pj_per_cycle(problem))
-        added = run.parts["leakage"] = per_cycle * np.asarray(run.cycles)
-        run.energy_pj = run.energy_pj + added
+        run.spend(self, per_cycle * np.asarray(run.cycles))
 
 
 @attrs.frozen(kw_only=True)
@@ -61,6 +60,4 @@ class Gated(Charge):
                 spent = spent + np.ceil(bits / width) * extra(f"metadata_{action}")
         added = total(spent * ((counts.kind == GATE) * run.active))
         actual, stated, _ = lay.mac
-        added = added + run.compute.gated * max(0.0, residual * actual - stated)
-        run.parts["gated"] = added
-        run.energy_pj = run.energy_pj + added
+        run.spend(self, added + run.compute.gated * max(0.0, residual * actual - stated))

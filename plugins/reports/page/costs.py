@@ -91,8 +91,8 @@ def _energy_table(found: Breakdown, names: Sequence[str]) -> Table:
     for i, row in enumerate(found.rows):
         parts = [number(row.by_tensor.get(name), format_energy, f"levels.{i}.by_tensor.{name}") for name in names]
         made.append([row.name, *parts, *cells(row.energy_pj, f"levels.{i}.energy_pj")])
-    if found.charges_pj:
-        made.append([CHARGES, *("-" for _ in names), *cells(found.charges_pj)])
+    for charge, spent_pj in found.charges.items():
+        made.append([charge, *("-" for _ in names), *cells(spent_pj, f"charges.{charge}")])
     made.append(["all", *("" for _ in names), number(found.energy_pj, format_energy, "energy_pj"), ""])
     return Table(["level", *names, "energy", "share"], made)
 

@@ -37,6 +37,11 @@ class CostModel(Piece):
         """
         raise NotImplementedError
 
+    def copies(self, problem: Problem) -> Array | None:
+        """(T, S): so many of its tiles of a tensor a level needs room for, such as two where it is double-buffered.
+        None: one. Segments that make tiles fit read it."""
+        return None
+
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Pairs of energy and cycles, one per row, such that every design of the problem's space is at or above one of them
         in both; a single row is what no design can beat in either. None: not known."""

@@ -163,7 +163,7 @@ def test_a_buffer_must_hold_whole_blocks() -> None:
 
 def test_formats_that_store_nonzeros_only_are_as_before_beside_those_that_do_not() -> None:
     """A candidate that is not chosen changes nothing."""
-    plain = load_problem("mm1", "mobile", registry=REGISTRY)
+    plain = load_problem("mm1", "mobile", "paper", registry=REGISTRY)
     beside = load_problem("mm1", "mobile", space=WITH_BLOCKS, registry=REGISTRY)
     rng = np.random.default_rng(0)
     genomes = plain.space.sample(2000, rng)

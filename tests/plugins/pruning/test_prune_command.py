@@ -148,7 +148,17 @@ def test_a_pruned_layer_runs_on_the_accelerator_of_its_pattern(tmp_path, monkeyp
     run("prune", "layer.npy", *["--sparsity", "0.85", "--criterion", "l1", "--positions", "49", "--out", "out"])
     cycles = []
     for name in ("workload-layer", "workload-layer-fitted"):
-        hardware = ["crisp-stc", "--space", "crisp-stc", "--budget", "500", "--quiet", "--out"]
+        hardware = [
+            "crisp-stc",
+            "--space",
+            "crisp-stc",
+            "--cost-model",
+            "timeloop",
+            "--budget",
+            "500",
+            "--quiet",
+            "--out",
+        ]
         run("search", f"out/{name}.toml", *hardware, name)
         cycles.append(json.loads(Path(name, "result.json").read_text())["cycles"])
     assert cycles[0] == pytest.approx(cycles[1], rel=0.1)

@@ -31,7 +31,7 @@ def registry():
 def problem_of(registry):
     def make(density=RANGE, objective="robust:edp", hardware=SMALL, other=0.3):
         workload = {**EINSUM, "density": {"P": density, "Q": other}}
-        return load_problem(workload, hardware, objective=objective, registry=registry)
+        return load_problem(workload, hardware, objective=objective, cost_model="timeloop", registry=registry)
 
     return make
 

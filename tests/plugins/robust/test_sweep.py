@@ -26,9 +26,11 @@ def designs(registry, tmp_path_factory):
     folder = tmp_path_factory.mktemp("designs")
     for name, density, seed in (("aware", RANGE, 0), ("sparse", 0.1, 0)):
         workload = {**EINSUM, "density": {"P": density, "Q": {"type": "n-of-m", "n": 2, "m": 4}}}
-        search(load_problem(workload, HARDWARE, objective="robust:edp", registry=registry), 2000, seed).write(
-            folder / name
-        )
+        search(
+            load_problem(workload, HARDWARE, objective="robust:edp", cost_model="timeloop", registry=registry),
+            2000,
+            seed,
+        ).write(folder / name)
     return folder
 
 

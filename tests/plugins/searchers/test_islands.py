@@ -91,7 +91,7 @@ def test_several_objectives_travel_with_their_values():
         pytest.skip("no searcher for several objectives")
     from sparsemap import load_problem
 
-    problem = load_problem("mm1", "cloud", objective="pareto:energy,delay", registry=registry)
+    problem = load_problem("mm1", "cloud", "paper", objective="pareto:energy,delay", registry=registry)
     result = search(problem, 3000, searcher={"type": "islands", "searcher": "nsga2", "every": 2})
     assert result.evaluations == 3000 and len(result.front) > 3
 

@@ -15,13 +15,13 @@ HARDWARE, SPACE = "accel-b", "sparseloop-mapper"
 
 @pytest.fixture(scope="module")
 def layer():
-    return load_problem("resnet-conv4", HARDWARE, SPACE)
+    return load_problem("resnet-conv4", HARDWARE, SPACE, cost_model="timeloop")
 
 
 @pytest.fixture(scope="module")
 def trained():
     """From 600 legal mappings of another layer."""
-    return train([load_problem("resnet-conv3", HARDWARE, SPACE)], 600, seed=0)
+    return train([load_problem("resnet-conv3", HARDWARE, SPACE, cost_model="timeloop")], 600, seed=0)
 
 
 @pytest.fixture

@@ -138,7 +138,7 @@ def test_a_design_that_timeloop_cannot_run_is_expected_to_stop(name, registry, t
     p, q, z = name
     workload = {"name": "w", "einsum": f"{z}[m, n] = {p}[m, k] * {q}[k, n]", "dims": {"m": 128, "k": 128, "n": 128}}
     workload["density"] = {p: 9 / 128, q: 9 / 128}
-    problem = load_problem(workload, "edge-16gbps", registry=registry)
+    problem = load_problem(workload, "edge-16gbps", "paper", cost_model="timeloop", registry=registry)
     best = search(problem, budget=500, seed=0).best
     export(problem, best.design.batch, tmp_path)
     assert json.loads((tmp_path / "expected.json").read_text()) == {"cycles": None, "energy_pj": None}
@@ -216,7 +216,8 @@ def valid_designs(problem, count):
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_random_designs_mean_the_same(workload, registry, tmp_path):
     """The files, read back and evaluated by the scalar reference, give the cycles and energy of SparseMap."""
-    problem = load_problem({"name": workload, **WORKLOADS[workload]}, SMALL, registry=registry)
+    given = {"name": workload, **WORKLOADS[workload]}
+    problem = load_problem(given, SMALL, "paper", cost_model="timeloop", registry=registry)
     for index, design in enumerate(valid_designs(problem, 8)):
         folder = tmp_path / str(index)
         export(problem, design, folder)

@@ -43,6 +43,7 @@ def design(name, folder, **changes):
     tensors = [text.partition("[")[0].strip(" =*") for text in einsum.replace("]", "]\n").splitlines() if "[" in text]
     table = {
         "kind": "design",
+        "cost_model": "timeloop",
         "workload": {"name": name, "einsum": einsum, "dims": dims, "density": dict.fromkeys(tensors, 0.5)},
         "hardware": HARDWARE,
         "mapping": mapping,

@@ -42,6 +42,7 @@ def table(p: float = 1.0, q: float = 1.0, formats: dict[str, list[str]] | None =
     """The design file; densities below one are uniform, `places` are mechanisms by place."""
     return {
         "kind": "design",
+        "cost_model": "timeloop",
         "workload": {
             "name": "worked-example",
             "einsum": "Z[m, n] = P[m, k] * Q[k, n]",

@@ -18,7 +18,7 @@ class PluginName(Charge):
     def spent(self, run):
         """Called last; `plugins/analytic/run.py` says what `run` holds."""
         memories = sum(level.instances for level in run.problem.levels if level.capacity_bits is None)
-        run.energy_pj = run.energy_pj + memories * self.pj_per_cycle * run.cycles
+        run.spend(self, memories * self.pj_per_cycle * run.cycles)
 
 
 @hookimpl

@@ -30,7 +30,7 @@ def solved(request):
     """A problem of some hundred thousand designs, and its best score."""
     einsum, dims, density = WORKLOADS[request.param]
     workload = {"name": request.param, "einsum": einsum, "dims": dims, "density": density}
-    problem = load_problem(workload, "small", space="small", registry=REGISTRY)
+    problem = load_problem(workload, "small", space="small", cost_model="timeloop", registry=REGISTRY)
     best = search(problem, budget=10_000_000, searcher="exhaustive").best
     assert best is not None
     return problem, best.score
