@@ -157,6 +157,7 @@ def mechanisms(design: Design) -> list[tuple[Place, Mechanism]]:
                 raise DesignError(f"{place.name}: action '{rule.action}' of '{chosen.name}' is unknown to Timeloop")
             if rule.action in ACTIONS and not np.array_equal(chosen.eliminated(place, rule, empty), empty):
                 text = "removes only some of the accesses to empty words, which Timeloop cannot be told"
+                text += "; space 'paper' has none of this kind"
                 raise DesignError(f"{place.name}: mechanism '{chosen.name}' {text}")
     return found
 

@@ -115,10 +115,10 @@ def test_space_with_four_memory_levels(monkeypatch):
     lines = run("show", "space", "--hardware", "clustered", "--workload", "matmul-128x1024x128").stdout.splitlines()
     assert lines == [
         "mapping levels  L1_T  L2_T L2_S  L3_T L3_S  L4_T L4_S",
-        "orders     7 genes  1..6    one Cantor code per mapping level",
-        "tiling    24 genes  1..7    one mapping level per prime factor (7 of m, 10 of k, 7 of n)",
-        "formats   15 genes  0..4    5 slots each for P, Q, Z",
-        "gate-skip  4 genes  0..15   GLB, Cluster, PE, MAC" + " " * 37 + "total 50 genes",
+        "orders     7 genes  1..6     one Cantor code per mapping level",
+        "tiling    24 genes  1..7     one mapping level per prime factor (7 of m, 10 of k, 7 of n)",
+        "formats   15 genes  0..4     5 slots each for P, Q, Z",
+        "gate-skip  4 genes  0..15    GLB, Cluster, PE, MAC" + " " * 36 + "total 50 genes",
     ]
 
 

@@ -108,7 +108,7 @@ def test_results_designs_and_problems_say_what_they_are_in_a_line_with_units(fou
     )
     assert re.fullmatch(result + r"sparsemap, seed 0\)", repr(found))
     assert re.fullmatch(rf"Best\(matmul-32x64x48 on edge-16gbps: {best}\)", repr(found.best))
-    problem = "Problem(matmul-32x64x48 on edge-16gbps, space paper, cost model physical, objective edp)"
+    problem = "Problem(matmul-32x64x48 on edge-16gbps, space full, cost model physical, objective edp)"
     assert repr(found.best.problem) == problem
     nothing = result_of(found.best.problem, None, evaluations=7, searcher="random", valid_fraction=0.0)
     assert repr(nothing).startswith("Result(matmul-32x64x48 on edge-16gbps: no valid design among 7;")
