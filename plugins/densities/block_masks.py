@@ -10,7 +10,7 @@ independent: the number of all is their convolution, and so are the chances that
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -133,7 +133,7 @@ class BalancedBlock(DensityModel):
         return BalancedOccupancy(tuple(int(s) for s in shape), block, along, kept)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)
 class Gamma(DensityModel):
     """The blocks of a mask: a NumPy array (.npy) of blocks of outputs by blocks of inputs, nonzero where one is kept."""
 
@@ -144,18 +144,26 @@ class Gamma(DensityModel):
     block: Sides = _block()
     """Outputs and inputs of a block."""
 
-    def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
-        need_two_ranks(self, shape)
-        blocks = tuple(-(-int(words) // size) for words, size in zip(shape, self.block, strict=False))
+    @cached_property
+    def mask(self) -> Array:
+        """(blocks of outputs, blocks of inputs) bool; the compiler of weight blocks reads it."""
+        size: list[int] = []
 
         def expect(found: tuple[int, ...]) -> None:
             if len(found) != 2:
                 raise SpecError.at(self.file, "", f"holds {len(found)} ranks, expected a matrix of blocks")
-            if found != blocks:
-                text = f"holds {by(found)} blocks, and the workload's tensor has {by(blocks)}"
-                raise SpecError.at(self.file, "", text)
+            size[:] = found
 
-        mask = np.zeros(blocks, bool)
-        mask[tuple(read_nonzeros(self.file, Limits(expect, "512 MB")))] = True
-        whole = expanded(mask, self.block, tuple(int(words) for words in shape))
+        kept = read_nonzeros(self.file, Limits(expect, "512 MB"))
+        mask = np.zeros(size, bool)
+        mask[tuple(kept)] = True
+        return mask
+
+    def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
+        need_two_ranks(self, shape)
+        blocks = tuple(-(-int(words) // size) for words, size in zip(shape, self.block, strict=False))
+        if self.mask.shape != blocks:
+            text = f"holds {by(self.mask.shape)} blocks, and the workload's tensor has {by(blocks)}"
+            raise SpecError.at(self.file, "", text)
+        whole = expanded(self.mask, self.block, tuple(int(words) for words in shape))
         return DataOccupancy(whole.shape, np.array(np.nonzero(whole)), str(self.file))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import permutations
+from threading import Lock
 
 import attrs
 import numpy as np
@@ -142,13 +143,22 @@ class Tiles:
         return self._known[shape]
 
 
+WINDOW = 1 << 16
+"""The most numbers of successes that `binomial` lists."""
+
+
 def binomial(trials: float, chance: float) -> tuple[Array, Array]:
-    """Successes and their probabilities, where they are not negligible."""
+    """Successes and their probabilities, where they are not negligible; of very many, some at equal steps, as normal
+    numbers have them."""
     mean, spread = trials * chance, math.sqrt(trials * chance * (1.0 - chance))
     low, high = max(0.0, math.floor(mean - 9 * spread - 9)), min(trials, math.ceil(mean + 12 * spread + 30))
-    k = np.arange(low, high + 1.0)
-    ratio = np.log((trials - k[:-1]) / (k[:-1] + 1.0)) + math.log(chance) - math.log1p(-chance)
-    logs = np.concatenate([[0.0], np.cumsum(ratio)])
+    if high - low > WINDOW:
+        k = np.linspace(low, high, WINDOW)
+        logs = -0.5 * ((k - mean) / spread) ** 2
+    else:
+        k = np.arange(low, high + 1.0)
+        ratio = np.log((trials - k[:-1]) / (k[:-1] + 1.0)) + math.log(chance) - math.log1p(-chance)
+        logs = np.concatenate([[0.0], np.cumsum(ratio)])
     p = np.exp(logs - logs.max())
     return k, p / p.sum()
 
@@ -206,6 +216,7 @@ class Maxima:
         self.tiles = [Tiles(occupancy, self.lanes) for occupancy in occupancies]
         self.chances: dict[tuple[float, float], Array] = {}
         self.table = Table(Number)
+        self.lock = Lock()
 
     def ratios(self, part: Part, looks: Array) -> Array:
         """(n,) cycles of the run over the cycles of the mean unit; `looks` (operands, n) as in `finest_looks`."""
@@ -226,7 +237,8 @@ class Maxima:
         def fill(rows: Rows) -> Number:
             return Number(self._ratios(part, looks, some[rows]))
 
-        found[some] = self.table.find(fingerprint(columns), fill).value
+        with self.lock:
+            found[some] = self.table.find(fingerprint(columns), fill).value
         return found
 
     def _ratios(self, part: Part, looks: Array, rows: Rows) -> Array:

@@ -73,7 +73,10 @@ def test_demes_find_what_one_population_misses():
 
 
 def test_guesses_are_better_than_uniform_genomes():
-    problem, rng = load_problem("mm5", "mobile", cost_model="timeloop", registry=REGISTRY), np.random.default_rng(0)
+    problem, rng = (
+        load_problem("mm5", "mobile", "paper", cost_model="timeloop", registry=REGISTRY),
+        np.random.default_rng(0),
+    )
     space, evaluator = problem.space, problem.evaluator
 
     def best(genomes):
