@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
 from sparsemap import search_network
 from sparsemap.files import markdown_table
 from sparsemap.pieces.data_specs import WARM_STARTS
 from sparsemap.study.network_result import NetworkResult
 
+MODEL: dict[str, Any] = {"space": "paper", "cost_model": "timeloop"}
 WARM = tuple(name for name in WARM_STARTS if name != "off")
 
 
@@ -35,10 +37,10 @@ def row(network: str, hardware: str, budget: int, seeds: Sequence[int], names: S
     found: dict[str, list[tuple[float, float]]] = {}
     gaps = []
     for seed in seeds:
-        cold = search_network(network, hardware, budget, seed, jobs=jobs, warm_start="off")
+        cold = search_network(network, hardware, budget, seed, **MODEL, jobs=jobs, warm_start="off")
         gaps.append(cold.gap or float("nan"))
         for name in names:
-            warm = search_network(network, hardware, budget, seed, jobs=jobs, warm_start=name)
+            warm = search_network(network, hardware, budget, seed, **MODEL, jobs=jobs, warm_start=name)
             found.setdefault(name, []).append(ratios(warm, cold))
     means = [[statistics.geometric_mean(values) for values in zip(*found[name], strict=True)] for name in names]
     cells = [f"{whole:.3f} / {layers:.3f}" for whole, layers in means]
