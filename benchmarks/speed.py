@@ -39,6 +39,12 @@ PROBLEMS = [
 BATCHES = [256, 1024, 4096, 16384]
 GENOMES = 1 << 15
 """Genomes per measurement, in batches: some valid ones are among random genomes of any problem here."""
+UNCHARGED = "'paper', cost_model='timeloop'"
+"""What all tables but the one of both fidelities measure, as arguments in a program's text."""
+
+
+def uncharged(workload: object, hardware: object, registry: object, space: object = "paper") -> sparsemap.Problem:
+    return sparsemap.load_problem(workload, hardware, space, cost_model="timeloop", registry=registry)
 
 
 def processor() -> str:
@@ -88,7 +94,7 @@ def valid_genomes(problem: sparsemap.Problem, count: int) -> np.ndarray:
 def speeds(registry: object, seconds: float, batches: list[int]) -> list[list[float | str]]:
     rows: list[list[float | str]] = []
     for workload, hardware in PROBLEMS:
-        problem = sparsemap.load_problem(workload, hardware, registry=registry)
+        problem = uncharged(workload, hardware, registry)
         random, valid = problem.space.sample(GENOMES, np.random.default_rng(1)), valid_genomes(problem, GENOMES)
         problem.evaluator.evaluate(valid)
         share = float(problem.evaluator.evaluate(random).valid.mean())
@@ -121,7 +127,7 @@ def fidelities(registry: object, seconds: float) -> list[list[str]]:
         return time.process_time() - start
 
     def problem(workload: str, hardware: str, model: str) -> sparsemap.Problem:
-        return sparsemap.load_problem(workload, hardware, cost_model=model, registry=registry)
+        return sparsemap.load_problem(workload, hardware, "paper", cost_model=model, registry=registry)
 
     def medians(designs: int, rounds: list[list[float]]) -> list[str]:
         plain, charged = np.array(rounds).T
@@ -150,7 +156,7 @@ def cold(workload: str, hardware: str, search: bool) -> float:
     )
     code = (
         "import time, numpy as np, sparsemap; "
-        f"p = sparsemap.load_problem({workload!r}, {hardware!r}); p.space.names; p.cost_model.reasons(p); "
+        f"p = sparsemap.load_problem({workload!r}, {hardware!r}, {UNCHARGED}); p.space.names; p.cost_model.reasons(p); "
         f"t = time.process_time(); {work}; print(20000 / (time.process_time() - t))"
     )
     return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
@@ -170,9 +176,10 @@ def startup() -> list[list[str]]:
     numpy = timed("import numpy")
     package = timed("import sparsemap")
     plugins = timed("import sparsemap; from sparsemap.pieces.loading import load; load()")
-    problem = timed("import sparsemap; sparsemap.load_problem('mm3', 'cloud').space.names")
+    problem = timed(f"import sparsemap; sparsemap.load_problem('mm3', 'cloud', {UNCHARGED}).space.names")
     with tempfile.TemporaryDirectory() as folder:
-        command = ["-m", "sparsemap", "search", "mm3", "cloud", "--budget", "20000", "--out", f"{folder}/out"]
+        uncharged_words = ["--space", "paper", "--cost-model", "timeloop"]
+        command = ["-m", "sparsemap", "search", "mm3", "cloud", *uncharged_words, "--out", f"{folder}/out"]
         wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, *command], check=True, capture_output=True)
         wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -189,7 +196,7 @@ def startup() -> list[list[str]]:
 
 def stages(registry: object) -> list[list[str]]:
     """Share of the evaluation's time by module, over valid designs of mm3 on cloud at batch 4,096."""
-    problem = sparsemap.load_problem("mm3", "cloud", registry=registry)
+    problem = uncharged("mm3", "cloud", registry)
     genomes = valid_genomes(problem, 4096)
     problem.evaluator.evaluate(genomes)
     profile = cProfile.Profile()
@@ -237,7 +244,7 @@ def growth(registry: object, seconds: float) -> list[list[str]]:
         cases.append((f"{count} formats to choose from", {**matmul, "dims": sizes}, "cloud", space))
     rows = []
     for what, workload, hardware, space in cases:
-        problem = sparsemap.load_problem(workload, hardware, space, registry=registry)
+        problem = uncharged(workload, hardware, registry, space)
         genomes = valid_genomes(problem, 4096)
         problem.evaluator.evaluate(genomes)
         took = fastest(partial(problem.evaluator.evaluate, genomes), seconds)
@@ -263,7 +270,7 @@ def peak_memory(budgets: list[int]) -> list[list[str]]:
     rows = []
     for budget in budgets:
         code = (
-            f"import sparsemap; p = sparsemap.load_problem('mm3', 'cloud'); sparsemap.search(p, budget={budget});"
+            f"import sparsemap; p = sparsemap.load_problem('mm3', 'cloud', {UNCHARGED}); sparsemap.search(p, budget={budget});"
             "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
         )
         done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
