@@ -6,16 +6,16 @@ designs that compress the tensor, innermost first; the ranks of a level are then
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import attrs
 import numpy as np
 
-from sparsemap import Charge, Fiber, Format, Units
+from sparsemap import Fiber, Format, Units
 from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor, PerTile, Rows
+from sparsemap.problem.problem import Problem
 
 from .layout import Layout
 from .nest import Nest
@@ -33,11 +33,28 @@ class Offsets(Format):
         return attrs.evolve(units_of(self.of, fiber), payload=fiber.fibers + there, payload_bits=fiber.offset_bits)
 
 
+@attrs.frozen(kw_only=True)
+class EncodedFormat(Format):
+    """A format with the units that its encoder writes (docs/model.md, `run-lengths`)."""
+
+    of: Format
+
+    def units(self, fiber: Fiber) -> Units:
+        own = type(self.of).encoded is not Format.encoded
+        return units_of(self.of, fiber, "encoded" if own else "units")
+
+
+def flags_of(form: Format) -> dict[str, Any]:
+    """What a format is besides its units, for a format around it."""
+    names = ("name", "symbol", "compressed", "block", "padded", "below_compressed")
+    return {name: getattr(form, name) for name in names}
+
+
 @attrs.frozen(eq=False, slots=False)
 class FormatTables:
     """Which slot strings are valid, and which compress, by the candidates' flags (the genome's format slots)."""
 
-    formats: tuple[Any, ...]
+    formats: tuple[Format, ...]
     beyond: int
     """Index into `formats` of the format of ranks further out than the last slot."""
     compressed: Array
@@ -53,25 +70,24 @@ class FormatTables:
     """Whether fibers that hold nothing are counted where they are there."""
 
     @property
-    def all_formats(self) -> tuple[Any, ...]:
+    def all_formats(self) -> tuple[Format, ...]:
         """The formats, then each again with an offset for every position."""
-        names = ("name", "symbol", "compressed", "block", "padded", "below_compressed")
-        return *self.formats, *(Offsets(of=f, **{name: getattr(f, name) for name in names}) for f in self.formats)
+        return *self.formats, *(Offsets(of=form, **flags_of(form)) for form in self.formats)
 
     @classmethod
-    def of(cls, problem: Any, charges: Sequence[Charge] = ()) -> FormatTables:
+    def of(cls, problem: Problem, run_lengths: bool = False) -> FormatTables:
+        """`run_lengths`: metadata are those that an encoder writes, for every fiber that is there."""
         candidates = problem.candidates("format")
         beyond = problem.candidates("beyond-format")
-        formats = (*candidates, *beyond)
-        for charge in charges:
-            formats = tuple(charge.format(f) for f in formats)
+        formats: tuple[Format, ...] = (*candidates, *beyond)
+        if run_lengths:
+            formats = tuple(EncodedFormat(of=form, **flags_of(form)) for form in formats)
         units = [units_of(f, Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0)) for f in formats]
         linked = np.array([bool(np.max(np.asarray(u.payload) * np.asarray(u.payload_bits)) > 0) for u in units])
         flags = [(f.compressed, f.compressed and f.padded, f.compressed or f.below_compressed) for f in formats]
         compressed, padded, anywhere = np.array(flags, dtype=bool).reshape(-1, 3).T
         block = np.array([float(f.block) if f.compressed else 1.0 for f in formats])
-        every = any(charge.every_fiber for charge in charges)
-        return cls(formats, len(candidates) if beyond else 0, compressed, padded, anywhere, block, linked, every)
+        return cls(formats, len(candidates) if beyond else 0, compressed, padded, anywhere, block, linked, run_lengths)
 
     @cached_property
     def pads(self) -> bool:
@@ -108,7 +124,7 @@ def rank_counts(layout: Layout, bounds: LoopBounds) -> PerTensor:
     return np.stack([busy[moves].sum(axis=0, dtype=np.int16) for moves in layout.relevant])
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class RankList:
     """The ranks of one tensor, flat, for the designs that compress it; N entries, innermost ranks first."""
 
@@ -139,7 +155,8 @@ def list_ranks(
     nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTables, table: TensorTables,
     offsets: PerTile | None = None,
 ) -> RankList:  # fmt: skip
-    """6.1 for tensor t in the designs `rows`; `slots` is (R, B), `offsets` as in `Run`.
+    """6.1 for tensor t in the designs `rows`; `slots` is (R, B), `offsets` as of
+    `pointer_ranks`.
 
     The candidates are the loops with a bound above one that move the tensor; each is a rank. Loops are (P, n) by
     position, the innermost first.

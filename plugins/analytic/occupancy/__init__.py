@@ -2,8 +2,9 @@
 
 `tiles` knows the occupancies k of a tile and their probabilities, in large tiles merged to `bins`; `pairs` the
 probability that part of a tile is empty, for every k; `units` what formats need for a rank, at the occupancies that
-`points` lists. All of it lives in the hash maps of `lookup`, as long as the problem; what they hold is bounded, and made
-again where it was dropped. A value depends on its key alone, not on what it is computed with.
+`points` lists. All of it lives in the hash maps of `lookup`; what they hold is bounded, and made again where it was
+dropped. A value depends on its key alone, not on what it is computed with. Tables depend on density and formats alone, so
+that problems on other chips share them (`shared`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .asked import Asked
 from .lookup import Number, Table, fingerprint, take
 from .pairs import Pairs
 from .points import Ranks
+from .shared import SHARED
 from .tiles import Tiles
 from .units import RankUnits, Units
 
@@ -57,6 +59,19 @@ class TensorTables:
         self.lock = RLock()
         self._units = Table(RankUnits)
         self._empty, self._largest_stored, self._longest = (Table(Number) for _ in range(3))
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        own = (self._units, self._empty, self._largest_stored, self._longest)
+        return self.tiles.size + self.pairs.size + self.ranks.totals.size + sum(table.size for table in own)
+
+    @classmethod
+    def shared(
+        cls, occupancy: Occupancy, quirks: frozenset[str], formats: tuple[Format, ...], usual: bool = False
+    ) -> TensorTables:
+        """The tables of all tensors of a process with this content."""
+        return SHARED.get(cls, occupancy, quirks, formats, usual)
 
     def _trim(self) -> None:
         if self.tiles.size + self.pairs.lists.size > KEPT:

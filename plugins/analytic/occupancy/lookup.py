@@ -50,6 +50,11 @@ class Table(Generic[Row]):
         self.row, self.most = row, most
         self.clear()
 
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return sum(len(column) for column in self.columns) + 2 * len(self._keys)
+
     def clear(self) -> None:
         self.count = 0
         self.columns = self.row(*[np.zeros(0)] * len(self.row.__annotations__))

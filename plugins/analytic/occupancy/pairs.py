@@ -35,6 +35,11 @@ class Pairs:
         self.table.clear()
         self.lists = Lists()
 
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return self.lists.size + self.table.size
+
     def find(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:
         """Columns (N,) for tiles (rows of `Tiles.columns`), their shapes and their sub-tiles, both (N, R) int64."""
 

@@ -15,12 +15,20 @@ Shape = tuple[int, ...]
 """Of what flows between the layers of a network, without the batch: (channels, height, width), or (rows, columns)."""
 
 
-def box(ranks: Iterable[Iterable[tuple[str, int]]], extents: Mapping[str, Any]) -> tuple[Any, ...]:
+def box(ranks: Iterable[Iterable[tuple[Any, int]]], extents: Any) -> tuple[Any, ...]:
     """Words per rank of the box that covers the extents of every dimension: 1 + sum of coefficient * (extent - 1).
 
-    Halos and the holes of strides are counted. Extents are numbers or arrays of one shape, and so are the words.
+    Halos and the holes of strides are counted. `extents` is a mapping by the names of the dimensions, or a sequence by
+    their indices, of numbers or arrays of one shape, and so are the words.
     """
-    return tuple(1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in ranks)
+    return tuple(_width(rank, extents) for rank in ranks)
+
+
+def _width(rank: Iterable[tuple[Any, int]], extents: Any) -> Any:
+    width: Any = 1
+    for position, (dim, c) in enumerate(rank):
+        width = extents[dim] if position == 0 and c == 1 else width + c * (extents[dim] - 1)
+    return width
 
 
 @attrs.frozen

@@ -54,7 +54,7 @@ def test_a_charge_by_two_names_or_none_is_told() -> None:
 
 
 def cell(found, tensor, level):
-    return found.detail["cells"][tensor][level]
+    return found.detail.cells[tensor][level]
 
 
 def test_results_are_read_where_they_leave_and_updated_where_a_compute_is() -> None:
@@ -84,7 +84,7 @@ def test_partial_sums_that_are_zero_stay_where_they_are() -> None:
     found = cost(table, "drains")
     buffer, dram = cell(found, 2, 1), cell(found, 2, 0)
     # visited twice: half are there after the first visit, three quarters after the second; per instance with a tile
-    held = found.detail["instances_active"][2, 1, 0]
+    held = found.detail.instances_active[2, 1, 0]
     assert dram.update[0] == pytest.approx(4 * (0.5 + 0.75))
     assert dram.read[0] == pytest.approx(4 * 0.5)
     assert buffer.fill[0] * held == pytest.approx(4 * 0.5)
@@ -98,7 +98,7 @@ def test_instances_that_share_the_products_of_a_word_hold_fewer_sums() -> None:
         "mapping": {"L1_S": ["k=2"], "L2_T": ["m=4"]}, "formats": {"Z": ["bitmask"]},
     }  # fmt: skip
     found = cost(table, "drains", levels=[LEVELS[0] | {"fanout": 2}, LEVELS[1]])
-    held = found.detail["instances_active"][2, 1, 0]
+    held = found.detail.instances_active[2, 1, 0]
     assert cell(found, 2, 0).update[0] == pytest.approx(4 * 0.75)
     # nothing is read before the only update of a word, so that all reads are of words that leave
     assert cell(found, 2, 1).read[0] * held == pytest.approx(2 * 4 * 0.5)
@@ -273,7 +273,7 @@ def test_all_memories_leak_as_long_as_the_design_runs() -> None:
     plain, leaky = (cost(DOT, *charges, levels=levels, clock="500 MHz") for charges in ((), ("leakage",)))
     assert leaky.energy_pj[0] - plain.energy_pj[0] == pytest.approx(18.645 * 12 / 22 * plain.cycles[0] * 2)
     own = [LEVELS[0] | {"fanout": 3}, LEVELS[1] | {"leakage_mw": 2.0}]
-    assert cost(DOT, "leakage", levels=own).detail["charges"]["leakage"][0] == 3 * 2 * 48
+    assert cost(DOT, "leakage", levels=own).detail.charges_pj["leakage"][0] == 3 * 2 * 48
 
 
 def test_a_gated_access_costs_what_the_technology_says_remains() -> None:
@@ -283,7 +283,7 @@ def test_a_gated_access_costs_what_the_technology_says_remains() -> None:
     compute = {"gate_skip": True, "energy": {"compute": 4.0}}
     found = cost(table, "gated", levels=levels, compute=compute)
     # 32 reads of Q gated, for a tenth of 10 pJ less the 0.5 that are stated; of the 32 computes left 16 gated
-    assert found.detail["charges"]["gated"][0] == pytest.approx(32 * 0.5 + 16 * 0.4)
+    assert found.detail.charges_pj["gated"][0] == pytest.approx(32 * 0.5 + 16 * 0.4)
 
 
 def test_wires_of_a_tree_are_as_long_as_its_square_is_wide() -> None:
@@ -301,7 +301,7 @@ def test_words_cross_the_tree_of_their_level_and_sums_are_added_on_the_way() -> 
     bit = 0.078125 * (0.8 / 0.75) ** 2
     # 64 words of P and of Q to one unit each; 4 sums from all sixteen; words to the buffer cross no tree
     expected = 16 * bit * side * (2 * 64 * 0.75 + 4 * 4.5)
-    assert found.detail["charges"]["network"][0] == pytest.approx(expected, rel=1e-6)
+    assert found.detail.charges_pj["network"][0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_skipping_unit_looks_at_so_many_positions_in_a_cycle() -> None:

@@ -4,6 +4,7 @@ import csv
 import json
 import tomllib
 
+import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.reports.breakdown import breakdown_lines
@@ -57,7 +58,7 @@ def test_what_no_level_spends_has_a_row_per_charge(problem, result):
 
 
 def test_energy_of_a_charge_that_it_does_not_report_is_in_a_row_of_its_own(problem, result):
-    detail = dict(result.best.detail) | {"charges": {}}
+    detail = attrs.evolve(result.best.detail, charges_pj={})
     found = Breakdown.of(problem, detail, result.best.energy_pj, result.best.cycles)
     assert found.charges == {"charges": pytest.approx(result.breakdown().charges_pj)}
 

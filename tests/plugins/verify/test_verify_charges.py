@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.verify import runs, verify
-from sparsemap_plugins.verify.charges import Settled
+from sparsemap_plugins.verify.charges import ChargedTrial
 from sparsemap_plugins.verify.simulate import Simulation
-from verify_designs import build
+from verify_designs import build, registry
 
+from sparsemap import Charge
 from sparsemap.pieces.contracts.sparsity import tokens
 
 WIDE = {"capacity": "1 MB", "fanout": 64, "gate_skip": True}
@@ -42,7 +44,11 @@ def pay(table, *charges, seed=0):
     sim = Simulation(*build(table))
     trial = sim.trial(np.random.default_rng(seed), charged=True)
     assert trial.energy.tally.correct and trial.time.tally.correct
-    return Settled(sim, trial).pay(frozenset(charges)).values
+    return (
+        ChargedTrial(sim, trial)
+        .pay([registry().build("charge", x) if isinstance(x, str) else x for x in charges])
+        .values
+    )
 
 
 def test_the_cycle_of_a_gate_passes_and_its_energy_does_not() -> None:
@@ -180,7 +186,7 @@ def test_lanes_that_reduce_together_wait_for_the_fullest(depth) -> None:
     for column in work:
         ends = np.maximum(ends, finished[-depth]) + column
         finished.append(ends.max())
-    found = Settled(sim, trial).pay(frozenset({"imbalance"})).values
+    found = ChargedTrial(sim, trial).pay([registry().build("charge", "imbalance")]).values
     assert found["cycles", None, None] == finished[-1]
     assert work.shape == (32, 32) and work.sum() == found["compute", None, None]
 
@@ -203,3 +209,35 @@ def test_the_report_tells_executed_over_analytic_of_both_fidelities_and_of_each_
     text = found.text()
     assert "Executed over analytic" in text and "gate-time" in text and "nan" not in text
     assert [x["cost_model"] for x in found.table()["cost_models"]] == ["timeloop", "physical"]
+
+
+@attrs.frozen(kw_only=True)
+class Rows(Charge):
+    """Energy of all words at the outermost level, and a cycle for every tenth of a compute."""
+
+    type_name = "rows"
+
+    def pj(self, counts, chip):
+        return 3.0 * (counts.read + counts.filled + counts.updated)[:, 0].sum(axis=0) + 0.5 * counts.cycles
+
+    def cycles(self, counts, chip):
+        return 10.0 * counts.computes
+
+
+def test_a_charge_of_a_plugin_is_executed() -> None:
+    table = product(1.0, 1.0, {"L2_T": ["m=4", "k=8"]}, m=4, k=8)
+    free, found = pay(table), pay(table, Rows())
+    assert found["cycles", None, None] == 320
+    words = sum(free[action, 0, t] for action in ("read", "fill", "update") for t in (P, Q, Z))
+    assert words == 4 * 8 + 8 + 4
+    assert found["energy_pj", None, None] - free["energy_pj", None, None] == 3 * words + 160
+
+
+def test_a_design_with_a_charge_of_a_plugin_is_verified_with_it() -> None:
+    problem, designs = build(columns())
+    problem = problem.variant(cost_model=attrs.evolve(problem.cost_model, charges=(Rows(),)))
+    found = verify(problem, designs, trials=3)
+    assert not any("not executed" in note for note in found.notes)
+    rows = {row.quantity: row for row in found.rows if not row.level}
+    assert rows["cycles"].mean == pytest.approx(rows["cycles"].expected, rel=0.1)
+    assert rows["energy_pj"].mean == pytest.approx(rows["energy_pj"].expected, rel=0.1)

@@ -1,0 +1,73 @@
+"""Tables by what determines them: shared by all problems, chips, seeds and searchers of a process, bounded in memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+
+MOST = 32 << 20
+"""Numbers of all tables that no problem uses any more, 256 MB: beyond, the least recently used are dropped."""
+
+
+class Sized(Protocol):
+    """What a table says of its memory."""
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=Sized)
+
+
+class SharedTables:
+    """Tables by the function that makes them and its arguments. Several threads may ask at once."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most = most
+        self._tables: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return sum(table.size for table in self._tables.values())
+
+    def get(self, make: Callable[..., Kept], *arguments: Any) -> Kept:
+        """`make(*arguments)`, or the table that it made of equal arguments. Those that are equal to nothing but themselves,
+        such as data in memory, have a table of their own, which is not kept."""
+        if not _comparable(arguments):
+            return make(*arguments)
+        key = (make, *arguments)
+        with self._lock:
+            found: Kept = self._tables.pop(key, None) or make(*arguments)
+            self._tables[key] = found
+            while len(self._tables) > 1 and self.size > self.most:
+                self._tables.popitem(last=False)
+        return found
+
+    def clear(self) -> None:
+        with self._lock:
+            self._tables.clear()
+
+
+def _comparable(value: Any) -> bool:
+    """Whether equality goes by content."""
+    if isinstance(value, tuple):
+        return all(map(_comparable, value))
+    if type(value).__hash__ in (None, object.__hash__):
+        return False
+    try:
+        hash(value)
+    except TypeError:  # a part is not hashable
+        return False
+    return True
+
+
+SHARED = SharedTables()
