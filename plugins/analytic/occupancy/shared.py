@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from threading import Lock
 from typing import Any, Protocol, TypeVar
+
+import attrs
 
 MOST = 32 << 20
 """Numbers of all tables that no problem uses any more, 256 MB: beyond, the least recently used are dropped."""
@@ -42,9 +44,10 @@ class SharedTables:
     def get(self, make: Callable[..., Kept], *arguments: Any) -> Kept:
         """`make(*arguments)`, or the table that it made of equal arguments. Those that are equal to nothing but themselves,
         such as data in memory, have a table of their own, which is not kept."""
-        if not _comparable(arguments):
+        key = content(arguments)
+        if key is None:
             return make(*arguments)
-        key = (make, *arguments)
+        key = make, key
         with self._lock:
             found: Kept = self._tables.pop(key, None) or make(*arguments)
             self._tables[key] = found
@@ -57,17 +60,19 @@ class SharedTables:
             self._tables.clear()
 
 
-def _comparable(value: Any) -> bool:
-    """Whether equality goes by content."""
-    if isinstance(value, tuple):
-        return all(map(_comparable, value))
-    if type(value).__hash__ in (None, object.__hash__):
-        return False
-    try:
-        hash(value)
-    except TypeError:  # a part is not hashable
-        return False
-    return True
+def content(value: Any) -> Hashable:
+    """What a value is equal by, hashable; None: an object that is equal to nothing but itself, or has such a part."""
+    if isinstance(value, Mapping):
+        value = tuple(value.items())
+    if isinstance(value, tuple | list):
+        parts = [content(part) for part in value]
+    elif attrs.has(type(value)) and type(value).__hash__ is not object.__hash__:
+        parts = [content(getattr(value, field.name)) for field in attrs.fields(type(value)) if field.eq]
+    elif value is None or (type(value).__hash__ not in (None, object.__hash__)):
+        return type(value), value
+    else:
+        return None
+    return None if None in parts else (type(value), *parts)
 
 
 SHARED = SharedTables()
