@@ -68,11 +68,12 @@ class Chain:
 
     def _cell(self, t: int, s: int) -> TensorAtLevel:
         counts, own = self.counts, self.counts.columns.energy
-        words = (counts.read, counts.fill, counts.update, counts.gone_read, counts.gone_update, counts.kind)
+        words = counts.read, counts.fill, counts.update, counts.gone_read, counts.gone_update, counts.kind
+        read, fill, update, gone_read, gone_update, kind = (own(part)[t, s] for part in words)
         reductions = temporal_reductions(self.known.layout, self.traffic, own(counts.update))
         ranks = self._ranks(t, s)
         bits = {} if ranks is None else {action: own(part)[t, s] for action, part in counts.bits.items()}
-        return TensorAtLevel(*(own(part)[t, s] for part in words), reductions[t, s], ranks, bits)
+        return TensorAtLevel(read, fill, update, gone_read, gone_update, kind, reductions[t, s], ranks, bits)
 
     def _ranks(self, t: int, s: int) -> TileRanks | None:
         metadata, accesses = self.metadata, self.counts.metadata
@@ -81,7 +82,7 @@ class Chain:
         if not rows.size:
             return None
 
-        def some(parts: Sequence[Array]) -> tuple[Array, Array]:
+        def some(parts: Array | Sequence[Array]) -> tuple[Array, Array]:
             return parts[0][rows], parts[1][rows]
 
         def lost(parts: Sequence[Array]) -> tuple[Array, Array]:

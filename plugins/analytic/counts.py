@@ -106,11 +106,13 @@ def counts_of(
     cells = RankCells.of(metadata, rows, same)
     emptiness = 1.0 - stored.density
     dense = traffic.reads, traffic.fills, traffic.updates
-    words = _Words(*(columns.wide(less(part, emptiness)) for part in dense))
-    ranks = _Ranks(*(cells.accesses(metadata, nest, part) for part in dense))
+    read, fill, update = (columns.wide(less(part, emptiness)) for part in dense)
+    words = _Words(read, fill, update)
+    reads, fills, updates = (cells.accesses(metadata, nest, part) for part in dense)
+    ranks = _Ranks(reads, fills, updates)
     _filter(lay, words, ranks, cells, columns.wide(metadata.rank_counts), removal, known.quirks)
-    inputs = (nest.computes, choices.packed, choices.genes)
-    computes = computes_of(known, *map(columns.wide, inputs), granules, removal)
+    total, packed, genes = map(columns.wide, (nest.computes, choices.packed, choices.genes))
+    computes = computes_of(known, total, packed, genes, granules, removal)
     leaving = None
     if options.drains:
         mine = [part[lay.output] for part in (words.read, words.fill, words.update)]
@@ -287,14 +289,14 @@ def _read_in_full(
         gone[mine] = 0.0
 
 
-def led(known: Prepared, choices: Choices, kinds: tuple[int, ...] = (GATE, SKIP)) -> PerTile:
-    """(T, S, B) bool: the tensor leads a filter of one of these kinds at the level."""
+def led(known: Prepared, choices: Choices, least: int = GATE) -> PerTile:
+    """(T, S, B) bool: the tensor leads a filter at the level, of kind `least` or a stronger one."""
     lay = known.layout
     found = np.zeros((lay.T, lay.S, choices.genes.shape[-1]), dtype=bool)
     for action in known.places.actions:
         if action.place.storage is None:
             continue
-        acts = np.isin(action.kind, kinds)[choices.genes[action.gene]]
+        acts = action.kind[choices.genes[action.gene]] >= least
         for leader in action.leaders:
             found[leader, lay.holder(leader, action.place.storage)] |= acts
     return found

@@ -14,7 +14,7 @@ from .charges.imbalance import waiting_ratio
 from .charges.intersection import looking_cycles
 from .charges.overlap import Transfers, overlapped
 from .counts import Columns, Counts
-from .layout import by_level
+from .layout import by_level, limited
 from .nest import Nest
 from .prepared import Choices, Prepared
 from .public import chip_counts
@@ -119,7 +119,7 @@ def level_cycles(
     for s in range(len(chip)):
         demands = ((chip.read_bandwidth[s], read[s]), (chip.write_bandwidth[s], written[s]))
         for bandwidth, words in (*demands, (chip.bandwidth[s], read[s] + written[s])):
-            if np.isfinite(bandwidth).any():  # inf over inf is none: it does not slow down
+            if limited(bandwidth):  # inf over inf is none: it does not slow down
                 slowdown[s] = np.fmin(slowdown[s], bandwidth / np.maximum(words, bandwidth))
     cycles = np.ceil(busy / slowdown)
     # nothing computed: the level still moves its words (Timeloop divides by zero there)

@@ -53,9 +53,7 @@ QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS)}
 
 
 def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    names = QUIRK_SETS.get(value) if isinstance(value, str) else frozenset(value)
-    if names is None:
-        names = frozenset([value])
+    names = QUIRK_SETS.get(value, frozenset([value])) if isinstance(value, str) else frozenset(value)
     wrong = sorted(set(names) - set(QUIRKS))
     if wrong:
         known = ", ".join([*QUIRK_SETS, *QUIRKS])

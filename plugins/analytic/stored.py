@@ -37,9 +37,9 @@ class Stored:
 
     def take(self, kept: Rows) -> Stored:
         """The designs `kept` (C,) of the B."""
-        parts = (part[..., kept] for part in (self.words, self.occupied, self.density))
+        words, occupied, density = (part[..., kept] for part in (self.words, self.occupied, self.density))
         left = {t: some.take(kept) for t, some in self.granules.items()}
-        return Stored(*parts, {t: some for t, some in left.items() if some.rows.size})
+        return Stored(words, occupied, density, {t: some for t, some in left.items() if some.rows.size})
 
 
 def stored_of(known: Prepared, nest: Nest, choices: Choices) -> Stored:
@@ -106,7 +106,7 @@ class Granules:
             self, rows=np.concatenate([self.rows, rows]), density=np.concatenate([self.density, density])
         )
 
-    def joined(self, extent: Sequence[Array], rows: Rows) -> list[Array]:
+    def joined(self, extent: Array | Sequence[Array], rows: Rows) -> list[Array]:
         """Extents (D, n) of what is known to be empty if extents (D, n) of the designs `rows` are: all granules they touch."""
         return [np.maximum(e, self.extent[d][rows]) for d, e in enumerate(extent)]
 
@@ -145,7 +145,7 @@ class Granules:
         return np.where(np.isfinite(self.width), padded, np.minimum(words, most))
 
 
-def parts(nest: Nest, t: int, extent: Sequence[Array], table: TensorTables) -> list[Array]:
+def parts(nest: Nest, t: int, extent: Array | Sequence[Array], table: TensorTables) -> list[Array]:
     """What the tables want to know of a part of tensor t with extents (D, n)."""
     return nest.box(t, extent) if table.by_shape else [nest.volume(t, extent)]
 

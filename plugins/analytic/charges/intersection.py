@@ -9,7 +9,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import PerDesign
 
 from ..actions import SKIP
-from ..layout import by_level
+from ..layout import by_level, limited
 from ..nest import Nest
 from ..prepared import Choices, Prepared
 from ..removal import Removal
@@ -25,12 +25,12 @@ def looking_cycles(
     """(B,) cycles that skipping units need to look at all positions; None: nothing limits them. `removal`: all filters,
     `reached`: (B,) computes that the units look at."""
     lay, limits = known.layout, choices.chip.lookahead
-    if not np.isfinite(limits).any():
+    if not limited(limits):
         return None
     found = np.zeros(nest.batch)
     for some in removal.effects:
         limit = limits[some.action.place.storage or 0]
-        if some.kind != SKIP or not np.isfinite(limit).any():
+        if some.kind != SKIP or not limited(limit):
             continue
         t, s, rows = some.action.target, some.level, some.rows
         child = lay.child(t, s)
@@ -45,7 +45,7 @@ def looking_cycles(
         positions = positions * left
         found[rows] = np.maximum(found[rows], np.ceil(positions / (limit if np.ndim(limit) == 0 else limit[rows])))
     unit, limit = known.places.compute, limits[-1]
-    if unit is not None and np.isfinite(limit).any():
+    if unit is not None and limited(limit):
         skips = unit.kind[choices.genes[unit.gene]] == SKIP
         looked = np.ceil(reached / nest.instances_used[lay.S] / limit)
         found = np.where(skips, np.maximum(found, looked), found)
@@ -59,7 +59,7 @@ def compared_pj(known: Prepared, choices: Choices, counts: Counts) -> PerDesign:
 
     chip, own, added = choices.chip, counts.columns.energy, np.zeros(choices.genes.shape[-1])
     if "read" in counts.bits:
-        looked = led(known, choices, (SKIP,))
+        looked = led(known, choices, SKIP)
         accesses = np.ceil(own(counts.bits["read"]) / by_level(chip.metadata_width))
         added = total(accesses * looked * counts.active * by_level(chip.add_pj["metadata"]))
     unit = known.places.compute

@@ -85,7 +85,7 @@ class Units:
                 if first_merged < b:
                     steady[name][first_merged:b] = _same(column, some.rank, last, a, first_merged, b)
             for bits, part in ((found.metadata_bits, units.metadata_bits), (found.payload_bits, units.payload_bits)):
-                bits[a:b] = part[last] if np.ndim(part) else part
+                bits[a:b] = np.asarray(part)[last] if np.ndim(part) else part
         for name, values in steady.items():
             rows = np.flatnonzero(~np.isnan(values))
             if rows.size:
