@@ -16,9 +16,9 @@ from .counts import Counts, counts_of, temporal_reductions
 from .cycles import Cycles, cycles_of
 from .metadata import Metadata, metadata_of
 from .nest import Nest
-from .prepared import Choices, Prepared
+from .prepared import DesignChoices, ModelTables
 from .removal import removals_of
-from .stored import Stored
+from .stored import StoredTiles
 from .traffic import Traffic, dense_traffic
 
 
@@ -26,10 +26,10 @@ from .traffic import Traffic, dense_traffic
 class Chain:
     """All links of a batch."""
 
-    known: Prepared
+    known: ModelTables
     nest: Nest
-    choices: Choices
-    stored: Stored
+    choices: DesignChoices
+    stored: StoredTiles
     traffic: Traffic
     metadata: Metadata
     counts: Counts
@@ -41,7 +41,7 @@ class Chain:
     """.. and bits of metadata."""
 
     @classmethod
-    def of(cls, known: Prepared, nest: Nest, choices: Choices, stored: Stored, detail: bool) -> Chain:
+    def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles, detail: bool) -> Chain:
         traffic = dense_traffic(nest, known.options.drains)
         removals = removals_of(known, nest, choices, stored)
         metadata = metadata_of(known, nest, choices, removals.energy, detail)

@@ -13,10 +13,10 @@ from .actions import GATE
 from .charges.imbalance import waiting_ratio
 from .charges.intersection import looking_cycles
 from .charges.overlap import Transfers, overlapped
-from .counts import Columns, Counts
+from .counts import CountColumns, Counts
 from .layout import by_level, limited
 from .nest import Nest
-from .prepared import Choices, Prepared
+from .prepared import DesignChoices, ModelTables
 from .public import chip_counts
 from .removal import Removals
 from .traffic import Traffic
@@ -48,7 +48,7 @@ class Demand:
 
 
 def cycles_of(
-    known: Prepared, nest: Nest, choices: Choices, traffic: Traffic, removals: Removals, counts: Counts
+    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, removals: Removals, counts: Counts
 ) -> Cycles:
     """Section 8. Where units wait for each other, their cycles are the larger of two numbers: the mean of all units times the
     ratio of `imbalance`, and the positions over the look-ahead of `intersection`."""
@@ -97,7 +97,7 @@ def demand_of(chip: Chip, counts: Counts) -> Demand:
     return Demand(columns.time(read), columns.time(written), columns.time(filled))
 
 
-def _in_columns(figure: Array, columns: Columns) -> Array:
+def _in_columns(figure: Array, columns: CountColumns) -> Array:
     """A figure of every level, (S, 1) or, with a chip for every design, (S, C)."""
     return by_level(figure) if figure.ndim == 1 else columns.wide(figure)
 

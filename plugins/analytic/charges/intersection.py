@@ -11,7 +11,7 @@ from sparsemap.pieces.contracts.base import PerDesign
 from ..actions import SKIP
 from ..layout import by_level, limited
 from ..nest import Nest
-from ..prepared import Choices, Prepared
+from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
 from ..traffic import Traffic
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def looking_cycles(
-    known: Prepared, nest: Nest, choices: Choices, traffic: Traffic, removal: Removal, reached: PerDesign
+    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, removal: Removal, reached: PerDesign
 ) -> PerDesign | None:
     """(B,) cycles that skipping units need to look at all positions; None: nothing limits them. `removal`: all filters,
     `reached`: (B,) computes that the units look at."""
@@ -52,7 +52,7 @@ def looking_cycles(
     return found
 
 
-def compared_pj(known: Prepared, choices: Choices, counts: Counts) -> PerDesign:
+def compared_pj(known: ModelTables, choices: DesignChoices, counts: Counts) -> PerDesign:
     """(B,) an addition for every metadata access of a leader of a skip, and for every compute that a skipping unit sees."""
     from ..cost import total
     from ..counts import led

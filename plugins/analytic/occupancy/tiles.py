@@ -10,9 +10,9 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities, Rows
 
-from .asked import Asked
 from .bins import TAIL, WHOLE, Bins
 from .lookup import Lists, Table, fingerprint
+from .methods import OccupancyMethods
 
 
 class Tile(NamedTuple):
@@ -39,7 +39,7 @@ class Tile(NamedTuple):
 class Tiles:
     """The tiles of one tensor. `parts` are words, or words per tensor rank where the shape matters, (N,) each."""
 
-    def __init__(self, occupancy: Asked) -> None:
+    def __init__(self, occupancy: OccupancyMethods) -> None:
         self.occupancy = occupancy
         self.table = Table(Tile, most=1 << 62)
         self.clear()
