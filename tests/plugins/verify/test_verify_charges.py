@@ -241,3 +241,13 @@ def test_a_design_with_a_charge_of_a_plugin_is_verified_with_it() -> None:
     rows = {row.quantity: row for row in found.rows if not row.level}
     assert rows["cycles"].mean == pytest.approx(rows["cycles"].expected, rel=0.1)
     assert rows["energy_pj"].mean == pytest.approx(rows["energy_pj"].expected, rel=0.1)
+
+
+@pytest.mark.parametrize("charges", [("overlap",), ("overlap", "imbalance")])
+@pytest.mark.parametrize("double, cycles", [(False, 4 * 150), (["role:P"], 4 * 100 + 50)])
+def test_what_goes_to_several_at_once_takes_the_time_of_one_transfer(charges, double, cycles) -> None:
+    """Four times 50 words of P for four lanes that all use them, at half a word per cycle at each; 50 cycles for each."""
+    registers = REGISTERS[2] | {"bypass": ["role:Q", "role:Z"], "write_bandwidth": "0.5 words/cycle"}
+    levels = [*LEVELS, registers | {"double_buffered": double}]
+    mapping = {"L2_T": ["m=4"], "L2_S": ["n=4"], "L3_T": ["k=50"]}
+    assert pay(product(1.0, 1.0, mapping, levels=levels, m=4, k=50, n=4), *charges)["cycles", None, None] == cycles
