@@ -251,3 +251,47 @@ def test_what_goes_to_several_at_once_takes_the_time_of_one_transfer(charges, do
     levels = [*LEVELS, registers | {"double_buffered": double}]
     mapping = {"L2_T": ["m=4"], "L2_S": ["n=4"], "L3_T": ["k=50"]}
     assert pay(product(1.0, 1.0, mapping, levels=levels, m=4, k=50, n=4), *charges)["cycles", None, None] == cycles
+
+
+BITMASKS = {"P": ["bitmask"], "Q": ["bitmask"]}
+SUMS = product(1.0, 1.0, {"L2_T": ["m=4"], "L2_S": ["k=16"]}, m=4, k=16)
+COPIES = product(1.0, 1.0, {"L2_T": ["m=2"], "L2_S": ["n=8"], "L3_T": ["k=4"]}, levels=REGISTERS, m=2, k=4, n=8)
+GATED = product(0.5, 0.5, {"L2_T": ["m=4", "n=4", "k=4"]}, gate_skip={"Buffer": "gate-q-by-p"}, m=4, k=4, n=4)
+LOOKED = product(
+    1.0, 1.0, {"L2_T": ["m=4", "n=4", "k=4"]}, BITMASKS, {"Buffer": "skip-both", "MAC": "skip-both"}, m=4, k=4, n=4
+)
+FANNED = [LEVELS[0] | {"fanout": 3}, LEVELS[1] | {"leakage_mw": 2.0}]
+LEAKING = product(1.0, 1.0, {"L2_T": ["m=4"], "L2_S": ["k=16"]}, levels=FANNED, m=4, k=16)
+TILES = [LEVELS[0], LEVELS[1] | {"lookahead": 1}, REGISTERS[2]]
+LOOKING = product(
+    1.0, 1.0, {"L2_T": ["m=4", "k=8"], "L2_S": ["n=2"], "L3_T": ["n=2"]}, {"P": ["bitmask"], "Q": ["bitmask"]},
+    {"Buffer": "skip-q-by-p"}, TILES, m=4, k=8, n=4,
+)  # fmt: skip
+LEAVING = product(
+    1.0, 1.0, {"L1_T": ["n=4"], "L2_T": ["m=4"], "L2_S": ["k=8"]}, {}, levels=[LEVELS[0] | {"fanout": 2}, LEVELS[1]],
+    m=4, k=8, n=4,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "table, charges",
+    [
+        (SUMS, ["network"]), (COPIES, ["network"]), (LEAVING, ["network", "drains"]), (LEAKING, ["leakage"]),
+        (GATED, ["gated"]), (LOOKED, ["intersection"]), (LOOKED, ["intersection", "filter-metadata"]),
+        (LOOKING, ["intersection"]), (LOOKING, ["intersection", "imbalance"]),
+    ],
+)  # fmt: skip
+def test_where_nothing_varies_a_charge_is_what_an_execution_pays(table, charges) -> None:
+    def modelled(*names):
+        problem, designs = build(table | {"cost_model": {"type": "analytic", "charges": list(names)}})
+        found = problem.evaluator.evaluate_designs(designs)
+        assert found.valid[0]
+        return np.array([found.energy_pj[0], found.cycles[0]])
+
+    def executed(*names):
+        found = pay(table, *names)
+        return np.array([found["energy_pj", None, None], found["cycles", None, None]])
+
+    expected, added = (pays(*charges) - pays(*charges[1:]) for pays in (modelled, executed))
+    assert expected.any()
+    assert added == pytest.approx(expected, rel=1e-6)
