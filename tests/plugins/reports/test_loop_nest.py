@@ -8,7 +8,7 @@ import pytest
 from sparsemap_plugins.reports.loop_nest import loop_nest as marked_loop_nest
 from sparsemap_plugins.reports.wording import einsum_text, mechanism_text, symbols
 
-from sparsemap import Filter, load_problem
+from sparsemap import Detail, Filter, load_problem
 from sparsemap.pieces.contracts import plain
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
@@ -96,7 +96,7 @@ def symbol(design, name):
 
 def test_without_detail_a_level_has_its_capacity_only(fig_13):
     design, _ = fig_13
-    lines = loop_nest(design, {}, width=60).splitlines()
+    lines = loop_nest(design, Detail(), width=60).splitlines()
     assert lines[1].startswith("GLB ── 192 B ─")
 
 
