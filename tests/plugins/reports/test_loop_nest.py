@@ -103,7 +103,7 @@ def test_without_detail_a_level_has_its_capacity_only(fig_13):
 def test_a_design_without_mapping_formats_and_mechanisms_is_drawn_as_far_as_it_goes(fig_13):
     design, _ = fig_13
     bare = Design(design.problem, Designs({"bounds": design.batch.columns["bounds"]}))
-    assert loop_nest(bare, {}, width=60).splitlines() == [
+    assert loop_nest(bare, Detail(), width=60).splitlines() == [
         "DRAM " + "─" * 55,
         "GLB ── 192 B " + "─" * 47,
         "PEB ── 64 B " + "─" * 48,

@@ -264,9 +264,8 @@ FANNED = [LEVELS[0] | {"fanout": 3}, LEVELS[1] | {"leakage_mw": 2.0}]
 LEAKING = product(1.0, 1.0, {"L2_T": ["m=4"], "L2_S": ["k=16"]}, levels=FANNED, m=4, k=16)
 TILES = [LEVELS[0], LEVELS[1] | {"lookahead": 1}, REGISTERS[2]]
 LOOKING = product(
-    1.0, 1.0, {"L2_T": ["m=4", "k=8"], "L2_S": ["n=2"], "L3_T": ["n=2"]}, {"P": ["bitmask"], "Q": ["bitmask"]},
-    {"Buffer": "skip-q-by-p"}, TILES, m=4, k=8, n=4,
-)  # fmt: skip
+    1.0, 1.0, {"L2_T": ["m=4", "k=8"], "L2_S": ["n=2"]}, BITMASKS, {"Buffer": "skip-q-by-p"}, TILES, m=4, k=8, n=2
+)
 LEAVING = product(
     1.0, 1.0, {"L1_T": ["n=4"], "L2_T": ["m=4"], "L2_S": ["k=8"]}, {}, levels=[LEVELS[0] | {"fanout": 2}, LEVELS[1]],
     m=4, k=8, n=4,
