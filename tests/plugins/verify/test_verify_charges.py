@@ -294,3 +294,30 @@ def test_where_nothing_varies_a_charge_is_what_an_execution_pays(table, charges)
     expected, added = (pays(*charges) - pays(*charges[1:]) for pays in (modelled, executed))
     assert expected.any()
     assert added == pytest.approx(expected, rel=1e-6)
+
+
+def test_operands_without_metadata_that_gate_each_other_are_both_read() -> None:
+    table = product(0.5, 0.5, {"L2_T": ["m=8", "n=8", "k=8"]}, {}, {"Buffer": "gate-both"}, m=8, k=8, n=8)
+    assert pay(table)["read", 1, P] < 512
+    assert [pay(table, "filter-metadata")["read", 1, t] for t in (P, Q)] == [512, 512]
+
+
+@pytest.mark.parametrize("lookahead", [1, 1024])
+def test_units_wait_for_the_longer_of_looking_and_of_each_other(lookahead) -> None:
+    table = columns()
+    table["hardware"]["compute"] = {"gate_skip": True, "lookahead": lookahead}
+    both, waiting, looking = (
+        pay(table, *charges)["cycles", None, None]
+        for charges in (("imbalance", "intersection"), ("imbalance",), ("intersection",))
+    )
+    assert both == max(waiting, looking)
+    assert looking > waiting if lookahead == 1 else waiting > looking
+
+
+def test_transfers_that_nothing_hides_come_on_top_of_the_waiting() -> None:
+    table = columns(write_bandwidth="8 words/cycle")
+    both, waiting, moving = (
+        pay(table, *charges)["cycles", None, None]
+        for charges in (("overlap", "imbalance"), ("imbalance",), ("overlap",))
+    )
+    assert both > 1.05 * max(waiting, moving)
