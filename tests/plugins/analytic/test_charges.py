@@ -369,3 +369,10 @@ def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch)
     found = maxima.pace(*inputs)
     monkeypatch.setattr(maxima, "NEWTON", 40)
     assert found == pytest.approx(maxima.pace(*inputs), rel=1e-6)
+
+
+def test_what_is_gated_costs_no_less_than_the_technology_says() -> None:
+    table = DOT | {"formats": {}, "gate_skip": {"Buffer": "gate-q-by-p", "MAC": "gate-both"}}
+    levels = [LEVELS[0], LEVELS[1] | {"energy": {"read": 10.0, "gated_read": 5.0}}]
+    compute = {"gate_skip": True, "energy": {"compute": 4.0, "gated": 3.0}}
+    assert cost(table, "gated", levels=levels, compute=compute).detail.charges_pj["gated"][0] == 0.0
