@@ -117,6 +117,7 @@ def test_what_a_filter_looks_at_is_read() -> None:
     free, charged = cost(table), cost(table, "filter-metadata")
     # 512 accesses to tiles of 64 words: the bitmap passes eight times
     assert (bits(free, 0, 1, "read"), bits(charged, 0, 1, "read")) == (256, pytest.approx(512, abs=1))
+    assert cell(free, 0, 1).read[0] == cell(charged, 0, 1).read[0]  # metadata say which words are there
     plain = {**table, "formats": {}, "gate_skip": {"Buffer": "gate-both"}}
     assert (cell(cost(plain), 0, 1).read[0], cell(cost(plain, "filter-metadata"), 0, 1).read[0]) == (256, 512)
 
