@@ -27,6 +27,7 @@ from ..pieces.contracts import (
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
 from .chip import Chip, chip_of, levels_on
+from .costs import ALIASES
 from .evaluation import Evaluation
 from .levels import Level, MappingLevel, Place, levels_of
 
@@ -315,7 +316,8 @@ class Problem:
     def bound(self) -> float | None:
         """A proven lower bound on the score of every design of this problem's space; None if none is known."""
         found = self.lower_bound if self.judge.monotone else None
-        if found is None:
+        needed = {ALIASES.get(name, name) for name in self.judge.costs} & {*self.cost_model.costs}
+        if found is None or not needed <= found.costs.own.keys():
             return None
         in_scenarios = {name: scenario.problem.lower_bound for name, scenario in self.scenarios.items()}
         known = {name: evaluation.least for name, evaluation in in_scenarios.items() if evaluation is not None}
@@ -335,7 +337,7 @@ class Problem:
         with guarded(self.cost_model, "lower_bound"), np.errstate(over="ignore", invalid="ignore"):
             found = self.cost_model.lower_bound(self)
             rows = max(1, len(found)) if isinstance(found, Evaluation) else 1
-        return None if found is None else checked(found, rows, self.cost_model, "lower_bound")
+        return None if found is None else checked(found, rows, self.cost_model, "lower_bound").on(self.chip)
 
     @cached_property
     def evaluator(self) -> Evaluator:
