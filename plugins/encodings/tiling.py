@@ -142,7 +142,7 @@ class PrimeFactors(Tiling):
             table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
             return table[:, 0], table[:, 1]
 
-        return problem.remember((self.type_name, "factors"), make)
+        return problem.shared.remember((PrimeFactors._factors, *problem.sizes.values()), make)
 
     def _groups(self, problem: Problem) -> list[Group]:
         def make() -> list[Group]:
@@ -154,7 +154,7 @@ class PrimeFactors(Tiling):
                     start += equal
             return groups
 
-        return problem.remember((self.type_name, "groups"), make)
+        return problem.shared.remember((Group, *problem.sizes.values()), make)
 
     def _check(self, bounds: Array, problem: Problem) -> None:
         """`DesignError` unless the bounds are whole numbers that multiply up to the sizes."""

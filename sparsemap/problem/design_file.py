@@ -72,6 +72,8 @@ def dump(
 ) -> dict[str, Any]:
     """The table of a design; `DesignError` if it has columns that this file cannot hold."""
     problem, columns = design.problem, design.batch.columns
+    if problem.given_chip is not None:
+        raise DesignError(f"a design file cannot hold a chip other than that of hardware '{problem.hardware.name}'")
     segments = _settled(design)
     hardware = _table(problem.hardware)
     hardware.pop("technology", None)
