@@ -281,6 +281,9 @@ class _Inlined:
     def __init__(self, registry: Registry, pieces: Mapping[str, Mapping[str, Any]], file: str) -> None:
         self._registry, self._pieces, self._file = registry, pieces, file
 
+    def __reduce__(self) -> Any:
+        return _Inlined, (self._registry, self._pieces, self._file)
+
     def build(self, kind: str, value: Any, file: str = "", path: str = "") -> Any:
         own = self._pieces.get(kind, {})
         if isinstance(value, str) and value in own:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from ..pieces.contracts.base import Array
-from .chip import Chip
 from .costs import Costs, costs_of
+
+if TYPE_CHECKING:
+    from .chip import Chip
 
 
 @attrs.frozen(eq=False)

@@ -98,6 +98,16 @@ class Problem:
         """Returns itself: a problem never changes, and libraries such as gymnasium copy their arguments."""
         return self
 
+    def __reduce__(self) -> Any:
+        """Another process loads the plugins again, then makes the problem of its pieces; tables stay here."""
+        names = ("workload", "hardware", "space_spec", "cost_model", "objective", "files", "given_chip")
+        given = self.__dict__["space"].problem if "space" in self.__dict__ else self
+        return restored, (
+            self.registry,
+            {name: getattr(self, name) for name in names},
+            None if given is self else given,
+        )
+
     def remember(self, key: Key, make: Callable[[], T]) -> T:
         """The value made once per problem for this key, see `Key`: the home of tables of segments and cost models."""
         return self._tables.remember(key, make)
@@ -349,3 +359,11 @@ class Problem:
 
     def _file(self, what: str) -> str:
         return self.files.get(what, what)
+
+
+def restored(registry: Registry, fields: Mapping[str, Any], given: Problem | None) -> Problem:
+    """A problem that was pickled; `given` is the one whose space it has, if that is not its own."""
+    made = Problem(registry=registry, **fields)
+    if given is not None:
+        made.__dict__["space"] = given.space
+    return made
