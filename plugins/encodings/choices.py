@@ -46,7 +46,7 @@ def build_candidates(
                 names.append(pieces[-1].name)
         return tuple(pieces)
 
-    return problem.remember((build_candidates, kind, path_of(segment), given), build)
+    return problem.remember((build_candidates, kind, path_of(segment), repr(given)), build)
 
 
 def once(given: Mapping[str, Candidate]) -> dict[str, Candidate]:
