@@ -111,7 +111,7 @@ class AnalyticModel(CostModel):
         more = [leaks * n + sum(charge.least_pj(problem, float(n)) for charge in strangers) for n in cycles]
         energy = found.energy_pj + np.array(more) * (1.0 - 1e-9)
         none = np.zeros(len(more), dtype=np.uint64)
-        return Evaluation(energy, cycles, none, self._reasons(problem).names)
+        return Evaluation({"energy_pj": energy, "cycles": cycles}, none, self._reasons(problem).names)
 
     def _prepared(self, problem: Problem) -> ModelTables:
         key = AnalyticModel, self.quirks, frozenset(self.charges)
@@ -166,4 +166,4 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
                 told = chain.detail(lacking)
     valid = found == 0
     energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
-    return Evaluation(energy, cycles, found, reasons.names, told)
+    return Evaluation({"energy_pj": energy, "cycles": cycles}, found, reasons.names, told)

@@ -26,7 +26,6 @@ from .quirks import quirks_of
 from .schedule import pass_bytes, steps_of
 from .splits import MOST_TILES, PASSES, Cut, Splits
 
-KEY = "weight-blocks"
 REASONS = {
     "core-input": "a step of inputs does not fit in a core's input buffer",
     "core-output": "a step of outputs does not fit in a core's output buffer",
@@ -73,7 +72,7 @@ class Aie2Time(CostModel):
         cycles = np.where(valid, steps.total * clock, np.inf)
         energy = np.where(valid, moved.sum(axis=(0, 1)) + computed, np.inf)
         if not detail:
-            return Evaluation(energy, cycles, reasons, tuple(REASONS))
+            return Evaluation({"energy_pj": energy, "cycles": cycles}, reasons, tuple(REASONS))
         between = np.maximum(steps.of["LOADFM"], steps.of["WRITEFM"]) + steps.of["LOADWM"]
         found = Detail(
             energy_pj=moved,
@@ -81,7 +80,7 @@ class Aie2Time(CostModel):
             level_cycles=np.stack([steps.loads + steps.of["WRITE"], between, np.zeros_like(between)]) * clock,
             compute_cycles=steps.of["COMP"] * clock,
         )
-        return Evaluation(energy, cycles, reasons, tuple(REASONS), found)
+        return Evaluation({"energy_pj": energy, "cycles": cycles}, reasons, tuple(REASONS), found)
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """The longer of the kept multiply-adds on all cores and of the kept weights through all channels from DDR."""
@@ -93,7 +92,8 @@ class Aie2Time(CostModel):
         compute = macs / (machine.columns * machine.rows * machine.macs)
         weights = layer.weights * layer.density / (machine.columns * machine.load_weights) * machine.clock_hz
         energy = macs * problem.mac_pj("compute")
-        return Evaluation(np.array([energy]), np.array([max(compute, weights)]), np.zeros(1, np.uint64), tuple(REASONS))
+        costs = {"energy_pj": np.array([energy]), "cycles": np.array([max(compute, weights)])}
+        return Evaluation(costs, np.zeros(1, np.uint64), tuple(REASONS))
 
 
 def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array, Array]:
@@ -131,7 +131,7 @@ class ConvProblem:
     @classmethod
     def of(cls, problem: Problem) -> ConvProblem:
         """That of a problem, made once; `SpecError` if its parts do not go together."""
-        return problem.remember(KEY, lambda: cls._of(problem))
+        return problem.remember((ConvProblem,), lambda: cls._of(problem))
 
     @classmethod
     def _of(cls, problem: Problem) -> ConvProblem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -12,7 +13,7 @@ import numpy as np
 from ..errors import EvaluationError, Mistake, SpecError, unknown
 from ..pieces.boundary import guarded, numbers, wrong
 from ..pieces.contracts import Array, Genes, Piece, Segment
-from ..pieces.contracts.base import GeneColumns, Genomes, PerDesign
+from ..pieces.contracts.base import GeneColumns, Genomes
 from ..pieces.data_specs import SpaceSpec
 from .designs import Decoded, Designs
 from .similarity import check_levels, pairs
@@ -27,6 +28,9 @@ class Space:
 
     problem: Problem
     spec: SpaceSpec
+
+    def __reduce__(self) -> Any:
+        return attrgetter("space"), (self.problem,)
 
     def of(self, problem: Problem) -> Space:
         """This space for a problem with the same workload and levels: the same segments, with genes made anew."""
@@ -246,13 +250,6 @@ class Space:
             genes = by_gene[part]
             by_gene[part] = self._genes(segment, "canonical", genes.shape, genes, self.problem, columns)
         return np.ascontiguousarray(by_gene.T)
-
-    def violations(self, genomes: Genomes) -> PerDesign:
-        """(n,) int64, for how many reasons genomes within bounds are invalid: for methods that propose legal designs only.
-
-        It takes no budget, and for a valid design as long as an evaluation.
-        """
-        return self.problem.evaluator.evaluate_checked(genomes).reason_count
 
     def repair(self, genomes: Genomes, rng: np.random.Generator) -> Genomes:
         """Genomes (n, G) changed where a segment knows that the design would be invalid; some may stay invalid."""

@@ -1,7 +1,9 @@
-"""Searches one after another in one process leave nothing behind but tables of tiles, which are bounded."""
+"""Searches one after another in one process leave nothing behind, neither objects nor arrays, but bounded tables of tiles."""
 
 import gc
+import tracemalloc
 
+import numpy as np
 from sparsemap_plugins.analytic.occupancy.shared import MOST, SHARED
 
 from sparsemap import load_problem, search
@@ -42,3 +44,18 @@ def test_tables_that_problems_share_are_those_of_their_tensors_and_bounded():
         search(load_problem(*names, registry=REGISTRY), 20, 0)
     assert (len(SHARED), SHARED.size) == (kept, size)
     assert kept <= 4 * len(PAIRS) and 0 < size < MOST
+def test_searches_of_many_problems_leave_no_arrays():
+    """NumPy's arrays, which the collector does not know."""
+
+    def kib():
+        traces = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)])
+        return sum(trace.size for trace in traces.traces) / 1024
+
+    tracemalloc.start()
+    try:
+        objects_after(12)  # caches fill
+        before = kib()
+        objects_after(24)
+        assert kib() - before < 12 * 30  # of each new search less than the tables of a problem have (300 KiB and more)
+    finally:
+        tracemalloc.stop()
