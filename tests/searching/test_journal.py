@@ -185,3 +185,10 @@ def test_memory_does_not_grow_with_the_journal(tmp_path):
     search(toy_problem(), 2_000_000, 0, Wide(name="wide"), journal=path)
     assert tracemalloc.get_traced_memory()[1] < 20e6
     tracemalloc.stop()
+
+
+def test_a_journal_of_an_earlier_version_is_refused(tmp_path):
+    (tmp_path / JOURNAL_FILE).write_bytes(b"sparsemap journal 1\n\x02\x00\x00\x00{}")
+    with pytest.raises(JournalMismatch, match="was written by another version of SparseMap"):
+        search_into(tmp_path, toy_problem(), 100)
+    assert search_into(tmp_path, toy_problem(), 100, overwrite=True).evaluations == 100
