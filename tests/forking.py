@@ -94,6 +94,9 @@ if __name__ == "__main__":
     for name in ("parsed_once", "sparsemap.cli.main", "matplotlib.figure", "onnx"):
         with suppress(ImportError):
             import_module(name)
-    import_module("sparsemap.pieces.loading").load()  # imports the plugins
+    registry = import_module("sparsemap.pieces.loading").load()
+    for kind in registry.kinds():  # imports the plugins
+        registry.types(kind)
+    import_module("sparsemap.cli.main").cli.list_commands(None)
     if given := _serve():
         _become(given)

@@ -2,15 +2,24 @@
 
 from sparsemap import hookimpl
 
-from .charges import CHARGES
-from .model import AnalyticModel
-
 
 @hookimpl
 def register_cost_models():
-    return [AnalyticModel]
+    return {"analytic": "model:AnalyticModel"}
 
 
 @hookimpl
 def register_charges():
-    return CHARGES
+    return {
+        "gate-time": "charges.gate_time:GateTime",
+        "drains": "charges.drains:Drains",
+        "filter-metadata": "charges.filter_metadata:FilterMetadata",
+        "run-lengths": "charges.run_lengths:RunLengths",
+        "pointers": "charges.pointers:Pointers",
+        "imbalance": "charges.imbalance:Imbalance",
+        "intersection": "charges.intersection:Intersection",
+        "overlap": "charges.overlap:Overlap",
+        "leakage": "charges.static_energy:Leakage",
+        "gated": "charges.static_energy:Gated",
+        "network": "charges.network:Network",
+    }

@@ -6,10 +6,13 @@ import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sparsemap import __version__
 from sparsemap.errors import SpecError, unknown
-from sparsemap.pieces.registry import Registry
+
+if TYPE_CHECKING:
+    from sparsemap.pieces.registry import Registry
 
 TEMPLATES = Path(__file__).parent / "_templates"
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -68,7 +71,7 @@ def files_of(name: str, kind: str, registry: Registry) -> dict[str, str]:
         raise SpecError.at("", "NAME", f"expected lower-case words with hyphens, such as wide-{kind}; found {name!r}")
     if find_spec(module) is not None:
         raise SpecError.at("", "NAME", f"there is a module '{module}' already; a longer name would be of its own")
-    taken = [known for known in registry.kinds() if name in {*registry.names(known), *registry.types(known)}]
+    taken = [known for known in registry.kinds() if name in registry.type_names(known) or registry.has(known, name)]
     if taken:
         raise SpecError.at("", "NAME", f"there is a {taken[0]} '{name}' already")
     folder = TEMPLATES / kind.replace("-", "_")
