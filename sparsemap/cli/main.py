@@ -106,14 +106,17 @@ def search(
     from ..searching.budget import Budget
     from ..searching.run import SearchStopped, search_into, unfinished
     from ..searching.run import search as run_search
-    from ..searching.start import start_of
     from . import output as cli_output
 
     if report and not out:
         raise click.UsageError("--report needs a folder for the report: --out DIR")
     report = report and can_report(plugin_dirs)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
-    chosen = start_of(problem, start, start_metric, start_count, not no_fill, seed) if start else None
+    chosen = None
+    if start:
+        from ..searching.start import start_of
+
+        chosen = start_of(problem, start, start_metric, start_count, not no_fill, seed)
     try:
         with cli_output.search_progress(budget, quiet, problem.objective.unit) as progress:
             if out:
