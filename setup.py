@@ -30,6 +30,8 @@ class BuildWithSchemas(build_py):
         )
 
 
+PAGES = "sparsemap_plugins.kit.pages"
+"""The pages of plugins, whose blocks `sparsemap new-plugin` cuts out."""
 project = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text("utf-8"))["project"]
 folders = find_namespace_packages("plugins", exclude=["*__pycache__*"])  # also those that hold specs only
 plugins = ["sparsemap_plugins", *(f"sparsemap_plugins.{name}" for name in folders)]
@@ -38,10 +40,16 @@ data = find_namespace_packages("specs", exclude=["*__pycache__*", "schemas"])
 specs = ["sparsemap_specs", *(f"sparsemap_specs.{name}" for name in data)]
 
 setup(
-    packages=[*core, *plugins, *specs],
-    package_dir={"sparsemap": "sparsemap", "sparsemap_plugins": "plugins", "sparsemap_specs": "specs"},
+    packages=[*core, *plugins, PAGES, *specs],
+    package_dir={
+        "sparsemap": "sparsemap",
+        "sparsemap_plugins": "plugins",
+        "sparsemap_specs": "specs",
+        PAGES: "docs/plugins",
+    },
     package_data={
         "sparsemap": ["py.typed"],
+        PAGES: ["*.md"],
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja"] for name in [*plugins, *specs]},
     },
     cmdclass={"build_py": BuildWithSchemas},

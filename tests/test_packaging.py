@@ -1,4 +1,4 @@
-"""An installation that is not editable has every file of the plugins and of the specs, and the schemas of the specs."""
+"""An installation that is not editable has every data file, the schemas of specs, and the pages of plugins."""
 
 import runpy
 from fnmatch import fnmatch
@@ -32,6 +32,10 @@ def test_a_build_writes_the_schemas_that_specs_refer_to(given: dict, tmp_path: P
     for spec in (tmp_path / "sparsemap_specs").glob("*/*.toml"):
         assert (spec.parent / spec.read_text("utf-8").split(maxsplit=2)[1]).exists(), spec
     assert "bitmask" in (schemas / "format.json").read_text("utf-8")
+    pages = tmp_path / "sparsemap_plugins" / "kit" / "pages"
+    assert {page.name for page in pages.glob("*.md")} == {
+        page.name for page in (ROOT / "docs" / "plugins").glob("*.md")
+    }
 
 
 def test_every_data_file_is_in_a_package_that_setup_lists(given: dict) -> None:
