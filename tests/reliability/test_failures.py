@@ -16,6 +16,7 @@ from toy_problem import toy_problem
 from sparsemap import PluginError, Searcher, SearchError, load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
+from sparsemap.searching import journal
 from sparsemap.searching.driver import Search
 from sparsemap.searching.journal import JOURNAL_FILE, Journal
 from sparsemap.searching.run import SearchStopped, search_into, unfinished
@@ -109,7 +110,7 @@ def test_a_result_that_cannot_be_written_is_not_lost(function, registry, tmp_pat
     assert unfinished(tmp_path)
     evaluated = []
     monkeypatch.setattr(Search, "evaluate", lambda self: evaluated.append(1))
-    monkeypatch.setattr(sys.modules["sparsemap.searching.run"], "CHECKED", 0)
+    monkeypatch.setattr(journal, "CHECKED", 0)
     assert search_quietly(tmp_path, problem, 600).evaluations == 600
     assert not evaluated
     assert not unfinished(tmp_path)
