@@ -91,7 +91,7 @@ def _class_at(package: _Package, hook: str, contract: type[Piece], name: str, pl
     """The class that a plugin registers by name; PluginError if it cannot be imported or is not what the hook says."""
     module, _, cls_name = place.partition(":")
     try:
-        found = getattr(importlib.import_module(f"{package.module.__name__}.{module}"), cls_name, None)
+        found: Any = getattr(importlib.import_module(f"{package.module.__name__}.{module}"), cls_name, None)
     except FAILURES as error:
         text = f"{hook}: {name!r} at {place!r} {_not_imported(error, package.name)}"
         raise PluginError([_mistake(package, text)]) from error
