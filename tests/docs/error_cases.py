@@ -1,6 +1,6 @@
 """Inputs that are wrong, by group: files, a command or a script, and what is wrong with them.
 
-`errors.txt` has each with the message that it gets; `test_errors.py` writes and checks that file.
+`errors.txt` has each with the message that it gets; `test_error_messages.py` writes and checks that file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every wrong input of `error_cases` gets the message that `errors.txt` has; `python tests/docs/test_errors.py` writes it."""
+"""Every wrong input of `error_cases` gets the message that `errors.txt` has; `python tests/docs/test_error_messages.py` writes it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def told() -> str:
 def test_wrong_inputs_get_the_messages_that_are_recorded() -> None:
     with plugins_loaded_once():
         fresh = told()
-    assert TOLD.read_text("utf-8") == fresh, "run `python tests/docs/test_errors.py`, and look at what changed"
+    assert TOLD.read_text("utf-8") == fresh, "run `python tests/docs/test_error_messages.py`, and look at what changed"
 
 
 def test_there_are_many_inputs_of_every_group() -> None:
