@@ -1,4 +1,4 @@
-"""Every wrong input of `error_cases` gets the message that `errors.txt` has; `python tests/docs/test_error_messages.py` writes it."""
+"""Wrong inputs of `error_cases` get the messages of `errors.txt`; `python tests/docs/test_error_messages.py` writes it."""
 
 from __future__ import annotations
 
