@@ -1,21 +1,57 @@
 """Maps the folders `plugins/` and `specs/` to the packages `sparsemap_plugins` and `sparsemap_specs`.
 
-The list of sub-packages is read from the tree, so that adding a built-in plugin edits no list. Everything else is in
-`pyproject.toml`.
+The list of sub-packages is read from the tree, so that adding a built-in plugin edits no list. A build writes the schemas
+of the specs, for which it needs what SparseMap needs when it runs. Everything else is in `pyproject.toml`.
 """
 
-from setuptools import find_namespace_packages, find_packages, setup
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 
+from setuptools import find_namespace_packages, find_packages, setup
+from setuptools.command.build_py import build_py
+
+
+class BuildWithSchemas(build_py):
+    """Writes `sparsemap_specs/schemas/KIND.json` from the classes that were built; an editable installation has none."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        path = os.pathsep.join(filter(None, [os.path.abspath(self.build_lib), os.environ.get("PYTHONPATH")]))
+        others = {key: value for key, value in os.environ.items() if not key.startswith("SPARSEMAP_")}
+        out = os.path.join(os.path.abspath(self.build_lib), "sparsemap_specs", "schemas")
+        words = [sys.executable, "-m", "sparsemap", "schema", "--all", "--out", out]
+        subprocess.run(
+            words, check=True, stdout=subprocess.DEVNULL, env={**others, "PYTHONPATH": path}, cwd=self.build_lib
+        )
+
+
+PAGES = "sparsemap_plugins.kit.pages"
+"""The pages of plugins, whose blocks `sparsemap new-plugin` cuts out."""
+project = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text("utf-8"))["project"]
 folders = find_namespace_packages("plugins", exclude=["*__pycache__*"])  # also those that hold specs only
 plugins = ["sparsemap_plugins", *(f"sparsemap_plugins.{name}" for name in folders)]
 core = ["sparsemap", *(f"sparsemap.{name}" for name in find_packages("sparsemap"))]
-specs = ["sparsemap_specs", *(f"sparsemap_specs.{name}" for name in find_namespace_packages("specs"))]
+data = find_namespace_packages("specs", exclude=["*__pycache__*", "schemas"])
+specs = ["sparsemap_specs", *(f"sparsemap_specs.{name}" for name in data)]
 
 setup(
-    packages=[*core, *plugins, *specs],
-    package_dir={"sparsemap": "sparsemap", "sparsemap_plugins": "plugins", "sparsemap_specs": "specs"},
+    packages=[*core, *plugins, PAGES, *specs],
+    package_dir={
+        "sparsemap": "sparsemap",
+        "sparsemap_plugins": "plugins",
+        "sparsemap_specs": "specs",
+        PAGES: "docs/plugins",
+    },
     package_data={
         "sparsemap": ["py.typed"],
+        PAGES: ["*.md"],
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja"] for name in [*plugins, *specs]},
     },
+    cmdclass={"build_py": BuildWithSchemas},
+    setup_requires=project["dependencies"],
 )

@@ -17,60 +17,59 @@ command is `sparsemap --help`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 # ruff: noqa: I001  # imports of one module stay together
-# Each name is imported as itself: that makes it public without a list, by which `help` would print all of every class.
-from .errors import (
-    DesignError as DesignError,
-    EvaluationError as EvaluationError,
-    PluginError as PluginError,
-    SearchError as SearchError,
-    SparseMapError as SparseMapError,
-    SpecError as SpecError,
-)
-from .pieces.contracts import (
-    Charge as Charge,
-    ChipCounts as ChipCounts,
-    Context as Context,
-    CostModel as CostModel,
-    Crossover as Crossover,
-    DensityModel as DensityModel,
-    Exporter as Exporter,
-    Fiber as Fiber,
-    Filter as Filter,
-    Format as Format,
-    Genes as Genes,
-    Init as Init,
-    Loops as Loops,
-    Mechanism as Mechanism,
-    MemoryLevel as MemoryLevel,
-    Mutation as Mutation,
-    Objective as Objective,
-    Occupancy as Occupancy,
-    Operation as Operation,
-    Proposals as Proposals,
-    Scored as Scored,
-    Searcher as Searcher,
-    Segment as Segment,
-    Selection as Selection,
-    Technology as Technology,
-    Tensor as Tensor,
-    Units as Units,
-    Workload as Workload,
-)
-from .pieces.hookspecs import hookimpl as hookimpl
-from .problem.evaluation import Detail as Detail, Evaluation as Evaluation
-from .problem.similarity import distance as distance
-from .problem.space import Space as Space
-from .searching.best import Best as Best
-from .searching.driver import Budget as Budget, Search as Search
-from .searching.result import Result as Result
-from .searching.run import search as search
-from .searching.start import Start as Start, start_of as start_of
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # each name as itself, which makes it public
+    from .errors import (
+        DesignError as DesignError,
+        EvaluationError as EvaluationError,
+        PluginError as PluginError,
+        SearchError as SearchError,
+        SparseMapError as SparseMapError,
+        SpecError as SpecError,
+    )
+    from .pieces.contracts import (
+        Charge as Charge,
+        ChipCounts as ChipCounts,
+        Context as Context,
+        CostModel as CostModel,
+        Crossover as Crossover,
+        DensityModel as DensityModel,
+        Exporter as Exporter,
+        Fiber as Fiber,
+        Filter as Filter,
+        Format as Format,
+        Genes as Genes,
+        Init as Init,
+        Loops as Loops,
+        Mechanism as Mechanism,
+        MemoryLevel as MemoryLevel,
+        Mutation as Mutation,
+        Objective as Objective,
+        Occupancy as Occupancy,
+        Operation as Operation,
+        Proposals as Proposals,
+        Scored as Scored,
+        Searcher as Searcher,
+        Segment as Segment,
+        Selection as Selection,
+        Technology as Technology,
+        Tensor as Tensor,
+        Units as Units,
+        Workload as Workload,
+    )
+    from .pieces.hookspecs import hookimpl as hookimpl
+    from .problem.evaluation import Detail as Detail, Evaluation as Evaluation
+    from .problem.similarity import distance as distance
+    from .problem.space import Space as Space
+    from .searching.best import Best as Best
+    from .searching.driver import Budget as Budget, Search as Search
+    from .searching.result import Result as Result
+    from .searching.run import search as search
+    from .searching.start import Start as Start, start_of as start_of
     from .problem.load import evaluate as evaluate, load_problem as load_problem
     from .problem.problem import Problem as Problem
     from .study.networks import search_network as search_network
@@ -78,24 +77,39 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_LATER = {
-    "Problem": "problem.problem",
-    "evaluate": "problem.load",
-    "load_problem": "problem.load",
-    "run_study": "study.study",
-    "search_network": "study.networks",
+_MODULES = {
+    "errors": "DesignError EvaluationError PluginError SearchError SparseMapError SpecError",
+    "pieces.contracts": (
+        "Charge ChipCounts Context CostModel Crossover DensityModel Exporter Fiber Filter Format Genes Init Loops "
+        "Mechanism MemoryLevel Mutation Objective Occupancy Operation Proposals Scored Searcher Segment "
+        "Selection Technology Tensor Units Workload"
+    ),
+    "pieces.hookspecs": "hookimpl",
+    "problem.evaluation": "Detail Evaluation",
+    "problem.similarity": "distance",
+    "problem.space": "Space",
+    "searching.best": "Best",
+    "searching.driver": "Budget Search",
+    "searching.result": "Result",
+    "searching.run": "search",
+    "searching.start": "Start start_of",
+    "problem.load": "evaluate load_problem",
+    "problem.problem": "Problem",
+    "study.networks": "search_network",
+    "study.study": "run_study",
 }
-"""Names whose modules read TOML and build pieces; they are imported when first asked for."""
+"""The public names by the module that has them, which is imported when one of them is first asked for."""
+_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
-        from importlib import import_module
-
-        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+        globals()[name] = found = getattr(import_module(f".{_LATER[name]}", __name__), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    own = {name for name, value in globals().items() if name[0] != "_" and not isinstance(value, ModuleType)}
-    return sorted({*own, *_LATER} - {"TYPE_CHECKING", "Any", "ModuleType", "annotations"})
+    modules = {name for name, value in globals().items() if isinstance(value, ModuleType)}
+    own = {name for name in globals() if name[0] != "_"} - modules
+    return sorted({*own, *_LATER} - {"TYPE_CHECKING", "Any", "ModuleType", "annotations", "import_module"})

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+from registered import classes
 
 from sparsemap.pieces.contracts import CostModel
 from sparsemap.pieces.data_specs import Hardware, SpaceSpec
@@ -38,9 +38,7 @@ def registry() -> Registry:
     for cls in (Hardware, SpaceSpec, NoModel):
         found.add_type(cls, Origin("tests"))
     for name in PLUGINS:
-        plugin = import_module(f"sparsemap_plugins.{name}")
-        hooks = [hook for key, hook in vars(plugin).items() if key.startswith("register_")]
-        for cls in (cls for hook in hooks for cls in hook()):
+        for cls in classes(name):
             found.add_type(cls, Origin(name))
     for path in sorted(SPECS.rglob("*.toml")):
         table = toml_io.read(path)

@@ -91,9 +91,20 @@ def _become(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    for name in ("parsed_once", "sparsemap.cli.main", "matplotlib.figure", "onnx"):
+    plugins = sorted((Path(__file__).parents[1] / "plugins").glob("*/commands.py"))
+    verbs = [f"sparsemap.cli.{name}" for name in ("main", "study", "show", "pieces", "output")]
+    verbs += [f"sparsemap_plugins.{path.parent.name}.commands" for path in plugins]
+    searches = (
+        "sparsemap.problem.load",
+        "sparsemap.searching.run",
+        "sparsemap.searching.journal",
+        "sparsemap.study.study",
+    )
+    for name in ("parsed_once", *verbs, *searches, "matplotlib.figure", "onnx"):
         with suppress(ImportError):
             import_module(name)
-    import_module("sparsemap.pieces.loading").load()  # imports the plugins
+    registry = import_module("sparsemap.pieces.loading").load()
+    for kind in registry.kinds():  # imports the plugins
+        registry.types(kind)
     if given := _serve():
         _become(given)

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 from encoding_problems import NoModel, matmul, problem, registry
-from sparsemap_plugins.searchers import register_operators
+from registered import classes
 from toy_problem import toy_problem
 
 from sparsemap import PluginError, testing
@@ -24,6 +24,8 @@ from sparsemap.pieces.contracts import (
 )
 from sparsemap.problem.designs import Decoded
 from sparsemap.problem.evaluation import Evaluation
+
+OPERATORS = [cls for cls in classes("searchers") if cls.kind in ("init", "selection", "crossover", "mutation")]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def test_technology(hardware):
     testing.check_technology(made.technology, made)
 
 
-@pytest.mark.parametrize("operator", register_operators(), ids=lambda cls: cls.type_name)
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda cls: cls.type_name)
 def test_operators(operator, small):
     testing.check_operator(operator(), small)
 

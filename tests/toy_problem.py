@@ -109,12 +109,10 @@ def toy_registry() -> Registry:
     from pathlib import Path
 
     import sparsemap_specs
-    from sparsemap_plugins import searchers
-    from sparsemap_plugins.searchers.baselines import SEARCHERS, RandomSearch
+    from registered import classes
 
     registry = Registry()
-    others = set(SEARCHERS) - {RandomSearch}
-    types = [*searchers.register_operators(), *(cls for cls in searchers.register_searchers() if cls not in others)]
+    types = [cls for cls in classes("searchers") if ".baselines." not in cls.__module__ or cls.type_name == "random"]
     for cls in [ToyGenes, ToyModel, ToyObjective, ToyWorkload, ToyMemory, ToyTechnology, *types]:
         registry.add_type(cls, Origin("toy"))
     for path in sorted((Path(next(iter(sparsemap_specs.__path__))) / "searchers").glob("*.toml")):

@@ -2,15 +2,24 @@
 
 from sparsemap import hookimpl
 
-from .charges import CHARGES
-from .model import AnalyticModel
-
 
 @hookimpl
 def register_cost_models():
-    return [AnalyticModel]
+    return {"analytic": "model:AnalyticModel"}
 
 
 @hookimpl
 def register_charges():
-    return CHARGES
+    return {
+        "gate-time": "charges:GateTime",
+        "drains": "charges:Drains",
+        "filter-metadata": "charges:FilterMetadata",
+        "run-lengths": "charges:RunLengths",
+        "pointers": "charges:Pointers",
+        "imbalance": "charges:Imbalance",
+        "intersection": "charges:Intersection",
+        "overlap": "charges:Overlap",
+        "leakage": "charges:Leakage",
+        "gated": "charges:GatedEnergy",
+        "network": "charges:NetworkCharge",
+    }

@@ -2,27 +2,22 @@
 
 from sparsemap import hookimpl
 
-from .formats import ExpressionFormat
-from .mechanisms import FilterMechanism
-from .objectives import ExpressionObjective
-from .technologies import TableTechnology
-
 
 @hookimpl
 def register_technologies():
-    return [TableTechnology]
+    return {"table": "technologies:TableTechnology"}
 
 
 @hookimpl
 def register_formats():
-    return [ExpressionFormat]
+    return {"expression": "formats:ExpressionFormat"}
 
 
 @hookimpl
 def register_mechanisms():
-    return [FilterMechanism]
+    return {"filters": "mechanisms:FilterMechanism"}
 
 
 @hookimpl
 def register_objectives():
-    return [ExpressionObjective]
+    return {"expression": "objectives:ExpressionObjective"}

@@ -2,15 +2,17 @@
 
 from sparsemap import hookimpl
 
-from .banded import Banded
-from .block import Block
-from .block_masks import BalancedBlock, Gamma
-from .crisp import Crisp
-from .data import ActualData
-from .structured import NOfM, Structured
-from .uniform import Uniform
-
 
 @hookimpl
 def register_density_models():
-    return [Uniform, Structured, NOfM, Banded, Block, BalancedBlock, Gamma, Crisp, ActualData]
+    return {
+        "uniform": "uniform:Uniform",
+        "structured": "structured:Structured",
+        "n-of-m": "structured:NOfM",
+        "banded": "banded:Banded",
+        "block": "block:Block",
+        "balanced-block": "block_masks:BalancedBlock",
+        "gamma": "block_masks:Gamma",
+        "crisp": "crisp:Crisp",
+        "data": "data:ActualData",
+    }

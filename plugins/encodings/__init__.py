@@ -7,26 +7,18 @@ of them as constants, `manual-strategy` and `expert-mapping` work constants out 
 
 from sparsemap import hookimpl
 
-from .choices import GateSkip, RankFormats
-from .dataflow import Dataflow
-from .expert_mapping import ExpertMapping
-from .fixed import Fixed
-from .manual_strategy import ManualStrategy
-from .orders import Cantor, RandomOrder
-from .tiling import DirectTiling, PrimeFactors
-
 
 @hookimpl
 def register_segments():
-    return [
-        Cantor,
-        RandomOrder,
-        PrimeFactors,
-        DirectTiling,
-        RankFormats,
-        GateSkip,
-        Fixed,
-        ManualStrategy,
-        ExpertMapping,
-        Dataflow,
-    ]
+    return {
+        "cantor": "orders:Cantor",
+        "random-order": "orders:RandomOrder",
+        "prime-factors": "tiling:PrimeFactors",
+        "direct-tiling": "tiling:DirectTiling",
+        "rank-formats": "choices:RankFormats",
+        "gate-skip": "choices:GateSkip",
+        "fixed": "fixed:Fixed",
+        "manual-strategy": "manual_strategy:ManualStrategy",
+        "expert-mapping": "expert_mapping:ExpertMapping",
+        "dataflow": "dataflow:Dataflow",
+    }

@@ -14,10 +14,8 @@ from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Format, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.levels import Place
-from sparsemap.problem.similarity import pairs
 
 from .mistakes import path_of
-from .transfer import by_name
 
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
@@ -156,6 +154,10 @@ class RankFormats(Choices):
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
         """Formats by name, of tensors of the same role, aligned at the innermost rank; further slots get the outermost one."""
+        from sparsemap.problem.similarity import pairs
+
+        from .transfer import by_name
+
         if "formats" not in designs.columns:
             return None
         column, count = designs.columns["formats"], len(designs)
@@ -259,6 +261,8 @@ class GateSkip(Choices):
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
         """Mechanisms by name, at places of the same name."""
+        from .transfer import by_name
+
         if "mechanisms" not in designs.columns:
             return None
         moved = self.guess(len(designs), target, rng)

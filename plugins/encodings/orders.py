@@ -16,7 +16,6 @@ from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
 
 from .mistakes import path_of
-from .transfer import moved_order
 
 TABLE_DIMS = 8
 """Up to 8! = 40,320 orders are looked up in a table; beyond, they are computed."""
@@ -93,6 +92,8 @@ class Cantor(Segment):
     ) -> Array | None:
         if "order" not in designs.columns:
             return None
+        from .transfer import moved_order
+
         order = moved_order(designs.columns["order"], source, target)
         return self.encode(Designs({"order": order}), target)
 

@@ -18,7 +18,6 @@ from sparsemap.primes import is_prime, prime_factors
 from sparsemap.problem.designs import Designs
 
 from .tile_moves import guess_tiling, repair_tiling, vary_tiling
-from .transfer import filled_bounds, scaled_bounds
 
 
 @attrs.frozen(eq=False)
@@ -45,6 +44,8 @@ class LoopTiling(Segment):
     ) -> Array | None:
         if "bounds" not in designs.columns:
             return None
+        from .transfer import filled_bounds, scaled_bounds
+
         bounds = scaled_bounds(designs.columns["bounds"], source, target)
         return self.encode(Designs({"bounds": filled_bounds(bounds, target, rng) if fill else bounds}), target)
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sparsemap.cli import output
 from sparsemap.cli.group import names_with_texts
 from sparsemap.errors import readable
 
 from . import crisp, map_space, published, sparsemap, weight_blocks
-from .report import Report
-from .runs import Runner
+
+if TYPE_CHECKING:
+    from .report import Report
 
 ROOMS = (sparsemap, map_space, crisp, weight_blocks, published)
 """Each has the title of a paper and, by name, what can be reproduced of it: a module with a function `report`, and a text."""
@@ -58,6 +59,10 @@ def paper(
     Runs its study, or goes on with it, and writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg.
     For a quick look, --scale, --seeds and --workload make a study smaller.
     """
+    from sparsemap.cli import output
+
+    from .runs import Runner
+
     runner = Runner(jobs, work, scale, seeds, workloads, out)
     report: Report = import_module(MODULES[name]).report(runner, name)
     paths = report.write(out)

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_exporters():
-    from .breakdown import BreakdownText
-    from .loop_nest import LoopNestText
-    from .orders import OrdersText
-    from .summary import SummaryText
-    from .tables import DesignTable, EnergyTable, JsonReport
-
-    return [BreakdownText, DesignTable, EnergyTable, JsonReport, LoopNestText, OrdersText, SummaryText]
+    return {
+        "breakdown": "breakdown:BreakdownText",
+        "toml": "tables:DesignTable",
+        "csv": "tables:EnergyTable",
+        "json": "tables:JsonReport",
+        "loop-nest": "loop_nest:LoopNestText",
+        "orders": "orders:OrdersText",
+        "summary": "summary:SummaryText",
+    }
 
 
 @hookimpl

@@ -21,7 +21,6 @@ import numpy as np
 from sparsemap import Exporter, Result
 from sparsemap.files import percent
 from sparsemap.pieces.contracts import plain, styled
-from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design, Loop
 from sparsemap.problem.evaluation import Detail
 from sparsemap.problem.levels import Level, MappingLevel
@@ -42,6 +41,8 @@ class LoopNestText(Exporter):
         return loop_nest(result.found.design, result.found.detail, width)
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
+        from sparsemap.problem import design_file
+
         table = design_file.dump(result.found.design)
         return {key: table[key] for key in ("mapping", "formats", "beyond_format", "gate_skip") if key in table}
 

@@ -12,16 +12,12 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_density_models():
-    from .density import Range
-
-    return [Range]
+    return {"range": "density:Range"}
 
 
 @hookimpl
 def register_objectives():
-    from .objective import Robust
-
-    return [Robust]
+    return {"robust": "objective:Robust"}
 
 
 @hookimpl

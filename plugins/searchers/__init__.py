@@ -11,36 +11,65 @@ from typing import TYPE_CHECKING
 
 from sparsemap import hookimpl
 
-from .baselines import SEARCHERS as BASELINES
-from .evolution import Evolution
-from .islands import Islands
-from .memetic import Memetic
-from .operators import OPERATORS
-from .pareto import Nsga2Search, ParetoObjective, ParetoPlot
-from .surrogate.searcher import MindMappings
-
 if TYPE_CHECKING:
     import click
 
 
 @hookimpl
-def register_operators() -> list[type]:
-    return OPERATORS
+def register_operators():
+    return {
+        "init": {
+            "hypercube": "operators.inits:Hypercube",
+            "latin-hypercube": "operators.inits:LatinHypercube",
+            "uniform": "operators.inits:UniformInit",
+        },
+        "selection": {
+            "greedy-ranking": "operators.selection:GreedyRanking",
+            "nsga2": "operators.selection:Nsga2",
+            "ranking": "operators.selection:Ranking",
+        },
+        "crossover": {
+            "one-point": "operators.crossover:OnePoint",
+            "segment-crossover": "operators.crossover:SegmentCrossover",
+            "sensitivity-aware": "operators.crossover:SensitivityAware",
+            "uniform-crossover": "operators.crossover:UniformCrossover",
+        },
+        "mutation": {
+            "annealing": "operators.mutation:AnnealingMutation",
+            "random-reset": "operators.mutation:RandomReset",
+            "segment-moves": "operators.mutation:SegmentMoves",
+        },
+    }
 
 
 @hookimpl
-def register_searchers() -> list[type]:
-    return [*BASELINES, Evolution, Islands, Memetic, MindMappings, Nsga2Search]
+def register_searchers():
+    return {
+        "dqn": "baselines.reinforcement:DeepQ",
+        "evolution": "evolution:Evolution",
+        "exhaustive": "baselines.exhaustive:Exhaustive",
+        "gamma": "baselines.gamma:Gamma",
+        "islands": "islands:Islands",
+        "mcts": "baselines.mcts:TreeSearch",
+        "memetic": "memetic:Memetic",
+        "mind-mappings": "surrogate.searcher:MindMappings",
+        "nsga2": "pareto.searcher:Nsga2Search",
+        "ppo": "baselines.reinforcement:PolicyOptimization",
+        "pso": "baselines.swarms:ParticleSwarm",
+        "random": "baselines.random_search:RandomSearch",
+        "random-pruned": "baselines.random_search:RandomPruned",
+        "tbpsa": "baselines.swarms:PopulationAdaptation",
+    }
 
 
 @hookimpl
-def register_objectives() -> list[type]:
-    return [ParetoObjective]
+def register_objectives():
+    return {"pareto": "pareto.objective:ParetoObjective"}
 
 
 @hookimpl
-def register_exporters() -> list[type]:
-    return [ParetoPlot]
+def register_exporters():
+    return {"pareto-plot": "pareto.plot:ParetoPlot"}
 
 
 @hookimpl

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 from sparsemap import hookimpl
 
-from .exporter import TimeloopExporter
-
 if TYPE_CHECKING:
     import click
 
 
 @hookimpl
 def register_exporters():
-    return [TimeloopExporter]
+    return {"timeloop": "exporter:TimeloopExporter"}
 
 
 @hookimpl

@@ -8,9 +8,6 @@ import click
 
 from sparsemap.errors import readable
 from sparsemap.files import shown
-from sparsemap.spec import toml_io
-
-from .importer import read_problem
 
 
 @click.command("import-problem")
@@ -22,6 +19,9 @@ from .importer import read_problem
 def import_problem(file: Path, name: str, out: Path | None) -> None:
     """Read a Timeloop problem FILE as a workload spec."""
     from sparsemap.pieces.loading import load
+    from sparsemap.spec import toml_io
+
+    from .importer import read_problem
 
     table, registry = read_problem(file, name), load()
     registry.build("workload", table, shown(file)).loops(registry)

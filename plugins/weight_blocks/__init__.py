@@ -18,23 +18,17 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_memory_levels():
-    from .machine import Aie2Core, MemTile
-
-    return [MemTile, Aie2Core]
+    return {"memtile": "machine:MemTile", "aie-core": "machine:Aie2Core"}
 
 
 @hookimpl
 def register_segments():
-    from .segment import SubVolume
-
-    return [SubVolume]
+    return {"sub-volume": "segment:SubVolume"}
 
 
 @hookimpl
 def register_cost_models():
-    from .cost_model import Aie2Time
-
-    return [Aie2Time]
+    return {"aie2-time": "cost_model:Aie2Time"}
 
 
 @hookimpl

@@ -2,16 +2,24 @@
 
 from sparsemap import hookimpl
 
-from .einsum import EinsumWorkload
-from .layers import Conv2d, Depthwise, Linear, MatMul
-from .operations import Add, AveragePool, Concat, GlobalAverage, MaxPool
-
 
 @hookimpl
 def register_workload_kinds():
-    return [EinsumWorkload, Conv2d, Depthwise, Linear, MatMul]
+    return {
+        "einsum": "einsum:EinsumWorkload",
+        "conv2d": "layers:Conv2d",
+        "depthwise": "layers:Depthwise",
+        "linear": "layers:Linear",
+        "matmul": "layers:MatMul",
+    }
 
 
 @hookimpl
 def register_operations():
-    return [MaxPool, AveragePool, GlobalAverage, Add, Concat]
+    return {
+        "max-pool": "operations:MaxPool",
+        "average-pool": "operations:AveragePool",
+        "global-average": "operations:GlobalAverage",
+        "add": "operations:Add",
+        "concat": "operations:Concat",
+    }

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,20 +29,30 @@ NOT_PLUGINS = tuple(str(Path(file).parent) + os.sep for file in (click.__file__,
 """Where the calls that lead to the verb of a plugin are."""
 
 
+MODULES = {
+    "study": ("run", "compare"),
+    "show": ("evaluate", "show", "export"),
+    "pieces": ("list", "describe", "check", "plugins", "schema"),
+}
+"""The built-in verbs by their module in this folder, as help lists them."""
+
+
 class Verbs(click.Group):
-    """The verbs, with those of plugins: loaded when a verb is not built in, or to list them all."""
+    """The verbs. Those of a module are imported when one of them is asked for, or to list them all; so are those of
+    plugins, after the built-in ones."""
 
     _with_plugins = False
     _from_plugins: Set[str] = frozenset()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = super().get_command(ctx, cmd_name)
-        if found is None:
+        if cmd_name not in self.commands:
+            self._add_built_in(module for module, verbs in MODULES.items() if cmd_name in verbs)
+        if cmd_name not in self.commands:
             self._add_plugin_verbs()
-            found = super().get_command(ctx, cmd_name)
-        return found
+        return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        self._add_built_in(MODULES)
         try:
             self._add_plugin_verbs()
         except SparseMapError as error:
@@ -82,9 +92,15 @@ class Verbs(click.Group):
             line = plugin_line(error.__traceback__, NOT_PLUGINS)
             _fail(traced(error, str(named or f"{line}: command {verb!r} raised {type(error).__name__}: {error}")))
 
+    def _add_built_in(self, modules: Iterable[str]) -> None:
+        for module in modules:
+            for verb in import_module(f".{module}", __package__).VERBS:
+                self.commands.setdefault(verb.name, verb)
+
     def _add_plugin_verbs(self) -> None:
         if self._with_plugins:
             return
+        self._add_built_in(MODULES)
         self._with_plugins, built_in = True, set(self.commands)
         if _others_installed():
             from ..pieces.boundary import guarded

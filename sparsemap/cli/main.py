@@ -1,6 +1,7 @@
 """The `sparsemap` command: `search` is here, the other verbs in `study`, `show` and `pieces`.
 
-Whatever needs plugins is imported in the verb that needs it, so that `--help` stays quick. Reports go to stdout, notes
+A verb's module is imported when the verb is asked for, whatever needs plugins in the verb that needs it, so that a start
+is quick. Reports go to stdout, notes
 and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wrong input, 130 when interrupted.
 """
 
@@ -14,9 +15,6 @@ import click
 from .. import __version__
 from ..errors import TRACEBACK
 from ..pieces import defaults
-from . import pieces as cli_pieces
-from . import show as cli_show
-from . import study as cli_study
 from .group import INTERRUPTED, Verbs, can_report, completing, loaded, plugin_dirs, report_option, write_report
 
 
@@ -108,14 +106,17 @@ def search(
     from ..searching.budget import Budget
     from ..searching.run import SearchStopped, search_into, unfinished
     from ..searching.run import search as run_search
-    from ..searching.start import start_of
     from . import output as cli_output
 
     if report and not out:
         raise click.UsageError("--report needs a folder for the report: --out DIR")
     report = report and can_report(plugin_dirs)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
-    chosen = start_of(problem, start, start_metric, start_count, not no_fill, seed) if start else None
+    chosen = None
+    if start:
+        from ..searching.start import start_of
+
+        chosen = start_of(problem, start, start_metric, start_count, not no_fill, seed)
     try:
         with cli_output.search_progress(budget, quiet, problem.objective.unit) as progress:
             if out:
@@ -138,7 +139,9 @@ def search(
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif result.best is None:
-        cli_output.say(cli_show.nothing_valid(result, problem))
+        from .show import nothing_valid
+
+        cli_output.say(nothing_valid(result, problem))
     elif quiet:
         click.echo(cli_output.one_line(result))
     else:
@@ -152,10 +155,6 @@ def search(
         raise SystemExit(INTERRUPTED)
     if result.best is None:
         raise SystemExit(1)
-
-
-for _verb in (cli_study.run, cli_study.compare, cli_show.evaluate, cli_show.show, cli_show.export, *cli_pieces.VERBS):
-    cli.add_command(_verb)
 
 
 def main() -> None:

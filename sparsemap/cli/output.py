@@ -16,7 +16,6 @@ import click
 
 from ..errors import SearchError, readable
 from ..files import aligned, percent, system_error_text
-from ..pieces.contracts import parts, plain
 from ..pieces.defaults import REPORT
 from ..spec.units import format_count, format_energy
 from .group import INTERRUPTED
@@ -67,6 +66,8 @@ def wrapped(text: str, indent: str = "") -> str:
 
 def show(text: str) -> None:
     """Prints a report, in colour on a terminal."""
+    from ..pieces.contracts import parts, plain
+
     text = text.rstrip("\n")
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
@@ -90,7 +91,7 @@ def say(text: str, colour: str | None = None) -> None:
 
 def show_result(result: Result, problem: Problem) -> None:
     """Prints the default report of a result, or a line if no plugin provides it."""
-    if REPORT in problem.registry.names("exporter"):
+    if problem.registry.has("exporter", REPORT):
         show(problem.registry.get("exporter", REPORT).text(result, problem, width()))
     else:
         click.echo(one_line(result))

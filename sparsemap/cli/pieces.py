@@ -12,7 +12,6 @@ import attrs
 import click
 
 from ..errors import readable, told
-from ..pieces.data_specs import Network
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def _one_line_about(registry: Registry, kind: str, name: str) -> str:
 
     table = registry.spec(kind, name)
     own = table.get("description")
-    return str(own) if own else first_sentence(registry.types(kind)[table["type"]])
+    return str(own) if own else first_sentence(registry.type(kind, table["type"]))
 
 
 @click.command()
@@ -82,6 +81,7 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
     Says what its fields are, what they are for, and where the piece comes from; of a network its layers. NAME may also
     be a type, or the file of a network.
     """
+    from ..pieces.data_specs import Network
     from ..pieces.registry import is_path
     from . import output as cli_output
     from .describe import described
@@ -89,7 +89,7 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
 
     registry = loaded(plugin_dirs)
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
-    if kind == Network.kind and (is_path(name) or name in registry.names(kind)):
+    if kind == Network.kind and (is_path(name) or registry.has(kind, name)):
         about, rows = described_network(registry, name)
         click.echo(json.dumps(rows, indent=2) if as_json else about, nl=as_json)
         return

@@ -240,3 +240,6 @@ def nothing_valid(result: Result, problem: Problem) -> str:
         rows = [[f"  {name}", share, meanings.get(name, "")] for name, share in shares.items()]
         lines += aligned(rows, "<><", gap=2)
     return "\n".join(lines)
+
+
+VERBS = (evaluate, show, export)

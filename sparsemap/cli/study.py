@@ -141,7 +141,7 @@ def _study(study: str, plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
     from ..pieces.registry import is_path
 
     registry = loaded(plugin_dirs)
-    if study in registry.names("network") and study not in registry.names("study"):
+    if registry.has("network", study) and not registry.has("study", study):
         raise click.UsageError(f"'{study}' is a network; say on which hardware: --hardware NAME")
     return registry.resolve("study", study), Path(study).parent if is_path(study) else Path(".")
 
@@ -176,3 +176,6 @@ def _tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: b
     if counts["failed"]:
         cli_output.say(f"{counts['failed']} of {len(outcomes)} cells failed", "red")
         raise SystemExit(2)
+
+
+VERBS = (run, compare)

@@ -1,8 +1,9 @@
 """Every extension point, on one page.
 
 A plugin is a module with functions of these names, each marked `@hookimpl`. A `register_*` hook runs once, at loading,
-and returns a list of classes derived from the contract that stands above it (see `contracts`). None runs in an
-evaluation.
+and returns a list of classes derived from the contract that stands above it (see `contracts`), or a table that says by
+`type_name` where each class is, `{"banded": "patterns:Banded"}`: such a class is imported when it is first asked for.
+None runs in an evaluation.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from . import contracts as of
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ..problem.problem import Problem
     from ..searching.driver import Snapshot
     from ..searching.result import Result
+    from .contracts import Piece
 
 PROJECT = "sparsemap"
 """The name of the hooks, and of the entry-point group in which an installed plugin announces itself."""
@@ -29,11 +29,18 @@ PROJECT = "sparsemap"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-CONTRACTS: dict[str, tuple[type[of.Piece], ...]] = {}
-"""By hook, the contracts whose classes it may return."""
+CONTRACTS: dict[str, tuple[str, ...]] = {}
+"""By hook, the names of the contracts whose classes it may return."""
 
 
-def returns(*contracts: type[of.Piece]) -> Callable[[Any], Any]:
+def contracts_of(hook: str) -> tuple[type[Piece], ...]:
+    """The contracts whose classes a hook may return."""
+    from . import contracts  # with NumPy, which the help of the command does without
+
+    return tuple(getattr(contracts, name) for name in CONTRACTS[hook])
+
+
+def returns(*contracts: str) -> Callable[[Any], Any]:
     """A hook that returns classes derived from one of the contracts."""
 
     def mark(hook: Any) -> Any:
@@ -43,72 +50,72 @@ def returns(*contracts: type[of.Piece]) -> Callable[[Any], Any]:
     return mark
 
 
-@returns(of.Format)
+@returns("Format")
 def register_formats():
     """Compression formats of a tensor rank."""
 
 
-@returns(of.Mechanism)
+@returns("Mechanism")
 def register_mechanisms():
     """Skip and gate mechanisms."""
 
 
-@returns(of.MemoryLevel)
+@returns("MemoryLevel")
 def register_memory_levels():
     """Types of memory, with the keys that a level of a hardware spec may have."""
 
 
-@returns(of.Technology)
+@returns("Technology")
 def register_technologies():
     """Sources of energies per action."""
 
 
-@returns(of.DensityModel)
+@returns("DensityModel")
 def register_density_models():
     """How the nonzeros of a tensor are distributed."""
 
 
-@returns(of.Workload)
+@returns("Workload")
 def register_workload_kinds():
     """Ways to describe a workload, such as an einsum."""
 
 
-@returns(of.Operation)
+@returns("Operation")
 def register_operations():
     """What stands between the layers of a network, such as pooling."""
 
 
-@returns(of.Segment)
+@returns("Segment")
 def register_segments():
     """Runs of genes with their decoders."""
 
 
-@returns(of.CostModel)
+@returns("CostModel")
 def register_cost_models():
     """Models of energy, cycles and the reasons why a design is invalid."""
 
 
-@returns(of.Charge)
+@returns("Charge")
 def register_charges():
     """Effects that a cost model charges for or leaves out, as its `charges` say."""
 
 
-@returns(of.Objective)
+@returns("Objective")
 def register_objectives():
     """Scores of an evaluation, lower is better."""
 
 
-@returns(of.Init, of.Crossover, of.Mutation, of.Selection)
+@returns("Init", "Crossover", "Mutation", "Selection")
 def register_operators():
-    """Parts of evolutionary searchers: four contracts, one hook."""
+    """Parts of evolutionary searchers: four contracts, one hook; a table by name has one table per kind."""
 
 
-@returns(of.Searcher)
+@returns("Searcher")
 def register_searchers():
     """Search methods."""
 
 
-@returns(of.Exporter)
+@returns("Exporter")
 def register_exporters():
     """Writers of a result in other programs' formats."""
 

@@ -31,7 +31,7 @@ from . import hookspecs
 from .boundary import plugin_line
 from .contracts import Piece
 from .data_specs import DESIGN_KIND, Hardware, Network, SpaceSpec, Study
-from .registry import Origin, Plugin, Registry
+from .registry import Origin, Plugin, Registry, Type
 
 SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, Network, SpaceSpec, Study)
 """The kinds that are data only."""
@@ -73,6 +73,9 @@ def loaded_again(arguments: str) -> Registry:
     return load(**json.loads(arguments))
 
 
+PLACE = re.compile(r"\w+(\.\w+)*:\w+")
+"""Where a class is that is registered by name: its module in the plugin, and its name there."""
+
 FAILURES = (Exception, SystemExit, GeneratorExit)
 """What a plugin may raise; none of it ends the program."""
 
@@ -86,6 +89,39 @@ class _Package:
     version: str
     module: Any = None
     tomls: tuple[Path, ...] = ()
+
+
+def _mistake(package: _Package, message: str, cls: Any = None) -> Mistake:
+    """A mistake of a plugin, or of one of its classes."""
+    about = f", class {getattr(cls, '__name__', repr(cls))}" if cls is not None else ""
+    own = getattr(cls, "__module__", "").startswith(getattr(package.module, "__name__", " "))
+    line = class_line(cls) if own else ""
+    return Mistake(line or package.file, f"plugin {package.name!r}{about}", message)
+
+
+def _class_at(package: _Package, hook: str, contract: type[Piece], name: str, place: str) -> type[Piece]:
+    """The class that a plugin registers by name; PluginError if it cannot be imported or is not what the hook says."""
+    module, _, cls_name = place.partition(":")
+    try:
+        found: Any = getattr(importlib.import_module(f"{package.module.__name__}.{module}"), cls_name, None)
+    except FAILURES as error:
+        text = f"{hook}: {name!r} at {place!r} {_not_imported(error, package.name)}"
+        raise PluginError([_mistake(package, text)]) from error
+    fault = f"there is no class {cls_name!r} in its module {module!r}" if found is None else _fault(found, (contract,))
+    if fault and not isinstance(found, type | None):
+        found, fault = None, f"{cls_name!r} {fault}"
+    if not fault and found.type_name != name:
+        fault = f"has the type_name {found.type_name!r}, and is registered as {name!r}"
+    if fault:
+        raise PluginError([_mistake(package, f"{hook}: {fault}", found)])
+    return found
+
+
+def _not_imported(error: BaseException, name: str) -> str:
+    """Why a plugin cannot be imported, with the line in it, and how to go on."""
+    line = plugin_line(error.__traceback__, ("<", __file__, os.path.dirname(importlib.__file__)))
+    cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
+    return f"cannot be imported: {cause}; {DISABLE_VARIABLE}={name} goes on without it"
 
 
 class _Loader:
@@ -102,10 +138,7 @@ class _Loader:
 
     def wrong(self, package: _Package, message: str, cls: Any = None) -> None:
         """Notes a mistake of a plugin, or of one of its classes."""
-        about = f", class {getattr(cls, '__name__', repr(cls))}" if cls is not None else ""
-        own = getattr(cls, "__module__", "").startswith(getattr(package.module, "__name__", " "))
-        line = class_line(cls) if own else ""
-        self.plugin_mistakes.append(Mistake(line or package.file, f"plugin {package.name!r}{about}", message))
+        self.plugin_mistakes.append(_mistake(package, message, cls))
 
     # -- finding
 
@@ -166,9 +199,7 @@ class _Loader:
             try:
                 module = imported()
             except FAILURES as error:
-                line = plugin_line(error.__traceback__, ("<", __file__, os.path.dirname(importlib.__file__)))
-                cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
-                self.wrong(package, f"cannot be imported: {cause}; {DISABLE_VARIABLE}={name} goes on without it")
+                self.wrong(package, _not_imported(error, name))
                 return
             version = version or str(getattr(module, "__version__", ""))
             package = attrs.evolve(package, module=module, version=version, file=_file_of(module) or file)
@@ -180,8 +211,8 @@ class _Loader:
 
     def finish(self, specs: Sequence[Path]) -> Registry:
         registry = Registry()
-        for contracts in hookspecs.CONTRACTS.values():
-            for contract in contracts:
+        for hook in hookspecs.CONTRACTS:
+            for contract in hookspecs.contracts_of(hook):
                 registry.add_kind(contract)
         version = getattr(sys.modules.get("sparsemap"), "__version__", "")
         for cls in SPEC_KINDS:
@@ -211,6 +242,8 @@ class _Loader:
                     registry.add_spec(table, attrs.evolve(origin, file=shown(path)))
             except SpecError as error:
                 self.spec_mistakes.extend(error.mistakes)
+            except PluginError as error:  # a class whose name the spec has
+                self.plugin_mistakes.extend(error.mistakes)
         if self.plugin_mistakes:
             raise PluginError([*self.plugin_mistakes, *self.spec_mistakes])
         if self.spec_mistakes:
@@ -243,30 +276,56 @@ class _Loader:
             self.manager.register(module, package.name)
         return hooks
 
-    def _called(self, package: _Package, hook: str, function: Any, words: str) -> list[Any]:
-        """What a register hook returns; a mistake if it fails or returns no list."""
+    def _called(self, package: _Package, hook: str, function: Any, words: str) -> Any:
+        """What a register hook returns; a mistake if it fails, or returns neither a list nor a table if that may be."""
         try:
             items = function()
         except FAILURES as error:
             line = plugin_line(error.__traceback__, (__file__,))
             self.wrong(package, f"{hook} raised {type(error).__name__}: {error} ({line})")
             return []
-        if not isinstance(items, list | tuple):
+        if not isinstance(items, list | tuple | (Mapping if hook in hookspecs.CONTRACTS else list)):
             self.wrong(package, f"{hook} returned {_short(items)}, expected a list of {words}")
             return []
-        return list(items)
+        return items
 
     def _add_types(self, registry: Registry, package: _Package, hook: str, function: Any, origin: Origin) -> None:
-        contracts = hookspecs.CONTRACTS[hook]
-        words = " or ".join(contract.__name__ for contract in contracts)
-        for cls in self._called(package, hook, function, f"classes derived from {words}"):
-            if fault := _fault(cls, contracts, words):
+        contracts = hookspecs.contracts_of(hook)
+        words = _words(contracts)
+        items = self._called(package, hook, function, f"classes derived from {words}")
+        if isinstance(items, Mapping):
+            self._add_type_names(registry, package, hook, items, origin)
+            return
+        for cls in items:
+            if fault := _fault(cls, contracts):
                 self.wrong(package, f"{hook}: {fault}", cls)
                 continue
             try:
                 registry.add_type(cls, origin)
             except SpecError as error:
                 self.plugin_mistakes.extend(error.mistakes)
+
+    def _add_type_names(
+        self, registry: Registry, package: _Package, hook: str, table: Mapping[Any, Any], origin: Origin
+    ) -> None:
+        """Classes by name, none of which is imported; the table of a hook with several contracts has a table per kind."""
+        by_kind = {contract.kind: contract for contract in hookspecs.contracts_of(hook)}
+        tables = table if len(by_kind) > 1 else dict.fromkeys(by_kind, table)
+        for kind, places in tables.items():
+            if kind not in by_kind or not isinstance(places, Mapping):
+                text = f"a table by name, with a table for each kind of {listed(by_kind)}"
+                self.wrong(package, f"{hook} returned {kind!r} = {_short(places)}, expected {text}")
+                continue
+            for name, place in places.items():
+                if not (isinstance(name, str) and name and isinstance(place, str) and PLACE.fullmatch(place)):
+                    expected = 'expected the name of a type and its place, such as "wide" = "formats:Wide"'
+                    self.wrong(package, f"{hook} returned {_short(name)} = {_short(place)}, {expected}")
+                    continue
+                try:
+                    imported = partial(_class_at, package, hook, by_kind[kind], name, place)
+                    registry.add_type_name(kind, name, Type(origin, imported))
+                except (SpecError, PluginError) as error:
+                    self.plugin_mistakes.extend(error.mistakes)
 
     def _hooked_tomls(self, package: _Package, hooks: Mapping[str, Any]) -> Iterator[Path]:
         if "register_specs" not in hooks:
@@ -341,12 +400,16 @@ def _file_of(module: Any) -> str:
     return shown(file) if file else ""
 
 
-def _fault(cls: Any, contracts: tuple[type[Piece], ...], words: str) -> str:
+def _words(contracts: tuple[type[Piece], ...]) -> str:
+    return " or ".join(contract.__name__ for contract in contracts)
+
+
+def _fault(cls: Any, contracts: tuple[type[Piece], ...]) -> str:
     """Why a class cannot be registered by a hook; empty if it can."""
     if not isinstance(cls, type):
         return "is not a class; expected classes, not instances"
     if not issubclass(cls, contracts) or cls in contracts:
-        return f"is not derived from {words}"
+        return f"is not derived from {_words(contracts)}"
     if not cls.type_name:
         return "has no type_name, the name by which specs select it"
     annotations = [name for name, hint in vars(cls).get("__annotations__", {}).items() if "ClassVar" not in str(hint)]

@@ -1,14 +1,16 @@
 """Pieces by kind and name: which types and specs there are, where each came from, and how a spec becomes a piece.
 
 A registry is an ordinary object. `loading.load` fills one from plugins and spec folders; tests fill small ones by hand.
-Classes that need no TOML are pieces under their `type_name`. Specs are read when they are added but become pieces when
-they are first asked for, so that a wrong spec nobody uses disturbs nobody.
+Classes that need no TOML are pieces under their `type_name`; one that is registered by name is imported when it is first
+asked for. Specs are read when they are added but become pieces when they are first asked for, so that a wrong spec
+nobody uses disturbs nobody.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,24 @@ class Plugin:
     """A digest of its Python and TOML files; empty for a part of SparseMap, which its version stands for."""
 
 
+@attrs.frozen(eq=False, slots=False)
+class Type:
+    """A class of pieces under its name, imported when it is first asked for."""
+
+    origin: Origin
+    load: Callable[[], type[Piece]]
+    """Imports the class; PluginError if it is not there, or no class of its kind and name."""
+
+    @cached_property
+    def cls(self) -> type[Piece]:
+        return self.load()
+
+    @property
+    def lacking(self) -> list[str]:
+        """Keys of the class without a default; with none it is a piece without any spec."""
+        return [key for key, field in keys(self.cls).items() if field.default is attrs.NOTHING]
+
+
 class Registry:
     """Types and specs by kind and name.
 
@@ -62,7 +82,8 @@ class Registry:
         self.plugins: tuple[Plugin, ...] = ()
         self.hook: Any = None
         """pluggy's relay, such as `registry.hook.search_finished(result=..., problem=...)`; None if filled by hand."""
-        self._types: dict[str, dict[str, tuple[type[Piece], Origin]]] = {}
+        self._types: dict[str, dict[str, Type]] = {}
+        self._default_types: dict[str, str] = {}
         self._specs: dict[str, dict[str, tuple[Mapping[str, Any], Origin]]] = {}
         self._pieces: dict[tuple[str, str], Any] = {}
 
@@ -80,6 +101,8 @@ class Registry:
         """Makes the kind of a contract known, so that its specs are welcome even if no class of it is there."""
         self._types.setdefault(contract.kind, {})
         self._specs.setdefault(contract.kind, {})
+        if contract.default_type:
+            self._default_types.setdefault(contract.kind, contract.default_type)
 
     def add_type(self, cls: type[Piece], origin: Origin) -> None:
         """Adds a class under its `kind` and `type_name`.
@@ -89,9 +112,14 @@ class Registry:
         if not cls.kind or not cls.type_name:
             raise SpecError.at(origin.file, cls.__name__, "a class of pieces needs a kind and a type_name")
         self.add_kind(cls)
-        types = self._types[cls.kind]
-        if _wins(cls, origin, types.get(cls.type_name), f"type {cls.type_name!r} of {cls.kind}"):
-            types[cls.type_name] = (cls, origin)
+        self.add_type_name(cls.kind, cls.type_name, Type(origin, lambda: cls))
+
+    def add_type_name(self, kind: str, name: str, item: Type) -> None:
+        """Adds a class of a known kind that is imported when it is first asked for, or when its name is taken."""
+        types = self._types[kind]
+        first = types.get(name)
+        if first is None or _wins(item.cls, item.origin, first.cls, first.origin, f"type {name!r} of {kind}"):
+            types[name] = item
             self._pieces.clear()
 
     def add_spec(self, mapping: Mapping[str, Any], origin: Origin) -> None:
@@ -107,8 +135,9 @@ class Registry:
         first: tuple[Any, Origin] | None = self._specs[kind].get(name)
         bases = {mapping[key] for key in ("type", "extends") if key in mapping} or {self._default_type(kind)}
         if first is None and name not in bases and name in self._types[kind]:
-            first = self._types[kind][name] if not _lacking(self._types[kind][name][0]) else None
-        if _wins(mapping, origin, first, f"{kind} {name!r}"):
+            own = self._types[kind][name]
+            first = (own.cls, own.origin) if not own.lacking else None
+        if first is None or _wins(mapping, origin, *first, f"{kind} {name!r}"):
             self._specs[kind][name] = (mapping, origin)
             self._pieces.clear()
 
@@ -131,32 +160,44 @@ class Registry:
         """All kinds, sorted."""
         return tuple(sorted(self._types))
 
-    def types(self, kind: str) -> dict[str, type[Piece]]:
-        """The classes of a kind by `type_name`, sorted."""
+    def type_names(self, kind: str) -> tuple[str, ...]:
+        """The names of the classes of a kind, sorted; none of them is imported."""
         if kind not in self._types:
             raise SpecError.at("", "", unknown("kind", kind, self._types))
-        return {name: cls for name, (cls, _) in sorted(self._types[kind].items())}
+        return tuple(sorted(self._types[kind]))
+
+    def types(self, kind: str) -> dict[str, type[Piece]]:
+        """The classes of a kind by `type_name`, sorted; all of them are imported."""
+        return {name: self._types[kind][name].cls for name in self.type_names(kind)}
+
+    def type(self, kind: str, name: str) -> type[Piece]:
+        """The class of a kind and `type_name`."""
+        return self._type(kind, {"type": name})[1].cls
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """The names of all pieces of a kind, sorted: its specs, and its classes that need no spec."""
-        complete = {name for name, cls in self.types(kind).items() if not _lacking(cls)}
-        return tuple(sorted(complete | self._specs[kind].keys()))
+        """The names of all pieces of a kind, sorted: its specs, and its classes that need no spec; imports the classes
+        that have no spec of their name."""
+        return tuple(name for name in sorted({*self.type_names(kind), *self._specs[kind]}) if self.has(kind, name))
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether there is a piece of this kind and name."""
+        types = self._types[kind] if name in self.type_names(kind) else {}
+        return name in self._specs[kind] or (name in types and not types[name].lacking)
 
     def origin(self, kind: str, name: str) -> Origin:
         """Where the piece came from."""
         self._known(kind, name)
-        return self._specs[kind].get(name, self._types[kind].get(name))[1]  # type: ignore[index]
+        return self._specs[kind][name][1] if name in self._specs[kind] else self._types[kind][name].origin
 
     def type_origin(self, kind: str, type_name: str) -> Origin:
         """Where the class came from."""
-        self._type(kind, {"type": type_name})
-        return self._types[kind][type_name][1]
+        return self._type(kind, {"type": type_name})[1].origin
 
     def spec(self, kind: str, name: str) -> dict[str, Any]:
         """The table of a piece with `extends` resolved; it has `kind`, `name` and `type`."""
         self._known(kind, name)
         table = self._table(kind, name)
-        return {"kind": kind, "name": name, **table, "type": self._type(kind, table).type_name}
+        return {"kind": kind, "name": name, **table, "type": self._type(kind, table)[0]}
 
     # -- building
 
@@ -191,20 +232,20 @@ class Registry:
 
     def _piece(self, kind: str, value: Any, file: str) -> Any:
         """The piece of a name, a table or a text form; paths in it are relative to `file`."""
-        types = self.types(kind)
+        types = self.type_names(kind)
         if isinstance(value, Piece) and value.kind == kind:
             return value
         if isinstance(value, Mapping):
             return self._build(kind, self._inline_table(kind, value), file)
         if not isinstance(value, str):
             raise SpecError.at("", "", f"expected the name or the table of {a(kind)}, found {value!r}")
-        if value in self.names(kind):
+        if self.has(kind, value):
             return self.get(kind, value)
         start, colon, rest = value.partition(":")
         type_name, text = (start, rest) if colon else (self._default_type(kind), value)
         if colon and type_name not in types:
             raise SpecError.at("", "", unknown(f"type of {kind}", type_name, types))
-        table = types[type_name].from_text(text) if type_name in types else None
+        table = self.type(kind, type_name).from_text(text) if type_name in types else None
         if table is None:
             return self.get(kind, value)  # which says that there is no such name
 
@@ -229,7 +270,7 @@ class Registry:
                 raise SpecError.at("", "", f"expected {a(cls.kind)} of type {cls.type_name!r}, {found}")
             return piece
 
-        cls = self._type(kind, table)
+        cls = self._type(kind, table)[1].cls
         try:
             return Reader(file, refer).read(cls, {key: table[key] for key in table if key not in RESERVED})
         except SpecError:
@@ -255,7 +296,7 @@ class Registry:
         if base is None and "type" in own and own["type"] not in self._types[kind]:
             base, key = own.pop("type"), "type"
         if base is None:
-            return {"name": self._type(kind, own).type_name, **own}
+            return {"name": self._type(kind, own)[0], **own}
         with placed(key):
             below = self._table(kind, base)
         changed = own.keys() - {"name"}
@@ -281,28 +322,27 @@ class Registry:
             return toml_io.merge(below, own)
 
     def _default_type(self, kind: str) -> str:
-        return next((cls.default_type for cls in self.types(kind).values() if cls.default_type), "")
+        return self._default_types.get(kind, "") if self.type_names(kind) else ""
 
-    def _type(self, kind: str, table: Mapping[str, Any]) -> type[Piece]:
-        """The class that a table asks for, or the default class of the kind."""
-        types = self.types(kind)
+    def _type(self, kind: str, table: Mapping[str, Any]) -> tuple[str, Type]:
+        """The class that a table asks for, or the default class of the kind, with its name."""
+        types = self.type_names(kind)
         name = table.get("type", self._default_type(kind))
         if not name:
             raise SpecError.at("", "type", f"missing; known types of {kind}: {listed(types)}")
         if name not in types:
             raise SpecError.at("", "type", unknown(f"type of {kind}", name, types))
-        return types[name]
+        return name, self._types[kind][name]
 
     def _known(self, kind: str, name: str) -> None:
-        names = self.names(kind)
-        if name not in names:
-            raise SpecError.at("", "", self._no_name(kind, name, names))
+        if not self.has(kind, name):
+            raise SpecError.at("", "", self._no_name(kind, name, self.names(kind)))
 
     def _no_name(self, kind: str, name: str, names: Iterable[str]) -> str:
         if name in self._types[kind]:
-            lacking = listed(_lacking(self._types[kind][name][0]))
+            lacking = listed(self._types[kind][name].lacking)
             return f"{kind} {name!r} is a type that needs {lacking}; give a table with type = {name!r} and these"
-        elsewhere = [other for other in self.kinds() if other != kind and name in self.names(other)]
+        elsewhere = [other for other in self.kinds() if other != kind and self.has(other, name)]
         guess = nearest(name, names)
         if not elsewhere:
             others = [each for each in self._types[kind] if each not in {*self.names(kind)}]
@@ -317,17 +357,12 @@ def is_path(text: str) -> bool:
     return text.endswith(".toml") or "/" in text or os.sep in text
 
 
-def _lacking(cls: type[Piece]) -> list[str]:
-    """Keys of the class without a default; with none it is a piece without any spec."""
-    return [key for key, field in keys(cls).items() if field.default is attrs.NOTHING]
-
-
-def _wins(item: Any, origin: Origin, first: tuple[Any, Origin] | None, what: str) -> bool:
-    """Whether a class or table gets its name; SpecError if the first to have it does not give way."""
-    if first is None or _overrides(item):
+def _wins(item: Any, origin: Origin, first: Any, first_origin: Origin, what: str) -> bool:
+    """Whether a class or table gets the name of the first one; SpecError if neither gives way."""
+    if _overrides(item):
         return True
-    if not _overrides(first[0]):
-        places = " and ".join(other.file or f"plugin {other.plugin!r}" for other in (first[1], origin))
+    if not _overrides(first):
+        places = " and ".join(other.file or f"plugin {other.plugin!r}" for other in (first_origin, origin))
         advice = "Rename one, or set override = true in the one that should win."
         raise SpecError.at("", "", f"{what} is defined twice: {places}. {advice}")
     return False

@@ -268,7 +268,7 @@ def _inlined(table: Any, registry: Registry) -> Any:
 
 def _referred(value: Any, kind: str, registry: Registry) -> Any:
     """A name of a piece, or a table of names, as tables; what is a piece's table already stays."""
-    if isinstance(value, str) and value in registry.names(kind):
+    if isinstance(value, str) and registry.has(kind, value):
         return registry.spec(kind, value)
     if isinstance(value, Mapping) and "type" not in value and "extends" not in value:
         return {k: v if isinstance(v, Mapping) else _referred(v, kind, registry) for k, v in value.items()}

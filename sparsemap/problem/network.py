@@ -165,9 +165,9 @@ def _kind(registry: Registry, type_name: Any) -> str:
     with placed("type"):
         Reader().read(str, type_name)
     for kind in ("workload", "operation"):
-        if type_name in registry.types(kind) or type_name in registry.names(kind):
+        if type_name in registry.type_names(kind) or registry.has(kind, type_name):
             return kind
-    types = [*registry.types("workload"), *registry.types("operation")]
+    types = [*registry.type_names("workload"), *registry.type_names("operation")]
     raise SpecError.at("", "type", unknown("type of workload or operation", type_name, types))
 
 

@@ -16,7 +16,6 @@ from ..pieces.contracts import Array, Genes, Piece, Segment
 from ..pieces.contracts.base import GeneColumns, Genomes
 from ..pieces.data_specs import SpaceSpec
 from .designs import Decoded, Designs
-from .similarity import check_levels, pairs
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -202,6 +201,8 @@ class Space:
         DesignError if the mapping levels differ, or the tensors cannot be paired. The genomes of an equal problem decode to
         the same designs; others may be invalid, see `repair`. `fill`: as in `Segment.transfer`.
         """
+        from .similarity import check_levels, pairs
+
         check_levels(source, self.problem)
         pairs(source.loops, self.problem.loops)
         genomes = self.guess(len(designs), rng)

@@ -131,7 +131,7 @@ class Best:
         own, registry = self.problem.cost_model, self.problem.registry
         found: dict[str, dict[str, Any]] = {}
         for name in FIDELITIES:
-            if name not in registry.names(own.kind):
+            if not registry.has(own.kind, name):
                 continue
             other = registry.get(own.kind, name)
             words = {key: getattr(own, key) for key in ("name", "description", "source")}

@@ -35,10 +35,10 @@ from .budget import budget_of
 from .identity import identity_of
 from .result import Result, result_of
 from .shortfalls import shortfalls_of
-from .start import Given, Start, check_takes, mixed, start_of
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
+    from .start import Given, Start
 
 OWN = "own proposals"
 """What results call the searcher where none proposed anything."""
@@ -95,14 +95,17 @@ class Search:
         self._scored: Scored | None = None
         self.own = 0
         """Designs that came as own proposals."""
-        self.start = start_of(problem, start, seed=seed)
+        self.start: Start | None = None
         """What is evaluated before anything that the searcher proposes."""
         self.started: tuple[Mapping[str, Any], ...] = ()
         """Once evaluated: what each design that the search started from was worth (`Start.told`)."""
-        self._first = self.start  # until it is evaluated
         self._migrants: Scored | None = None
-        if self.start is not None:
+        if start is not None:
+            from .start import check_takes, start_of
+
+            self.start = start_of(problem, start, seed=seed)
             check_takes(self.searcher, problem)
+        self._first = self.start  # until it is evaluated
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         with guarded(self.searcher, "search"):
             self._proposals: Proposals | None = self.searcher.search(problem.space, self.budget, rng)
@@ -172,7 +175,12 @@ class Search:
         if first := self._first:
             self._first, self.started, self._migrants = None, first.told(scores), scored
         else:
-            self._scored, self._migrants = mixed(scored, self._migrants), None
+            if self._migrants is not None:
+                from .start import mixed
+
+                self._scored, self._migrants = mixed(scored, self._migrants), None
+            else:
+                self._scored = scored
         self._take(genomes, scores, values, evaluation)
 
     def _scores(self, evaluation: Evaluation) -> tuple[Array, Array | None]:

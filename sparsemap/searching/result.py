@@ -98,7 +98,7 @@ class Result:
     def _repr_html_(self) -> str:
         """For notebooks: the report that `sparsemap search` prints; the short form where there is none."""
         registry = self.best.problem.registry if self.best is not None else None
-        shown = registry is not None and REPORT in registry.names("exporter")
+        shown = registry is not None and registry.has("exporter", REPORT)
         return f"<pre style='line-height:1.25'>{escape(self.report(REPORT) if shown else repr(self))}</pre>"
 
     @property

@@ -18,14 +18,14 @@ from ..files import is_temporary
 from ..pieces.boundary import guarded
 from .budget import Budget
 from .driver import Search, Snapshot
-from .journal import CHECKED, JOURNAL_FILE, Journal, checked
 from .result import FRONT_FOLDER, Result, read_result
-from .start import Given, Start
 
 if TYPE_CHECKING:
     from ..pieces.contracts import Array, Genomes, Searcher
     from ..problem.evaluation import Evaluation
     from ..problem.problem import Problem
+    from .journal import Journal
+    from .start import Given, Start
 
 
 class SearchStopped(SearchError):
@@ -62,6 +62,8 @@ def search(
     run = Search(problem, searcher, budget, seed, start)
     if journal is None:
         return completed(run, progress)
+    from .journal import Journal
+
     with Journal(Path(journal), run.identity, overwrite) as record:
         return completed(run, progress, record)
 
@@ -82,6 +84,8 @@ def search_into(
     design so far is written as that of an interrupted search. What an earlier search left stays until the new result
     is written; two searches cannot write to one folder at a time.
     """
+    from .journal import JOURNAL_FILE, Journal
+
     folder = Path(folder)
     run = Search(problem, searcher, budget, seed, start)
     identity = run.identity
@@ -154,6 +158,8 @@ def _worth(run: Search, genomes: Genomes, journal: Journal | None) -> Evaluation
             text = f"{error}; the search stopped after {run.archive.evaluations:,} designs"
             raise SearchStopped(f"{text}, and goes on from there when it is run again") from error
         return evaluation
+    from .journal import CHECKED, checked
+
     run.earlier = journal.seconds
     if journal.records <= CHECKED and run.archive.valid == 0:
         checked(found, run.evaluate(), journal.path)
@@ -172,6 +178,8 @@ def finished(
 
     A journal beside it is removed: the process was killed between the two.
     """
+    from .journal import JOURNAL_FILE
+
     try:
         table = read_result(Path(folder))
     except SearchError:
@@ -187,6 +195,8 @@ def finished(
 
 def unfinished(folder: str | os.PathLike[str]) -> bool:
     """Whether a search in this folder was stopped."""
+    from .journal import JOURNAL_FILE
+
     try:
         return (Path(folder) / JOURNAL_FILE).stat().st_size > 0
     except OSError:

@@ -21,7 +21,6 @@ import toml
 from ..errors import SpecError, nearest, placed, shortened, unknown
 from ..files import read_bytes, shown, write_text
 from .structuring import expected_found, join
-from .unstructuring import plain
 
 PLAINER = {
     "Cannot overwrite a value": "the key is there already",
@@ -126,12 +125,12 @@ def dumps(mapping: Mapping[str, Any] | Any) -> str:
     NumPy scalars and arrays, tuples, sets, paths, enums and attrs objects become plain values; anything else that TOML
     cannot hold raises TypeError with the path to it.
     """
-    return toml.dumps(_sections(plain(mapping)), encoder=_Encoder())
+    return toml.dumps(_sections(_plain(mapping)), encoder=_Encoder())
 
 
 def inline(mapping: Mapping[str, Any]) -> str:
     """A table as TOML has it within a line, `{ k = 64, c = 3 }`."""
-    return str(_Encoder().dump_value(_hidden(plain(mapping))))
+    return str(_Encoder().dump_value(_hidden(_plain(mapping))))
 
 
 class _Encoder(toml.TomlEncoder):
@@ -172,3 +171,9 @@ def _sections(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _hidden(value: Any) -> Any:
     return MappingProxyType(value) if isinstance(value, dict) else tuple(value) if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    from .unstructuring import plain  # for writing alone
+
+    return plain(value)

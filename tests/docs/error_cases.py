@@ -1,6 +1,6 @@
 """Inputs that are wrong, by group: files, a command or a script, and what is wrong with them.
 
-`docs/errors.md` shows each with the message that it gets; `test_errors_page.py` writes and checks that page.
+`errors.txt` has each with the message that it gets; `test_error_messages.py` writes and checks that file.
 """
 
 from __future__ import annotations

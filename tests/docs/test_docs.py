@@ -38,18 +38,21 @@ def test_blocks_run_and_print_what_the_document_says(section: Section, tmp_path:
     run_section(section, tmp_path)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_lines_are_short_enough_to_read(name: str) -> None:
-    text = (ROOT / name).read_text("utf-8")
-    long = [number for number, line in enumerate(text.splitlines(), 1) if len(line) > 120 and not line.startswith("|")]
-    assert not long, f"{name}: longer than 120 characters: lines {long}"
+def test_lines_are_short_enough_to_read() -> None:
+    lines = [(name, number, line) for name in FILES for number, line in enumerate(text_of(name).splitlines(), 1)]
+    long = [f"{name}:{number}" for name, number, line in lines if len(line) > 120 and not line.startswith("|")]
+    assert not long, f"longer than 120 characters: {long}"
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_links_lead_to_files_of_the_repository(name: str) -> None:
-    links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", (ROOT / name).read_text("utf-8"))
-    missing = [link for link in links if not link.startswith("http") and not ((ROOT / name).parent / link).exists()]
-    assert not missing, f"{name}: {missing}"
+def test_links_lead_to_files_of_the_repository() -> None:
+    links = [(name, link) for name in FILES for link in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text_of(name))]
+    local = [(name, link) for name, link in links if not link.startswith("http")]
+    missing = [f"{name}: {link}" for name, link in local if not ((ROOT / name).parent / link).exists()]
+    assert local and not missing, missing
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
 
 
 def test_the_site_has_every_page() -> None:

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from sparsemap_plugins.densities import ActualData
+from sparsemap_plugins.densities.data import ActualData
 from sparsemap_plugins.timeloop.importer import read_problem
 from spec_fuzz import Inputs, mutated_bytes
 

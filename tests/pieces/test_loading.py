@@ -216,6 +216,132 @@ def test_specs_given_by_path_come_last(write):
     assert registry.origin("format", "one").plugin == "command line"
 
 
+# --------------------------------------------------------------------------------------------- classes by their name
+
+
+def by_name(
+    write,
+    formats=WORD_BITMASK,
+    returns='{"word-bitmask": "formats:WordBitmask"}',
+    hook="register_formats",
+    folder="mine",
+):
+    write(
+        f"{folder}/late/__init__.py",
+        f"""
+        from sparsemap import hookimpl
+
+        @hookimpl
+        def {hook}():
+            return {returns}
+        """,
+    )
+    write(f"{folder}/late/formats.py", formats)
+
+
+def test_a_class_that_is_registered_by_name_is_imported_when_it_is_asked_for(write, tmp_path):
+    by_name(write)
+    write("mine/late/bytes.toml", BITMASK_IN_BYTES)
+    registry = alone("mine")
+    assert registry.type_names("format") == ("word-bitmask",) and registry.has("format", "bitmask-in-bytes")
+    assert registry.type_origin("format", "word-bitmask").plugin == "late"
+    file = str(tmp_path / "mine/late/formats.py")
+    assert file not in [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    assert registry.get("format", "bitmask-in-bytes").word == 8
+    assert file in [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    assert registry.names("format") == ("bitmask-in-bytes", "word-bitmask")
+
+
+def test_loading_imports_no_class_that_is_registered_by_name(write):
+    by_name(write, formats="1 / 0")
+    assert alone("mine").type_names("format") == ("word-bitmask",)
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (
+            {"formats": "x = 1\n\n1 / 0"},
+            "mine/late/__init__.py: plugin 'late': register_formats: 'word-bitmask' at 'formats:WordBitmask' cannot be "
+            "imported: ZeroDivisionError: division by zero (mine/late/formats.py, line 3); SPARSEMAP_DISABLE=late goes "
+            "on without it",
+        ),
+        (
+            {"returns": '{"word-bitmask": "formts:WordBitmask"}'},
+            "mine/late/__init__.py: plugin 'late': register_formats: 'word-bitmask' at 'formts:WordBitmask' cannot be "
+            "imported: ModuleNotFoundError: No module named ",
+        ),
+        (
+            {"returns": '{"word-bitmask": "formats:Bitmask"}'},
+            "mine/late/__init__.py: plugin 'late': register_formats: there is no class 'Bitmask' in its module 'formats'",
+        ),
+        (
+            {"returns": '{"word-bitmask": "formats:np"}'},
+            "mine/late/__init__.py: plugin 'late': register_formats: 'np' is not a class; expected classes, not instances",
+        ),
+        (
+            {"returns": '{"words": "formats:WordBitmask"}'},
+            "mine/late/formats.py, line 7: plugin 'late', class WordBitmask: register_formats: has the type_name "
+            "'word-bitmask', and is registered as 'words'",
+        ),
+        (
+            {"hook": "register_mechanisms"},
+            "mine/late/formats.py, line 7: plugin 'late', class WordBitmask: register_mechanisms: is not derived from "
+            "Mechanism",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_class_by_name_is_told_with_its_line_when_it_is_asked_for(write, options, fault):
+    by_name(write, **options)
+    registry = alone("mine")
+    kind = "mechanism" if "hook" in options else "format"
+    [name] = registry.type_names(kind)
+    for asked in (lambda: registry.get(kind, name), lambda: registry.names(kind), lambda: registry.types(kind)):
+        with pytest.raises(PluginError) as caught:
+            asked()
+        assert str(caught.value).startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("returns", "fault"),
+    [
+        (
+            '{"word-bitmask": "WordBitmask"}',
+            "register_formats returned 'word-bitmask' = 'WordBitmask', expected the name",
+        ),
+        (
+            '{"word-bitmask": 3}',
+            "register_formats returned 'word-bitmask' = 3, expected the name of a type and its place",
+        ),
+        ('{"": "formats:WordBitmask"}', "register_formats returned '' = 'formats:WordBitmask', expected the name of a"),
+    ],
+)
+def test_a_table_by_name_that_is_none_is_told_at_once(write, returns, fault):
+    by_name(write, returns=returns)
+    assert said("mine").startswith(f"mine/late/__init__.py: plugin 'late': {fault}")
+
+
+def test_a_table_of_operators_has_a_table_per_kind(write):
+    by_name(write, returns='{"word-bitmask": "formats:WordBitmask"}', hook="register_operators")
+    assert said("mine") == (
+        "mine/late/__init__.py: plugin 'late': register_operators returned 'word-bitmask' = 'formats:WordBitmask', "
+        "expected a table by name, with a table for each kind of init, crossover, mutation, selection"
+    )
+    by_name(write, returns='{"mutation": {"mine": "formats:Mine"}}', hook="register_operators", folder="right")
+    assert alone("right").type_names("mutation") == ("mine",)
+
+
+def test_a_name_that_is_taken_is_found_without_being_asked_for(write):
+    by_name(write)
+    write("mine/other/__init__.py", format_plugin().replace('"mine"', '"word-bitmask"'))
+    text = (
+        "type 'word-bitmask' of format is defined twice: mine/late/__init__.py and mine/other/__init__.py. Rename one"
+    )
+    assert said("mine").startswith(text)
+    write("wins/other/__init__.py", format_plugin("override = True").replace('"mine"', '"word-bitmask"'))
+    assert alone("mine/late", "wins").type("format", "word-bitmask").__name__ == "Mine"
+
+
 # ------------------------------------------------------------------------------------------------ what can go wrong
 
 
@@ -379,6 +505,12 @@ def test_the_built_in_plugins_are_plugins_like_any_other():
     assert all(plugin.version for plugin in registry.plugins)
     assert all(registry.get(kind, name).kind == kind for kind in registry.kinds() for name in registry.names(kind))
     assert {"hardware", "space", "study", "workload", "format"} <= set(registry.kinds())
+
+
+def test_every_class_of_a_built_in_plugin_is_at_the_place_that_it_registers():
+    registry = load(env={})
+    for kind in registry.kinds():
+        assert all(cls.type_name == name and cls.kind == kind for name, cls in registry.types(kind).items())
 
 
 def test_loading_everything_is_little_work():

@@ -16,6 +16,7 @@ from toy_problem import toy_problem
 from sparsemap import PluginError, Searcher, SearchError, load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
+from sparsemap.searching import journal
 from sparsemap.searching.driver import Search
 from sparsemap.searching.journal import JOURNAL_FILE, Journal
 from sparsemap.searching.run import SearchStopped, search_into, unfinished
@@ -109,7 +110,7 @@ def test_a_result_that_cannot_be_written_is_not_lost(function, registry, tmp_pat
     assert unfinished(tmp_path)
     evaluated = []
     monkeypatch.setattr(Search, "evaluate", lambda self: evaluated.append(1))
-    monkeypatch.setattr(sys.modules["sparsemap.searching.run"], "CHECKED", 0)
+    monkeypatch.setattr(journal, "CHECKED", 0)
     assert search_quietly(tmp_path, problem, 600).evaluations == 600
     assert not evaluated
     assert not unfinished(tmp_path)
@@ -139,10 +140,10 @@ def test_a_full_disk_under_a_study_fails_its_cells_and_keeps_those_that_are_fini
 def test_a_disk_that_is_really_full(tmp_path):
     place = tmp_path / "small"
     place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(place)], capture_output=True).returncode:
         pytest.skip("this machine does not let tests mount")
     try:
-        args = ["-m", "sparsemap", "search", "mm3", "cloud", "--budget", "20000", "--quiet", "--out"]
+        args = ["-m", "sparsemap", "search", "mm1", "cloud", "--budget", "6000", "--quiet", "--out"]
         done = forking.run([*args, place / "out"])
         assert done.returncode == 2
         assert "No space left on device; the search stopped after" in done.stderr and "best so far" in done.stderr

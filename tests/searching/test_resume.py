@@ -17,7 +17,7 @@ from sparsemap.spec import toml_io
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 
-BUDGET = 3000
+BUDGET = 1600
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def undisturbed(registry, tmp_path_factory):
     return outcome(folder)
 
 
-@pytest.mark.parametrize("evaluations", [1, 400, 1500, 2700, BUDGET])
+@pytest.mark.parametrize("evaluations", [1, 900, BUDGET])
 def test_killed_after_any_batch_it_ends_with_the_same_result(evaluations, undisturbed, problem, tmp_path):
     killed_search(tmp_path, problem, evaluations)
     search_quietly(tmp_path, problem, BUDGET)
@@ -63,7 +63,7 @@ def test_killed_after_any_batch_it_ends_with_the_same_result(evaluations, undist
 
 
 def test_killed_again_and_again_it_gets_there(undisturbed, problem, tmp_path):
-    for evaluations in (300, 900, 900, 2000):
+    for evaluations in (300, 900, 900):
         killed_search(tmp_path, problem, evaluations)
     search_quietly(tmp_path, problem, BUDGET)
     assert outcome(tmp_path) == undisturbed
@@ -155,10 +155,10 @@ def command(tmp_path):
 
 
 def test_the_same_command_goes_on_after_kill_9(command, tmp_path):
-    args = ("search", "mm3", "cloud", "--budget", 6000, "--seed", 3, "--quiet")
+    args = ("search", "mm1", "cloud", "--budget", 2000, "--seed", 3, "--quiet")
     expected = command(*args, "--out", tmp_path / "whole")
     torn = tmp_path / "torn"
-    command(*args, "--out", torn, code=-signal.SIGKILL, KILL_AT="4000")
+    command(*args, "--out", torn, code=-signal.SIGKILL, KILL_AT="1200")
     assert unfinished(torn)
     assert command(*args, "--out", torn) == expected
     assert outcome(torn) == outcome(tmp_path / "whole")
@@ -167,13 +167,13 @@ def test_the_same_command_goes_on_after_kill_9(command, tmp_path):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_study_goes_on_and_ends_with_the_same_table(jobs, command, tmp_path):
     study = tmp_path / "study.toml"
-    toml_io.write(study, {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": ["cloud"],
-                          "seeds": [0, 1], "budget": 2000})  # fmt: skip
+    toml_io.write(study, {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"],
+                          "seeds": [0, 1, 2], "budget": 1000})  # fmt: skip
     args = ("run", study, "--quiet", "--out")
     command(*args, tmp_path / "whole")
     torn = tmp_path / "torn"
     victim = {"KILL_PARENT": "1"} if jobs > 1 else {}
-    for evaluations in ("500", "1500"):
+    for evaluations in ("300", "700")[: 2 if jobs > 1 else 1]:
         command(*args, torn, "--jobs", jobs, code=-signal.SIGKILL, KILL_AT=evaluations, **victim)
     command(*args, torn, "--jobs", jobs)
     assert (torn / "table.csv").read_text() == (tmp_path / "whole/table.csv").read_text()

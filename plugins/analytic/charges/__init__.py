@@ -98,12 +98,6 @@ class NetworkCharge(Option):
     type_name: ClassVar[str] = "network"
 
 
-CHARGES: list[type[Option]] = [
-    *(GateTime, Drains, FilterMetadata, RunLengths, Pointers, Imbalance, Intersection, Overlap),
-    *(Leakage, GatedEnergy, NetworkCharge),
-]
-
-
 @attrs.frozen(kw_only=True)
 class ChargeOptions:
     """Which of the built-in charges a model has: by construction in no order."""
@@ -125,4 +119,4 @@ class ChargeOptions:
         return cls(**{charge.type_name.replace("-", "_"): True for charge in charges if isinstance(charge, Option)})
 
 
-__all__ = ["CHARGES", "ChargeOptions", "Option"]
+__all__ = ["ChargeOptions", "Option"]

@@ -18,7 +18,7 @@ from sparsemap.pieces.contracts import Array
 
 from ..baselines.gamma_mapping import Operators
 from .features import Points
-from .network import Network
+from .network import Network, trained
 
 TEST_SAMPLES = 2000
 HIDDEN = (128, 128)
@@ -139,9 +139,8 @@ def train(
     y = np.concatenate([y[k:] for k, (_, _, y) in zip(kept, drawn, strict=True)])
     mean, spread, output = x.mean(axis=0), x.std(axis=0), np.array([y.mean(), y.std() or 1.0])
     scale = np.where(spread > 1e-9, 1.0 / np.maximum(spread, 1e-9), 0.0)
-    network = Network.random((x.shape[1], *HIDDEN, 1), rng)
-    for epoch, loss in enumerate(network.train((x - mean) * scale, (y - output[0]) / output[1], EPOCHS, rng), 1):
-        told(f"epoch {epoch} of {EPOCHS}, loss {loss:.4f}")
+    inputs, scores = (x - mean) * scale, (y - output[0]) / output[1]
+    network = trained(inputs, scores, HIDDEN, EPOCHS, seed, told)
     about |= {"workloads": [problem.workload.name for problem in problems], "samples": len(y), "seed": seed}
     made = Surrogate(about, network, mean, scale, output)
     pairs = [(made.predict(found[:k], p), y[:k]) for k, (p, found, y) in zip(kept, drawn, strict=True)]

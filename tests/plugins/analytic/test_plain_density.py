@@ -7,7 +7,8 @@ from typing import ClassVar
 import attrs
 import numpy as np
 import pytest
-from sparsemap_plugins.densities import Banded, Uniform
+from sparsemap_plugins.densities.banded import Banded
+from sparsemap_plugins.densities.uniform import Uniform
 
 from sparsemap import DensityModel, Occupancy, load_problem
 from sparsemap.pieces.loading import load

@@ -10,7 +10,11 @@ import pytest
 from sparsemap_plugins.analytic import occupancy as tables
 from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables, bins, pairs, tiles, units
 from sparsemap_plugins.analytic.occupancy.lookup import Table
-from sparsemap_plugins.densities import Banded, Block, Structured, Uniform, hypergeometric
+from sparsemap_plugins.densities import hypergeometric
+from sparsemap_plugins.densities.banded import Banded
+from sparsemap_plugins.densities.block import Block
+from sparsemap_plugins.densities.structured import Structured
+from sparsemap_plugins.densities.uniform import Uniform
 
 from sparsemap.pieces.contracts import Fiber, Units
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparsemap_plugins.densities import Banded
-from sparsemap_plugins.densities.banded import band_cells
+from sparsemap_plugins.densities.banded import Banded, band_cells
 
 from sparsemap.errors import SpecError
 

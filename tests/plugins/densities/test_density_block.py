@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.densities import Block, Uniform
+from sparsemap_plugins.densities.block import Block
+from sparsemap_plugins.densities.uniform import Uniform
 
 from sparsemap.errors import SpecError
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparsemap_plugins.densities import ActualData, Banded, Block
+from sparsemap_plugins.densities.banded import Banded
+from sparsemap_plugins.densities.block import Block
+from sparsemap_plugins.densities.data import ActualData
 
 import sparsemap
 from sparsemap.errors import SpecError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sparsemap_plugins.densities import NOfM, Structured
+from sparsemap_plugins.densities.structured import NOfM, Structured
 
 
 @given(st.integers(1, 10**6), st.floats(0, 1))

@@ -8,7 +8,9 @@ import pytest
 from calls import at_most
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparsemap_plugins.densities import Structured, Uniform, hypergeometric
+from sparsemap_plugins.densities import hypergeometric
+from sparsemap_plugins.densities.structured import Structured
+from sparsemap_plugins.densities.uniform import Uniform
 
 
 def ulps(found, exact):

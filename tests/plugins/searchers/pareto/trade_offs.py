@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-import sparsemap_plugins.declarative
-import sparsemap_plugins.searchers
+from registered import classes
 from toy_problem import ToyMemory, ToyTechnology, ToyWorkload, toy_hardware
 
 from sparsemap import CostModel, Evaluation, Genes, Segment
@@ -52,19 +51,8 @@ class TradeOff(CostModel):
 
 def registry() -> Registry:
     found = Registry()
-    declarative, searchers = sparsemap_plugins.declarative, sparsemap_plugins.searchers
-    for cls in (
-        *declarative.register_objectives(),
-        *searchers.register_objectives(),
-        *searchers.register_operators(),
-        *searchers.register_searchers(),
-        *searchers.register_exporters(),
-        Knobs,
-        TradeOff,
-        ToyWorkload,
-        ToyMemory,
-        ToyTechnology,
-    ):
+    expressions = [cls for cls in classes("declarative") if cls.kind == "objective"]
+    for cls in (*expressions, *classes("searchers"), Knobs, TradeOff, ToyWorkload, ToyMemory, ToyTechnology):
         found.add_type(cls, Origin("test"))
     for name, score, text in (("energy", "energy_pj", "energy, pJ"), ("delay", "cycles", "execution time, cycles")):
         table = {"kind": "objective", "name": name, "score": score, "description": text}

@@ -1,7 +1,4 @@
-"""Every wrong input of `error_cases` gets the message that `docs/errors.md` prints.
-
-`python tests/docs/test_errors_page.py` writes the page anew.
-"""
+"""Wrong inputs of `error_cases` get the messages of `errors.txt`; `python tests/docs/test_error_messages.py` writes it."""
 
 from __future__ import annotations
 
@@ -25,16 +22,7 @@ from sparsemap.pieces import loading
 from sparsemap.pieces.registry import Registry
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "errors.md"
-FENCE = "```"
-HEAD = """# Errors
-
-What SparseMap says when something is wrong: the file, the key, what was found and expected, and the nearest name that
-there is. All mistakes of a file are told at once. Exit status 2 is wrong input, 1 a file that `check` finds fault with or
-a search without a valid design. `sparsemap --traceback` adds where in the code an error arose.
-
-`python tests/docs/test_errors_page.py` writes this page; a test holds every message.
-"""
+TOLD = Path(__file__).with_name("errors.txt")
 
 
 @contextmanager
@@ -76,27 +64,24 @@ def message(case: Case) -> str:
         return done.output.strip().replace(str(ROOT), "...")
 
 
-def page() -> str:
-    lines = [HEAD]
+def told() -> str:
+    """What every input is told, below its title and the command."""
+    lines = []
     for group, cases in GROUPS.items():
-        lines += [f"## {group}", ""]
+        lines += [f"== {group}", ""]
         for case in cases:
-            lines += [f"### {case.title}", ""]
-            for name, text in case.files.items():
-                language = "python" if name.endswith(".py") else "toml"
-                lines += [f"`{name}`:", f"{FENCE}{language}", text.rstrip("\n"), FENCE, ""]
             call = f">>> {case.command}" if case.script else f"$ sparsemap {case.command}"
-            lines += [f"{FENCE}text", call, message(case), FENCE, ""]
-    return "\n".join(lines).rstrip("\n") + "\n"
+            lines += [f"-- {case.title}", call, message(case), ""]
+    return "\n".join(lines)
 
 
-def test_wrong_inputs_get_the_messages_that_the_page_prints() -> None:
+def test_wrong_inputs_get_the_messages_that_are_recorded() -> None:
     with plugins_loaded_once():
-        fresh = page()
-    assert PAGE.read_text("utf-8") == fresh, "run `python tests/docs/test_errors_page.py`, and look at what changed"
+        fresh = told()
+    assert TOLD.read_text("utf-8") == fresh, "run `python tests/docs/test_error_messages.py`, and look at what changed"
 
 
-def test_the_page_has_many_inputs_of_every_group() -> None:
+def test_there_are_many_inputs_of_every_group() -> None:
     assert sum(map(len, GROUPS.values())) >= 40
     titles = [(group, case.title) for group, cases in GROUPS.items() for case in cases]
     assert len(set(titles)) == len(titles)
@@ -105,6 +90,5 @@ def test_the_page_has_many_inputs_of_every_group() -> None:
 if __name__ == "__main__":
     os.environ.pop("SPARSEMAP_PLUGIN_DIRS", None)
     with plugins_loaded_once():
-        written = page()
-    PAGE.write_text(written, "utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
+        TOLD.write_text(told(), "utf-8")
+    print(f"wrote {TOLD.relative_to(ROOT)}", file=sys.stderr)
