@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 @hookimpl
 def register_exporters():
     from .breakdown import BreakdownText
+    from .front import ParetoPlot
     from .loop_nest import LoopNestText
     from .orders import OrdersText
     from .summary import SummaryText
     from .tables import DesignTable, EnergyTable, JsonReport
 
-    return [BreakdownText, DesignTable, EnergyTable, JsonReport, LoopNestText, OrdersText, SummaryText]
+    return [BreakdownText, DesignTable, EnergyTable, JsonReport, LoopNestText, OrdersText, ParetoPlot, SummaryText]
 
 
 @hookimpl

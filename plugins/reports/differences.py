@@ -17,7 +17,7 @@ from sparsemap.errors import SearchError, shortened
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.problem import Problem
 
-from .outcome import Outcome
+from .outcome import DesignOutcome
 from .variants import MISSING, Base, Place
 from .wording import change_text, numbers_text
 
@@ -36,9 +36,9 @@ class Step:
     name: str
     texts: tuple[tuple[str, str, str], ...]
     """Of each value: what it is, before and after."""
-    alone: Outcome
+    alone: DesignOutcome
     """The first design with this change only."""
-    after: Outcome
+    after: DesignOutcome
     """With all changes before it as well."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
     return lines
 
 
-def _edp(outcome: Outcome, before: Outcome | None = None) -> list[str]:
+def _edp(outcome: DesignOutcome, before: DesignOutcome | None = None) -> list[str]:
     """The EDP and its change."""
     if not outcome.valid:
         return ["-", "not valid"]
@@ -204,7 +204,7 @@ def _edp(outcome: Outcome, before: Outcome | None = None) -> list[str]:
     return [f"{outcome.edp:.3e}", change_text(outcome.edp, before.edp)]
 
 
-def _end(outcome: Outcome) -> list[str]:
+def _end(outcome: DesignOutcome) -> list[str]:
     """Energy, cycles, and what limits the design, or why it is not valid."""
     _, *numbers = numbers_text(outcome.energy_pj, outcome.cycles)
     return [*numbers, outcome.column]

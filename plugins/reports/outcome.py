@@ -17,7 +17,7 @@ from .accesses import Accesses, accesses_of
 
 
 @attrs.frozen(eq=False, slots=False)
-class Outcome:
+class DesignOutcome:
     """A design with its evaluation."""
 
     design: Design
@@ -28,7 +28,7 @@ class Outcome:
     detail: Mapping[str, Any]
 
     @classmethod
-    def of(cls, design: Design) -> Outcome:
+    def of(cls, design: Design) -> DesignOutcome:
         found = design.problem.evaluator.evaluate_designs(design.batch, detail=True)
         numbers = float(found.energy_pj[0]), float(found.cycles[0])
         return cls(design, *numbers, found.reasons_of(0), found.detail or {})
@@ -76,9 +76,8 @@ class Outcome:
 
     @property
     def limit(self) -> str:
-        """What the cycles wait for, told by level; what is beyond the slowest level are transfers that wait."""
-        limit, slowest = self.breakdown.limit, max((row.cycles or 0.0 for row in self.breakdown.rows), default=0.0)
-        return f"{limit}, waiting" if limit and self.cycles > slowest * (1 + 1e-9) else limit
+        """What limits the cycles, `Breakdown.limit`."""
+        return self.breakdown.limit
 
     @property
     def column(self) -> str:

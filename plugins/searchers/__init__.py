@@ -16,7 +16,7 @@ from .evolution import Evolution
 from .islands import Islands
 from .memetic import Memetic
 from .operators import OPERATORS
-from .pareto import Nsga2Search, ParetoObjective, ParetoPlot
+from .pareto import Nsga2Search, ParetoObjective
 from .surrogate.searcher import MindMappings
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ def register_searchers() -> list[type]:
 @hookimpl
 def register_objectives() -> list[type]:
     return [ParetoObjective]
-
-
-@hookimpl
-def register_exporters() -> list[type]:
-    return [ParetoPlot]
 
 
 @hookimpl

@@ -11,13 +11,12 @@ from typing import Any
 from sparsemap.errors import SearchError
 from sparsemap.files import percent, read_csv, times
 from sparsemap.pieces import defaults
-from sparsemap.searching.breakdown import Breakdown
+from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.searching.result import RESULT_FILE, read_result
 from sparsemap.spec.units import format_count, format_energy
 
-from ..breakdown import energies
-from . import charts
-from .content import Chart, Number, Page, Section, Table, Tile, breakdown_of, checked, number, numbers, read, totals
+from ..charts import Chart, Mark, bars, strips
+from .content import Headline, Page, PageTable, PrintedNumber, Section, checked, number, numbers, read, totals
 
 NETWORK, TABLE = "network.json", "table.csv"
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
@@ -39,9 +38,9 @@ def network(folder: Path) -> Page:
     seconds = found["seconds"]
     time = "" if seconds is None else f"{1e3 * seconds:,.4g} ms, without fusion or overlap"
     tiles = totals(found, "total energy times total cycles", time)
-    tiles.append(Tile("layers", Number(times_all, f"{times_all:,}"), searched))
+    tiles.append(Headline("layers", PrintedNumber(times_all, f"{times_all:,}"), searched))
     warnings = [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
-    costs = [breakdown_of(layer, _result(folder / layer["searched"]).get("levels", ())) for layer in layers]
+    costs = [Breakdown.from_dict(layer, _result(folder / layer["searched"])) for layer in layers]
 
     def stack(key: str) -> Chart:
         shares = [layer[f"share_of_{key}"] for layer in layers]
@@ -79,20 +78,23 @@ def _stack(items: Sequence[tuple[str, Breakdown, int, str]], key: str) -> Chart:
             parts[part] = None
             sums = f"{tell(of)} × {repeat} = {tell(repeat * of)}" if repeat > 1 else tell(of)
             about = f"{name}, {part}\n{sums}, {percent(of / value, 1)}"
-            data.append(charts.mark(name, part, repeat * of / scale, about))
+            data.append(Mark(repeat * of / scale, part, name, tip=about))
         ends[name] = end or tell(value)
-    return charts.bars(data, unit, ends, list(parts))
+    return bars(data, unit, ends, list(parts))
 
 
 def _parts(costs: Breakdown, key: str) -> dict[str, float]:
-    """Energy in pJ by level, or all cycles by what limits them."""
+    """Energy in pJ by level and charge, or the cycles of what limits them, and of waiting; they add up to the whole."""
     if key == "energy_pj":
-        return {name: sum(spent.values()) for name, spent in energies(costs)} or {"all levels": costs.energy_pj}
+        return {name: sum(spent.values()) for name, spent in costs.energies.items()} or {"all levels": costs.energy_pj}
     timed = [(row.cycles, row.name) for row in reversed(costs.rows) if row.cycles is not None]
-    return {f"limited by {max(timed, key=itemgetter(0))[1]}" if timed else "all levels": costs.cycles}
+    if not timed:
+        return {"all levels": costs.cycles}
+    slowest, name = max(timed, key=itemgetter(0))
+    return {f"limited by {name}": slowest, **({WAITING: costs.waiting_cycles} if costs.waiting_cycles else {})}
 
 
-def _layers(layers: Sequence[Row]) -> Table:
+def _layers(layers: Sequence[Row]) -> PageTable:
     about = {"layer": "layer", "type": "type", "sizes": "sizes", "densities": "densities", "repeat": "times"}
     told = {
         "edp": "EDP", "energy_pj": "energy", "cycles": "cycles", "gap": "over the bound",
@@ -103,7 +105,7 @@ def _layers(layers: Sequence[Row]) -> Table:
         edp, *others = numbers(layer, f"layers.{i}.", list(told))
         found = edp if layer["edp"] is not None else layer["state"]
         rows.append([*(str(layer[key]) for key in about), found, *others])
-    return Table([*about.values(), *told.values()], rows)
+    return PageTable([*about.values(), *told.values()], rows)
 
 
 # -------------------------------------------------------------------------------------------------------------- studies
@@ -126,10 +128,14 @@ def study(folder: Path) -> Page:
         row["ratio"] = row["edp"] / other if row["edp"] is not None and other else None
     without = sum(row["edp"] is None for row in rows)
     tiles = [
-        Tile("cells", Number(len(rows), f"{len(rows):,}"), f"{len(workloads)} workloads on {len(hardware)} hardware"),
-        Tile("searchers", Number(len(searchers), str(len(searchers))), ", ".join(searchers)),
-        Tile("seeds", Number(len(seeds), str(len(seeds)))),
-        Tile("without a valid design", Number(without, f"{without:,}")),
+        Headline(
+            "cells",
+            PrintedNumber(len(rows), f"{len(rows):,}"),
+            f"{len(workloads)} workloads on {len(hardware)} hardware",
+        ),
+        Headline("searchers", PrintedNumber(len(searchers), str(len(searchers))), ", ".join(searchers)),
+        Headline("seeds", PrintedNumber(len(seeds), str(len(seeds)))),
+        Headline("without a valid design", PrintedNumber(without, f"{without:,}")),
     ]
     sections = []
     if compared := [row for row in rows if row["searcher"] != reference]:
@@ -151,7 +157,7 @@ def _problem(row: Row, *more: str) -> tuple[str, ...]:
     return tuple(row[key] for key in ("workload", "hardware", *more))
 
 
-def _means(rows: Sequence[Row], key: str) -> Table:
+def _means(rows: Sequence[Row], key: str) -> PageTable:
     """By hardware and searcher, in the order of the rows."""
     hardware, searchers = (list(dict.fromkeys(row[name] for row in rows)) for name in ("hardware", "searcher"))
     made = []
@@ -162,13 +168,13 @@ def _means(rows: Sequence[Row], key: str) -> Table:
                 means = statistics.geometric_mean(known), min(known), statistics.median(known), max(known)
                 count = f"{len(known)} of {len(here)}"
                 made.append([group, name, *(number(mean, times) for mean in means), count])
-    return Table(["hardware", "searcher", "geometric mean", "least", "median", "most", "cells"], made)
+    return PageTable(["hardware", "searcher", "geometric mean", "least", "median", "most", "cells"], made)
 
 
-def _spread(rows: Sequence[Row], every: Sequence[str], key: str, axis: str) -> list[Chart | Table]:
+def _spread(rows: Sequence[Row], every: Sequence[str], key: str, axis: str) -> list[Chart | PageTable]:
     """The table of means, and for each hardware a chart with a mark for each workload, searcher and seed, or for the
     median seed where there are too many of them. Colours go by `every` searcher of the page."""
-    blocks: list[Chart | Table] = [_means(rows, key)]
+    blocks: list[Chart | PageTable] = [_means(rows, key)]
     known = [row for row in rows if row[key]]
     if len(known) > MARKS:
         medians = (sorted(group, key=itemgetter(key)) for group in _by_seeds(known))
@@ -177,11 +183,11 @@ def _spread(rows: Sequence[Row], every: Sequence[str], key: str, axis: str) -> l
     for row in known:
         about = f"{row['workload']} on {row['hardware']}, {row['searcher']}, seed {row['seed']}"
         tip = f"{about}\n{times(row[key])} {axis}, EDP {row['edp']:.4e}"
-        points[row["hardware"]].append(charts.mark(row["workload"], row["searcher"], row[key], tip))
-    return [*blocks, *(charts.strips(marks, axis, every, name) for name, marks in points.items() if marks)]
+        points[row["hardware"]].append(Mark(row[key], row["searcher"], row["workload"], tip=tip))
+    return [*blocks, *(strips(marks, axis, every, name) for name, marks in points.items() if marks)]
 
 
-def _cells(rows: Sequence[Row]) -> Table:
+def _cells(rows: Sequence[Row]) -> PageTable:
     made = []
     for group in _by_seeds(rows):
         known = [row for row in group if row["edp"] is not None]
@@ -190,7 +196,7 @@ def _cells(rows: Sequence[Row]) -> Table:
         count, told = f"{len(known)} of {len(group)}", numbers(best, f"{best['at']}.")
         made.append([*_problem(best, "searcher"), count, *told, number(best["gap"], times), number(most, times)])
     head = ["workload", "hardware", "searcher", "seeds", "least EDP", "energy", "cycles", "over the bound"]
-    return Table([*head, "most over least EDP"], made)
+    return PageTable([*head, "most over least EDP"], made)
 
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
@@ -224,23 +230,23 @@ def comparison(paths: Sequence[Path]) -> Page:
             tip += f"\nEDP {row['edp']:.4e} = {times(row['ratio'])} of {base['label']}"
             model = f", {row['model']}" if row["model"] != rows[0]["model"] else ""
             points.append(
-                charts.mark(f"{row['workload']} on {row['hardware']}{model}", row["searcher"], row["ratio"], tip)
+                Mark(row["ratio"], row["searcher"], f"{row['workload']} on {row['hardware']}{model}", tip=tip)
             )
         about = [row[key] for key in ("label", "workload", "hardware", "model")]
         edp, *others = numbers(row, f"{i}.", ("edp", "energy_pj", "cycles", "gap"))
         searched = f"{row['searcher']}, seed {row['seed']}"
         made.append([*about, searched, edp, number(row["ratio"], times), *others, row.get("limit") or ""])
     head = ["result", "workload", "hardware", "cost model", "searcher", "EDP", "over the first", "energy", "cycles"]
-    blocks: list[Any] = [Table([*head, "over the bound", "limited by"], made)]
-    if len(points) > len({(point["row"], point["part"]) for point in points}):  # seeds, or other repetitions
+    blocks: list[Any] = [PageTable([*head, "over the bound", "limited by"], made)]
+    if len(points) > len({(point.row, point.part) for point in points}):  # seeds, or other repetitions
         blocks.append(_means(rows, "ratio"))
     if points:
         searchers = list(dict.fromkeys(row["searcher"] for row in rows))
-        blocks.append(charts.strips(points, "EDP over the first one", searchers))
+        blocks.append(strips(points, "EDP over the first one", searchers))
     text = "Ratios are to the first result of the same workload, hardware and cost model."
     sections = [Section("Results", blocks, text)]
     if any(row.get("levels") for row in rows):
         for key, title in (("energy_pj", "Energy by level"), ("cycles", "Cycles, and what limits them")):
-            bars = [(row["label"], breakdown_of(row, row.get("levels", ())), 1, "") for row in rows]
+            bars = [(row["label"], Breakdown.from_dict(row), 1, "") for row in rows]
             sections.append(Section(title, [_stack(bars, key)]))
     return Page(f"{len(rows)} results", [], [], sections, "")

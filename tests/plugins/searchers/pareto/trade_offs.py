@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 import sparsemap_plugins.declarative
+import sparsemap_plugins.reports
 import sparsemap_plugins.searchers
 from toy_problem import ToyWorkload
 
@@ -51,13 +52,17 @@ class TradeOff(CostModel):
 
 def registry() -> Registry:
     found = Registry()
-    declarative, searchers = sparsemap_plugins.declarative, sparsemap_plugins.searchers
+    declarative, searchers, reports = (
+        sparsemap_plugins.declarative,
+        sparsemap_plugins.searchers,
+        sparsemap_plugins.reports,
+    )
     for cls in (
         *declarative.register_objectives(),
         *searchers.register_objectives(),
         *searchers.register_operators(),
         *searchers.register_searchers(),
-        *searchers.register_exporters(),
+        *reports.register_exporters(),
         Knobs,
         TradeOff,
         ToyWorkload,

@@ -1,0 +1,158 @@
+"""Every picture, table and frame of a design adds up to its headline, whatever the cost model charges."""
+
+import csv
+import json
+import math
+
+import attrs
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.reports import design_charts
+from sparsemap_plugins.reports.breakdown import breakdown_lines
+from sparsemap_plugins.reports.outcome import DesignOutcome
+from sparsemap_plugins.reports.page import many, one
+
+from sparsemap import load_problem, search
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+from sparsemap.searching.breakdown import CHARGES, WAITING, Breakdown
+from sparsemap.spec.units import format_energy
+from sparsemap.study.networks import search_network
+
+CLOSE = 1e-9
+SINGLE = {"extends": "mobile", "name": "single", "levels": {"GLB": {"double_buffered": False}}}
+CASES = [
+    ("mm12", "mobile", "physical"),
+    ("conv4", "cloud", "physical"),
+    ("mm3", SINGLE, "physical"),
+    ("mm1", "edge", "timeloop"),
+]
+
+
+def close(value):
+    return pytest.approx(value, rel=CLOSE, abs=0)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=["leaks", "conv", "waits", "timeloop"])
+def result(request):
+    workload, hardware, model = request.param
+    return search(load_problem(workload, hardware, cost_model=model), budget=400)
+
+
+@pytest.fixture(scope="module", params=["as it is", "with a charge of a stranger", "with a charge that has no name"])
+def outcome(request, result):
+    """A design; with charges of half its energy more."""
+    found = DesignOutcome.of(result.found.design)
+    if request.param == "as it is":
+        return found
+    more = 0.5 * found.energy_pj
+    named = {"refresh": [more]} if "stranger" in request.param else {}
+    detail = {**found.detail, "charges": {**found.detail["charges"], **named}}
+    return attrs.evolve(found, energy_pj=found.energy_pj + more, detail=detail)
+
+
+def energy_of(chart, outcome):
+    scale, _ = design_charts.energy_scale(max(sum(x.values()) for x in outcome.breakdown.energies.values()))
+    return scale * math.fsum(mark.value for mark in chart.marks)
+
+
+def test_charts_add_up_to_energy_and_cycles(outcome):
+    charts = list(design_charts.energy_charts(outcome))
+    assert [energy_of(chart, outcome) for chart in charts] == [close(outcome.energy_pj)] * 2
+    assert min(mark.value for chart in charts for mark in chart.marks) >= 0
+    marks = design_charts.cycles_chart(outcome).marks
+    assert sum(mark.value for mark in marks if mark.part != design_charts.LIMITS[0]) == close(outcome.cycles)
+
+
+def test_tables_and_data_add_up_to_energy_and_cycles(outcome):
+    found = outcome.breakdown
+    table, again = (
+        found.to_dict(),
+        Breakdown.from_dict({"energy_pj": found.energy_pj, "cycles": found.cycles, **found.to_dict()}),
+    )
+    spent = [row["energy_pj"] for row in table["levels"]] + list(table.get("charges", {}).values())
+    assert math.fsum(spent) == close(outcome.energy_pj)
+    slowest = max(row["cycles"] for row in table["levels"])
+    assert slowest + table.get("waiting_cycles", 0.0) == close(outcome.cycles)
+    assert again == found
+    frame = pytest.importorskip("pandas") and found.to_pandas()
+    assert frame["energy_pj"].sum() == close(outcome.energy_pj)
+    waiting = frame["cycles"].get(WAITING, 0.0)
+    assert frame["cycles"].drop(WAITING, errors="ignore").max() + waiting == close(outcome.cycles)
+    assert len(set(frame.index)) == len(frame)
+    for name, parts in found.energies.items():
+        if CHARGES not in parts:
+            assert frame.loc[name].drop(["energy_pj", "cycles"]).sum() in (0.0, close(frame["energy_pj"][name]))
+
+
+def test_some_design_leaks_and_some_waits():
+    found = [DesignOutcome.of(search(load_problem(*case[:2]), budget=400).found.design).breakdown for case in CASES[:3]]
+    assert all("leakage" in one.charges for one in found) and any(one.waiting_cycles for one in found)
+
+
+def test_the_text_has_a_row_for_everything(outcome):
+    rows = {line.split()[0]: line for line in breakdown_lines(outcome.breakdown, outcome.design.problem)}
+    for name, parts in outcome.breakdown.energies.items():
+        assert format_energy(sum(parts.values())) in rows[name]
+    assert (WAITING in rows) == outcome.limit.endswith(WAITING)
+
+
+def table_of(page, head):
+    (found,) = (x for section in page.sections for x in section.blocks if x.block == "table" and x.head[-2:] == head)
+    return [[getattr(cell, "value", cell) for cell in row] for row in found.rows]
+
+
+def test_the_tables_of_a_page_add_up(result, tmp_path):
+    result.write(tmp_path)
+    page = one.page(tmp_path, load())
+    *rows, last = table_of(page, ["energy", "share"])
+    assert math.fsum(row[-2] for row in rows) == close(last[-2]) == close(result.found.energy_pj)
+    assert math.fsum(row[-1] for row in rows) == close(1.0)
+    *rows, last = table_of(page, ["cycles, at the same time", "of all cycles"])
+    waiting = sum(row[-2] for row in rows if row[0] == WAITING)
+    assert max(row[-2] for row in rows if row[0] != WAITING) + waiting == last[-2] == result.found.cycles
+
+
+def stacks(page):
+    """By title of the section, the values of the bars by row."""
+    found = {}
+    for section in page.sections:
+        for chart in (block for block in section.blocks if block.block == "chart"):
+            bars = found.setdefault(section.title, {})
+            for mark in chart.marks:
+                bars[mark.row] = bars.get(mark.row, 0.0) + mark.value
+    return found
+
+
+def test_bars_of_a_comparison_add_up(result, tmp_path):
+    result.write(tmp_path / "a")
+    table = json.loads((tmp_path / "a" / "result.json").read_text("utf-8"))
+    old = {key: value for key, value in table.items() if key not in ("charges", "waiting_cycles")}
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "result.json").write_text(json.dumps(old), "utf-8")  # as files were before charges had names
+    found = stacks(many.comparison([tmp_path / "a", tmp_path / "b"]))
+    energy, cycles = (
+        next(bars for title, bars in found.items() if title.startswith(word)) for word in ("Energy", "Cycles")
+    )
+    assert list(energy.values()) == [close(result.found.energy_pj / 1e6)] * 2
+    assert list(cycles.values()) == [close(result.found.cycles)] * 2
+
+
+def test_bars_of_a_network_add_up_to_its_layers(tmp_path):
+    square = {"name": "square", "type": "linear", "k": 64, "n": 64, "repeat": 3}
+    last = {"name": "last", "type": "linear", "k": 64, "n": 8}
+    network = {"name": "two", "input": [64], "layers": [square, last]}
+    result = search_network(network, "mobile", budget=60, out=str(tmp_path))
+    found = stacks(many.network(tmp_path))
+    assert math.fsum(found["Where the energy goes"].values()) == close(result.energy_pj / 1e6)
+    assert math.fsum(found["Where the time goes"].values()) == close(result.cycles)
+
+
+def test_exports_and_explanations_add_up(result, tmp_path):
+    result.write(tmp_path)
+    said = CliRunner().invoke(cli, ["explain", str(tmp_path), "energy", "--json"])
+    table = json.loads(said.output)
+    spent = [row["energy_pj"] for row in table["levels"]] + list(table.get("charges", {}).values())
+    assert math.fsum(spent) == close(table["energy_pj"]) == close(result.found.energy_pj)
+    rows = csv.DictReader(result.report("csv").splitlines())
+    assert math.fsum(float(row["energy_pj"]) for row in rows) == close(result.found.energy_pj)
