@@ -16,6 +16,6 @@ setup(
     package_dir={"sparsemap": "sparsemap", "sparsemap_plugins": "plugins", "sparsemap_specs": "specs"},
     package_data={
         "sparsemap": ["py.typed"],
-        **{name: ["*.toml", "*.csv", "*.json", "*.jinja"] for name in [*plugins, *specs]},
+        **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
 )

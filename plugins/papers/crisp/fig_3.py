@@ -11,7 +11,7 @@ from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
 
 from ..pruned import Point, points, spread
-from ..report import Report, counted
+from ..report import Report, counted, page
 from ..runs import Runner, by
 
 NETWORK = "conv3-fc2"
@@ -55,15 +55,7 @@ LINES = ("CRISP 1:4", "CRISP 2:4", "CRISP 3:4", "blocks only", "N:M only")
 
 def report(runner: Runner, name: str) -> Report:
     found = by(points(runner, name, wanted()), lambda point: point.options["classes"])
-    text = [
-        "# CRISP, Fig. 3: accuracy over sparsity, on digits\n\n"
-        f"`sparsemap paper {name}`: a network of three convolutions and two fully connected layers ({NETWORK}) is trained"
-        " on 1,347 images of handwritten digits, pruned in five steps with two epochs of training each, and tested on 450"
-        " other images. The middle three layers are pruned, in blocks of 16 x 16. Sparsity is what was achieved, not what"
-        " was asked for: coarse blocks overshoot. Accuracies in per cent are means over"
-        f" {counted(len(found['all'][0].rows), 'seed')}, with the range; each seed has its own split, network and order of"
-        " images. *Dense* is the unpruned network trained for as many epochs on the user's classes.\n"
-    ]
+    text = [page(__file__, name, NETWORK=NETWORK, seeds=counted(len(found["all"][0].rows), "seed"))]
     headline = []
     for classes, some in found.items():
         cells = [["method", "sparsity", "accuracy", "among the classes", "FLOPs", "utilisation", "cut"]]
@@ -103,18 +95,8 @@ def _pair(point: Point) -> str:
 
 def _findings(found: dict[str, list[Point]]) -> str:
     cut = sum(sum(point.values("cut")) for some in found.values() for point in some)
-    return (
-        f"Where block pruning can prune no more, each row of blocks having one left: {at_the_end(found['all'])}. With"
-        f" three classes: {at_the_end(found['3,8,9'])}.\n\n"
-        "For blocks only, targets of 90 and 93 % both end at that limit, on different ways."
-        " *Cut* counts seeds whose pruned layers leave no path from image to output: "
-        f"{cut:.0f} of all runs here. Utilisation is that of four cores that share each 64 rows.\n\n"
-        "This is not the paper's figure in numbers: it has ResNet-50, ten classes of ImageNet and pretrained weights, none of"
-        " which are here. The paper does not say how many steps and epochs pruning takes, nor gives numbers for the figure"
-        ' but "about 85 %" above 92 % sparsity. Three classes have a third of the images, and so a third of the steps of'
-        " training. The learning rate after pruning is the paper's 0.1. With gradients clipped to a norm of 1 it was the best"
-        " of 0.02, 0.05 and 0.1, for CRISP as for blocks only, on images held out from the training images of other seeds;"
-        " without clipping, two of three runs of CRISP 1:4 did not train at that rate.\n"
+    return page(
+        __file__, "crisp-fig-3-findings", end=at_the_end(found["all"]), end_of_three=at_the_end(found["3,8,9"]), cut=cut
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 
-from ..report import Report
+from ..report import Report, page
 from ..runs import Runner
 from .products import BLOCKS, PATTERNS, M, Product, products
 from .storage import other_formats
@@ -42,22 +42,17 @@ def report(runner: Runner, name: str) -> Report:
         for key in ("csr", "ellpack", "ellpack on mask")
     )
     paper = min(one["paper"] for one in rows)
-    text = (
-        "# CRISP, Fig. 4: metadata of storage formats\n\n"
-        f"`sparsemap paper {name}`: bits of metadata over the {sum(layers.values())} prunable layers of ResNet-50, as a "
-        "multiple of what CRISP's format needs for its own mask (block indices and offsets of N:M, as the encoder writes "
-        "them). Sparsity is what whole blocks come to.\n\n"
-        + markdown_table([head, *lines])
-        + f"\nThe paper prints about {PAPER['csr']:g}x for CSR and {PAPER['ellpack']:g}x for ELLPACK and does not say on "
-        f"which matrix. CSR needs {csr} on any mask of that density. ELLPACK pads every row to the longest "
-        "one. In CRISP's own mask all rows are equally long, so that nothing is padded, and it needs "
-        f"{on_mask}; on a random mask of the same density it needs {ellpack}. "
-        "Only that reading comes near to 7x, and it compares two different masks. A bitmask, which the paper leaves out, "
-        "needs less than both at these densities.\n\n"
-        "The paper's formula for the block index, floor(log2(K'/B)) bits, names one of the kept blocks rather than one "
-        f"of the K/B block columns: it cannot be decoded. Its totals are {100 * (1 - paper):.1f} % below the encoder's at "
-        "most, since nearly all bits are offsets. Blocked CSR has hardly any metadata because it stores the "
-        f"zeros of a block: {M}/N times the values, which is not in these numbers.\n"
+    text = page(
+        __file__,
+        name,
+        count=sum(layers.values()),
+        table=markdown_table([head, *lines]),
+        PAPER=PAPER,
+        csr=csr,
+        on_mask=on_mask,
+        ellpack=ellpack,
+        less=100 * (1 - paper),
+        M=M,
     )
     headline = (
         f"metadata over CRISP's: CSR {csr} (paper {PAPER['csr']:g}x), ELLPACK of a random mask {ellpack} "

@@ -12,10 +12,9 @@ from typing import Any
 import attrs
 
 from sparsemap.cli.output import step_progress
-from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, MARKERS, Axes, Figure, named_ticks, subplots
 
-from ..report import Report
+from ..report import Report, page
 from ..runs import Runner
 from .designs import (
     BANDWIDTHS,
@@ -152,58 +151,7 @@ def text_of(name: str, cells: Cells) -> str:
     gain = cells.total("on-chip pJ", DENSE.name) / (chip - less)
     gain_with_dram = cells.total("energy_pj", DENSE.name) / (cells.total("energy_pj", LANES) - less)
     ranges = ", ".join(f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items())
-    return (
-        "# CRISP, Fig. 8: sparse tensor cores on ResNet-50\n\n"
-        f"`sparsemap paper {name}`: cycles and energy of dense tensor cores over those of each design, on the {count} "
-        f"distinct matrix products of ResNet-50's {sum(cells.layers.values())} prunable layers (one image; s output "
-        "channels, windows of k words, x outputs of a channel). Each number is the mapping with the lowest energy-delay "
-        "product of all that the dataflow allows (`sparsemap describe space crisp-stc`); for DSTC, whose dataflow allows too "
-        f"many, of a search. Weights are pruned uniformly, CRISP's to whole blocks; DSTC also gets inputs of density "
-        f"{INPUTS_OF_DSTC:g}, as in the paper. Whole network: sums over all layers.\n\n"
-        "## Whole network\n\n"
-        + markdown_table(whole, ">")
-        + "\nProducts with k = 64 or 128 have one or two blocks of 64 in a row, so that 90 % is out of their reach with 2:4 "
-        "and 3:4: compare block sizes at equal density only, as below.\n\n"
-        "## By layer at 90 %\n\n"
-        "Speed over dense; in brackets one over the density of the weights, which nothing can exceed; the level that limits "
-        "the design if it is not the MACs.\n\n"
-        + markdown_table(by_layer, ">")
-        + "\n## Read bandwidth of shared memory\n\n"
-        f"Speed of the whole network at 90 %. The paper prints no bandwidth. {BANDWIDTHS[0]} words per cycle are what 2:4 "
-        f"needs, {BANDWIDTHS[1]} what 1:4 needs (the choice here), {BANDWIDTHS[2]} what Sparseloop's study gives to four "
-        "times the MACs.\n\n"
-        + markdown_table(sweep, ">")
-        + "\n## What is reproduced, and what is not\n\n"
-        f"- **Speed is one over the density.** CRISP's speed times its density is at most {most:.3f}, and at least "
-        f"{least:.3f} where the MACs are the limit. So the paper's {ranges} per layer are layers of 7 to 14 %, 8 to 20 % "
-        "and 12 to 50 % density: its spread is that of its layer-wise sparsity, which it does not print. At a uniform "
-        "90 % no layer gets to 14x.\n"
-        "- **Large blocks are faster** where shared memory is the limit: the four cores share an input word, which is "
-        "skipped only if all of their rows skip it; with blocks of 64 these rows lie in one block row. With more bandwidth "
-        "the difference is gone.\n"
-        f"- **NVIDIA-STC gains {cells.whole('cycles', STC.name):.2f}x** and no more: 2:4 is the only pattern that it runs.\n"
-        f"- **Whether CRISP beats DSTC depends on the bandwidth.** At {DEFAULT} words per cycle and 90 %, DSTC is slower than "
-        f"{LANES} in {cells.slower(DSTC.name, LANES)} of {count} products; at 80 % in "
-        f"{cells.slower(DSTC.name, LANES, MILD)}. At {WIDE} words per cycle CRISP is the slower one in "
-        f"{cells.slower(LANES, DSTC.name, SPARSE, WIDE)} of {count}. The paper's order holds for the narrow memory only. DSTC's "
-        "decline in late layers is mild here.\n"
-        f"- **{PAPER_ENERGY}x energy is not reproduced**, and cannot be at these densities: with one mapping no count of "
-        f"accesses or computes falls below the density of the weights, so that energy falls by {1 / min(densities):.1f}x at "
-        "most for the sparsest weights here, plus what smaller tiles save by reuse, while dense inputs and outputs do not "
-        f"shrink at all. The best single layer gains {energy['energy_pj'][0]:.1f}x with DRAM ({energy['energy_pj'][1]}, "
-        f"{energy['energy_pj'][2]}) and {energy['on-chip pJ'][0]:.1f}x without ({energy['on-chip pJ'][1]}, "
-        f"{energy['on-chip pJ'][2]}). The paper does not say whether DRAM counts. All energies are those of the technology "
-        "`12nm`; none was changed.\n\n"
-        "## What the model leaves out\n\n"
-        "The multiplexers that pick N of M inputs, and decoding of indices, cost nothing. Block indices count with the "
-        "nonzeros of a block. The offsets skip computes, not reads: all M inputs of a group are read, as multiplexers need "
-        "them. Four lanes of a group hold one position each, so that partial sums are skipped by whole blocks only: the "
-        f"energy of CRISP's register file is too high by up to M/N. For {LANES} it is {100 * share:.0f} % of the energy on "
-        f"chip; a quarter of it would bring the gain on chip from {cells.whole('on-chip pJ', LANES):.1f}x to {gain:.1f}x, and "
-        f"with DRAM from {cells.whole('energy_pj', LANES):.2f}x to {gain_with_dram:.2f}x. Equal work for all cores, which the "
-        "equal number of "
-        "blocks per row gives, is not rewarded: cycles are means over the cores.\n"
-    )  # fmt: skip
+    return page(__file__, name, count=count, layers=sum(cells.layers.values()), INPUTS_OF_DSTC=INPUTS_OF_DSTC, table=whole, by_layer=by_layer, BANDWIDTHS=BANDWIDTHS, sweep=sweep, most=most, least=least, ranges=ranges, gain_of_stc=cells.whole('cycles', STC.name), DEFAULT=DEFAULT, LANES=LANES, slower_dstc=cells.slower(DSTC.name, LANES), slower_dstc_mild=cells.slower(DSTC.name, LANES, MILD), WIDE=WIDE, slower_crisp_wide=cells.slower(LANES, DSTC.name, SPARSE, WIDE), PAPER_ENERGY=PAPER_ENERGY, largest_gain=1 / min(densities), energy=energy, share=100 * share, gain_on_chip=cells.whole('on-chip pJ', LANES), gain_less=gain, gain_with_dram_now=cells.whole('energy_pj', LANES), gain_less_with_dram=gain_with_dram)  # fmt: skip
 
 
 def draw(cells: Cells) -> Figure:

@@ -12,7 +12,7 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.problem.problem import Problem
 
-from ..report import UJ, Report, number
+from ..report import UJ, Report, number, page
 from ..runs import Runner
 
 BACKDROP = 20
@@ -46,20 +46,18 @@ def report(runner: Runner, name: str) -> Report:
         numbers = [number(worth.min()), percent(float((worth <= NEAR * best).mean())), percent(float(reach))]
         rows.append([searcher, *numbers])
     text = [
-        "# Fig. 4: where mappers go\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} legal mappings of {workload} on {hardware} by each mapper, dense, seed "
-        f"{study.seeds[0]}, over {len(backdrop):,} random legal ones (grey, darker where EDP is low), in the plane of the two "
-        "principal components of the latter. A mapping is a point of the logarithms of its loop bounds, of their cumulative "
-        "products from the innermost level, and of the positions of its loops, each standardised; the plane has "
-        f"{percent(explained)} of their variance, so that neighbours in it may be far apart.\n\n",
-        f"*Good*: mappings within {NEAR:g}x of the best EDP known here, {number(best)} cycles * uJ. *Spread*: of the second "
-        "half of a mapper's mappings, in the plane, over that of random ones. The figure and the CSV have every tenth mapping, "
-        "and the best one as a star.\n\n",
-        markdown_table([["mapper", "best EDP", "good", "spread"], *rows], "<>"),
-        "\nIn the paper random search stays in a region of low quality, the surrogate (not run here) ends in a local "
-        "optimum, and GAMMA reaches a good cluster. Here random search stays where random mappings are as well. GAMMA's best "
-        "mapping is as good as that of the others, but it changes the tiles of every child, so that children are spread like "
-        "random mappings, and few are good; the standard GA and `sparsemap` sample around what they have found.\n",
+        page(
+            __file__,
+            name,
+            study=study,
+            workload=workload,
+            hardware=hardware,
+            backdrop=len(backdrop),
+            explained=percent(explained),
+            NEAR=NEAR,
+            best=number(best),
+            table=markdown_table([["mapper", "best EDP", "good", "spread"], *rows], "<>"),
+        )
     ]
     headline = "\n".join(f"{row[0]}: best EDP {row[1]}, {row[2]} good, spread {row[3]}" for row in rows)
     table = [

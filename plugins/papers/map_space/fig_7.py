@@ -12,7 +12,7 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.problem.orders import classes, orders_of, reordered
 
-from ..report import UJ, Report, number
+from ..report import UJ, Report, number, page
 from ..runs import Runner
 
 PAPER = {"orders": 5040, "distinct": 16, "worst": 14.4, "best": 3.0e10}
@@ -42,15 +42,20 @@ def report(runner: Runner, name: str) -> Report:
         for outer in [" ".join(problem.dims[dim] for dim in orders[rows_[0]])]
     ]
     text = [
-        "# Fig. 7: all loop orders of one mapping\n\n",
-        f"`sparsemap paper {name}`: the best mapping of {workload} on {hardware} that `{study.searchers[0]}` finds in "
-        f"{study.budget:,} designs, then each of its {len(orders):,} loop orders, the same at every level. The mapping as "
-        f"it was found, with an order of its own at every level, has EDP {number(found.edp / UJ)}, "
-        f"{times(found.edp / best)} that of the best common order.\n\n",
-        markdown_table([["", "paper", "here"], *rows], "<>>"),
-        "\n## Classes of orders\n\nOrders that cost the same, best first; of each the first in the order of the "
-        "workload.\n\n",
-        markdown_table([["class", "EDP", "over the best", "orders", "outermost to innermost"], *listed], ">>>><"),
+        page(
+            __file__,
+            name,
+            workload=workload,
+            hardware=hardware,
+            study=study,
+            orders=len(orders),
+            edp=number(found.edp / UJ),
+            over_best=times(found.edp / best),
+            table=markdown_table([["", "paper", "here"], *rows], "<>>"),
+            classes=markdown_table(
+                [["class", "EDP", "over the best", "orders", "outermost to innermost"], *listed], ">>>><"
+            ),
+        )
     ]
     headline = (
         f"{len(orders):,} orders, {valid:,} valid, {len(groups)} distinct EDPs (paper: {PAPER['distinct']}), "

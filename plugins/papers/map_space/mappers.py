@@ -9,7 +9,7 @@ import numpy as np
 from sparsemap.files import markdown_table, percent, times
 from sparsemap.plots import COLOURS, Figure, plain_log, subplots
 
-from ..report import UJ, Report, counted, number
+from ..report import UJ, Report, counted, number, page
 from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, ratio
 
 Cells = Mapping[str, Mapping[str, Sequence[Run]]]
@@ -71,15 +71,17 @@ def report(runner: Runner, name: str) -> Report:
             edp, legal = edps[cell][searcher], arithmetic_mean(run.valid_fraction for run in same)
             rows.append([cell, searcher, number(edp / UJ), times(edp / min(edps[cell].values())), percent(legal)])
     text = [
-        f"# {TITLES[name]}\n\n",
-        f'`sparsemap paper {name}`: {study.budget:,} legal mappings per search (`count = "valid"`), '
-        f"{counted(len({run.seed for run in runs}), 'seed')}, dense tensors, the mapping searched alone. An EDP is the "
-        "geometric mean over seeds, in cycles * uJ as the paper prints it.\n\n",
-        COMMENTS[name],
-        "\n## What the paper says, and what is found\n\n",
-        markdown_table([["EDP of", "paper", "here, geometric mean", "by cell"], *claims], "<<><"),
-        "\n## Numbers\n\n",
-        markdown_table([["cell", "searcher", "EDP", "over the best", "legal proposals"], *rows], "<<>"),
+        page(
+            __file__,
+            name,
+            template="mse-mappers",
+            title=TITLES[name],
+            study=study,
+            seeds=counted(len({run.seed for run in runs}), "seed"),
+            comment=COMMENTS[name],
+            claims=markdown_table([["EDP of", "paper", "here, geometric mean", "by cell"], *claims], "<<><"),
+            numbers=markdown_table([["cell", "searcher", "EDP", "over the best", "legal proposals"], *rows], "<<>"),
+        )
     ]
     if name in TIMED:
         text += [TIMED[name], markdown_table([TIMES, *_times(cells)], "<<>")]

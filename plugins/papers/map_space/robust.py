@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sparsemap.files import markdown_table, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, subplots
 
-from ..report import Report, counted
+from ..report import Report, counted, page
 from ..runs import Runner, by, finite, geometric_mean
 from .densities import AWARE, SEARCHED, TESTED, Tested, csv_rows, over_best, static, tested
 
@@ -33,15 +33,16 @@ def report(runner: Runner, name: str) -> Report:
             f"- {workload} on {hardware}, {name}: {text}" for name, same in strategies.items() if (text := _why(same))
         ]
     text = [
-        "# Designs that hold over a range of densities\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} designs per search, {counted(len(study.seeds), 'seed')}, mapping, "
-        "formats and skipping searched together. *aware* is one search with `robust:edp` over the densities "
-        f"{', '.join(f'{density:g}' for density in SEARCHED)} of P, weighted by 1 / density; *static* is a search at one "
-        "density. Every design is then evaluated at "
-        f"{', '.join(f'{density:g}' for density in TESTED)}: its EDP over the best of the {len(STRATEGIES)} designs of the "
-        "same seed, as geometric mean over densities and seeds. *invalid*: at these densities the design of at least one "
-        "seed does not fit its buffers; the mean in brackets is over the others, where such a design may be good.\n\n",
-        markdown_table([["cell", *STRATEGIES], *lines]),
+        page(
+            __file__,
+            name,
+            study=study,
+            seeds=counted(len(study.seeds), "seed"),
+            searched=", ".join(f"{density:g}" for density in SEARCHED),
+            tested=", ".join(f"{density:g}" for density in TESTED),
+            strategies=len(STRATEGIES),
+            table=markdown_table([["cell", *STRATEGIES], *lines]),
+        )
     ]
     if notes:
         text += ["\n## Invalid designs\n\n", "\n".join(notes), "\n"]

@@ -10,7 +10,7 @@ from sparsemap.files import markdown_table, times
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
 
-from ..report import UJ, Report, counted, number
+from ..report import UJ, Report, counted, number, page
 from ..runs import Runner, by
 from .densities import Stage, evaluated, one_of, searched
 
@@ -51,18 +51,15 @@ def report(runner: Runner, name: str) -> Report:
         )
     columns = [f"at {density:g}" for density in DENSITIES]
     text = [
-        "# Table 2: mappings for one density of the weights at the others\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} designs per search on {study.hardware[0]}, "
-        f"{counted(len(study.seeds), 'seed')}. Weights are stored as compressed sparse rows and skip the activations. Each "
-        "mapping is searched at one density and fits the buffers also when dense; a second search of as many designs starts "
-        "from those of all four densities, so that what one search misses by chance does not look like an effect of density. "
-        "`at 0.1` is a mapping searched at that density: its EDP over the best of the row, geometric mean over seeds. The "
-        "paper's columns are its EDPs in cycles * uJ.\n\n",
-        markdown_table(
-            [["layer", "tested", "best EDP", *columns, *(f"paper: {x}" for x in columns)], *lines], "<" + ">" * 10
-        ),
-        "\nPrinted EDPs at 0.01, and of Conv_4 at 0.1, are below what any mapping can reach: 1,024 units at 1 pJ per "
-        "multiply-accumulate give at least 3.3e5 (Conv_3, Conv_4) and 1.1e7 (Inception) at 0.01, and 3.3e7 at 0.1.\n",
+        page(
+            __file__,
+            name,
+            study=study,
+            seeds=counted(len(study.seeds), "seed"),
+            table=markdown_table(
+                [["layer", "tested", "best EDP", *columns, *(f"paper: {x}" for x in columns)], *lines], "<" + ">" * 10
+            ),
+        )
     ]
     table = [
         {"workload": workload, "tested": tested} | {f"searched_{d:g}": x for d, x in zip(DENSITIES, row, strict=True)}

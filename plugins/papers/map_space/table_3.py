@@ -7,10 +7,10 @@ from itertools import product
 
 import attrs
 
-from sparsemap.files import markdown_table, times
+from sparsemap.files import times
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
 
-from ..report import UJ, Report, counted, number
+from ..report import UJ, Report, counted, number, page
 from ..runs import Run, Runner, by, typical_edp
 from .densities import variant
 
@@ -42,19 +42,7 @@ def report(runner: Runner, name: str) -> Report:
             rows.append([*line, *(number(x) for x in paper), times(paper[1] / paper[0])])
         ratios = [f"{times(outer / inner)} at {x:g}" for (inner, outer), x in zip(pairs, DENSITIES, strict=True)]
         lines.append(f"{workload}: outer over inner {', '.join(ratios)}")
-    text = [
-        "# Table 3: inner and outer products over the density of one operand\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} designs per search on {study.hardware[0]}, "
-        f"{counted(len(study.seeds), 'seed')}; the reduction is the innermost or the outermost loop of every level, tiles "
-        "and parallel dimensions are searched. P is stored as compressed sparse rows and skips Q; the others are dense. "
-        "EDPs in cycles * uJ, the geometric mean over seeds.\n\n",
-        markdown_table(
-            [["layer", "density", "inner", "outer", "outer over inner", "paper: inner", "outer", "outer over inner"], *rows],
-            "<>>>>>>>",
-        ),
-        "\nSome printed numbers are out of reach of any mapping: with 1,024 units and 1 pJ per multiply-accumulate, KQV needs "
-        "at least 7.2e8 at a density of 0.1 and 7.2e6 at 0.01, Attn 1.8e6 at 0.01, FC 1.2e10 at 0.1. They are no targets.\n",
-    ]  # fmt: skip
+    text = [page(__file__, name, study=study, seeds=counted(len(study.seeds), 'seed'), table=[['layer', 'density', 'inner', 'outer', 'outer over inner', 'paper: inner', 'outer', 'outer over inner'], *rows])]  # fmt: skip
     table = [
         {"workload": workload, "density": density, **dict(zip(ORDERS, pair, strict=True))}
         for workload, pairs in found.items()

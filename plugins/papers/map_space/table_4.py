@@ -9,7 +9,7 @@ from pathlib import Path
 from sparsemap.files import markdown_table, read_csv, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
 
-from ..report import UJ, Report, counted, number, times_exact
+from ..report import UJ, Report, counted, number, page, times_exact
 from ..runs import Runner, by, geometric_mean
 from .densities import AWARE, SEARCHED, TESTED, Tested, csv_rows, over_best, static, tested
 
@@ -58,18 +58,16 @@ def report(runner: Runner, name: str) -> Report:
         rows.append([f"EDP of {strategy} over aware", *over])
     ratios = {place: over_best(same) for place, same in by(designs, lambda design: design.place).items()}
     text = [
-        "# Table 4: mappings that hold over a range of activation densities\n\n",
-        f"`sparsemap paper {name}`: {hardware}, {study.budget:,} mappings per search, {counted(len(study.seeds), 'seed')} "
-        "(an EDP is the geometric mean over seeds). P is stored as compressed sparse rows and skips Q at every level; "
-        "formats and skipping are the same for all designs, as in the paper. *aware* is `robust:edp` with the paper's "
-        "densities 1, 0.8, 0.5, 0.2, 0.1 and weights 1 / density; *static* is searched for one density. All designs have to "
-        'fit a dense P as well (`fit = "dense"`), as those of the paper\'s mapper do: else most of those searched for 0.5 '
-        f"and 0.1 are invalid at 0.7 and above. There are {ROUNDS} rounds of searches: from the second on each starts from the "
-        "designs that all four found before, so that what one misses by chance does not look like an effect of density.\n\n",
-        markdown_table([["", "here", "the paper"], *rows]),
-        "\nThe first row is the paper's 99.7 %: over both layers and the densities 1, 0.5 and 0.1, how near the one mapping "
-        "comes to the one searched for that density. The next three are means over all eleven densities.\n\n"
-        f"{_noise(designs, [_share(_columns(found).values()) for found in before])}",
+        page(
+            __file__,
+            name,
+            hardware=hardware,
+            study=study,
+            seeds=counted(len(study.seeds), "seed"),
+            ROUNDS=ROUNDS,
+            table=markdown_table([["", "here", "the paper"], *rows]),
+            noise=_noise(designs, [_share(_columns(found).values()) for found in before]),
+        )
     ]
     for workload, columns in ours.items():
         head = ["density", *STRATEGIES, *(f"paper: {strategy}" for strategy in STRATEGIES)]
@@ -105,12 +103,13 @@ def _noise(designs: Sequence[Tested], before: Sequence[str]) -> str:
     scores = [{design.strategy: robust_score(design) for design in same} for same in cells]
     over = [found[AWARE] / min(found.values()) for found in scores]
     beaten = sum(ratio > 1 for ratio in over)
-    return (
-        f"How much of this is the search: in {beaten} of {len(over)} cases a mapping that was searched for one density has "
-        f"a better robust score than the mapping searched for that score, which is {times_exact(geometric_mean(over))} the "
-        f"best of the four as geometric mean. The rounds before gave {' and '.join(before)} in the first row.\n\n"
-        "The values cannot be compared, only their ratios: the paper's dense EDP of Conv_3 is 650 times that of its own "
-        "Table 2 (3.7e10), and its unit is printed as energy.\n"
+    return page(
+        __file__,
+        "mse-noise",
+        beaten=beaten,
+        count=len(over),
+        mean=times_exact(geometric_mean(over)),
+        before=" and ".join(before),
     )
 
 

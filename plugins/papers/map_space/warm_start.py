@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.files import markdown_table, times
+from sparsemap.files import times
 from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE
@@ -19,7 +19,7 @@ from sparsemap.searching.start import start_of
 from sparsemap.study.cells import Cell
 from sparsemap.study.plan import plan_of
 
-from ..report import UJ, Report, counted, number, times_exact
+from ..report import UJ, Report, counted, number, page, times_exact
 from ..runs import Run, Runner, by, geometric_mean
 
 BATCH = 16
@@ -140,16 +140,7 @@ def fig_9(name: str, layers: Sequence[Layer], what: str) -> Report:
         [start, paper, times(_mean(started, start)), *(times(_mean(same, start)) for same in networks.values())]
         for start, paper in STARTS.items()
     ]
-    text = [
-        "# Fig. 9: what a search starts from\n\n", what,
-        "EDP of the best design that there is before the search, over the best at its end; geometric means over layers and "
-        f"seeds. *random*: the best of {RANDOM} random designs, repaired where they do not fit. *previous* and *similar "
-        "layer*: the mapping found for the layer before, and for the one before that is nearest by editing distance, its tiles "
-        "scaled and, where it then does not fit, repaired, as in the paper. *filled*: as networks are searched here, from the "
-        "three nearest, whose loops also fill spatial levels that smaller sizes leave empty. Layers without one before are "
-        "left out.\n\n",
-        markdown_table([["start", "paper", "here", *networks], *rows], "<>"),
-    ]  # fmt: skip
+    text = [page(__file__, name, what=what, RANDOM=RANDOM, table=[['start', 'paper', 'here', *networks], *rows])]  # fmt: skip
     headline = ", ".join(
         f"{start} {times(_mean(started, start))} (paper: {paper or '-'})" for start, paper in STARTS.items()
     )
@@ -189,13 +180,7 @@ def fig_10(name: str, layers: Sequence[Layer], what: str) -> Report:
         for layer in chosen
         for how, run in layer.runs.items()
     ]
-    text = [
-        "# Fig. 10: convergence with and without warm start\n\n", what,
-        f"The first and the last distinct convolution of {chosen[0].network}. For the first there is nothing to start from, so "
-        f"that both curves {'are the same' if same else 'should be the same and are not'}, as in the paper; the last one starts "
-        "lower. EDP in cycles * uJ after so many designs (a dash: the first batch has not ended).\n\n",
-        markdown_table([["layer", "search", *(f"{place:,}" for place in places)], *rows], "<<>"),
-    ]  # fmt: skip
+    text = [page(__file__, name, what=what, chosen=chosen, same='are the same' if same else 'should be the same and are not', table=[['layer', 'search', *(f'{place:,}' for place in places)], *rows])]  # fmt: skip
     headline = "\n".join(
         f"{layer.cold.workload}: {times(layer.speedup())} fewer designs, EDP {times_exact(layer.change)} of cold"
         for layer in chosen
@@ -227,20 +212,7 @@ def draw_10(layers: Sequence[Layer]) -> Figure:
 def fig_11(name: str, layers: Sequence[Layer], what: str) -> Report:
     networks = by(layers, lambda layer: layer.network)
     rows = [[network, *_row(same)] for network, same in networks.items()]
-    text = [
-        "# Fig. 11: how much sooner searches converge\n\n", what,
-        f"*Common target*: designs until a search has {100 * REACHED:g} % of the improvement that the cold one makes from its "
-        "first batch to its end, cold over warm; a search that never gets there counts with its whole budget. Geometric mean "
-        "over layers and seeds, and the ratio of the sums, which says what a network saves; *to 1.05x* is the ratio of sums to "
-        "1.05 times the cold end. *Own target*: each search by its own improvement, the other way to read the paper; it rewards "
-        "a bad start. *EDP*: at the end, warm over cold, geometric mean; *worst* that of one layer.\n\n",
-        markdown_table([["network", *COLUMNS], *rows], "<>"),
-        f"\nThe paper has {SPEEDUPS} over these networks, with the same EDP. Its searches start from random mappings, 5 times "
-        "the EDP of their end (Fig. 9); those here start from guesses that are repaired, so that over a whole network there is "
-        "less to save. Points in the upper half of the figure are layers whose start is the end of the cold search "
-        "already; those near 1 are layers where 5,000 designs from elsewhere end within a per cent, now above and now "
-        "below, so that who is there first is chance.\n",
-    ]  # fmt: skip
+    text = [page(__file__, name, what=what, reached=100 * REACHED, table=[['network', *COLUMNS], *rows], SPEEDUPS=SPEEDUPS)]  # fmt: skip
     headline = "\n".join(f"{network}: " + ", ".join(map(" ".join, zip(COLUMNS, _row(same), strict=True)))
                          for network, same in networks.items())  # fmt: skip
     table = [

@@ -11,7 +11,7 @@ import attrs
 from sparsemap.files import markdown_table, read_csv, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
 
-from ..report import Report, number
+from ..report import Report, number, page
 from ..runs import Run, Runner, by, finished_runs, geometric_mean
 
 DEEP = "quality-200000"
@@ -47,16 +47,14 @@ def report(runner: Runner, name: str) -> Report:
         gaps = [x.gap for x in mine]
         lines.append([label, str(len(gaps)), times(geometric_mean(gaps)), times(min(gaps)), times(max(gaps))])
     headline = "\n".join(f"{line[0]}: best known EDP is {line[2]} its proven bound (geometric mean)" for line in lines)
-    text = (
-        f"# Best known EDP of every cell\n\n"
-        f"`sparsemap paper {name}`: the best of all searches of the studies {', '.join(STUDIES)} that have been run. "
-        "The bound is proven: no design of the cell in space `paper` has a lower EDP. The gap is the EDP divided by the "
-        "bound.\n\n"
-        + markdown_table([["hardware", "cells", "gap, geometric mean", "smallest", "largest"], *lines])
-        + "\n"
-        + markdown_table(
+    text = page(
+        __file__,
+        name,
+        studies=", ".join(STUDIES),
+        table=markdown_table([["hardware", "cells", "gap, geometric mean", "smallest", "largest"], *lines]),
+        cells=markdown_table(
             [["workload", "hardware", "EDP", "bound", "gap", "found by"], *map(cell_line, known)], "<<>>><"
-        )
+        ),
     )
     return Report(name, headline, text, [attrs.asdict(one) | {"gap": one.gap} for one in known], lambda: draw(hardware))
 

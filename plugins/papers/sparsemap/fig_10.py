@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sparsemap.files import markdown_table, times
 from sparsemap.plots import COLOURS, Figure, plain_log, subplots
 
-from ..report import Report, effort, number
+from ..report import Report, effort, number, page
 from ..runs import Runner, by, typical_edp
 from .curves import Curve, curve, plot
 
@@ -43,18 +43,15 @@ def report(runner: Runner, name: str) -> Report:
                 row = {"codes": one.label, "mutation to": moves, "evaluations": int(evaluations)}
                 rows.append(row | {"edp": middle, "lowest": low, "highest": high})
     head = ["codes", "mutation to", *(f"at {share:.0%}" for share in SHARES), "mean", "lowest", "highest", "designs"]
-    text = (
-        f"# Fig. 10: codes of loop orders\n\n"
-        f"`sparsemap paper {name}`: sparsemap-paper on {where}, {effort(first)}, one "
-        "table of random codes. EDP in pJ * cycles: the median over seeds after a share of the budget; geometric mean, "
-        "lowest and highest at its end. *Designs*: until half of the searches are as good as "
-        f"{number(target)}, {NEAR - 1:.0%} above the worst final median.\n\n"
-        + markdown_table([head, *lines], "<<>")
-        + "\n"
-        + "\n".join(ratios)
-        + "\n\nThe paper does not say what a mutation changes a gene to. With any other value, as sparsemap-paper does, "
-        "the order of the codes cannot matter to the search, and differences are noise; it can matter where mutations "
-        "step to neighbouring codes. A product has three dimensions, so a level has only six codes.\n"
+    text = page(
+        __file__,
+        name,
+        where=where,
+        effort=effort(first),
+        target=number(target),
+        near=NEAR - 1,
+        table=markdown_table([head, *lines], "<<>"),
+        ratios="\n".join(ratios),
     )
     headline = "\n".join(ratio.removeprefix("- ") for ratio in ratios)
     return Report(name, headline, text, rows, lambda: draw(panels, where))

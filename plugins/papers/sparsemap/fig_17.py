@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sparsemap.files import markdown_table, percent, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
 
-from ..report import Report, effort, number
+from ..report import Report, effort, number, page
 from ..runs import Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
 
 LABELS = {
@@ -47,19 +47,19 @@ def report(runner: Runner, name: str) -> Report:
         lines.append([*line, f"{len(found)} of {len(edps)}", percent(valid[searcher], 1), f"{seconds[searcher]:.1f}"])
     head = ["method", "EDP of SparseMap (paper), geometric mean", "largest", "layers solved", "valid", "s per search"]
     headline = "\n".join(f"{line[0]}: EDP {line[1]} of {LABELS[REFERENCE]}'s, {line[4]} valid" for line in lines)
-    text = (
-        f"# Fig. 17: search methods on {len(edps)} convolutions\n\n"
-        f"`sparsemap paper {name}`: {runs[0].hardware}, {effort(runs)}. All methods search the "
-        "same genome (prime factors, Cantor codes). The paper reports 2 to 5 orders of magnitude over the baselines; "
-        "it does not say how they encode a design.\n\n"
-        + markdown_table([head, *lines])
-        + "\n## EDP by layer, pJ * cycles\n\n"
-        + markdown_table(
+    text = page(
+        __file__,
+        name,
+        count=len(edps),
+        runs=runs,
+        effort=effort(runs),
+        table=markdown_table([head, *lines]),
+        layers=markdown_table(
             [
                 ["layer", *(LABELS[searcher] for searcher in searchers)],
                 *([workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()),
             ]
-        )
+        ),
     )
     return Report(name, headline, text, rows, lambda: draw(edps, valid, runs[0].hardware))
 

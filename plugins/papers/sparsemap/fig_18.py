@@ -7,7 +7,7 @@ import numpy as np
 from sparsemap.files import markdown_table, percent, times
 from sparsemap.plots import COLOURS, Figure, plain_log, subplots
 
-from ..report import Report, effort, number
+from ..report import Report, effort, number, page
 from ..runs import Runner, arithmetic_mean, by, typical_edp
 from .curves import Curve, curve, plot
 
@@ -46,12 +46,7 @@ def report(runner: Runner, name: str) -> Report:
                 )
         head = ["", "median at 10 %", "at 50 %", "at the end", "geometric mean", "of CEOI's", "valid"]
         text += [f"\n## {workload} on {hardware}\n\n", markdown_table([[*head, "seeds with a design"], *lines])]
-    intro = (
-        f"# Fig. 18: what encodings and operators contribute\n\n"
-        f"`sparsemap paper {name}`: {hardware}, {effort(runs)}. EDP in pJ * cycles. The paper's "
-        "figure shows the population's average EDP; here the best design so far (above) and the average of the valid "
-        "designs of a generation (below), both as the median over seeds with their range.\n"
-    )
+    intro = page(__file__, name, hardware=hardware, effort=effort(runs))
     return Report(name, "\n".join(headline), "".join([intro, *text]), rows, lambda: draw(panels, hardware))
 
 

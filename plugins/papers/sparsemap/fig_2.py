@@ -11,7 +11,7 @@ from sparsemap import SparseMapError
 from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, subplots
 
-from ..report import Report
+from ..report import Report, page
 from ..runs import Runner
 
 DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -33,14 +33,7 @@ def report(runner: Runner, name: str) -> Report:
     (hardware,) = study.hardware
     rows = [row(runner, study, density, space) for density in DENSITIES for space in DESIGNS]
     values = {quantity: {(row["design"], row["density"]): row[quantity] for row in rows} for quantity in QUANTITIES}
-    text = [
-        f"# Fig. 2: formats and mappings over density\n\n"
-        f"`sparsemap paper {name}`: 512 x 512 times 512 x 512 on {hardware}; both operands have the given density. "
-        "OS and IS: an expert's output- and input-stationary mapping, found as if all were dense, and kept over all"
-        " densities. CSR: coordinates with offsets to rows; RLE: run lengths without offsets; both let the processing"
-        " elements skip. Uncompressed operands can only be gated at the MACs. Values are divided by those of "
-        f"{DESIGNS[REFERENCE]} at the same density; the best is bold.\n"
-    ]
+    text = [page(__file__, name, hardware=hardware, reference=DESIGNS[REFERENCE])]
     winners: dict[str, Counter[str]] = {}
     for quantity, label in QUANTITIES.items():
         lines = []

@@ -10,7 +10,7 @@ import attrs
 from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 
-from ..report import Report, effort, number, times_exact
+from ..report import Report, effort, number, page, times_exact
 from ..runs import Runner, by
 
 SAME = 1e-9
@@ -44,19 +44,14 @@ def report(runner: Runner, name: str) -> Report:
         f"{searcher}: optimum found in {', '.join(f'{share:.0f} %' for share in found.values())} of the searches"
         for searcher, found in shares.items()
     )
-    text = (
-        f"# The optimum of small problems\n\n"
-        f"`sparsemap paper {name}`: every distinct design of three problems is evaluated (searcher `exhaustive`), then "
-        f"each searcher has {effort(runs)}. How many searches end at the optimum, and the "
-        "median and the largest EDP over the optimum.\n\n"
-        + markdown_table([head, *lines])
-        + "\n"
-        + markdown_table(
+    text = page(
+        __file__,
+        name,
+        effort=effort(runs),
+        table=markdown_table([head, *lines]),
+        optima=markdown_table(
             [["workload", "distinct designs", "optimal EDP, pJ * cycles", "over the proven bound"], *sizes]
-        )
-        + "\n`gamma` makes dense tiles fit, as published, and runs no dimension of a filter in parallel. The optimum of\n"
-        "`small-sparse` has tiles of 80 dense words in a buffer of 64, that of `small-conv` runs r in parallel: it proposes\n"
-        "neither.\n"
+        ),
     )
     return Report(name, headline, text, rows, lambda: draw(shares))
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from sparsemap.files import markdown_table, percent
 from sparsemap.plots import COLOURS, Figure, subplots
 
-from ..report import Report, counted, number, times_exact
+from ..report import Report, counted, number, page, times_exact
 from ..runs import Run, Runner, by, finite, geometric_mean
 from .best_known import Known, best_of, committed, known_from, of_runs
 
@@ -49,15 +49,8 @@ def report(runner: Runner, name: str) -> Report:
         f"{counted(len({run.seed for run in mine}), 'seed')} of {searcher} with {budget:,} designs"
         for (searcher, budget), mine in kinds.items()
     )
-    text = (
-        f"# Search quality\n\n"
-        f"`sparsemap paper {name}`: every workload of Table III on every platform of Table II, {seeds}. *Over "
-        "best known* is the EDP that a search found divided by the best known EDP of its cell (`best-known.csv`), as "
-        "geometric mean over cells and seeds; the worst cell is the largest mean over seeds. *Within 5 %* is the share "
-        "of all searches.\n\n"
-        + markdown_table([head, *lines], "<<<>")
-        + "\n## Cells\n\nEDP over best known, geometric mean over seeds.\n\n"
-        + cells_markdown(kinds, known)
+    text = page(
+        __file__, name, seeds=seeds, table=markdown_table([head, *lines], "<<<>"), cells=cells_markdown(kinds, known)
     )
     return Report(name, "\n".join(worst), text, rows, lambda: draw(excess))
 

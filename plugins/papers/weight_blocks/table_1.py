@@ -10,7 +10,7 @@ from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
 
 from ..pruned import Point, points
-from ..report import Report, counted
+from ..report import Report, counted, page
 from ..runs import Runner
 
 NETWORK = "conv3-fc1"
@@ -50,27 +50,21 @@ def report(runner: Runner, name: str) -> Report:
     found = dict(zip(wanted(), points(runner, name, map(options_of, wanted())), strict=True))
     dense = found[DENSE]
     seeds = len(dense.rows)
-    text = (
-        "# Weight block sparsity, Table I: accuracy with masks, on digits\n\n"
-        f"`sparsemap paper {name}`: a network of three convolutions and a fully connected layer ({NETWORK}) is trained for"
-        " 12 epochs on 1,347 images of handwritten digits; the last two convolutions get masks, and all is trained for 12"
-        f" more epochs with the masks fixed. Accuracy on 450 other images in per cent, mean and standard deviation of"
-        f" {counted(seeds, 'seed')}, in brackets before that training. A block of 8 x 8 is 8 outputs x 8 inputs with their"
-        f" whole kernels. Dense: {both(dense)}. *Cut* means that some seeds have no path of kept blocks from image to"
-        " output, which no training mends; they count.\n\n"
-        "## Sizes of blocks (one-shot, L2)\n\n"
-        + _table(found, [("one-shot", size, "l2", "none") for size in (*SIZES, WORDS)], (*SIZES, WORDS))
-        + "\n## Criteria (one-shot, 8x8)\n\n"
-        + _table(found, [("one-shot", "8x8", x, "none") for x in ("l2", *CRITERIA)], ["l2", *CRITERIA])
-        + "\n## Schedules and balance (8x8, L2)\n\n"
-        + _table(
+    text = page(
+        __file__,
+        name,
+        NETWORK=NETWORK,
+        seeds=counted(seeds, "seed"),
+        dense=both(dense),
+        sizes=_table(found, [("one-shot", size, "l2", "none") for size in (*SIZES, WORDS)], (*SIZES, WORDS)),
+        criteria=_table(found, [("one-shot", "8x8", x, "none") for x in ("l2", *CRITERIA)], ["l2", *CRITERIA]),
+        schedules=_table(
             found,
             [("one-shot", "8x8", "l2", x) for x in ("none", "rows")]
             + [(x, "8x8", "l2", "none") for x in ("gradual", "trained")],
             ["one-shot", "one-shot, rows balanced", "gradual", "trained masks"],
-        )
-        + "\n## What it shows\n\n"
-        + _findings(found)
+        ),
+        findings=_findings(found),
     )
     at = {x: found["one-shot", "8x8", "l2", "none", x] for x in SPARSITIES}
     headline = f"dense {both(dense)}\n8x8, L2: " + ", ".join(f"{100 * x:g} % {both(point)}" for x, point in at.items())
@@ -113,22 +107,14 @@ def _findings(found: dict[Key, Point]) -> str:
         f" {mean('8x8', x, 'accuracy_before'):.1f} %, random {mean('8x8', x, 'accuracy_before', 'random'):.1f} %)"
         for x in SCHEDULES["trained"]
     )
-    return (
-        f"- Single words are above blocks of 8x8 by {gaps(WORDS)}, single kernels (1x1) by {gaps('1x1')}; networks that are"
-        " cut count.\n"
-        "- A layer of n blocks loses floor(sparsity * n) of them: at 90 % these are 88.5 % of all blocks, 28 of 32 and 57 of"
-        " 64.\n"
-        f"- After training, the criteria at 75 % are within {min(after):.1f} and {max(after):.1f} %, a random mask among"
-        " them. What is printed here does not rank them.\n"
-        f"- Trained masks, real numbers per block under the penalty of equation (13), are before retraining at {trained},"
-        " after twelve more epochs of training than one-shot masks had. The numbers stay near 1 in that time and nothing"
-        " drives them to 0 and 1, so that the cut in the end is hardly one that training has prepared. The authors report that"
-        " they could not make it work either.\n"
-        "- This does not reproduce Table I: no ImageNet and no pretrained network is here, and digits are easier. The paper's"
-        " order is there: accuracy falls with sparsity, and blocks of 8x8 fall faster than single words.\n"
-        "- Masks keep a block in as many block rows and columns as their blocks suffice for. By scores alone, the two layers of"
-        " seed 0 kept blocks at 90 % that do not meet: no path led through the network, and it stayed at 10 %.\n"
-        "- Test images chose nothing: optimiser, rates and epochs are the same for all rows and were not tuned.\n"
+    return page(
+        __file__,
+        "wbs-findings",
+        gap_of_words=gaps(WORDS),
+        gap_of_kernels=gaps("1x1"),
+        least=min(after),
+        most=max(after),
+        trained=trained,
     )
 
 
