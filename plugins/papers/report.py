@@ -1,7 +1,8 @@
 """What the pages share: words and numbers, and templates.
 
 A template is the Markdown file of a page, beside the module that computes what it says: `{name}` and `{study.budget:,}` are
-fields, as in `str.format`, a list of rows is a table. A paragraph or an entry of a list goes over several lines of it; in the page it is one.
+fields, as in `str.format`, a list of rows is a
+table. A paragraph or an entry of a list goes over several lines of it; in the page it is one.
 """
 
 from __future__ import annotations

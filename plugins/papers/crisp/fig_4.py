@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 
 from ..report import Report, page
@@ -37,23 +36,17 @@ def report(runner: Runner, name: str) -> Report:
         ]
         for one in rows
     ]  # fmt: skip
-    csr, ellpack, on_mask = (
+    csr, ellpack, on_mask, bitmask = (
         f"{min(one[key] for one in rows):.1f}x to {max(one[key] for one in rows):.1f}x"
-        for key in ("csr", "ellpack", "ellpack on mask")
+        for key in ("csr", "ellpack", "ellpack on mask", "bitmask")
     )
     paper = min(one["paper"] for one in rows)
-    text = page(
-        __file__,
-        name,
-        count=sum(layers.values()),
-        table=markdown_table([head, *lines]),
-        PAPER=PAPER,
-        csr=csr,
-        on_mask=on_mask,
-        ellpack=ellpack,
-        less=100 * (1 - paper),
-        M=M,
-    )
+    near = min(("ellpack", "ellpack on mask"), key=lambda key: max(abs(one[key] - PAPER["ellpack"]) for one in rows))
+    less = sum(one["bitmask"] < min(one["csr"], one["ellpack"]) for one in rows)
+    found = {"csr": csr, "ellpack": ellpack, "on_mask": on_mask, "bitmask": bitmask, "paper": PAPER, "M": M}
+    found |= {"count": sum(layers.values()), "less": 100 * (1 - paper), "below": f"in {less} of {len(rows)} rows"}
+    found |= {"near": "random mask" if near == "ellpack" else "mask of CRISP", "blocked": max(x["bcsr"] for x in rows)}
+    text = page(__file__, name, table=[head, *lines], **found)
     headline = (
         f"metadata over CRISP's: CSR {csr} (paper {PAPER['csr']:g}x), ELLPACK of a random mask {ellpack} "
         f"(paper {PAPER['ellpack']:g}x), of CRISP's {on_mask}"

@@ -109,7 +109,6 @@ def report(runner: Runner, name: str) -> Report:
 
 
 def text_of(name: str, cells: Cells) -> str:
-    count = len(cells.layers)
     names = [product.name for product in cells.layers]
     whole = [
         ["design", "speed at 90 %", "per layer", "at 80 %", "energy with DRAM", "at 80 %", "energy on chip", "at 80 %"]
@@ -139,19 +138,55 @@ def text_of(name: str, cells: Cells) -> str:
     most, least = cells.limited()
     energy = {
         quantity: max(
-            (cells.over_dense(quantity, machine.name, layer), layer, machine.name)
-            for machine in CRISP
-            for layer in names
+            (cells.over_dense(quantity, one.name, layer), layer, one.name) for one in CRISP for layer in names
         )
         for quantity in ("energy_pj", "on-chip pJ")
     }
     densities = [one["density"] for one in cells.rows.values() if one["design"].startswith("CRISP")]
-    chip, registers = cells.total("on-chip pJ", LANES), cells.total("RF pJ", LANES)
-    share, less = registers / chip, 0.75 * registers
-    gain = cells.total("on-chip pJ", DENSE.name) / (chip - less)
-    gain_with_dram = cells.total("energy_pj", DENSE.name) / (cells.total("energy_pj", LANES) - less)
-    ranges = ", ".join(f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items())
-    return page(__file__, name, count=count, layers=sum(cells.layers.values()), INPUTS_OF_DSTC=INPUTS_OF_DSTC, table=whole, by_layer=by_layer, BANDWIDTHS=BANDWIDTHS, sweep=sweep, most=most, least=least, ranges=ranges, gain_of_stc=cells.whole('cycles', STC.name), DEFAULT=DEFAULT, LANES=LANES, slower_dstc=cells.slower(DSTC.name, LANES), slower_dstc_mild=cells.slower(DSTC.name, LANES, MILD), WIDE=WIDE, slower_crisp_wide=cells.slower(LANES, DSTC.name, SPARSE, WIDE), PAPER_ENERGY=PAPER_ENERGY, largest_gain=1 / min(densities), energy=energy, share=100 * share, gain_on_chip=cells.whole('on-chip pJ', LANES), gain_less=gain, gain_with_dram_now=cells.whole('energy_pj', LANES), gain_less_with_dram=gain_with_dram)  # fmt: skip
+    registers = cells.total("RF pJ", LANES)
+    gains, less = {}, {}
+    for quantity in energy:
+        gains[quantity] = cells.whole(quantity, LANES)
+        less[quantity] = cells.total(quantity, DENSE.name) / (cells.total(quantity, LANES) - 0.75 * registers)
+    numbers = {"most": most, "least": least, "energy": energy, "gains": gains, "less": less, "count": len(names)}
+    numbers |= {
+        "layers": sum(cells.layers.values()),
+        "largest_gain": 1 / min(densities),
+        "energy_of_paper": PAPER_ENERGY,
+    }
+    numbers |= {"share": 100 * registers / cells.total("on-chip pJ", LANES), "inputs": INPUTS_OF_DSTC}
+    where = {
+        "words": BANDWIDTHS,
+        "default": DEFAULT,
+        "wide": WIDE,
+        "lanes": LANES,
+        "stc": cells.whole("cycles", STC.name),
+    }
+    return page(__file__, name, table=whole, by_layer=by_layer, sweep=sweep, **numbers, **where, **conclusions(cells))
+
+
+def conclusions(cells: Cells) -> dict[str, Any]:
+    """What the data say of the paper's claims, in words."""
+    names, top = [product.name for product in cells.layers], max(high for _, high in PAPER.values())
+    fastest = max(cells.over_dense("cycles", one.name, layer) for one in CRISP for layer in names)
+    small, large = (machine.name for machine in CRISP if machine.n == 1 and machine.block in (BLOCKS[0], BLOCKS[-1]))
+    blocks = [
+        cells.whole("cycles", large, SPARSE, at) / cells.whole("cycles", small, SPARSE, at) for at in (DEFAULT, WIDE)
+    ]
+    ahead = [
+        f"{at}" for at in BANDWIDTHS
+        if cells.whole("cycles", LANES, SPARSE, at) > cells.whole("cycles", DSTC.name, SPARSE, at)
+    ]  # fmt: skip
+    ranges = [f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items()]
+    densities = [f"{100 / high:.0f} to {100 / low:.0f} %" for low, high in PAPER.values()]
+    return {
+        "fastest": f"the fastest layer has {fastest:.1f}x, {'below' if fastest < top else 'not below'} the {top}x of the paper",
+        "ranges": ", ".join(ranges), "densities": ", ".join(densities), "large": f"{blocks[0]:.2f}x", "small": BLOCKS[0],
+        "large_wide": f"{blocks[1]:.2f}x", "slower": cells.slower(DSTC.name, LANES),
+        "slower_mild": cells.slower(DSTC.name, LANES, MILD), "slower_wide": cells.slower(LANES, DSTC.name, SPARSE, WIDE),
+        "ahead": f"at {' and '.join(ahead)} words per cycle" if ahead else "at no bandwidth",
+        "first": cells.over_dense("cycles", DSTC.name, names[0]), "last": cells.over_dense("cycles", DSTC.name, names[-1]),
+    }  # fmt: skip
 
 
 def draw(cells: Cells) -> Figure:

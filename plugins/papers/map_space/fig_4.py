@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from sparsemap import Budget, Search
-from sparsemap.files import markdown_table, percent
+from sparsemap.files import percent
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.problem.problem import Problem
@@ -20,6 +20,8 @@ BACKDROP = 20
 BATCH = 8192
 NEAR = 1.1
 """EDP over the best of a mapping that counts as good."""
+AS_RANDOM = 0.9
+"""Spread from which mappings are as far apart as random ones."""
 SAMPLE = 10
 """Of so many mappings one is in the figure and in the table."""
 
@@ -38,34 +40,41 @@ def report(runner: Runner, name: str) -> Report:
     flat = {x: (features(problem, found) - mean) / scale @ axes[:2].T for x, found in genomes.items()}
     edps = {x: problem.evaluator.evaluate(found).edp / UJ for x, found in genomes.items()}
     best = min(float(found.min()) for found in edps.values())
-    rows = []
+    rows, reaches, shares = [], {}, {}
     for searcher in study.searchers:
         worth, places = edps[searcher], flat[searcher]
         late = places[len(places) // 2 :]
         reach = np.sqrt(late.var(axis=0).sum() / flat[""].var(axis=0).sum())
-        numbers = [number(worth.min()), percent(float((worth <= NEAR * best).mean())), percent(float(reach))]
+        reaches[searcher], shares[searcher] = float(reach), float((worth <= NEAR * best).mean())
+        numbers = [number(worth.min()), percent(shares[searcher]), percent(reaches[searcher])]
         rows.append([searcher, *numbers])
-    text = [
-        page(
-            __file__,
-            name,
-            study=study,
-            workload=workload,
-            hardware=hardware,
-            backdrop=len(backdrop),
-            explained=percent(explained),
-            NEAR=NEAR,
-            best=number(best),
-            table=markdown_table([["mapper", "best EDP", "good", "spread"], *rows], "<>"),
-        )
-    ]
+    text = page(
+        __file__,
+        name,
+        study=study,
+        workload=workload,
+        hardware=hardware,
+        backdrop=len(backdrop),
+        explained=percent(explained),
+        far=_listed(reaches, lambda reach: reach >= AS_RANDOM),
+        near=_listed(reaches, lambda reach: reach < AS_RANDOM),
+        good=_listed(shares, lambda share: share >= 0.1),
+        NEAR=NEAR,
+        best=number(best),
+        table=[["mapper", "best EDP", "good", "spread"], *rows],
+    )
     headline = "\n".join(f"{row[0]}: best EDP {row[1]}, {row[2]} good, spread {row[3]}" for row in rows)
     table = [
         {"mapper": mapper or "random", "x": x, "y": y, "edp": edp}
         for mapper in study.searchers
         for (x, y), edp in zip(flat[mapper][::SAMPLE].round(3).tolist(), edps[mapper][::SAMPLE], strict=True)
     ]
-    return Report(name, headline, "".join(text), table, lambda: draw(flat, edps))
+    return Report(name, headline, text, table, lambda: draw(flat, edps))
+
+
+def _listed(numbers: Mapping[str, float], which: Callable[[float], bool]) -> str:
+    """The mappers whose number is such, with it."""
+    return ", ".join(f"{name} ({percent(x)})" for name, x in numbers.items() if which(x)) or "none"
 
 
 def legal(problem: Problem, count: int, seed: int) -> Array:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from sparsemap import search
-from sparsemap.files import markdown_table, times
+from sparsemap.files import times
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.problem.orders import classes, orders_of, reordered
@@ -41,22 +41,18 @@ def report(runner: Runner, name: str) -> Report:
         for at, rows_ in enumerate(groups)
         for outer in [" ".join(problem.dims[dim] for dim in orders[rows_[0]])]
     ]
-    text = [
-        page(
-            __file__,
-            name,
-            workload=workload,
-            hardware=hardware,
-            study=study,
-            orders=len(orders),
-            edp=number(found.edp / UJ),
-            over_best=times(found.edp / best),
-            table=markdown_table([["", "paper", "here"], *rows], "<>>"),
-            classes=markdown_table(
-                [["class", "EDP", "over the best", "orders", "outermost to innermost"], *listed], ">>>><"
-            ),
-        )
-    ]
+    text = page(
+        __file__,
+        name,
+        workload=workload,
+        hardware=hardware,
+        study=study,
+        orders=len(orders),
+        edp=number(found.edp / UJ),
+        over_best=times(found.edp / best),
+        table=[["", "paper", "here"], *rows],
+        classes=[["class", "EDP", "over the best", "orders", "outermost to innermost"], *listed],
+    )
     headline = (
         f"{len(orders):,} orders, {valid:,} valid, {len(groups)} distinct EDPs (paper: {PAPER['distinct']}), "
         f"worst over best {times(worst / best)} (paper: {times(PAPER['worst'])})"
@@ -66,7 +62,7 @@ def report(runner: Runner, name: str) -> Report:
         for at, rows_ in enumerate(groups)
         for row in rows_
     ]
-    return Report(name, headline, "".join(text), table, lambda: draw(np.sort(edps[np.isfinite(edps)]) / UJ))
+    return Report(name, headline, text, table, lambda: draw(np.sort(edps[np.isfinite(edps)]) / UJ))
 
 
 def draw(edps: Array) -> Figure:

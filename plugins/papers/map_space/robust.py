@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sparsemap.files import markdown_table, times
+from sparsemap.files import times
 from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, subplots
 
 from ..report import Report, counted, page
@@ -41,7 +41,7 @@ def report(runner: Runner, name: str) -> Report:
             searched=", ".join(f"{density:g}" for density in SEARCHED),
             tested=", ".join(f"{density:g}" for density in TESTED),
             strategies=len(STRATEGIES),
-            table=markdown_table([["cell", *STRATEGIES], *lines]),
+            table=[["cell", *STRATEGIES], *lines],
         )
     ]
     if notes:

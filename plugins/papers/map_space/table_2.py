@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sparsemap.files import markdown_table, times
+from sparsemap.files import times
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
 
@@ -50,23 +50,19 @@ def report(runner: Runner, name: str) -> Report:
             f"{times(PRINTED[workload][-1][0] / min(PRINTED[workload][-1]))}), own density {times(worst)} at worst"
         )
     columns = [f"at {density:g}" for density in DENSITIES]
-    text = [
-        page(
-            __file__,
-            name,
-            study=study,
-            seeds=counted(len(study.seeds), "seed"),
-            table=markdown_table(
-                [["layer", "tested", "best EDP", *columns, *(f"paper: {x}" for x in columns)], *lines], "<" + ">" * 10
-            ),
-        )
-    ]
+    text = page(
+        __file__,
+        name,
+        study=study,
+        seeds=counted(len(study.seeds), "seed"),
+        table=[["layer", "tested", "best EDP", *columns, *(f"paper: {x}" for x in columns)], *lines],
+    )
     table = [
         {"workload": workload, "tested": tested} | {f"searched_{d:g}": x for d, x in zip(DENSITIES, row, strict=True)}
         for workload, edps in found.items()
         for tested, row in zip(DENSITIES, edps.tolist(), strict=True)
     ]
-    return Report(name, "\n".join(headline), "".join(text), table, lambda: draw(found))
+    return Report(name, "\n".join(headline), text, table, lambda: draw(found))
 
 
 def _edps(runner: Runner, name: str, stages: Sequence[Stage]) -> Array:

@@ -42,13 +42,22 @@ def report(runner: Runner, name: str) -> Report:
             rows.append([*line, *(number(x) for x in paper), times(paper[1] / paper[0])])
         ratios = [f"{times(outer / inner)} at {x:g}" for (inner, outer), x in zip(pairs, DENSITIES, strict=True)]
         lines.append(f"{workload}: outer over inner {', '.join(ratios)}")
-    text = [page(__file__, name, study=study, seeds=counted(len(study.seeds), 'seed'), table=[['layer', 'density', 'inner', 'outer', 'outer over inner', 'paper: inner', 'outer', 'outer over inner'], *rows])]  # fmt: skip
+    text = page(
+        __file__,
+        name,
+        study=study,
+        seeds=counted(len(study.seeds), "seed"),
+        table=[
+            ["layer", "density", "inner", "outer", "outer over inner", "paper: inner", "outer", "outer over inner"],
+            *rows,
+        ],
+    )
     table = [
         {"workload": workload, "density": density, **dict(zip(ORDERS, pair, strict=True))}
         for workload, pairs in found.items()
         for density, pair in zip(DENSITIES, pairs, strict=True)
     ]
-    return Report(name, "\n".join(lines), "".join(text), table, lambda: draw(found))
+    return Report(name, "\n".join(lines), text, table, lambda: draw(found))
 
 
 def draw(found: Mapping[str, Sequence[Sequence[float]]]) -> Figure:

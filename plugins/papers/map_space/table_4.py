@@ -65,7 +65,7 @@ def report(runner: Runner, name: str) -> Report:
             study=study,
             seeds=counted(len(study.seeds), "seed"),
             ROUNDS=ROUNDS,
-            table=markdown_table([["", "here", "the paper"], *rows]),
+            table=[["", "here", "the paper"], *rows],
             noise=_noise(designs, [_share(_columns(found).values()) for found in before]),
         )
     ]

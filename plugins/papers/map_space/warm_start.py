@@ -70,6 +70,11 @@ class Layer:
         """EDP of the warm search at its end over that of the cold one."""
         return self.warm.edp / self.cold.edp
 
+    @property
+    def starts_there(self) -> bool:
+        """Whether the first batch of the warm search has the target of the cold one."""
+        return bool(self.warm.history["best_score"][0] <= target(self.cold))
+
     def speedup(self, own: bool = False) -> float:
         """Designs of the cold search over those of the warm one, to the cold one's target, or each to its own one."""
         return designs_to(self.cold, target(self.cold)) / designs_to(self.warm, target(self.warm if own else self.cold))
@@ -140,12 +145,12 @@ def fig_9(name: str, layers: Sequence[Layer], what: str) -> Report:
         [start, paper, times(_mean(started, start)), *(times(_mean(same, start)) for same in networks.values())]
         for start, paper in STARTS.items()
     ]
-    text = [page(__file__, name, what=what, RANDOM=RANDOM, table=[['start', 'paper', 'here', *networks], *rows])]  # fmt: skip
+    text = page(__file__, name, what=what, RANDOM=RANDOM, table=[["start", "paper", "here", *networks], *rows])
     headline = ", ".join(
         f"{start} {times(_mean(started, start))} (paper: {paper or '-'})" for start, paper in STARTS.items()
     )
     table = [layer.place | {"edp": layer.end} | layer.starts for layer in started]
-    return Report(name, headline, "".join(text), table, lambda: draw_9(networks))
+    return Report(name, headline, text, table, lambda: draw_9(networks))
 
 
 def _mean(layers: Sequence[Layer], start: str) -> float:
@@ -180,7 +185,14 @@ def fig_10(name: str, layers: Sequence[Layer], what: str) -> Report:
         for layer in chosen
         for how, run in layer.runs.items()
     ]
-    text = [page(__file__, name, what=what, chosen=chosen, same='are the same' if same else 'should be the same and are not', table=[['layer', 'search', *(f'{place:,}' for place in places)], *rows])]  # fmt: skip
+    text = page(
+        __file__,
+        name,
+        what=what,
+        chosen=chosen,
+        same="are the same" if same else "should be the same and are not",
+        table=[["layer", "search", *(f"{place:,}" for place in places)], *rows],
+    )
     headline = "\n".join(
         f"{layer.cold.workload}: {times(layer.speedup())} fewer designs, EDP {times_exact(layer.change)} of cold"
         for layer in chosen
@@ -191,7 +203,7 @@ def fig_10(name: str, layers: Sequence[Layer], what: str) -> Report:
         for how, run in layer.runs.items()
         for at, score in zip(run.history["evaluations"], run.history["best_score"], strict=True)
     ]
-    return Report(name, headline, "".join(text), table, lambda: draw_10(chosen))
+    return Report(name, headline, text, table, lambda: draw_10(chosen))
 
 
 def draw_10(layers: Sequence[Layer]) -> Figure:
@@ -212,7 +224,17 @@ def draw_10(layers: Sequence[Layer]) -> Figure:
 def fig_11(name: str, layers: Sequence[Layer], what: str) -> Report:
     networks = by(layers, lambda layer: layer.network)
     rows = [[network, *_row(same)] for network, same in networks.items()]
-    text = [page(__file__, name, what=what, reached=100 * REACHED, table=[['network', *COLUMNS], *rows], SPEEDUPS=SPEEDUPS)]  # fmt: skip
+    text = page(
+        __file__,
+        name,
+        what=what,
+        reached=100 * REACHED,
+        table=[["network", *COLUMNS], *rows],
+        paper=SPEEDUPS,
+        count=len(layers),
+        there=sum(layer.starts_there for layer in layers),
+        same=sum(abs(layer.change - 1) <= 0.01 for layer in layers),
+    )
     headline = "\n".join(f"{network}: " + ", ".join(map(" ".join, zip(COLUMNS, _row(same), strict=True)))
                          for network, same in networks.items())  # fmt: skip
     table = [
@@ -221,7 +243,7 @@ def fig_11(name: str, layers: Sequence[Layer], what: str) -> Report:
         | {f"edp_{how}": run.edp for how, run in layer.runs.items()}
         for layer in layers
     ]
-    return Report(name, headline, "".join(text), table, lambda: draw_11(networks))
+    return Report(name, headline, text, table, lambda: draw_11(networks))
 
 
 COLUMNS = ("common target", "sums", "sums to 1.05x", "own target", "EDP", "worst")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from sparsemap.files import markdown_table, read_csv, times
+from sparsemap.files import read_csv, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
 
 from ..report import Report, number, page
@@ -51,10 +51,8 @@ def report(runner: Runner, name: str) -> Report:
         __file__,
         name,
         studies=", ".join(STUDIES),
-        table=markdown_table([["hardware", "cells", "gap, geometric mean", "smallest", "largest"], *lines]),
-        cells=markdown_table(
-            [["workload", "hardware", "EDP", "bound", "gap", "found by"], *map(cell_line, known)], "<<>>><"
-        ),
+        table=[["hardware", "cells", "gap, geometric mean", "smallest", "largest"], *lines],
+        cells=[["workload", "hardware", "EDP", "bound", "gap", "found by"], *map(cell_line, known)],
     )
     return Report(name, headline, text, [attrs.asdict(one) | {"gap": one.gap} for one in known], lambda: draw(hardware))
 

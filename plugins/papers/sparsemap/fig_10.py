@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from sparsemap.files import markdown_table, times
+from sparsemap.files import times
 from sparsemap.plots import COLOURS, Figure, plain_log, subplots
 
 from ..report import Report, effort, number, page
@@ -50,7 +50,7 @@ def report(runner: Runner, name: str) -> Report:
         effort=effort(first),
         target=number(target),
         near=NEAR - 1,
-        table=markdown_table([head, *lines], "<<>"),
+        table=[head, *lines],
         ratios="\n".join(ratios),
     )
     headline = "\n".join(ratio.removeprefix("- ") for ratio in ratios)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from sparsemap.files import markdown_table, percent, times
+from sparsemap.files import percent, times
 from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
 
 from ..report import Report, effort, number, page
@@ -53,13 +53,11 @@ def report(runner: Runner, name: str) -> Report:
         count=len(edps),
         runs=runs,
         effort=effort(runs),
-        table=markdown_table([head, *lines]),
-        layers=markdown_table(
-            [
-                ["layer", *(LABELS[searcher] for searcher in searchers)],
-                *([workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()),
-            ]
-        ),
+        table=[head, *lines],
+        layers=[
+            ["layer", *(LABELS[searcher] for searcher in searchers)],
+            *([workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()),
+        ],
     )
     return Report(name, headline, text, rows, lambda: draw(edps, valid, runs[0].hardware))
 

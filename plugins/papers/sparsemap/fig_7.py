@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Search
-from sparsemap.files import markdown_table, percent
+from sparsemap.files import percent
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.plots import Figure, subplots
 
@@ -68,11 +68,10 @@ def report(runner: Runner, name: str) -> Report:
         name,
         found=found,
         workload=workload,
+        valid=", ".join(f"{line[1]} on {line[0]}" for line in lines),
         count=len(found[0].edp),
         explained=explained,
-        table=markdown_table(
-            [["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *lines]
-        ),
+        table=[["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *lines],
     )
     headline = "\n".join(f"{line[0]}: valid are {line[1]} and {line[2]} random designs" for line in lines)
     return Report(name, headline, text, rows, lambda: draw(found))

@@ -49,9 +49,7 @@ def report(runner: Runner, name: str) -> Report:
         f"{counted(len({run.seed for run in mine}), 'seed')} of {searcher} with {budget:,} designs"
         for (searcher, budget), mine in kinds.items()
     )
-    text = page(
-        __file__, name, seeds=seeds, table=markdown_table([head, *lines], "<<<>"), cells=cells_markdown(kinds, known)
-    )
+    text = page(__file__, name, seeds=seeds, table=[head, *lines], cells=cells_markdown(kinds, known))
     return Report(name, "\n".join(worst), text, rows, lambda: draw(excess))
 
 

@@ -107,15 +107,13 @@ def _findings(found: dict[Key, Point]) -> str:
         f" {mean('8x8', x, 'accuracy_before'):.1f} %, random {mean('8x8', x, 'accuracy_before', 'random'):.1f} %)"
         for x in SCHEDULES["trained"]
     )
-    return page(
-        __file__,
-        "wbs-findings",
-        gap_of_words=gaps(WORDS),
-        gap_of_kernels=gaps("1x1"),
-        least=min(after),
-        most=max(after),
-        trained=trained,
-    )
+    shown = [(size, [mean(size, x) for x in xs]) for size, xs in {**SIZES, WORDS: SPARSITIES[1:]}.items()]
+    falls = [size for size, values in shown if values == sorted(values, reverse=True)]
+    below = [f"{100 * x:g} %" for x in SPARSITIES[1:] if mean("8x8", x) < mean(WORDS, x)]
+    among = "among" if min(after[:-1]) <= after[-1] <= max(after[:-1]) else "not among"
+    numbers = {"least": min(after), "most": max(after), "among": among, "trained": trained}
+    numbers |= {"falls": ", ".join(falls) or "none", "below": ", ".join(below) or "no sparsity"}
+    return page(__file__, "wbs-findings", gap_of_words=gaps(WORDS), gap_of_kernels=gaps("1x1"), **numbers)
 
 
 def draw(found: dict[Key, Point]) -> Figure:
