@@ -16,7 +16,7 @@ from typing import Any
 from sparsemap.files import markdown_table
 from sparsemap.plots import Report as Report
 
-from .runs import Run
+from .runs import StudyRun
 
 UJ = 1e6
 """pJ per uJ: the map-space study prints cycles * uJ."""
@@ -56,7 +56,7 @@ def times_exact(value: float) -> str:
     return f"{value:.3f}x" if math.isfinite(value) else "-"
 
 
-def effort(runs: Sequence[Run]) -> str:
+def effort(runs: Sequence[StudyRun]) -> str:
     """What each of some searches may spend, and how often: 2,000 designs, 3 seeds."""
     return f"{runs[0].result['budget']:,} designs, {counted(len({run.seed for run in runs}), 'seed')}"
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
+from sparsemap.plots import Figure
 
+from ..figure import Panel, figure
 from ..report import Report, page
 from ..runs import Runner
 from .products import BLOCKS, PATTERNS, M, Product, products
@@ -43,7 +44,14 @@ def report(runner: Runner, name: str) -> Report:
     paper = min(one["paper"] for one in rows)
     near = min(("ellpack", "ellpack on mask"), key=lambda key: max(abs(one[key] - PAPER["ellpack"]) for one in rows))
     less = sum(one["bitmask"] < min(one["csr"], one["ellpack"]) for one in rows)
-    found = {"csr": csr, "ellpack": ellpack, "on_mask": on_mask, "bitmask": bitmask, "paper": PAPER, "M": M}
+    found: dict[str, Any] = {
+        "csr": csr,
+        "ellpack": ellpack,
+        "on_mask": on_mask,
+        "bitmask": bitmask,
+        "paper": PAPER,
+        "M": M,
+    }
     found |= {"count": sum(layers.values()), "less": 100 * (1 - paper), "below": f"in {less} of {len(rows)} rows"}
     found |= {"near": "random mask" if near == "ellpack" else "mask of CRISP", "blocked": max(x["bcsr"] for x in rows)}
     text = page(__file__, name, table=[head, *lines], **found)
@@ -76,20 +84,12 @@ def row(layers: Mapping[Product, int], n: int, block: int, sparsity: float) -> R
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    figure, axes = subplots(1, len(SPARSITIES), figsize=(9.2, 3.5), sharey=True)
     labels = {"csr": "CSR", "ellpack": "ELLPACK, random mask", "ellpack on mask": "ELLPACK, CRISP's mask"}
-    size = len(PATTERNS) * len(BLOCKS)
-    for place, (axis, sparsity) in enumerate(zip(axes, SPARSITIES, strict=True)):
+    panels, size = [], len(PATTERNS) * len(BLOCKS)
+    for place, sparsity in enumerate(SPARSITIES):
         some = rows[place * size : (place + 1) * size]
-        for bar, (key, label) in enumerate({**labels, "bitmask": "bitmask"}.items()):
-            at = [i + 0.2 * (bar - 1.5) for i in range(len(some))]
-            axis.bar(at, [one[key] for one in some], 0.19, color=COLOURS[bar], label=label)
-        for value in PAPER.values():
-            axis.axhline(value, color="black", linewidth=0.8, linestyle=":")
-        named_ticks(axis.xaxis, [f"{one['n']}:{M}\nB{one['block']}" for one in some])
-        axis.set(title=f"about {100 * sparsity:.0f} % sparsity")
-        axis.grid(axis="y")
-    axes[0].set_ylabel("metadata over CRISP's")
-    handles = axes[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper center", ncols=4, title="dotted: 5x and 7x, as the paper has it")
-    return figure
+        bars = {label: [one[key] for one in some] for key, label in {**labels, "bitmask": "bitmask"}.items()}
+        names = [f"{one['n']}:{M}\nB{one['block']}" for one in some]
+        title = f"about {100 * sparsity:.0f} % sparsity"
+        panels.append(Panel("", "metadata over CRISP's", bars=bars, names=names, title=title, levels=[*PAPER.values()]))
+    return figure(panels, (9.2, 3.7), title="lines: 5x and 7x, as the paper has it", sharey=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from itertools import chain, repeat
@@ -12,8 +12,9 @@ from typing import Any
 import attrs
 
 from sparsemap.cli.output import step_progress
-from sparsemap.plots import COLOURS, MARKERS, Axes, Figure, named_ticks, subplots
+from sparsemap.plots import Figure
 
+from ..figure import Panel, Series, figure
 from ..report import Report, page
 from ..runs import Runner
 from .designs import (
@@ -44,7 +45,7 @@ SHOWN = ("CRISP 1:4 B16", "CRISP 1:4 B32", LANES, "CRISP 2:4 B64", "CRISP 3:4 B6
 
 
 @attrs.frozen(eq=False)
-class Cells:
+class Fig8Cells:
     """All results, over dense tensor cores with the same bandwidth."""
 
     layers: Mapping[Product, int]
@@ -95,7 +96,7 @@ def report(runner: Runner, name: str) -> Report:
         found = step_progress(run(rows_of, layers, repeat(runner.scale)), len(layers), told)
         rows = list(chain.from_iterable(found))
     key = ("design", "layer", "sparsity", "words/cycle")
-    cells = Cells(layers, {tuple(one[k] for k in key): one for one in rows})
+    cells = Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows})
     for one in rows:
         where = one["layer"], one["sparsity"], one["words/cycle"]
         one["speed"] = cells.over_dense("cycles", one["design"], *where)
@@ -108,7 +109,7 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, headline, text_of(name, cells), rows, lambda: draw(cells))
 
 
-def text_of(name: str, cells: Cells) -> str:
+def text_of(name: str, cells: Fig8Cells) -> str:
     names = [product.name for product in cells.layers]
     whole = [
         ["design", "speed at 90 %", "per layer", "at 80 %", "energy with DRAM", "at 80 %", "energy on chip", "at 80 %"]
@@ -148,14 +149,21 @@ def text_of(name: str, cells: Cells) -> str:
     for quantity in energy:
         gains[quantity] = cells.whole(quantity, LANES)
         less[quantity] = cells.total(quantity, DENSE.name) / (cells.total(quantity, LANES) - 0.75 * registers)
-    numbers = {"most": most, "least": least, "energy": energy, "gains": gains, "less": less, "count": len(names)}
+    numbers: dict[str, Any] = {
+        "most": most,
+        "least": least,
+        "energy": energy,
+        "gains": gains,
+        "less": less,
+        "count": len(names),
+    }
     numbers |= {
         "layers": sum(cells.layers.values()),
         "largest_gain": 1 / min(densities),
         "energy_of_paper": PAPER_ENERGY,
     }
     numbers |= {"share": 100 * registers / cells.total("on-chip pJ", LANES), "inputs": INPUTS_OF_DSTC}
-    where = {
+    where: dict[str, Any] = {
         "words": BANDWIDTHS,
         "default": DEFAULT,
         "wide": WIDE,
@@ -165,11 +173,12 @@ def text_of(name: str, cells: Cells) -> str:
     return page(__file__, name, table=whole, by_layer=by_layer, sweep=sweep, **numbers, **where, **conclusions(cells))
 
 
-def conclusions(cells: Cells) -> dict[str, Any]:
+def conclusions(cells: Fig8Cells) -> dict[str, Any]:
     """What the data say of the paper's claims, in words."""
     names, top = [product.name for product in cells.layers], max(high for _, high in PAPER.values())
     fastest = max(cells.over_dense("cycles", one.name, layer) for one in CRISP for layer in names)
-    small, large = (machine.name for machine in CRISP if machine.n == 1 and machine.block in (BLOCKS[0], BLOCKS[-1]))
+    ones = sorted((one.block, one.name) for one in CRISP if one.n == 1)
+    (least, small), (_, large) = ones[0], ones[-1]
     blocks = [
         cells.whole("cycles", large, SPARSE, at) / cells.whole("cycles", small, SPARSE, at) for at in (DEFAULT, WIDE)
     ]
@@ -181,7 +190,7 @@ def conclusions(cells: Cells) -> dict[str, Any]:
     densities = [f"{100 / high:.0f} to {100 / low:.0f} %" for low, high in PAPER.values()]
     return {
         "fastest": f"the fastest layer has {fastest:.1f}x, {'below' if fastest < top else 'not below'} the {top}x of the paper",
-        "ranges": ", ".join(ranges), "densities": ", ".join(densities), "large": f"{blocks[0]:.2f}x", "small": BLOCKS[0],
+        "ranges": ", ".join(ranges), "densities": ", ".join(densities), "large": f"{blocks[0]:.2f}x", "small": least,
         "large_wide": f"{blocks[1]:.2f}x", "slower": cells.slower(DSTC.name, LANES),
         "slower_mild": cells.slower(DSTC.name, LANES, MILD), "slower_wide": cells.slower(LANES, DSTC.name, SPARSE, WIDE),
         "ahead": f"at {' and '.join(ahead)} words per cycle" if ahead else "at no bandwidth",
@@ -189,43 +198,25 @@ def conclusions(cells: Cells) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def draw(cells: Cells) -> Figure:
-    figure, axes = subplots(2, 2, figsize=(10.4, 7.2))
+def draw(cells: Fig8Cells) -> Figure:
     names = [product.name for product in cells.layers]
-    layers, sweep, energy, blocks = axes[0, 0], axes[0, 1], axes[1, 0], axes[1, 1]
-    low, high = PAPER["1:4"]
-    layers.axhspan(low, high, color="#EEEEEE", label="paper, 1:4")
-    for place, design in enumerate((STC.name, *(f"CRISP 1:4 B{block}" for block in BLOCKS), DSTC.name)):
-        values = [cells.over_dense("cycles", design, layer) for layer in names]
-        layers.plot(values, marker=MARKERS[place], color=COLOURS[place], label=design, linewidth=1.0)
-    named_ticks(layers.xaxis, names, rotation=90, fontsize=6.5)
-    layers.grid(axis="y")
-    layers.set(ylabel="speed over dense", title=f"by layer, 90 %, {DEFAULT} words/cycle", ylim=(0, 18))
-    layers.legend(ncols=3, fontsize=7, loc="upper left")
-    shown = (STC.name, "CRISP 1:4 B16", LANES, "CRISP 2:4 B32", DSTC.name)
-    for place, design in enumerate(shown):
-        values = [cells.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS]
-        sweep.plot(BANDWIDTHS, values, marker=MARKERS[place], color=COLOURS[place], label=design)
-    sweep.set(xlabel="words per cycle read from shared memory", ylabel="speed over dense", title="whole network, 90 %")
-    sweep.set(ylim=(0, None), xticks=BANDWIDTHS)
-    sweep.legend(fontsize=7.5)
-    energies = {"with DRAM": "energy_pj", "on chip": "on-chip pJ"}
-    pairs = {label: [cells.whole(quantity, design) for design in COMPARED] for label, quantity in energies.items()}
-    bars(energy, pairs, COLOURS)
-    energy.set(ylabel="energy of dense over it", title="energy of the whole network, 90 %")
-    energy.legend()
-    pairs = {f"{100 * x:.0f} %": [cells.whole("cycles", design, x) for design in COMPARED] for x in SPARSITIES}
-    bars(blocks, pairs, COLOURS[2:])
-    blocks.set(ylabel="speed over dense", title=f"whole network, {DEFAULT} words/cycle")
-    blocks.legend(title="sparsity")
-    return figure
-
-
-def bars(axis: Axes, pairs: Mapping[str, Sequence[float]], colours: Sequence[str]) -> None:
-    """Two bars, by label, for each of `COMPARED`."""
-    for place, (label, values) in enumerate(pairs.items()):
-        at = [i + 0.38 * (place - 0.5) for i in range(len(values))]
-        drawn = axis.bar(at, values, 0.36, color=colours[place], label=label)
-        axis.bar_label(drawn, fmt="%.1f", fontsize=6.5, padding=1)
-    named_ticks(axis.xaxis, COMPARED, rotation=60, ha="right", fontsize=7.5)
-    axis.grid(axis="y")
+    lines = [
+        Series(design, range(len(names)), [cells.over_dense("cycles", design, layer) for layer in names])
+        for design in (STC.name, *(f"CRISP 1:4 B{block}" for block in BLOCKS), DSTC.name)
+    ]
+    by_layer = Panel(
+        "", "speed over dense", lines, title=f"by layer, 90 %, {DEFAULT} words/cycle", names=names, turned=60
+    )
+    lines = [
+        Series(design, BANDWIDTHS, [cells.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS])
+        for design in (STC.name, "CRISP 1:4 B16", LANES, "CRISP 2:4 B32", DSTC.name)
+    ]
+    words, limits = "words per cycle read from shared memory", {"ylim": (0, None), "xticks": BANDWIDTHS}
+    sweep = Panel(words, "speed over dense", lines, title="whole network, 90 %", limits=limits)
+    energies = {"energy with DRAM": "energy_pj", "energy on chip": "on-chip pJ"}
+    bars = {label: [cells.whole(quantity, design) for design in COMPARED] for label, quantity in energies.items()}
+    energy = Panel("", "energy of dense over it", bars=bars, title="energy of the whole network, 90 %")
+    bars = {f"speed at {100 * x:.0f} %": [cells.whole("cycles", design, x) for design in COMPARED] for x in SPARSITIES}
+    speed = Panel("", "speed over dense", bars=bars, title=f"whole network, {DEFAULT} words/cycle")
+    barred = [attrs.evolve(panel, names=COMPARED, turned=60, ends="%.1f") for panel in (energy, speed)]
+    return figure([by_layer, sweep, *barred], (10.4, 7.6), 2)

@@ -49,20 +49,11 @@ def report(runner: Runner, name: str) -> Report:
         numbers = [number(worth.min()), percent(shares[searcher]), percent(reaches[searcher])]
         rows.append([searcher, *numbers])
     text = page(
-        __file__,
-        name,
-        study=study,
-        workload=workload,
-        hardware=hardware,
-        backdrop=len(backdrop),
-        explained=percent(explained),
-        far=_listed(reaches, lambda reach: reach >= AS_RANDOM),
-        near=_listed(reaches, lambda reach: reach < AS_RANDOM),
-        good=_listed(shares, lambda share: share >= 0.1),
-        NEAR=NEAR,
-        best=number(best),
-        table=[["mapper", "best EDP", "good", "spread"], *rows],
-    )
+        __file__, name, study=study, workload=workload, hardware=hardware, backdrop=len(backdrop),
+        explained=percent(explained), far=_listed(reaches, lambda reach: reach >= AS_RANDOM),
+        near=_listed(reaches, lambda reach: reach < AS_RANDOM), good=_listed(shares, lambda share: share >= 0.1),
+        NEAR=NEAR, best=number(best), table=[["mapper", "best EDP", "good", "spread"], *rows],
+    )  # fmt: skip
     headline = "\n".join(f"{row[0]}: best EDP {row[1]}, {row[2]} good, spread {row[3]}" for row in rows)
     table = [
         {"mapper": mapper or "random", "x": x, "y": y, "edp": edp}

@@ -9,9 +9,10 @@ import numpy as np
 from sparsemap import search
 from sparsemap.files import times
 from sparsemap.pieces.contracts import Array
-from sparsemap.plots import COLOURS, Figure, subplots
+from sparsemap.plots import Figure
 from sparsemap.problem.orders import classes, orders_of, reordered
 
+from ..figure import Panel, Series, figure
 from ..report import UJ, Report, number, page
 from ..runs import Runner
 
@@ -42,17 +43,10 @@ def report(runner: Runner, name: str) -> Report:
         for outer in [" ".join(problem.dims[dim] for dim in orders[rows_[0]])]
     ]
     text = page(
-        __file__,
-        name,
-        workload=workload,
-        hardware=hardware,
-        study=study,
-        orders=len(orders),
-        edp=number(found.edp / UJ),
-        over_best=times(found.edp / best),
-        table=[["", "paper", "here"], *rows],
+        __file__, name, workload=workload, hardware=hardware, study=study, orders=len(orders),
+        edp=number(found.edp / UJ), over_best=times(found.edp / best), table=[["", "paper", "here"], *rows],
         classes=[["class", "EDP", "over the best", "orders", "outermost to innermost"], *listed],
-    )
+    )  # fmt: skip
     headline = (
         f"{len(orders):,} orders, {valid:,} valid, {len(groups)} distinct EDPs (paper: {PAPER['distinct']}), "
         f"worst over best {times(worst / best)} (paper: {times(PAPER['worst'])})"
@@ -66,10 +60,6 @@ def report(runner: Runner, name: str) -> Report:
 
 
 def draw(edps: Array) -> Figure:
-    figure, axes = subplots(1, 1, figsize=(4.6, 3.2), squeeze=False)
-    axis = axes[0][0]
-    axis.plot(np.arange(1, len(edps) + 1), edps, color=COLOURS[0], drawstyle="steps-post")
-    axis.set(
-        xlabel="loop orders, best first", ylabel="EDP (cycles * uJ)", ylim=(0, math.ceil(1.1 * edps.max() / 1e9) * 1e9)
-    )
-    return figure
+    places, limits = range(1, len(edps) + 1), {"ylim": (0, math.ceil(1.1 * edps.max() / 1e9) * 1e9)}
+    line = Series("", places, edps, marked=False, how={"drawstyle": "steps-post"})
+    return figure([Panel("loop orders, best first", "EDP (cycles * uJ)", [line], limits=limits)], (4.6, 3.2))

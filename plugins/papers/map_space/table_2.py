@@ -8,8 +8,9 @@ import numpy as np
 
 from sparsemap.files import times
 from sparsemap.pieces.contracts import Array
-from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
+from sparsemap.plots import Figure
 
+from ..figure import Panel, Series, figure
 from ..report import UJ, Report, counted, number, page
 from ..runs import Runner, by
 from .densities import Stage, evaluated, one_of, searched
@@ -51,12 +52,9 @@ def report(runner: Runner, name: str) -> Report:
         )
     columns = [f"at {density:g}" for density in DENSITIES]
     text = page(
-        __file__,
-        name,
-        study=study,
-        seeds=counted(len(study.seeds), "seed"),
+        __file__, name, study=study, seeds=counted(len(study.seeds), "seed"),
         table=[["layer", "tested", "best EDP", *columns, *(f"paper: {x}" for x in columns)], *lines],
-    )
+    )  # fmt: skip
     table = [
         {"workload": workload, "tested": tested} | {f"searched_{d:g}": x for d, x in zip(DENSITIES, row, strict=True)}
         for workload, edps in found.items()
@@ -72,12 +70,11 @@ def _edps(runner: Runner, name: str, stages: Sequence[Stage]) -> Array:
 
 
 def draw(found: Mapping[str, Array]) -> Figure:
-    figure, axes = subplots(1, len(found), figsize=(3.2 * len(found), 3.2), sharey=True, squeeze=False)
-    for axis, (workload, edps) in zip(axes[0], found.items(), strict=True):
-        for at, (density, colour, marker) in enumerate(zip(DENSITIES, COLOURS, MARKERS, strict=False)):
-            ratios = edps[:, at] / edps.min(axis=1)
-            axis.plot(DENSITIES, ratios, marker, linestyle="-", color=colour, label=f"searched at {density:g}")
-        axis.set(xscale="log", xlabel="density of the weights", title=workload)
-    axes[0][0].set(ylabel="EDP over the best (x)")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return figure
+    panels = []
+    for workload, edps in found.items():
+        ratios = (edps / edps.min(axis=1, keepdims=True)).T
+        lines = [
+            Series(f"searched at {density:g}", DENSITIES, line) for density, line in zip(DENSITIES, ratios, strict=True)
+        ]
+        panels.append(Panel("density of the weights", "EDP over the best (x)", lines, title=workload, log="x"))
+    return figure(panels, (3.2 * len(found), 3.4), sharey=True)

@@ -8,10 +8,11 @@ from itertools import product
 import attrs
 
 from sparsemap.files import times
-from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
+from sparsemap.plots import Figure
 
+from ..figure import Panel, Series, figure
 from ..report import UJ, Report, counted, number, page
-from ..runs import Run, Runner, by, typical_edp
+from ..runs import Runner, StudyRun, by, typical_edp
 from .densities import variant
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
@@ -32,7 +33,7 @@ def report(runner: Runner, name: str) -> Report:
         ordered = attrs.evolve(cell, parts={**cell.parts, "space": order})
         cells.append(variant(ordered, order, given, workload=f"{cell.workload}-{density:g}"))
     runner.run_cells(name, cells)
-    searches = by(map(Run.of, cells), lambda run: (run.workload, run.searcher))
+    searches = by(map(StudyRun.of, cells), lambda run: (run.workload, run.searcher))
     edps = {place: typical_edp(same) for place, same in searches.items()}
     found = {x: [[edps[f"{x}-{d:g}", order] for order in ORDERS] for d in DENSITIES] for x in study.workloads}
     rows, lines = [], []
@@ -43,15 +44,9 @@ def report(runner: Runner, name: str) -> Report:
         ratios = [f"{times(outer / inner)} at {x:g}" for (inner, outer), x in zip(pairs, DENSITIES, strict=True)]
         lines.append(f"{workload}: outer over inner {', '.join(ratios)}")
     text = page(
-        __file__,
-        name,
-        study=study,
-        seeds=counted(len(study.seeds), "seed"),
-        table=[
-            ["layer", "density", "inner", "outer", "outer over inner", "paper: inner", "outer", "outer over inner"],
-            *rows,
-        ],
-    )
+        __file__, name, study=study, seeds=counted(len(study.seeds), "seed"),
+        table=[["layer", "density", "inner", "outer", "outer over inner", "paper: inner", "outer", "outer over inner"], *rows],
+    )  # fmt: skip
     table = [
         {"workload": workload, "density": density, **dict(zip(ORDERS, pair, strict=True))}
         for workload, pairs in found.items()
@@ -62,11 +57,6 @@ def report(runner: Runner, name: str) -> Report:
 
 def draw(found: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """`found`: the EDPs of the inner and the outer product at `DENSITIES`, by workload."""
-    figure, axis = subplots(1, 1, figsize=(4.6, 3.4))
-    for (workload, pairs), colour, marker in zip(found.items(), COLOURS, MARKERS, strict=False):
-        ratios = [outer / inner for inner, outer in pairs]
-        axis.plot(DENSITIES, ratios, marker, linestyle="-", color=colour, label=workload)
-    axis.axhline(1.0, color="black", linewidth=0.8)
-    axis.set(xscale="log", xlabel="density of P", ylabel="EDP, outer over inner product (x)")
-    axis.legend()
-    return figure
+    lines = [Series(name, DENSITIES, [outer / inner for inner, outer in pairs]) for name, pairs in found.items()]
+    panel = Panel("density of P", "EDP, outer over inner product (x)", lines, log="x", levels=[1.0])
+    return figure([panel], (4.6, 3.6), across=3)

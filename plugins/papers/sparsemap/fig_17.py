@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from sparsemap.files import percent, times
-from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
+import attrs
+import numpy as np
 
+from sparsemap.files import percent, times
+from sparsemap.plots import Figure
+
+from ..figure import Panel, Series, figure
 from ..report import Report, effort, number, page
 from ..runs import Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
 
@@ -63,22 +67,19 @@ def report(runner: Runner, name: str) -> Report:
 
 
 def draw(edps: Mapping[str, Mapping[str, float]], valid: Mapping[str, float], hardware: str) -> Figure:
-    figure, (left, right) = subplots(1, 2, figsize=(10, 3.8), gridspec_kw={"width_ratios": [3, 1.25]})
-    for at, (searcher, colour, marker) in enumerate(zip(valid, COLOURS, MARKERS, strict=False)):
-        over = [found[searcher] / min(found.values()) for found in edps.values()]
-        shift = 0.125 * (at - (len(valid) - 1) / 2)  # side by side, so that none hides another
-        places = [place + shift for place in range(len(edps))]
-        shown = [value if math.isfinite(value) else math.nan for value in over]
-        left.plot(places, shown, marker, color=colour, label=LABELS[searcher])
-    left.set(yscale="log", ylabel="EDP over the best of the layer (x)", title=f"(a) best design found on {hardware}")
-    named_ticks(left.xaxis, list(edps), rotation=45, ha="right")
-    plain_log(left.yaxis)
-    names = [LABELS[searcher] for searcher in valid]
-    shares = [100 * share for share in valid.values()]
-    bars = right.barh(range(len(names)), shares, color=COLOURS[: len(names)])
-    right.bar_label(bars, fmt="%.1f", padding=3, fontsize=8.5)
-    named_ticks(right.yaxis, names)
-    right.invert_yaxis()
-    right.set(xlabel="valid designs (%)", xlim=(0, 115), title="(b) share of valid designs")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=7)
-    return figure
+    points = []
+    for at, searcher in enumerate(valid):
+        places = np.arange(len(edps)) + 0.125 * (at - (len(valid) - 1) / 2)  # side by side, so that none hides another
+        over = [
+            value if math.isfinite(value := found[searcher] / min(found.values())) else math.nan
+            for found in edps.values()
+        ]
+        points.append(Series(LABELS[searcher], places, over, ""))
+    layers = Panel(y="EDP over the best of the layer (x)", series=points, log="y", plain={"y": (1, 2, 5)}, turned=45)
+    layers = attrs.evolve(layers, title=f"(a) best design found on {hardware}", names=list(edps))
+    bars, names = {"valid": [100 * share for share in valid.values()]}, [LABELS[searcher] for searcher in valid]
+    shares = Panel(
+        "valid designs (%)", bars=bars, names=names, flat=True, ends="%.1f", title="(b) share of valid designs"
+    )
+    shares = attrs.evolve(shares, limits={"xlim": (0, 115)})
+    return figure([layers, shares], (10, 3.9), across=7, gridspec_kw={"width_ratios": [3, 1.25]})

@@ -9,8 +9,9 @@ import numpy as np
 
 from sparsemap import SparseMapError
 from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, subplots
+from sparsemap.plots import Figure
 
+from ..figure import Panel, Series, figure
 from ..report import Report, page
 from ..runs import Runner
 
@@ -67,27 +68,24 @@ def row(runner: Runner, study: Any, density: float, space: str) -> dict[str, Any
 
 
 def draw(values: dict[str, dict[tuple[str, float], float]], hardware: str) -> Figure:
-    figure, axes = subplots(1, 2, figsize=(8.6, 3.6))
-    for axis, (quantity, label) in zip(axes, QUANTITIES.items(), strict=True):
-        for place, (space, title) in enumerate(DESIGNS.items()):
-            ratios = [values[quantity][space, x] / values[quantity][REFERENCE, x] for x in DENSITIES]
-            axis.plot(
-                DENSITIES, ratios, "-" if space.startswith("os") else "--", marker=MARKERS[place % 3],
-                color=COLOURS[place % 3], markerfacecolor=None if space.startswith("os") else "white", label=title,
-            )  # fmt: skip
+    panels = []
+    for quantity, label in QUANTITIES.items():
+        lines = [
+            Series(
+                title, DENSITIES, [values[quantity][space, x] / values[quantity][REFERENCE, x] for x in DENSITIES],
+                "-" if space.startswith("os") else "--", hollow=not space.startswith("os"),
+            )
+            for space, title in DESIGNS.items()
+        ]  # fmt: skip
         same = [
             one.partition(", ")[2] for space, one in DESIGNS.items()
             if space.startswith("os") and all(_alike(values[quantity], space, x) for x in DENSITIES)
         ]  # fmt: skip
-        if same:
-            axis.annotate(f"{', '.join(same)}: OS and IS coincide", (0.97, 0.95), xycoords="axes fraction", ha="right")
-        axis.set(xscale="log", yscale="log", xlabel="density of both operands")
-        axis.set(ylabel=f"{label}, normalised to {DESIGNS[REFERENCE]}", title=f"{label} on {hardware}")
-        plain_log(axis.xaxis)
-        plain_log(axis.yaxis, (1, 1.5, 2, 3, 5, 7))
-    title = "OS: output-stationary mapping, IS: input-stationary mapping"
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6, title=title)
-    return figure
+        note = f" ({', '.join(same)}: OS and IS coincide)" if same else ""
+        steps = {"x": (1, 2, 5), "y": (1, 1.5, 2, 3, 5, 7)}
+        y, title = f"{label}, normalised to {DESIGNS[REFERENCE]}", f"{label} on {hardware}{note}"
+        panels.append(Panel("density of both operands", y, lines, title=title, log="xy", plain=steps))
+    return figure(panels, (8.6, 3.8), across=6, title="OS: output-stationary mapping, IS: input-stationary mapping")
 
 
 def _alike(values: dict[tuple[str, float], float], space: str, density: float) -> bool:

@@ -64,15 +64,10 @@ def report(runner: Runner, name: str) -> Report:
         lines.append([*line, number(float(edp.min())) if len(edp) else "-", number(spread), common])
     explained = "; ".join(f"{x.hardware} {percent(x.explained[0], 1)} and {percent(x.explained[1], 1)}" for x in found)
     text = page(
-        __file__,
-        name,
-        found=found,
-        workload=workload,
-        valid=", ".join(f"{line[1]} on {line[0]}" for line in lines),
-        count=len(found[0].edp),
-        explained=explained,
+        __file__, name, found=found, workload=workload, valid=", ".join(f"{line[1]} on {line[0]}" for line in lines),
+        count=len(found[0].edp), explained=explained,
         table=[["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *lines],
-    )
+    )  # fmt: skip
     headline = "\n".join(f"{line[0]}: valid are {line[1]} and {line[2]} random designs" for line in lines)
     return Report(name, headline, text, rows, lambda: draw(found))
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
+from sparsemap.plots import Figure
 
+from ..figure import Panel, figure
 from ..report import Report, effort, number, page, times_exact
 from ..runs import Runner, by
 
@@ -54,27 +55,13 @@ def report(runner: Runner, name: str) -> Report:
     missed = [workload for workload, share in shares.get("gamma", {}).items() if not share and workload in NOT_GAMMAS]
     why = f"`gamma` {'; '.join(NOT_GAMMAS[workload] for workload in missed)}." if missed else ""
     text = page(
-        __file__,
-        name,
-        effort=effort(runs),
-        table=[head, *lines],
-        why=why,
+        __file__, name, effort=effort(runs), table=[head, *lines], why=why,
         optima=[["workload", "distinct designs", "optimal EDP, pJ * cycles", "over the proven bound"], *sizes],
-    )
+    )  # fmt: skip
     return Report(name, headline, text, rows, lambda: draw(shares))
 
 
 def draw(shares: Mapping[str, Mapping[str, float]]) -> Figure:
-    figure, axis = subplots(1, 1, figsize=(6.4, 3.4))
-    workloads = list(dict.fromkeys(workload for found in shares.values() for workload in found))
-    height = 0.8 / len(workloads)
-    for place, (workload, colour) in enumerate(zip(workloads, COLOURS, strict=False)):
-        values = [found[workload] for found in shares.values()]
-        at = [row + (place - (len(workloads) - 1) / 2) * height for row in range(len(values))]
-        bars = axis.barh(at, values, height=0.9 * height, color=colour, label=workload)
-        axis.bar_label(bars, fmt="%.0f", padding=3, fontsize=8)
-    named_ticks(axis.yaxis, list(shares))
-    axis.invert_yaxis()
-    axis.set(xlabel="searches that end at the optimum (%)", xlim=(0, 110))
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=len(workloads))
-    return figure
+    bars = {workload: [found[workload] for found in shares.values()] for found in shares.values() for workload in found}
+    panel = Panel("searches that end at the optimum (%)", bars=bars, names=list(shares), flat=True, ends="%.0f")
+    return figure([attrs.evolve(panel, limits={"xlim": (0, 110)})], (6.4, 3.6))

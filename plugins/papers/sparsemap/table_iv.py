@@ -11,7 +11,7 @@ from sparsemap.files import markdown_table, percent, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, plain_log, subplots
 
 from ..report import Report, counted, number, page
-from ..runs import Run, Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
+from ..runs import Runner, StudyRun, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
 
 OURS = "sparsemap"
 BASELINES = {"sage-like": "SAGE-like", "random-pruned": "Sparseloop mapper"}
@@ -49,24 +49,16 @@ def report(runner: Runner, name: str) -> Report:
         for row in means
     )
     seeds = len({run.seed for run in runs})
-    text = [
-        page(
-            __file__,
-            name,
-            template="table-iv",
-            hardware=", ".join(hardware),
-            runs=runs,
-            seeds=counted(seeds, "seed"),
-            means=means_markdown(means),
-            differences=differences(rows),
-        )
-    ]
+    text = [page(
+        __file__, name, template="table-iv", hardware=", ".join(hardware), runs=runs, seeds=counted(seeds, "seed"),
+        means=means_markdown(means), differences=differences(rows),
+    )]  # fmt: skip
     for one in hardware:
         text += [f"\n### {one}\n\n", cells_markdown([row for row in rows if row["hardware"] == one])]
     return Report(name, headline, "".join(text), rows, lambda: draw(rows, hardware))
 
 
-def cells(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def cells(runs: Sequence[StudyRun]) -> list[dict[str, Any]]:
     """One row per workload and hardware."""
     paper, rows = printed(), []
     for (workload, hardware), group in by(runs, lambda run: (run.workload, run.hardware)).items():

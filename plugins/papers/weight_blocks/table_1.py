@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
+from sparsemap.plots import Figure
 
-from ..pruned import Point, points
+from ..figure import Panel, Series, figure
+from ..pruned import PrunedPoint, points
 from ..report import Report, counted, page
 from ..runs import Runner
 
@@ -72,7 +73,7 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, headline, text, rows, lambda: draw(found))
 
 
-def both(point: Point) -> str:
+def both(point: PrunedPoint) -> str:
     """Accuracy after training, and before it where masks came at once: 98.4 ± 0.5 (94.0)."""
     values = [100 * x for x in point.values("accuracy")]
     text = f"{statistics.fmean(values):.1f}"
@@ -85,7 +86,7 @@ def both(point: Point) -> str:
     return f"{text}, {cut} cut, without {statistics.fmean(left):.1f}" if cut and left else text
 
 
-def _table(found: dict[Key, Point], lines: Sequence[tuple[str, str, str, str]], names: Sequence[str]) -> str:
+def _table(found: dict[Key, PrunedPoint], lines: Sequence[tuple[str, str, str, str]], names: Sequence[str]) -> str:
     columns = [x for x in SPARSITIES if any((*line, x) in found for line in lines)]
     cells = [["", *(f"{100 * x:g} %" for x in columns)]]
     for line, name in zip(lines, names, strict=True):
@@ -93,7 +94,7 @@ def _table(found: dict[Key, Point], lines: Sequence[tuple[str, str, str, str]], 
     return markdown_table(cells, "<>")
 
 
-def _findings(found: dict[Key, Point]) -> str:
+def _findings(found: dict[Key, PrunedPoint]) -> str:
     def mean(block: str, x: float, column: str = "accuracy", criterion: str = "l2", method: str = "one-shot") -> float:
         return 100 * found[method, block, criterion, "none", x].mean(column)
 
@@ -111,26 +112,24 @@ def _findings(found: dict[Key, Point]) -> str:
     falls = [size for size, values in shown if values == sorted(values, reverse=True)]
     below = [f"{100 * x:g} %" for x in SPARSITIES[1:] if mean("8x8", x) < mean(WORDS, x)]
     among = "among" if min(after[:-1]) <= after[-1] <= max(after[:-1]) else "not among"
-    numbers = {"least": min(after), "most": max(after), "among": among, "trained": trained}
+    numbers: dict[str, Any] = {"least": min(after), "most": max(after), "among": among, "trained": trained}
     numbers |= {"falls": ", ".join(falls) or "none", "below": ", ".join(below) or "no sparsity"}
     return page(__file__, "wbs-findings", gap_of_words=gaps(WORDS), gap_of_kernels=gaps("1x1"), **numbers)
 
 
-def draw(found: dict[Key, Point]) -> Figure:
-    figure, axes = subplots(1, 2, figsize=(9.0, 3.7))
-    for axis, column, title in zip(
-        axes, ("accuracy_before", "accuracy"), ("before training", "after training"), strict=True
+def draw(found: dict[Key, PrunedPoint]) -> Figure:
+    panels = []
+    for column, title, limits in (
+        ("accuracy_before", "before training", (0, 102)),
+        ("accuracy", "after training", (85, 100)),
     ):
-        lines = [*(((size, "l2"), f"{size}, L2") for size in (*SIZES, WORDS)), (("8x8", "random"), "8x8, random")]
-        for place, ((size, criterion), label) in enumerate(lines):
+        lines = []
+        named = [*(((size, "l2"), f"{size}, L2") for size in (*SIZES, WORDS)), (("8x8", "random"), "8x8, random")]
+        for (size, criterion), label in named:
             keys = [DENSE, *(("one-shot", size, criterion, "none", x) for x in SPARSITIES)]
             its = {100 * key[-1]: [100 * value for value in found[key].values(column)] for key in keys if key in found}
-            low, high = [min(values) for values in its.values()], [max(values) for values in its.values()]
-            axis.fill_between(list(its), low, high, color=COLOURS[place], alpha=0.1, linewidth=0)
-            medians = [statistics.median(values) for values in its.values()]
-            axis.plot(list(its), medians, marker=MARKERS[place], color=COLOURS[place], label=label)
-        axis.set(xlabel="blocks pruned (%)", title=title)
-    axes[0].set(ylabel="accuracy (%), median and range of seeds", ylim=(0, 102))
-    axes[1].set(ylim=(85, 100))
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
-    return figure
+            band = [min(values) for values in its.values()], [max(values) for values in its.values()]
+            lines.append(Series(label, list(its), [statistics.median(values) for values in its.values()], band=band))
+        y = "accuracy (%), median and range of seeds"
+        panels.append(Panel("blocks pruned (%)", y, lines, title=title, limits={"ylim": limits}))
+    return figure(panels, (9.0, 3.9), across=6)
