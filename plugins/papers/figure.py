@@ -88,7 +88,8 @@ def figure(
         for name, steps in panel.plain.items():
             plain_log(axes.xaxis if name == "x" else axes.yaxis, steps)
         axes.set(**panel.limits)
-        handles |= dict(reversed(list(zip(*reversed(axes.get_legend_handles_labels()), strict=True))))
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
     if len(handles) > 1:
         found.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=across, title=title)
     return found

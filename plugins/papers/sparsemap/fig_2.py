@@ -73,7 +73,7 @@ def draw(values: dict[str, dict[tuple[str, float], float]], hardware: str) -> Fi
         lines = [
             Series(
                 title, DENSITIES, [values[quantity][space, x] / values[quantity][REFERENCE, x] for x in DENSITIES],
-                "-" if space.startswith("os") else "--", hollow=not space.startswith("os"),
+                "-" if space.startswith("os") else "--", hollow=not space.startswith("os"), like=title.replace("IS", "OS"),
             )
             for space, title in DESIGNS.items()
         ]  # fmt: skip
