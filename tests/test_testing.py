@@ -239,7 +239,8 @@ def test_broken_objective():
 class Batch(NoModel):
     def evaluate(self, designs, problem, detail=False):
         count = len(designs)
-        return Evaluation(np.full(count, float(count)), np.ones(count), np.zeros(count, np.uint64), ("never",))
+        costs = {"energy_pj": np.full(count, float(count)), "cycles": np.ones(count)}
+        return Evaluation(costs, np.zeros(count, np.uint64), ("never",))
 
 
 def test_broken_cost_model(small):

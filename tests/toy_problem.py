@@ -6,7 +6,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import CostModel, Genes, Objective, Scored, Segment, Workload
+from sparsemap.pieces.contracts import CostModel, Genes, MemoryLevel, Objective, Scored, Segment, Technology, Workload
 from sparsemap.pieces.data_specs import Hardware, SpaceSpec
 from sparsemap.pieces.registry import Origin, Registry
 from sparsemap.problem.evaluation import Evaluation
@@ -61,9 +61,8 @@ class ToyModel(CostModel):
                 for u in used
             ]
             found = {"needed": rows}
-        return Evaluation(
-            np.where(bad, np.inf, energy), np.where(bad, np.inf, 10.0), reasons, tuple(self.reasons(problem)), found
-        )
+        costs = {"energy_pj": np.where(bad, np.inf, energy), "cycles": np.where(bad, np.inf, 10.0)}
+        return Evaluation(costs, reasons, tuple(self.reasons(problem)), found)
 
 
 @attrs.frozen(kw_only=True)
@@ -84,6 +83,26 @@ class ToyWorkload(Workload):
         return Loops({"m": 4}, ())
 
 
+@attrs.frozen(kw_only=True)
+class ToyMemory(MemoryLevel):
+    type_name: ClassVar[str] = "toy-memory"
+
+
+@attrs.frozen(kw_only=True)
+class ToyTechnology(Technology):
+    type_name: ClassVar[str] = "toy-technology"
+
+    def energy_pj(self, level, action):
+        return 1.0
+
+    def mac_pj(self, bits, action):
+        return 1.0
+
+
+def toy_hardware(name: str = "toy-hardware") -> Hardware:
+    return Hardware(name=name, levels=({"name": "GLB", "class": "toy-memory"},), technology={"type": "toy-technology"})
+
+
 def toy_registry() -> Registry:
     """The toy pieces; evolution, memetic, nsga2 and random search with their specs (other baselines have own tests)."""
     import tomllib
@@ -96,7 +115,7 @@ def toy_registry() -> Registry:
     registry = Registry()
     others = set(SEARCHERS) - {RandomSearch}
     types = [*searchers.register_operators(), *(cls for cls in searchers.register_searchers() if cls not in others)]
-    for cls in [ToyGenes, ToyModel, ToyObjective, ToyWorkload, *types]:
+    for cls in [ToyGenes, ToyModel, ToyObjective, ToyWorkload, ToyMemory, ToyTechnology, *types]:
         registry.add_type(cls, Origin("toy"))
     for path in sorted((Path(next(iter(sparsemap_specs.__path__))) / "searchers").glob("*.toml")):
         table = tomllib.loads(path.read_text("utf-8"))
@@ -108,7 +127,7 @@ def toy_registry() -> Registry:
 def toy_problem(limit: float = 9.0) -> Problem:
     return Problem(
         workload=ToyWorkload(name="toy"),
-        hardware=Hardware(name="toy-hardware", levels=({"name": "GLB"},)),
+        hardware=toy_hardware(),
         space_spec=SpaceSpec(name="toy", segments=("toy-genes",)),
         cost_model=ToyModel(name="toy-model", limit=limit),
         objective=ToyObjective(name="toy-edp"),

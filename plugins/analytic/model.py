@@ -100,7 +100,8 @@ class AnalyticModel(CostModel):
         )
         more = [sum(charge.least_pj(problem, float(n)) for charge in self.charges) for n in found.cycles]
         energy = found.energy_pj + np.array(more) * (1.0 - 1e-9)
-        return Evaluation(energy, found.cycles, np.zeros(len(more), dtype=np.uint64), prepared.reasons.names)
+        costs = {"energy_pj": energy, "cycles": found.cycles}
+        return Evaluation(costs, np.zeros(len(more), dtype=np.uint64), prepared.reasons.names)
 
     def _prepared(self, problem: Problem) -> _Prepared:
         return problem.remember(
@@ -158,7 +159,7 @@ class _Prepared:
                 energy[rows], cycles[rows], found[rows] = values
         valid = found == 0
         energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
-        return Evaluation(energy, cycles, found, self.reasons.names, extra)
+        return Evaluation({"energy_pj": energy, "cycles": cycles}, found, self.reasons.names, extra)
 
     def _held(self, largest: PerTile) -> PerLevel:
         """What a level must have room for, of what the tile of each tensor has at most."""

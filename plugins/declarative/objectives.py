@@ -9,26 +9,35 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap.pieces.contracts import Array, Objective
+from sparsemap.problem.costs import ALIASES, FALLING, UNITS
 from sparsemap.problem.evaluation import Evaluation
-from sparsemap.spec.expressions import Expression, grows
+from sparsemap.spec.expressions import FUNCTIONS, Expression, grows
 
-QUANTITIES = {"energy_pj": "energy_pj", "cycles": "cycles", "edp": "edp", "energy": "energy_pj", "delay": "cycles"}
-"""What an expression may name, and where an evaluation has it."""
-UNITS = {"energy_pj": "pJ", "cycles": "cycles", "edp": "(pJ * cycles)"}
-PRODUCT = re.compile(r"[a-z_]+(\*\*\d+)?(\*[a-z_]+(\*\*\d+)?)*")
+QUANTITIES = (*UNITS, *ALIASES)
+"""What an expression may name beside other costs of the cost model."""
+NAME = r"[A-Za-z_]\w*"
+PRODUCT = re.compile(rf"{NAME}(\*\*\d+)?(\*{NAME}(\*\*\d+)?)*")
 """Without blanks: an expression that has a unit."""
 
 
+def _parsed(text: str) -> Expression:
+    """The expression of a text, each name that is no function being a cost."""
+    names = {*re.findall(NAME, text)} - {*FUNCTIONS} if isinstance(text, str) else ()
+    return Expression.parse(text, {*QUANTITIES, *names})
+
+
 def _expression(instance: Any, attribute: attrs.Attribute, value: str) -> None:
-    if not Expression.parse(value, QUANTITIES).names:
+    if not _parsed(value).names:
         raise ValueError(f"{value!r} is the same for every design; expected an expression of {', '.join(QUANTITIES)}")
 
 
 @attrs.frozen(kw_only=True)
 class ExpressionObjective(Objective):
-    """Any arithmetic of `energy_pj` (pJ), `cycles` and `edp` (their product); lower is better.
+    """Any arithmetic of costs by name; lower is better.
 
-    `energy` and `delay`, as objectives are called, stand for `energy_pj` and `cycles`.
+    Every problem has `energy_pj` (pJ), `cycles`, `edp` (their product), `seconds`, `power_w` (W, the mean), `edp_js` (J * s)
+    and `area_mm2` (mm2, of the whole chip); a cost model may give others. `energy`, `delay`, `power` and `area`, as
+    objectives are called, stand for `energy_pj`, `cycles`, `power_w` and `area_mm2`.
     """
 
     type_name: ClassVar[str] = "expression"
@@ -38,20 +47,29 @@ class ExpressionObjective(Objective):
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
-        """Any text but one that may be meant as a name."""
-        return {"score": text} if text in QUANTITIES or not re.fullmatch(r"[\w-]+", text) else None
+        """Any text but one that may be meant as a name; a cost in parentheses is that cost."""
+        cost = re.fullmatch(rf"\(({NAME})\)", text)
+        if cost is None and text not in QUANTITIES and re.fullmatch(r"[\w-]+", text):
+            return None
+        return {"score": cost[1] if cost else text}
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        return tuple(sorted(_parsed(self.score_).names))
 
     @property
     def units(self) -> tuple[str, ...]:
-        if not PRODUCT.fullmatch(self.score_.replace(" ", "")):
+        if not PRODUCT.fullmatch(self.score_.replace(" ", "")) or not {*self.costs} <= {*QUANTITIES}:
             return ("",)
-        unit = re.sub("[a-z_]+", lambda name: UNITS[QUANTITIES[name[0]]], self.score_)
-        return (unit.strip("()") if unit == UNITS["edp"] else unit,)
+        known = {name: unit if " " not in unit else f"({unit})" for name, unit in UNITS.items()}
+        unit = re.sub(NAME, lambda name: known[ALIASES.get(name[0], name[0])], self.score_)
+        whole = unit[1:-1] if unit in known.values() and unit.startswith("(") else unit
+        return (whole,)
 
     @property
     def monotone(self) -> bool:
-        return grows(self.score_)
+        return grows(self.score_) and not {ALIASES.get(name, name) for name in self.costs} & {*FALLING}
 
     def score(self, evaluation: Evaluation) -> Array:
-        expression = Expression.parse(self.score_, QUANTITIES)
-        return expression({name: getattr(evaluation, QUANTITIES[name]) for name in expression.names})
+        expression = _parsed(self.score_)
+        return expression({name: evaluation.costs[name] for name in expression.names})

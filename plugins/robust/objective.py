@@ -77,6 +77,10 @@ class Robust(Objective):
         return ("",) if self.reduce == "regret" else self.objective.units
 
     @property
+    def costs(self) -> tuple[str, ...]:
+        return self.objective.costs
+
+    @property
     def monotone(self) -> bool:
         """A design that becomes better may fit one scenario more, which `fit = "nominal"` then counts."""
         return self.objective.monotone and self.fit != "nominal"

@@ -73,7 +73,7 @@ class Aie2Time(CostModel):
         cycles = np.where(valid, steps.total * clock, np.inf)
         energy = np.where(valid, moved.sum(axis=(0, 1)) + computed, np.inf)
         if not detail:
-            return Evaluation(energy, cycles, reasons, tuple(REASONS))
+            return Evaluation({"energy_pj": energy, "cycles": cycles}, reasons, tuple(REASONS))
         between = np.maximum(steps.of["LOADFM"], steps.of["WRITEFM"]) + steps.of["LOADWM"]
         found = {
             "energy_pj": moved,
@@ -82,7 +82,7 @@ class Aie2Time(CostModel):
             "compute_cycles": steps.of["COMP"] * clock,
             "durations_s": dict(steps.of),
         }
-        return Evaluation(energy, cycles, reasons, tuple(REASONS), found)
+        return Evaluation({"energy_pj": energy, "cycles": cycles}, reasons, tuple(REASONS), found)
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """The longer of the kept multiply-adds on all cores and of the kept weights through all channels from DDR."""
@@ -94,7 +94,8 @@ class Aie2Time(CostModel):
         compute = macs / (machine.columns * machine.rows * machine.macs)
         weights = layer.weights * layer.density / (machine.columns * machine.load_weights) * machine.clock_hz
         energy = macs * problem.mac_pj("compute")
-        return Evaluation(np.array([energy]), np.array([max(compute, weights)]), np.zeros(1, np.uint64), tuple(REASONS))
+        costs = {"energy_pj": np.array([energy]), "cycles": np.array([max(compute, weights)])}
+        return Evaluation(costs, np.zeros(1, np.uint64), tuple(REASONS))
 
 
 def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array, Array]:

@@ -64,14 +64,12 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
     problem = design.problem
     evaluation = problem.evaluator.evaluate_designs(design.batch)
     genome = np.zeros(len(problem.space), np.int64)
-    energy_pj, cycles, score = (
-        float(values[0]) for values in (evaluation.energy_pj, evaluation.cycles, problem.evaluator.score(evaluation))
-    )
+    score, costs = float(problem.evaluator.score(evaluation)[0]), dict(evaluation.costs.of(0).own)
     if reasons := evaluation.reasons_of(0):
         lacks = shortfalls_of(problem, Archive(closest=genome[None, :]))
         return result_of(problem, None, shortfalls=lacks, valid_fraction=0.0), problem, reasons
-    there = evaluation.numbers_in_scenarios(0)
-    return result_of(problem, Best(problem, genome, energy_pj, cycles, score, in_scenarios=there)), problem, reasons
+    there = evaluation.costs_in_scenarios(0)
+    return result_of(problem, Best(problem, genome, costs, score, in_scenarios=there)), problem, reasons
 
 
 def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Result, Problem]:

@@ -9,16 +9,17 @@ import attrs
 import numpy as np
 
 from ..pieces.contracts.base import Array
+from .chip import Chip
+from .costs import Costs, costs_of
 
 
 @attrs.frozen(eq=False)
 class Evaluation:
-    """Energy, cycles and validity of B designs."""
+    """Costs and validity of B designs."""
 
-    energy_pj: Array
-    """(B,) float64, pJ; infinity where the design is invalid."""
-    cycles: Array
-    """(B,) float64, clock cycles; infinity where the design is invalid."""
+    costs: Costs = attrs.field(converter=costs_of)
+    """By name (B,) float64, infinity where the design is invalid. A cost model gives a mapping with `energy_pj`, `cycles`
+    and whatever else its `costs` name; on a chip, those in `costs.DERIVED` follow, such as `seconds`."""
     reasons: Array
     """(B,) uint64, bit set over `reason_names`; 0: valid."""
     reason_names: tuple[str, ...]
@@ -43,16 +44,32 @@ class Evaluation:
         return (self.reasons[:, None] >> bits & np.uint64(1)).sum(axis=1).astype(np.int64)
 
     @property
+    def energy_pj(self) -> Array:
+        """(B,) float64, pJ."""
+        return self.costs["energy_pj"]
+
+    @property
+    def cycles(self) -> Array:
+        """(B,) float64, clock cycles."""
+        return self.costs["cycles"]
+
+    @property
     def edp(self) -> Array:
         """Energy-delay product, (B,) pJ * cycles."""
-        return self.energy_pj * self.cycles
+        return self.costs["edp"]
 
     @property
     def least(self) -> Evaluation:
-        """One row: the least energy and the least cycles, which may be of different designs."""
-        return Evaluation(
-            self.energy_pj.min(keepdims=True), self.cycles.min(keepdims=True), self.reasons[:1], self.reason_names
-        )
+        """One row: the least of every cost, which may be of different designs."""
+        least = self.costs.each(lambda column: column.min(keepdims=True))
+        return Evaluation(least, self.reasons[:1], self.reason_names)
+
+    def on(self, chip: Chip) -> Evaluation:
+        """This with the costs that follow from the chip."""
+        if self.costs.chip is chip:
+            return self
+        scenarios = {name: part.on(chip) for name, part in self.scenarios.items()}
+        return attrs.evolve(self, costs=self.costs.on(chip), scenarios=scenarios)
 
     def reasons_of(self, row: int) -> tuple[str, ...]:
         bits = int(self.reasons[row])
@@ -68,23 +85,21 @@ class Evaluation:
 
     def take(self, rows: Array | slice) -> Evaluation:
         """That of some of the designs, without `detail`."""
-        parts = (self.energy_pj[rows], self.cycles[rows], self.reasons[rows])
         scenarios = {name: part.take(rows) for name, part in self.scenarios.items()}
-        return Evaluation(*parts, self.reason_names, scenarios=scenarios)
+        return Evaluation(self.costs.take(rows), self.reasons[rows], self.reason_names, scenarios=scenarios)
 
     @staticmethod
     def join(parts: Sequence[Evaluation]) -> Evaluation:
-        """One evaluation of several that name the same reasons and scenarios, without `detail`."""
+        """One evaluation of several that name the same costs, reasons and scenarios, without `detail`."""
         if len(parts) == 1:
             return parts[0]
         return Evaluation(
-            np.concatenate([p.energy_pj for p in parts]),
-            np.concatenate([p.cycles for p in parts]),
+            Costs.join([p.costs for p in parts]),
             np.concatenate([p.reasons for p in parts]),
             parts[0].reason_names,
             scenarios={name: Evaluation.join([p.scenarios[name] for p in parts]) for name in parts[0].scenarios},
         )
 
-    def numbers_in_scenarios(self, row: int) -> dict[str, tuple[float, float]]:
-        """Energy in pJ and cycles of one design, by scenario."""
-        return {name: (float(e.energy_pj[row]), float(e.cycles[row])) for name, e in self.scenarios.items()}
+    def costs_in_scenarios(self, row: int) -> dict[str, dict[str, float]]:
+        """Costs of one design that the cost model gives, by scenario and name."""
+        return {name: dict(part.costs.of(row).own) for name, part in self.scenarios.items()}

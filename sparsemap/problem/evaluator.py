@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
+from ..errors import EvaluationError
 from ..pieces.boundary import described, guarded, numbers, wrong
 from ..pieces.contracts import CostModel
 from ..pieces.contracts.base import Genomes, Scores
+from .costs import BASIC
 from .designs import Designs
 from .evaluation import Evaluation
 
@@ -22,6 +27,19 @@ MOST_REASONS = 64
 """Bits of `Evaluation.reasons`."""
 
 np.empty(3 << 20)  # freed at once: from then on glibc keeps freed memory of 48 MiB for the next block's arrays
+
+
+_PROPOSING = ContextVar("proposing", default=False)
+
+
+@contextmanager
+def proposing() -> Iterator[None]:
+    """While a searcher runs in this block, it cannot evaluate: it yields genomes, which the driver counts."""
+    token = _PROPOSING.set(True)
+    try:
+        yield
+    finally:
+        _PROPOSING.reset(token)
 
 
 @attrs.define(eq=False)
@@ -53,7 +71,12 @@ class Evaluator:
         return Evaluation.join(parts)
 
     def evaluate_designs(self, designs: Designs, detail: bool = False) -> Evaluation:
-        """Evaluates decoded designs in one block, in every scenario of the problem as well."""
+        """Evaluates decoded designs in one block, in every scenario of the problem as well. `EvaluationError` where a
+        searcher asks for it, past its budget."""
+        if _PROPOSING.get():
+            raise EvaluationError(
+                "a searcher evaluates designs by yielding their genomes, which count against its budget"
+            )
         found = evaluated(designs, self.problem, detail)
         if not self.problem.scenarios:
             return found
@@ -73,7 +96,7 @@ class Evaluator:
         """(B, *columns) float64, what a method of the objective returns."""
         objective = self.problem.judge
         with guarded(objective, method), np.errstate(all="ignore"):
-            found = getattr(objective, method)(evaluation)
+            found = getattr(objective, method)(evaluation.on(self.problem.chip))
         return numbers(objective, method, what, found, (len(evaluation), *columns)).astype(np.float64)
 
 
@@ -82,7 +105,7 @@ def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evalu
     model = problem.cost_model
     with guarded(model, "evaluate"), np.errstate(over="ignore", invalid="ignore"):  # `checked` names what is infinite
         evaluation = model.evaluate(designs, problem, detail)
-    return checked(evaluation, len(designs), model)
+    return checked(evaluation, len(designs), model).on(problem.chip)
 
 
 def _with_scenarios(found: Evaluation, designs: Designs, problem: Problem, detail: bool) -> Evaluation:
@@ -96,20 +119,22 @@ def _with_scenarios(found: Evaluation, designs: Designs, problem: Problem, detai
             parts[name] = attrs.evolve(found, detail=None)  # the problem itself
             continue
         rows = np.flatnonzero(reasons == 0)
-        energy_pj, cycles, told = np.full(len(found), np.inf), np.full(len(found), np.inf), reasons.copy()
+        costs, told = found.costs.each(lambda column: np.full(len(column), np.inf)), reasons.copy()
         if len(rows):
             part = evaluated(designs if len(rows) == len(found) else designs.take(rows), scenario.problem, detail)
             if part.reason_names != found.reason_names:
                 raise wrong(problem.cost_model, "evaluate", "named other reasons for another scenario")
-            energy_pj[rows], cycles[rows], told[rows] = part.energy_pj, part.cycles, part.reasons
+            told[rows] = part.reasons
+            for cost, column in costs.own.items():
+                column[rows] = part.costs[cost]
             if extra is not None and scenario.must_fit:
                 _add_needed(extra, part, rows, name)
-        parts[name] = Evaluation(energy_pj, cycles, told, found.reason_names)
+        parts[name] = Evaluation(costs, told, found.reason_names)
         if scenario.must_fit:
             reasons = np.where(reasons == 0, parts[name].reasons, reasons)
     valid = reasons == 0
-    energy_pj, cycles = (np.where(valid, values, np.inf) for values in (found.energy_pj, found.cycles))
-    return attrs.evolve(found, energy_pj=energy_pj, cycles=cycles, reasons=reasons, detail=extra, scenarios=parts)
+    costs = found.costs.each(lambda column: np.where(valid, column, np.inf))
+    return attrs.evolve(found, costs=costs, reasons=reasons, detail=extra, scenarios=parts)
 
 
 def _add_needed(extra: dict[str, Any], part: Evaluation, rows: np.ndarray, name: str) -> None:
@@ -128,9 +153,13 @@ def checked(evaluation: Evaluation, count: int, model: CostModel, method: str = 
     """What a cost model returned for `count` designs, if it is what the contract says."""
     if not isinstance(evaluation, Evaluation):
         raise wrong(model, method, f"returned {described(evaluation)}, expected an Evaluation")
-    energy_pj, cycles = (
-        numbers(model, method, name, getattr(evaluation, name), (count,)) for name in ("energy_pj", "cycles")
-    )
+    costs = evaluation.costs
+    expected = model.costs if method == "evaluate" else BASIC
+    if not isinstance(costs, Mapping) or not {*expected} <= costs.own.keys() <= {*model.costs}:
+        found = ", ".join(map(str, costs.own)) if isinstance(costs, Mapping) else described(costs)
+        raise wrong(model, method, f"returned the costs {found}, expected {', '.join(model.costs)}")
+    for name in costs.own:
+        numbers(model, method, name, costs[name], (count,))
     reasons = numbers(model, method, "reasons", evaluation.reasons, (count,), "u")
     if reasons.dtype != np.uint64:
         raise wrong(model, method, f"returned 'reasons' of type {reasons.dtype}, expected uint64")
@@ -141,10 +170,14 @@ def checked(evaluation: Evaluation, count: int, model: CostModel, method: str = 
         raise wrong(model, method, f"named {len(names)} reasons, expected at most {MOST_REASONS}, all different")
     if len(names) < MOST_REASONS and (reasons >> np.uint64(len(names))).any():
         raise wrong(model, method, f"set a bit of 'reasons' without a name; it names {len(names)} reasons")
+    valid = reasons == 0
     with np.errstate(all="ignore"):
-        good = (energy_pj >= 0) & (cycles >= 0) & (energy_pj * cycles < np.inf)
-    bad = np.flatnonzero((reasons == 0) & ~good)
+        good = np.logical_and.reduce([(costs[name] >= 0) & (costs[name] < np.inf) for name in costs.own])
+        good &= costs["edp"] < np.inf
+    bad = np.flatnonzero(valid & ~good)
     if bad.size:
-        text = f"returned energy_pj {energy_pj[bad[0]]:g} and cycles {cycles[bad[0]]:g} for a valid design"
-        raise wrong(model, method, f"{text}, expected numbers from 0 on with a finite product")
+        text = " and ".join(f"{name} {costs[name][bad[0]]:g}" for name in costs.own)
+        raise wrong(
+            model, method, f"returned {text} for a valid design, expected numbers from 0 on with a finite product"
+        )
     return evaluation

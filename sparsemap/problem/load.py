@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import Mistake, SpecError, unknown
 from ..pieces import defaults
 from ..pieces.registry import Registry, is_path
+from .costs import ALIASES, BASIC, DERIVED
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -53,14 +55,14 @@ def make_problem(
     """The problem of these parts; `file` is where tables among them stand."""
     parts = {"workload": workload, "hardware": hardware, "space": space}
     built = {kind: piece_of(registry, kind, value, file) for kind, value in parts.items()}
+    model = piece_of(registry, "cost-model", cost_model or built["space"].cost_model or defaults.COST_MODEL, file)
+    aim = objective_of(registry, objective, file, model.costs)
     return Problem(
         workload=built["workload"],
         hardware=built["hardware"],
         space_spec=built["space"],
-        cost_model=piece_of(
-            registry, "cost-model", cost_model or built["space"].cost_model or defaults.COST_MODEL, file
-        ),
-        objective=objective_of(registry, objective, file),
+        cost_model=model,
+        objective=aim,
         registry=registry,
         files={kind: _file(registry, kind, value, file) for kind, value in parts.items()},
     )
@@ -73,11 +75,20 @@ def piece_of(registry: Registry, kind: str, value: Any, file: str = "") -> Any:
     return registry.build(kind, value, file, kind.replace("-", "_"))
 
 
-def objective_of(registry: Registry, value: Any, file: str = "") -> Any:
-    """An objective, as `piece_of` finds it, or by its text: `energy_pj * cycles**2`, `pareto:energy,delay`."""
-    if not isinstance(value, str) or value.endswith(".toml"):
-        return piece_of(registry, "objective", value, file)
-    return registry.build("objective", value, file)
+def objective_of(registry: Registry, value: Any, file: str = "", costs: Collection[str] = BASIC) -> Any:
+    """An objective, as `piece_of` finds it, or by its text: `energy_pj * cycles**2`, `pareto:energy,delay`, the name of a
+    cost. `SpecError` if it reads a cost that is neither among the `costs` of the cost model nor follows from them."""
+    known = {*costs, *DERIVED, *ALIASES}
+    if isinstance(value, str) and not value.endswith(".toml"):
+        named = value in known and value not in registry.names("objective")
+        found = registry.build("objective", f"({value})" if named else value, file)
+    else:
+        found = piece_of(registry, "objective", value, file)
+    if mistakes := [
+        Mistake(file, "objective", unknown("cost", name, known)) for name in found.costs if name not in known
+    ]:
+        raise SpecError(mistakes)
+    return found
 
 
 def evaluate(problem: Problem, genomes: np.ndarray) -> Evaluation:

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import EvaluationError, Mistake, SpecError, unknown
 from ..pieces.boundary import guarded, numbers, wrong
 from ..pieces.contracts import Array, Genes, Piece, Segment
-from ..pieces.contracts.base import GeneColumns, Genomes, PerDesign
+from ..pieces.contracts.base import GeneColumns, Genomes
 from ..pieces.data_specs import SpaceSpec
 from .designs import Decoded, Designs
 from .similarity import check_levels, pairs
@@ -27,6 +27,12 @@ class Space:
 
     problem: Problem
     spec: SpaceSpec
+
+    def of(self, problem: Problem) -> Space:
+        """This space for a problem with the same workload and levels: the same segments, with genes made anew."""
+        made = Space(problem, self.spec)
+        made.__dict__ |= {"segments": self.segments, "padding": self.padding}
+        return made
 
     @cached_property
     def segments(self) -> dict[str, Segment]:
@@ -240,13 +246,6 @@ class Space:
             genes = by_gene[part]
             by_gene[part] = self._genes(segment, "canonical", genes.shape, genes, self.problem, columns)
         return np.ascontiguousarray(by_gene.T)
-
-    def violations(self, genomes: Genomes) -> PerDesign:
-        """(n,) int64, for how many reasons genomes within bounds are invalid: for methods that propose legal designs only.
-
-        It takes no budget, and for a valid design as long as an evaluation.
-        """
-        return self.problem.evaluator.evaluate_checked(genomes).reason_count
 
     def repair(self, genomes: Genomes, rng: np.random.Generator) -> Genomes:
         """Genomes (n, G) changed where a segment knows that the design would be invalid; some may stay invalid."""

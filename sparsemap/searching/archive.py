@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
@@ -33,12 +34,14 @@ class Row:
     """Mean score of the valid designs in this batch; NaN if there is none."""
     seconds: float = attrs.field(default=math.nan, eq=False)
     """Processor time of the search so far, which alone of these depends on the machine."""
+    costs: Mapping[str, float] = attrs.field(factory=dict)
+    """Costs of the best design so far that the cost model gives, by name."""
 
     def joined(self, later: Row) -> Row:
         valid = self.valid + later.valid
         total = sum(row.mean_score * row.valid for row in (self, later) if row.valid)
         mean = total / valid if valid else math.nan
-        return Row(later.evaluations, later.best_score, valid, mean, later.seconds)
+        return Row(later.evaluations, later.best_score, valid, mean, later.seconds, later.costs)
 
 
 @attrs.define
@@ -78,10 +81,12 @@ class Archive:
     valid: int = 0
     score: float = math.inf
     genome: Array | None = None
-    energy_pj: float = math.nan
-    cycles: float = math.nan
-    scenarios: dict[str, tuple[float, float]] = attrs.field(factory=dict)
-    """Energy in pJ and cycles of the best design, by scenario."""
+    costs: Mapping[str, float] = attrs.field(factory=dict)
+    """Costs of the best design by name, those that the cost model gives; empty: not known."""
+    scenarios: dict[str, dict[str, float]] = attrs.field(factory=dict)
+    """The same by scenario."""
+    names: tuple[str, ...] = ()
+    """Of the costs in `front.numbers`, behind the score: these, and these again for each scenario."""
     rejects: dict[str, int] = attrs.field(factory=dict)
     """Designs rejected by reason; a design may count for several."""
     closest: Array | None = None
@@ -110,11 +115,12 @@ class Archive:
         if scores[row] < self.score:
             self.score, self.genome = float(scores[row]), genomes[row].copy()
             if evaluation is not None:
-                self.energy_pj, self.cycles = float(evaluation.energy_pj[row]), float(evaluation.cycles[row])
-                self.scenarios = evaluation.numbers_in_scenarios(row)
+                self.costs = dict(evaluation.costs.of(row).own)
+                self.scenarios = evaluation.costs_in_scenarios(row)
         if evaluation is not None and values is not None:
             every = (evaluation, *evaluation.scenarios.values())
-            numbers = [scores, *(column for one in every for column in (one.energy_pj, one.cycles))]
+            self.names = tuple(evaluation.costs.own)
+            numbers = [scores, *(one.costs[name] for one in every for name in self.names)]
             self.front.add(genomes, values, np.stack(numbers, axis=1))
         if evaluation is not None:
             counts = evaluation.reject_counts()
@@ -128,7 +134,7 @@ class Archive:
                 self.closest = None
         counted = scores[valid & np.isfinite(scores)]
         mean = float(counted.mean()) if len(counted) else math.nan
-        self.history.add(Row(self.evaluations, self.score, len(counted), mean, seconds))
+        self.history.add(Row(self.evaluations, self.score, len(counted), mean, seconds, self.costs))
 
     @property
     def valid_fraction(self) -> float:

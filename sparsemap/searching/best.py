@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import EvaluationError, PluginError
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import FIDELITIES
+from ..problem.costs import Costs
 from ..problem.designs import Design
 from ..problem.evaluation import Evaluation
 from ..spec.units import format_count, format_energy
@@ -31,13 +32,13 @@ class Best:
     problem: Problem
     genome: Array
     """(G,) int64."""
-    energy_pj: float
-    cycles: float
+    own_costs: Mapping[str, float]
+    """By name, those that the cost model gives."""
     score: float
     values: tuple[float, ...] = ()
     """What each of several objectives says, in the order of `problem.objective.names`."""
-    in_scenarios: Mapping[str, tuple[float, float]] = attrs.field(factory=dict)
-    """Energy in pJ and cycles by scenario of the problem; infinite where the design does not fit."""
+    in_scenarios: Mapping[str, Mapping[str, float]] = attrs.field(factory=dict)
+    """Costs that the model gives, by scenario of the problem and name; infinite where the design does not fit."""
 
     def __repr__(self) -> str:
         return f"Best({self.problem.title}: {self.headline})"
@@ -55,10 +56,43 @@ class Best:
         score = "" if self.score == self.edp else f"score {self.score:.4g}{unit}, "
         return f"{score}EDP {self.edp:.3e} pJ * cycles, {format_energy(self.energy_pj)}, {format_count(self.cycles)} cycles"
 
+    @cached_property
+    def costs(self) -> Mapping[str, float]:
+        """All costs by name: those of the cost model, and those that follow from the chip, such as `seconds`."""
+        return Costs(self.own_costs, self.problem.chip).floats()
+
+    @property
+    def energy_pj(self) -> float:
+        return self.costs["energy_pj"]
+
+    @property
+    def cycles(self) -> float:
+        return self.costs["cycles"]
+
     @property
     def edp(self) -> float:
         """Energy-delay product, pJ * cycles."""
-        return self.energy_pj * self.cycles
+        return self.costs["edp"]
+
+    @property
+    def edp_js(self) -> float:
+        """Energy-delay product, J * s."""
+        return self.costs["edp_js"]
+
+    @property
+    def seconds(self) -> float:
+        """Time of the design at the clock of the chip."""
+        return self.costs["seconds"]
+
+    @property
+    def power_w(self) -> float:
+        """Mean power in W."""
+        return self.costs["power_w"]
+
+    @property
+    def area_mm2(self) -> float:
+        """Area of the whole chip in mm2, as far as the technology knows it."""
+        return self.costs["area_mm2"]
 
     @property
     def objectives(self) -> dict[str, float]:
@@ -83,10 +117,11 @@ class Best:
     def scenarios(self) -> dict[str, Best]:
         """The design in each scenario of the problem, with its numbers there."""
         found = {}
-        for name, (energy_pj, cycles) in self.in_scenarios.items():
-            problem, reasons = self.problem.scenarios[name].problem, np.array([not math.isfinite(energy_pj)], np.uint64)
-            there = Evaluation(np.array([energy_pj]), np.array([cycles]), reasons, ("unfit",))
-            found[name] = Best(problem, self.genome, energy_pj, cycles, float(problem.evaluator.score(there)[0]))
+        for name, costs in self.in_scenarios.items():
+            problem = self.problem.scenarios[name].problem
+            reasons = np.array([not math.isfinite(costs["energy_pj"])], np.uint64)
+            there = Evaluation({key: np.array([cost]) for key, cost in costs.items()}, reasons, ("unfit",))
+            found[name] = Best(problem, self.genome, costs, float(problem.evaluator.score(there)[0]))
         return found
 
     @cached_property
@@ -117,7 +152,8 @@ class Best:
 
     @property
     def numbers(self) -> dict[str, float]:
-        return {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles, "score": self.score}
+        """EDP, energy, cycles and score; then whatever else the cost model gives."""
+        return {"edp": self.edp, **self.own_costs, "score": self.score}
 
     @property
     def scenario_numbers(self) -> dict[str, dict[str, float]]:
@@ -139,12 +175,11 @@ def best_of(problem: Problem, archive: Archive) -> Best | None:
     """The best design of an archive. Scores told without an evaluation are completed by evaluating the design."""
     if archive.genome is None:
         return None
-    energy_pj, cycles, scenarios = archive.energy_pj, archive.cycles, archive.scenarios
-    if math.isnan(energy_pj):
+    costs, scenarios = archive.costs, archive.scenarios
+    if not costs:
         evaluation = problem.evaluator.evaluate(archive.genome[None, :])
-        energy_pj, cycles = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
-        scenarios = evaluation.numbers_in_scenarios(0)
-    return Best(problem, archive.genome, energy_pj, cycles, archive.score, in_scenarios=scenarios)
+        costs, scenarios = dict(evaluation.costs.of(0).own), evaluation.costs_in_scenarios(0)
+    return Best(problem, archive.genome, costs, archive.score, in_scenarios=scenarios)
 
 
 def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:
@@ -152,10 +187,10 @@ def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:
     front = archive.front
     if front.genomes is None:
         return ()
-    found = []
-    for genome, values, (score, energy_pj, cycles, *more) in zip(
-        front.genomes, front.values, front.numbers.tolist(), strict=True
-    ):
-        there = dict(zip(problem.scenarios, zip(more[::2], more[1::2], strict=True), strict=True))
-        found.append(Best(problem, genome, energy_pj, cycles, score, tuple(map(float, values)), there))
+    found, width = [], len(archive.names)
+    for genome, values, (score, *columns) in zip(front.genomes, front.values, front.numbers.tolist(), strict=True):
+        parts = (columns[start : start + width] for start in range(0, len(columns), width))
+        costs, *there = (dict(zip(archive.names, part, strict=True)) for part in parts)
+        in_scenarios = dict(zip(problem.scenarios, there, strict=True))
+        found.append(Best(problem, genome, costs, score, tuple(map(float, values)), in_scenarios))
     return tuple(found)

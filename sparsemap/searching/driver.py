@@ -27,6 +27,7 @@ from ..pieces.contracts.base import Array
 from ..pieces.defaults import SEARCHER
 from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
+from ..problem.evaluator import proposing
 from .archive import Archive
 from .best import best_of, front_of
 from .budget import Budget as Budget
@@ -243,7 +244,7 @@ class Search:
         if self._proposals is None:
             return None
         scored, self._scored, self.designs = self._scored, None, None
-        with guarded(self.searcher, "search"):
+        with guarded(self.searcher, "search"), proposing():
             try:
                 batch = next(self._proposals) if scored is None else self._proposals.send(scored)
             except StopIteration:

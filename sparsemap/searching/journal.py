@@ -2,16 +2,16 @@
 
 The state of a searcher is a generator, which no file can hold. It can be rebuilt, though: the seed gives it the same
 random numbers, and the recorded evaluations answer its batches without evaluating anything. The file starts with what
-was asked for, then grows by a record per batch (24 bytes a design and a few more, and 24 for each scenario) and is read
-one record at a time. A torn or damaged end, which is what `kill -9`, a crash or a full disk leaves, counts as never
-written.
+was asked for, then grows by a record per batch (8 bytes a design for each of its costs, 8 for its reasons, and the same
+for each scenario) and is read one record at a time. A torn or damaged end, which is what `kill -9`, a crash or a full disk
+leaves, counts as never written.
 
-    b"sparsemap journal 1\\n"
+    b"sparsemap journal 2\\n"
     header   length (uint32), JSON text, CRC-32 (uint32)
-    record   designs n, bytes of names, CRC-32 of the genomes (uint32), seconds so far (float64), CRC-32 of these four;
-             names of the reasons as a JSON list if they differ from those of the record before; energy (n float64),
-             cycles (n float64), reasons (n uint64), and these three again for each scenario that the header names;
-             CRC-32 of names and numbers
+    record   designs n, columns c, bytes of names, CRC-32 of the genomes (uint32), seconds so far (float64), CRC-32 of
+             these five; names of the costs and of the reasons as JSON lists in a list if they differ from those of the
+             record before; costs (n float64 each), reasons (n uint64), and these again for each scenario that the header
+             names, c columns in all; CRC-32 of names and numbers
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ except ImportError:  # not a POSIX system: two searches in one folder are not to
 
 
 JOURNAL_FILE = "journal.bin"
-MAGIC = b"sparsemap journal 1\n"
-HEAD = struct.Struct("<IIId")
-DESIGN_BYTES = 24
+KIND = b"sparsemap journal "
+MAGIC = KIND + b"2\n"
+HEAD = struct.Struct("<IIIId")
+WORD = 8
+"""Bytes of a number."""
 CHECKED = 4
 """Recorded batches, at most, that are evaluated again to see whether evaluation still says the same."""
 WAIT_SECONDS = 5
@@ -70,7 +72,8 @@ class Journal:
         """Whether there may be more records to read."""
         self.records = 0
         """Records read."""
-        self._names: tuple[str, ...] = ()
+        self._names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        """Of the costs, and of the reasons."""
         self._scenarios: tuple[str, ...] = tuple(identity.get(SCENARIOS, ()))
         with self._named():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,13 +117,15 @@ class Journal:
 
     def append(self, genomes: Array, evaluation: Evaluation, seconds: float) -> None:
         """Adds the record of a batch. If that fails, the file ends with the record before."""
-        names = b"" if evaluation.reason_names == self._names else json.dumps(evaluation.reason_names).encode()
-        body = names + b"".join(
+        known = tuple(evaluation.costs.own), tuple(evaluation.reason_names)
+        names = b"" if known == self._names else json.dumps(known).encode()
+        columns = [
             np.ascontiguousarray(column, dtype=kind).tobytes()
             for part in (evaluation, *(evaluation.scenarios[name] for name in self._scenarios))
-            for column, kind in ((part.energy_pj, "<f8"), (part.cycles, "<f8"), (part.reasons, "<u8"))
-        )
-        head = HEAD.pack(len(genomes), len(names), _digest(genomes), seconds)
+            for column, kind in (*((part.costs[name], "<f8") for name in known[0]), (part.reasons, "<u8"))
+        ]
+        body = names + b"".join(columns)
+        head = HEAD.pack(len(genomes), len(columns), len(names), _digest(genomes), seconds)
         data = head + _crc(head) + body + _crc(body)
         with self._named():
             try:
@@ -129,7 +134,7 @@ class Journal:
                 with suppress(OSError):  # a full disk allows it; a torn record is noticed when the journal is read
                     os.ftruncate(self._file.fileno(), self._end)
                 raise
-        self._names = evaluation.reason_names
+        self._names = known
         self._end += len(data)
 
     def _record(self, genomes: Array) -> Evaluation | None:
@@ -137,23 +142,24 @@ class Journal:
         head = _whole(self._file, HEAD.size)
         if head is None:
             return None
-        count, name_bytes, digest, seconds = HEAD.unpack(head)
+        count, columns, name_bytes, digest, seconds = HEAD.unpack(head)
         if count != len(genomes) or digest != _digest(genomes):
             raise JournalMismatch(
                 f"{self.path}: the searcher proposes other designs in batch {self.records + 1} than when it was "
                 "recorded: its code has changed, or it does not repeat itself for one seed. "
                 "Choose another folder, or overwrite the journal (--overwrite)"
             )
-        several = 1 + len(self._scenarios)
-        body = _whole(self._file, name_bytes + DESIGN_BYTES * count * several)
+        body = _whole(self._file, name_bytes + WORD * count * columns)
         names = _parsed(body[:name_bytes], list) if body is not None and name_bytes else self._names
-        if body is None or names is None:
+        several = 1 + len(self._scenarios)
+        if body is None or names is None or len(names) != 2 or columns != several * (len(names[0]) + 1):
             return None
-        self._names = tuple(names)
-        words = np.frombuffer(body[name_bytes:], "<u8").reshape(several, 3, count)
-        energy_pj, cycles = words[:, :2].view("<f8").astype(np.float64).swapaxes(0, 1)
-        columns = zip(energy_pj, cycles, words[:, 2].astype(np.uint64), strict=True)
-        whole, *parts = (Evaluation(*each, self._names) for each in columns)
+        costs, reasons = self._names = tuple(names[0]), tuple(names[1])
+        words = np.frombuffer(body[name_bytes:], "<u8").reshape(several, len(costs) + 1, count)
+        numbers, bits = words[:, :-1].view("<f8").astype(np.float64), words[:, -1].astype(np.uint64)
+        whole, *parts = (
+            Evaluation(dict(zip(costs, each, strict=True)), bits[i], reasons) for i, each in enumerate(numbers)
+        )
         self.seconds = seconds
         self.records += 1
         self._end = self._file.tell()
@@ -206,6 +212,9 @@ class Journal:
 def _header(file: FileIO, path: Path) -> dict[str, Any] | None:
     """What the journal is of; None if it is new or was torn before it had said so."""
     start = _read(file, len(MAGIC))
+    if start.startswith(KIND) and not MAGIC.startswith(start):
+        text = "was written by another version of SparseMap: run the search with that one to end it"
+        raise JournalMismatch(f"{path} {text}, choose another folder, or overwrite it (--overwrite)")
     if not MAGIC.startswith(start):
         raise JournalMismatch(f"{path} is not the journal of a search; choose another folder")
     return _parsed(_whole(file, int.from_bytes(_read(file, 4), "little")) or b"", dict)
@@ -231,8 +240,9 @@ def designs_in(path: Path) -> int:
     """About how many designs a journal holds, from its size; 0 if there is none."""
     try:
         with FileIO(path) as file:
-            scenarios = (_header(file, path) or {}).get(SCENARIOS, ())
-            return max(0, os.fstat(file.fileno()).st_size - file.tell()) // (DESIGN_BYTES * (1 + len(scenarios)))
+            head = _whole(file, HEAD.size) if _header(file, path) is not None else None
+            columns = HEAD.unpack(head)[1] if head is not None else 0
+            return max(0, os.fstat(file.fileno()).st_size - file.tell()) // (WORD * columns) if columns else 0
     except (OSError, JournalMismatch):
         return 0
 
@@ -247,8 +257,8 @@ def checked(recorded: Evaluation, again: Evaluation, path: Path) -> None:
 
 
 def _same(one: Evaluation, two: Evaluation) -> bool:
-    close = all(
-        np.allclose(a, b, rtol=1e-9, atol=0.0) for a, b in ((one.energy_pj, two.energy_pj), (one.cycles, two.cycles))
+    close = one.costs.own.keys() == two.costs.own.keys() and all(
+        np.allclose(cost, two.costs[name], rtol=1e-9, atol=0.0) for name, cost in one.costs.own.items()
     )
     alike = all(_same(part, two.scenarios[name]) for name, part in one.scenarios.items())
     return close and alike and one.reject_counts() == two.reject_counts()

@@ -18,6 +18,7 @@ from ..files import csv_text, percent, write_texts
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE, REPORT
+from ..problem.costs import BASIC
 from .archive import Row
 from .best import Best
 from .breakdown import READS, Breakdown
@@ -137,13 +138,14 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinity and NaN become None."""
-        numbers = self.best.numbers if self.best else dict.fromkeys(("edp", "energy_pj", "cycles", "score"))
+        numbers = self.best.numbers if self.best else dict.fromkeys(("edp", *BASIC, "score"))
         scenarios = {
             name: {key: _plain(x) for key, x in there.numbers.items()}
             | {"bound": there.problem.bound, "gap": there.gap}
             for name, there in (self.best.scenarios if self.best else {}).items()
         }
         if_any = {
+            "costs": {key: _plain(cost) for key, cost in self.best.costs.items()} if self.best else {},
             "given_up": self.given_up,
             "fidelities": self.best.fidelities if self.best else {},
             "scenarios": scenarios,
@@ -203,7 +205,7 @@ class Result:
             with suppress(DesignError):
                 texts[folder / name] = best.text() if best is not None else ""
         if front:
-            points = [{"design": name, **best.objectives, **best.numbers} for name, best in front.items()]
+            points = [{"design": name, **best.objectives, **best.numbers, **best.costs} for name, best in front.items()]
             texts[folder / FRONT_FILE] = csv_text(points)
         texts[folder / HISTORY_FILE] = self.history_csv()
         times = [{"evaluations": row.evaluations, "seconds": row.seconds} for row in self.history]
@@ -215,8 +217,12 @@ class Result:
         return self.files(folder)
 
     def history_csv(self) -> str:
-        """One line per batch (merged ones in very long searches); floats as repr, empty where there is none."""
-        return csv_text([{name: getattr(row, name) for name in HISTORY} for row in self.history], tuple(HISTORY))
+        """One line per batch (merged ones in very long searches), with the best design's costs by name; floats as repr,
+        empty where there is none."""
+        rows = [{name: getattr(row, name) for name in HISTORY} | dict(row.costs) for row in self.history]
+        return csv_text(
+            rows, tuple(dict.fromkeys((*HISTORY, *(name for row in self.history[-1:] for name in row.costs))))
+        )
 
 
 def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:

@@ -27,7 +27,9 @@ NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
-KEPT = (*NUMBERS, "score", "gap", "start")
+COSTS = ("seconds", "power_w", "edp_js", "area_mm2")
+"""Costs that follow from the chip, in the tables behind `NUMBERS`; then come those that a cost model adds."""
+KEPT = (*NUMBERS, "score", "gap", "start", "costs")
 """What an outcome has of `result.json`."""
 LABEL = 60
 """Characters of a workload, hardware or searcher in the name of a cell's folder."""
@@ -71,7 +73,9 @@ class Outcome:
     @property
     def row(self) -> dict[str, Any]:
         """The row of the cell in the tables."""
-        return {key: getattr(self.cell, key) for key in NAMES} | {key: self.numbers.get(key) for key in NUMBERS}
+        costs = self.numbers.get("costs") or {}
+        numbers = {key: self.numbers.get(key) for key in NUMBERS} | dict.fromkeys(COSTS)
+        return {key: getattr(self.cell, key) for key in NAMES} | numbers | {**costs}
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "workload") -> list[Cell]:

@@ -16,6 +16,8 @@ from typing import Any
 import attrs
 
 from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
+from ..problem.chip import Chip
+from ..problem.costs import Costs
 from ..spec import units
 from .cells import NETWORK_FILES
 
@@ -69,7 +71,7 @@ class NetworkResult:
     """Designs per distinct layer."""
     seed: int
     warm_start: str
-    clock_hz: float
+    chip: Chip
     layers: tuple[LayerResult, ...]
 
     @property
@@ -90,13 +92,20 @@ class NetworkResult:
         return self._total("cycles")
 
     @property
+    def costs(self) -> dict[str, float]:
+        """By name, those of all layers together; empty unless every layer has a design."""
+        if self.energy_pj is None or self.cycles is None:
+            return {}
+        return Costs({"energy_pj": self.energy_pj, "cycles": self.cycles}, self.chip).floats()
+
+    @property
     def seconds(self) -> float | None:
-        return None if self.cycles is None else self.cycles / self.clock_hz
+        return self.costs.get("seconds")
 
     @property
     def edp(self) -> float | None:
         """Total energy times total cycles, pJ * cycles."""
-        return _product(self.energy_pj, self.cycles)
+        return self.costs.get("edp")
 
     @property
     def bound(self) -> float | None:
@@ -123,7 +132,7 @@ class NetworkResult:
     @property
     def totals(self) -> dict[str, Any]:
         keys = ("complete", "energy_pj", "cycles", "seconds", "edp", "bound", "gap", "searches")
-        return {key: getattr(self, key) for key in keys}
+        return {key: getattr(self, key) for key in keys} | {"costs": self.costs}
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per layer, with its shares."""

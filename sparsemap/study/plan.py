@@ -20,7 +20,6 @@ from ..problem.network import Node, distinct, nodes_of
 from ..problem.similarity import METRICS, nearness
 from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
-from ..spec import units
 from ..spec.unstructuring import plain
 from .cells import KEPT, Cell, Outcome, cells_of, labels_of
 from .network_result import LayerResult, NetworkResult
@@ -136,7 +135,7 @@ class Plan:
             budget=first.budget,
             seed=first.seed,
             warm_start=self.warm_start,
-            clock_hz=units.frequency_hz(self.problem(first).hardware.clock),
+            chip=self.problem(first).chip,
             layers=tuple(layers[node.name] for node in self.nodes),
         )
 
@@ -147,7 +146,7 @@ class Plan:
         tried = [(layer.evaluations or 0, layer.valid_fraction or 0.0) for layer in layers]
         evaluations = sum(count for count, _ in tried)
         numbers: dict[str, Any] = dict.fromkeys(KEPT) | {key: result.totals.get(key) for key in ("edp", "energy_pj")}
-        numbers |= {"cycles": result.cycles, "gap": result.gap, "evaluations": evaluations}
+        numbers |= {"cycles": result.cycles, "gap": result.gap, "evaluations": evaluations, "costs": result.costs}
         numbers["valid_fraction"] = sum(count * share for count, share in tried) / max(evaluations, 1)
         failed = [f"{outcome.cell.workload}: {outcome.error}" for outcome in outcomes if outcome.state == "failed"]
         if failed:
@@ -160,7 +159,8 @@ class Plan:
             return {"state": "waiting"}
         if outcome.state == "failed":
             return {"state": "failed", "error": outcome.error}
-        numbers, bound = dict(outcome.numbers), self.problem(cell).lower_bound
+        numbers = {key: value for key, value in outcome.numbers.items() if key != "costs"}
+        bound = self.problem(cell).lower_bound
         numbers |= _started(numbers.pop("start"), numbers.pop("score"))
         if bound is not None:
             numbers |= {"bound_energy_pj": float(bound.energy_pj.min()), "bound_cycles": float(bound.cycles.min())}

@@ -98,7 +98,8 @@ def check_cost_model(piece: of.CostModel, problem: Problem, count: int = 300, se
     array_of(piece, whole.reasons, (count,), "reasons", "u")
     expect(piece, whole.reasons.dtype == np.uint64, "type of reasons", "uint64", whole.reasons.dtype)
     expect(piece, not (whole.reasons >> np.uint64(len(names))).any() or len(names) == 64, "a reason without a name")
-    costs = {"energy_pj": whole.energy_pj, "cycles": whole.cycles}
+    costs = dict(whole.costs.own)
+    expect(piece, costs.keys() == {*piece.costs}, "names of costs", piece.costs, tuple(costs))
     for name, cost in costs.items():
         array_of(piece, cost, (count,), name, "f")
         good = np.where(whole.valid, np.isfinite(cost) & (cost >= 0), np.isposinf(cost))
@@ -108,16 +109,17 @@ def check_cost_model(piece: of.CostModel, problem: Problem, count: int = 300, se
     detailed = piece.evaluate(designs, problem, detail=True)
     for other, how in ((parts, "in two batches"), (detailed, "in detail")):
         for name, cost in costs.items():
-            same = (getattr(other, name) == cost).all()
+            same = (other.costs[name] == cost).all()
             expect(piece, same, f"{name} differs when the designs are evaluated {how}")
     expect(piece, (parts.reasons == whole.reasons).all(), "reasons of a design depend on other designs")
     expect(piece, ((detailed.reasons & whole.reasons) == whole.reasons).all(), "a reason is missing in detail")
     bound = piece.lower_bound(problem)
     if bound is not None and whole.valid.any():
-        above = [cost[whole.valid][:, None] * (1 + 1e-9) >= getattr(bound, name) for name, cost in costs.items()]
-        below = np.flatnonzero(~np.logical_and(*above).any(axis=1))
-        least = {name: cost[whole.valid][below[:1]].tolist() for name, cost in costs.items()}
-        expect(piece, not below.size, "lower_bound", f"a row that is at most {least} in both", bound)
+        worth = {name: cost[whole.valid] for name, cost in costs.items() if name in bound.costs.own}
+        above = [cost[:, None] * (1 + 1e-9) >= bound.costs[name] for name, cost in worth.items()]
+        below = np.flatnonzero(~np.logical_and.reduce(above).any(axis=1))
+        least = {name: cost[below[:1]].tolist() for name, cost in worth.items()}
+        expect(piece, not below.size, "lower_bound", f"a row that is at most {least} in all", bound)
 
 
 def check_objective(piece: of.Objective, count: int = 50, seed: int = 0) -> None:
@@ -127,7 +129,9 @@ def check_objective(piece: of.Objective, count: int = 50, seed: int = 0) -> None
     reasons = np.zeros(count, np.uint64)
     names = piece.names
     expect(piece, names and len(set(names)) == len(names), "names of values", "distinct names", names)
-    given, turned = Evaluation(energy, cycles, reasons, ()), Evaluation(energy[::-1], cycles[::-1], reasons, ())
+    columns = {"energy_pj": energy, "cycles": cycles} | dict.fromkeys(piece.costs, energy + cycles)
+    given = Evaluation(columns, reasons, ())
+    turned = given.take(slice(None, None, -1))
     scores = array_of(piece, piece.score(given), (count,), "score", "f")
     values = array_of(piece, piece.values(given), (count, len(names)), "values", "f")
     expect(piece, np.allclose(piece.score(turned)[::-1], scores), "score of a design depends on other designs")

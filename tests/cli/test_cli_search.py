@@ -114,7 +114,7 @@ def test_workload_and_hardware_may_be_files():
         (["mm1", "edge", "--searcher", "sparsmap"], "no searcher 'sparsmap'; did you mean 'sparsemap'?"),
         (["mm1", "edge", "--space", "papper"], "no space 'papper'; did you mean 'paper'?"),
         (["mm1", "edge", "--objective", "edpp"], "no objective 'edpp'; did you mean 'edp'?"),
-        (["mm1", "edge", "--objective", "cycels * 2"], "no quantity 'cycels'; did you mean 'cycles'?"),
+        (["mm1", "edge", "--objective", "cycels * 2"], "no cost 'cycels'; did you mean 'cycles'?"),
         (["nowhere.toml", "edge"], "nowhere.toml: no such file"),
         (["mm1", "edge", "--plugin-dir", "nowhere"], "nowhere: no such plugin folder"),
     ],

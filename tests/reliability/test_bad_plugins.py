@@ -67,23 +67,29 @@ def modelled(change):
     return problem
 
 
+def replaced(found, **fields):
+    """An evaluation with other costs, by their names, or with other fields."""
+    costs = {name: fields.pop(name, column) for name, column in found.costs.own.items()}
+    return attrs.evolve(found, costs=costs, **fields)
+
+
 def put(name, value):
     """Sets one entry of an array."""
 
     def changed(found):
         array = getattr(found, name).copy()
         array[7] = value
-        return attrs.evolve(found, **{name: array})
+        return replaced(found, **{name: array})
 
     return changed
 
 
 def huge(found):
-    return attrs.evolve(found, energy_pj=found.energy_pj * 1e300, cycles=found.cycles * 1e300)
+    return replaced(found, energy_pj=found.energy_pj * 1e300, cycles=found.cycles * 1e300)
 
 
 def give(**fields):
-    return lambda found: attrs.evolve(found, **{name: make(found) for name, make in fields.items()})
+    return lambda found: replaced(found, **{name: make(found) for name, make in fields.items()})
 
 
 WRONG_RESULTS = {
@@ -166,7 +172,7 @@ def test_a_lower_bound_that_raises_is_told_before_anything_is_evaluated():
 def test_a_lower_bound_that_a_design_beats_is_not_in_the_result():
     class Beaten(ToyModel):
         def lower_bound(self, problem):
-            return Evaluation(np.array([least]), np.array([10.0]), np.zeros(1, np.uint64), ())
+            return Evaluation({"energy_pj": np.array([least]), "cycles": np.array([10.0])}, np.zeros(1, np.uint64), ())
 
     problem = toy_problem()
     problem.objective = type("Monotone", (ToyObjective,), {"monotone": True})(name="toy-edp")

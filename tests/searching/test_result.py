@@ -86,7 +86,8 @@ def test_numbers_survive_the_csv_bit_for_bit():
     result = search(toy_problem(), 300, searcher="es-lhs")
     lines = result.history_csv().splitlines()[1:]
     for line, row in zip(lines, result.history, strict=True):
-        evaluations, best, valid, mean = line.split(",")
+        evaluations, best, valid, mean, energy_pj, cycles = line.split(",")
+        assert {"energy_pj": float(energy_pj), "cycles": float(cycles)} == row.costs
         assert (int(evaluations), float(best), int(valid)) == (row.evaluations, row.best_score, row.valid)
         assert mean == "" if math.isnan(row.mean_score) else float(mean) == row.mean_score
 

@@ -1,5 +1,5 @@
 """GAMMA's genetic algorithm (Kao and Krishna, ICCAD 2020) with the rates of its Timeloop version, which the map-space
-study compares (Kao et al., IISWC 2022). Every design that it proposes is legal."""
+study compares (Kao et al., IISWC 2022). The tiles and fan-outs of every design that it proposes are legal."""
 
 from __future__ import annotations
 

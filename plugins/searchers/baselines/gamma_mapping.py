@@ -22,10 +22,6 @@ from ..genes import another
 
 REDRAWS = 1000
 """Times that the tile table of a mapping too large for its buffers is changed before all of it goes outermost."""
-TRIES = 100
-"""Times that what GAMMA does not check, such as formats, is drawn anew where the cost model finds it invalid."""
-TOGETHER = 32
-"""Designs that are then tried at a time: one for each that is invalid, or several if these are few."""
 WINDOW, BATCH = 0.05, 0.1
 """Chance that mutate-tile draws a dimension of the window, or of the batch; the others share the rest evenly."""
 
@@ -334,35 +330,12 @@ class Operators:
                 product[over, dim[over]] = 1.0
 
     def legal(self, m: Mappings) -> Genomes:
-        """Mappings made to fit, as genomes (n, G).
-
-        Where the cost model still finds one invalid, a group of its other genes, such as the formats of a tensor, is drawn
-        anew if that leaves no more reasons against it; every tenth time its tiles mutate. One for which that does not help
-        is proposed as it is.
-        """
+        """Mappings made to fit, as genomes (n, G). Of the genes that GAMMA does not have, the segments of the space change
+        what they know to be invalid; what is invalid all the same is proposed as it is."""
         self.fit(m)
         genomes = self.genomes(m)
-        against = self.space.violations(genomes)
-        for attempt in range(1, TRIES):
-            rows = np.flatnonzero(against)
-            if not rows.size:
-                break
-            each = max(1, TOGETHER // len(rows))
-            some = m.take(np.repeat(rows, each))
-            tiles = not len(self.rest) or attempt % 10 == 0
-            if tiles:
-                self.mutate_tile(some, 1.0)
-                self.fit(some)
-            else:
-                group = self.groups[self.rng.integers(0, len(self.groups), size=len(some))]
-                some.rest = np.where(self.group == group[:, None], self._random_rest(len(some)), some.rest)
-            others = self.genomes(some)
-            left = self.space.violations(others)
-            best = left.reshape(-1, each).argmin(axis=1) + each * np.arange(len(rows))
-            taken = (left[best] <= against[rows]) | tiles
-            rows, best = rows[taken], best[taken]
-            m.put(rows, some.take(best))
-            genomes[rows], against[rows] = others[best], left[best]
+        m.rest[:] = self.space.repair(genomes, self.rng)[:, self.rest]
+        genomes[:, self.rest] = m.rest
         return genomes
 
 

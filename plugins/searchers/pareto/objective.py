@@ -60,6 +60,11 @@ class ParetoObjective(Objective):
         return tuple(name for objective in self.objectives for name in objective.names)
 
     @property
+    def costs(self) -> tuple[str, ...]:
+        every = (*self.objectives, *(() if self.scalar is None else (self.scalar,)))
+        return tuple(dict.fromkeys(name for objective in every for name in objective.costs))
+
+    @property
     def units(self) -> tuple[str, ...]:
         return tuple(unit for objective in self.objectives for unit in objective.units)
 

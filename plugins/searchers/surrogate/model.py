@@ -102,19 +102,18 @@ def legal_samples(problem: Problem, count: int, rng: np.random.Generator) -> tup
     """Up to `count` distinct legal mappings as points (n, F), and log2 of their scores (n,); fewer if the space has no more.
     SpecError if none is found."""
     points = Points(problem.space, rng)
-    genomes = np.empty((0, len(problem.space)), dtype=np.int64)
-    misses = 0
+    genomes, scores, misses = np.empty((0, len(problem.space)), dtype=np.int64), np.empty(0), 0
     while len(genomes) < count and misses < MISSES:
         drawn = points.legal(min(2 * (count - len(genomes)), 4096))
-        drawn = problem.space.canonical(drawn[problem.space.violations(drawn) == 0])
-        joined = np.concatenate([genomes, drawn])
-        joined = joined[np.sort(np.unique(joined, axis=0, return_index=True)[1])]
-        misses = 0 if len(joined) > len(genomes) else misses + 1
-        genomes = joined[:count]
+        found = problem.evaluator.score(problem.evaluator.evaluate(drawn))
+        drawn, found = problem.space.canonical(drawn[np.isfinite(found)]), found[np.isfinite(found)]
+        joined, worth = np.concatenate([genomes, drawn]), np.concatenate([scores, found])
+        rows = np.sort(np.unique(joined, axis=0, return_index=True)[1])[:count]
+        misses = 0 if len(rows) > len(genomes) else misses + 1
+        genomes, scores = joined[rows], worth[rows]
     if not len(genomes):
         raise SpecError.at("", problem.title, "no legal mapping was found to train on")
-    scores = problem.evaluator.score(problem.evaluator.evaluate(genomes))
-    good = np.isfinite(scores) & (scores > 0.0)
+    good = scores > 0.0
     return points, points.of(genomes[good]), np.log2(scores[good])
 
 

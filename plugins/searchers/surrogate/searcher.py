@@ -69,10 +69,9 @@ class MindMappings(Searcher):
             slope = surrogate.gradient(here, points)
             slope /= np.maximum(np.abs(slope).max(axis=1, keepdims=True), 1e-12)
             tried = here[:, None, :] - self.lr * LADDER[:, None] * slope[:, None, :]
-            genomes = points.nearest(tried.reshape(-1, here.shape[1]))
+            genomes = space.repair(points.nearest(tried.reshape(-1, here.shape[1])), rng)
             known = np.array([row.tobytes() in seen for row in genomes])
-            legal = ~known & (space.violations(genomes) == 0)
-            predicted = np.where(legal, surrogate.predict(points.of(genomes), points), np.inf)
+            predicted = np.where(~known, surrogate.predict(points.of(genomes), points), np.inf)
             choice = predicted.reshape(-1, len(LADDER)).argmin(axis=1) + len(LADDER) * np.arange(len(now))
             moved = np.isfinite(predicted[choice])
             now[moved] = genomes[choice[moved]]

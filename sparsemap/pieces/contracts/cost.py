@@ -24,6 +24,8 @@ class CostModel(Piece):
     kind: ClassVar[str] = "cost-model"
     needs: ClassVar[tuple[str, ...]] = ()
     """The columns of `Designs` that evaluate reads."""
+    costs: ClassVar[tuple[str, ...]] = ("energy_pj", "cycles")
+    """Names of the costs that evaluate gives, such as "dollars": these two and any others, each from 0 on."""
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
         """What the names in `Evaluation.reason_names` mean, in a few words for reports; by default nothing."""
@@ -43,8 +45,8 @@ class CostModel(Piece):
         return None
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
-        """Pairs of energy and cycles, one per row, such that every design of the problem's space is at or above one of them
-        in both; a single row is what no design can beat in either. None: not known."""
+        """Costs, a set of them per row, such that every design of the problem's space is at or above one row in all; a
+        single row is what no design can beat in any. None: not known."""
         return None
 
 
@@ -117,8 +119,14 @@ class Objective(Piece):
         return " * ".join(self.units) if all(self.units) else ""
 
     @property
+    def costs(self) -> tuple[str, ...]:
+        """Names of the costs that the score reads, which the cost model has to give or `problem.costs.DERIVED` to have;
+        by default not known."""
+        return ()
+
+    @property
     def monotone(self) -> bool:
-        """Whether the score never falls when energy or cycles grow: a bound on both is then a bound on the score."""
+        """Whether the score never falls when a cost of the model grows: a bound on these is then a bound on the score."""
         return False
 
     @property

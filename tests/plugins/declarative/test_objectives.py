@@ -1,14 +1,16 @@
+import attrs
 import numpy as np
 import pytest
 from encoding_problems import registry
 
+from sparsemap import load_problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.load import objective_of
 from sparsemap.testing import check_objective
 
-TWO = Evaluation(np.array([3.0, 5.0]), np.array([2.0, 4.0]), np.zeros(2, np.uint64), ())
+TWO = Evaluation({"energy_pj": np.array([3.0, 5.0]), "cycles": np.array([2.0, 4.0])}, np.zeros(2, np.uint64), ())
 
 
 def build(score):
@@ -32,7 +34,6 @@ def test_an_objective_written_on_the_spot():
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        ("energy * delayy", "no quantity 'delayy'; did you mean 'delay'"),
         ("3", "'3' is the same for every design"),
         ("", "the expression is empty"),
     ],
@@ -40,6 +41,26 @@ def test_an_objective_written_on_the_spot():
 def test_what_is_wrong_is_told(score, message):
     with pytest.raises(SpecError, match=rf"o\.toml: score: .*{message}"):
         build(score)
+
+
+def test_a_cost_that_nothing_gives_is_told_when_the_problem_is_made():
+    with pytest.raises(SpecError, match="objective: no cost 'delayy'; did you mean 'delay'"):
+        objective_of(registry(), "energy * delayy")
+    assert objective_of(registry(), "energy * dollars", costs=("energy_pj", "cycles", "dollars")).costs == (
+        "dollars",
+        "energy",
+    )
+
+
+def test_time_power_and_area_are_costs_of_every_problem():
+    chip = load_problem("mm1", "edge").chip
+    one = TWO.on(attrs.evolve(chip, clock_hz=np.array(0.5e9)))
+    assert build("seconds").score(one).tolist() == [4e-9, 8e-9]
+    assert build("edp_js").score(one) == pytest.approx([12e-21, 40e-21])
+    assert build("power").score(one) == pytest.approx([3e-12 / 4e-9, 5e-12 / 8e-9])
+    assert build("area").score(one) == pytest.approx([chip.total_area_mm2] * 2)
+    assert (build("edp_js").unit, build("seconds * area_mm2").unit) == ("J * s", "s * mm2")
+    assert build("edp_js").monotone and build("seconds * area").monotone and not build("power").monotone
 
 
 def test_an_expression_knows_the_names_of_objectives():
@@ -73,5 +94,5 @@ def test_a_name_or_an_expression_on_the_command_line():
     assert made.name == "energy_pj * cycles**2" and made.score(TWO).tolist() == [12, 80]
     with pytest.raises(SpecError, match="no objective 'edpp'; did you mean 'edp'"):
         objective_of(registry(), "edpp")
-    with pytest.raises(SpecError, match="no quantity 'enrgy'"):
+    with pytest.raises(SpecError, match="no cost 'enrgy'; did you mean 'energy'"):
         objective_of(registry(), "enrgy * cycles")

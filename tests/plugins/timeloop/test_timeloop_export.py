@@ -31,8 +31,7 @@ def registry():
 
 def export(problem, design, folder, name="timeloop"):
     evaluation = problem.evaluator.evaluate_designs(design)
-    numbers = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
-    best = Best(problem, np.zeros(len(problem.space), np.int64), *numbers, 1.0)
+    best = Best(problem, np.zeros(len(problem.space), np.int64), evaluation.costs.of(0).own, 1.0)
     best.__dict__["design"] = Design(problem, design)  # also for designs that no genome of the space gives
     return list(problem.registry.get("exporter", name).write(result_of(problem, best), problem, folder))
 

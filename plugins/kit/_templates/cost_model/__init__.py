@@ -54,9 +54,8 @@ class PluginName(CostModel):
         cycles = np.maximum(macs / units, words / (outermost.bandwidth or math.inf))
         energy_pj = macs * problem.mac_pj("compute") + words * problem.energy_pj(0, "read")
         valid = reasons == 0
-        return Evaluation(
-            np.where(valid, energy_pj, np.inf), np.where(valid, cycles, np.inf), reasons, ("fanout", "capacity")
-        )
+        costs = {"energy_pj": np.where(valid, energy_pj, np.inf), "cycles": np.where(valid, cycles, np.inf)}
+        return Evaluation(costs, reasons, ("fanout", "capacity"))
 
 
 @hookimpl

@@ -9,7 +9,7 @@ from sparsemap.problem.load import objective_of
 from sparsemap.spec.unstructuring import unstructure
 from sparsemap.testing import check_objective
 
-TWO = Evaluation(np.array([3.0, 5.0]), np.array([2.0, 4.0]), np.zeros(2, np.uint64), ())
+TWO = Evaluation({"energy_pj": np.array([3.0, 5.0]), "cycles": np.array([2.0, 4.0])}, np.zeros(2, np.uint64), ())
 
 
 def test_the_text_names_objectives_or_has_expressions():
@@ -53,7 +53,7 @@ def test_an_objective_without_values_of_its_own_has_one():
         ("pareto:energy", "'pareto:energy': expected two objectives or more, found 1"),
         ("pareto:", "'pareto:': expected two objectives or more, found 0"),
         ("pareto:energy,delay,energy", "'pareto:energy,delay,energy': 'energy' is there twice"),
-        ("pareto:energy,2 * enrgy_pj", r"'2 \* enrgy_pj': no quantity 'enrgy_pj'; did you mean 'energy_pj'\?"),
+        ("pareto:energy,2 * enrgy_pj", r"objective: no cost 'enrgy_pj'; did you mean 'energy_pj'\?"),
         ("pareto:energy,2 *", r"'pareto:energy,2 \*': '2 \*' is not an expression"),
         ("pareto", "objective 'pareto' is a type that needs objectives; give a table"),
     ],

@@ -154,7 +154,7 @@ def test_a_problem_without_any_valid_design_has_no_front(searcher):
         def evaluate(self, designs, problem, detail=False):
             count = len(designs)
             inf = np.full(count, np.inf)
-            return Evaluation(inf, inf, np.ones(count, np.uint64), ("fit",))
+            return Evaluation({"energy_pj": inf, "cycles": inf}, np.ones(count, np.uint64), ("fit",))
 
     impossible.cost_model = Never(name="never")
     result = search(impossible, 200, searcher=searcher)

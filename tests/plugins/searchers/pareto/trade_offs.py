@@ -10,10 +10,10 @@ import numpy as np
 import sparsemap_plugins.declarative
 import sparsemap_plugins.reports
 import sparsemap_plugins.searchers
-from toy_problem import ToyWorkload
+from toy_problem import ToyMemory, ToyTechnology, ToyWorkload, toy_hardware
 
 from sparsemap import CostModel, Evaluation, Genes, Segment
-from sparsemap.pieces.data_specs import Hardware, SpaceSpec
+from sparsemap.pieces.data_specs import SpaceSpec
 from sparsemap.pieces.registry import Origin, Registry
 from sparsemap.problem.problem import Problem
 
@@ -47,7 +47,8 @@ class TradeOff(CostModel):
         cycles = 1000.0 / (1.0 + x) + 300.0 / (1.0 + y) + 10.0 * np.abs(u - 4) + 20.0 * (v == 2) * (x < 6)
         reasons = (x + y + u > 24).astype(np.uint64)
         bad = reasons != 0
-        return Evaluation(np.where(bad, np.inf, energy), np.where(bad, np.inf, cycles), reasons, ("fit",))
+        costs = {"energy_pj": np.where(bad, np.inf, energy), "cycles": np.where(bad, np.inf, cycles)}
+        return Evaluation(costs, reasons, ("fit",))
 
 
 def registry() -> Registry:
@@ -66,6 +67,8 @@ def registry() -> Registry:
         Knobs,
         TradeOff,
         ToyWorkload,
+        ToyMemory,
+        ToyTechnology,
     ):
         found.add_type(cls, Origin("test"))
     for name, score, text in (("energy", "energy_pj", "energy, pJ"), ("delay", "cycles", "execution time, cycles")):
@@ -78,7 +81,7 @@ def problem(objective: Any = "pareto:energy,delay") -> Problem:
     known = registry()
     return Problem(
         workload=ToyWorkload(name="trade"),
-        hardware=Hardware(name="offs", levels=({"name": "GLB"},)),
+        hardware=toy_hardware("offs"),
         space_spec=SpaceSpec(name="knobs", segments=("knobs",)),
         cost_model=TradeOff(name="trade-off"),
         objective=known.build("objective", objective),
