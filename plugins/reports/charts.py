@@ -54,7 +54,7 @@ class Chart:
         return inline_svg(lambda: self.draw(WIDTH))
 
 
-OF_MEANING = {COMPUTES: 5, CHARGES: 6, WAITING: 2}
+OF_MEANING = {COMPUTES: 5, CHARGES: 6, WAITING: 7}
 """Colours of parts that look alike in all charts."""
 
 

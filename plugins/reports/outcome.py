@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sparsemap.problem.costs import Costs
 from sparsemap.problem.designs import Design
 from sparsemap.searching.breakdown import Breakdown
 
@@ -37,6 +38,11 @@ class DesignOutcome:
     def edp(self) -> float:
         """pJ * cycles."""
         return self.energy_pj * self.cycles
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """All costs by name, those that follow from the chip among them, such as `seconds` and `edp_js`."""
+        return Costs({"energy_pj": self.energy_pj, "cycles": self.cycles}, self.design.problem.chip).floats()
 
     @property
     def valid(self) -> bool:
@@ -87,5 +93,6 @@ class DesignOutcome:
     def to_dict(self) -> dict[str, Any]:
         """Plain data; None where the design is not valid."""
         numbers = {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles}
-        found = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
+        found: dict[str, Any] = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
+        found["costs"] = {key: value for key, value in self.costs.items() if math.isfinite(value)} if self.valid else {}
         return {**found, "limit": self.limit if self.valid else None, "reasons": list(self.reasons)}

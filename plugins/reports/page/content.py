@@ -15,6 +15,7 @@ from sparsemap.searching.result import read_result
 from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import Chart
+from ..wording import CHIP_COSTS, COST_NAMES
 
 
 @attrs.frozen
@@ -124,7 +125,7 @@ def share(value: float) -> str:
 
 HOW: Mapping[str, Callable[[float], str]] = {
     "edp": scientific, "energy_pj": format_energy, "cycles": format_count, "gap": times,
-    "share_of_energy_pj": share, "share_of_cycles": share,
+    **CHIP_COSTS, "share_of_energy_pj": share, "share_of_cycles": share,
 }  # fmt: skip
 """How the numbers of results are told."""
 
@@ -143,6 +144,10 @@ def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str) -> list[Headli
     """EDP and cycles, each with a note, energy, and the gap to the bound where one is known."""
     labels, notes = ("EDP, pJ · cycles", "energy", "cycles"), (of_edp, "", of_cycles)
     made = [Headline(*row) for row in zip(labels, numbers(found, ""), notes, strict=True)]
+    costs = found.get("costs") or {}
+    for name, label in COST_NAMES.items():
+        if costs.get(name):
+            made.append(Headline(label, number(costs[name], HOW[name], f"costs.{name}")))
     if found.get("gap"):
         where = f" in space {found['space']}" if found.get("space") else ""
         (gap,) = numbers(found, "", ["gap"])

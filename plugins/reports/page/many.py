@@ -16,11 +16,13 @@ from sparsemap.searching.result import RESULT_FILE, read_result
 from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import Chart, Mark, bars, strips
+from ..wording import CHIP_COSTS, COST_NAMES, time_text
 from .content import Headline, Page, PageTable, PrintedNumber, Section, checked, number, numbers, read, totals
 
 NETWORK, TABLE = "network.json", "table.csv"
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
 """Of a row of a study."""
+COLUMNS = ("edp", "energy_pj", "cycles", "seconds", "power_w")
 MARKS = 3000
 """Of a chart for each hardware together; more would make a page of many megabytes."""
 Row = Mapping[str, Any]
@@ -36,8 +38,7 @@ def network(folder: Path) -> Page:
     times_all = sum(layer["repeat"] for layer in layers)
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
     seconds = found["seconds"]
-    time = "" if seconds is None else f"{1e3 * seconds:,.4g} ms, without fusion or overlap"
-    tiles = totals(found, "total energy times total cycles", time)
+    tiles = totals(found, "total energy times total cycles", "" if seconds is None else "without fusion or overlap")
     tiles.append(Headline("layers", PrintedNumber(times_all, f"{times_all:,}"), searched))
     warnings = [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
     costs = [Breakdown.from_dict(layer, _result(folder / layer["searched"])) for layer in layers]
@@ -48,10 +49,11 @@ def network(folder: Path) -> Page:
         bars = zip(layers, costs, ends, strict=True)
         return _stack([(layer["layer"], one, layer["repeat"], end) for layer, one, end in bars], key)
 
+    limits = [one.limit.removeprefix("the ") for one in costs]
     sections = [
         Section("Where the energy goes", [stack("energy_pj")], "By layer and level, all repetitions."),
         Section("Where the time goes", [stack("cycles")], "By layer, one after the other."),
-        Section("Layers", [_layers(layers)], "Numbers are of one repetition, shares of all."),
+        Section("Layers", [_layers(found, limits)], "Numbers are of one repetition, shares of all."),
     ]
     about = f"{found['searcher']}, seed {found['seed']}, warm start {found['warm_start']}"
     return Page(f"{found['network']} on {found['hardware']}", [about], tiles, sections, "", warnings)
@@ -69,6 +71,8 @@ def _stack(items: Sequence[tuple[str, Breakdown, int, str]], key: str) -> Chart:
     """A bar for each name: its energy by level, or its cycles by what limits them, times its repetitions, and a text at
     the end, by default the value."""
     data, parts, ends = [], dict[str, None](), {}
+    if key == "cycles":  # a level has the colour that it has in the chart of energies
+        parts = {f"limited by {row.name}": None for _, costs, *_ in items for row in costs.rows}
     scale, unit, tell = (1e6, "energy, uJ", format_energy) if key == "energy_pj" else (1.0, "cycles", format_count)
     for name, costs, repeat, end in items:
         value = getattr(costs, key)
@@ -94,7 +98,10 @@ def _parts(costs: Breakdown, key: str) -> dict[str, float]:
     return {f"limited by {name}": slowest, **({WAITING: costs.waiting_cycles} if costs.waiting_cycles else {})}
 
 
-def _layers(layers: Sequence[Row]) -> PageTable:
+def _layers(found: Row, limits: Sequence[str]) -> PageTable:
+    """The layers of a network; `limits` has what limits each."""
+    layers = found["layers"]
+    per_cycle = found["seconds"] / found["cycles"] if found.get("seconds") else None
     about = {"layer": "layer", "type": "type", "sizes": "sizes", "densities": "densities", "repeat": "times"}
     told = {
         "edp": "EDP", "energy_pj": "energy", "cycles": "cycles", "gap": "over the bound",
@@ -103,9 +110,10 @@ def _layers(layers: Sequence[Row]) -> PageTable:
     rows = []
     for i, layer in enumerate(layers):
         edp, *others = numbers(layer, f"layers.{i}.", list(told))
-        found = edp if layer["edp"] is not None else layer["state"]
-        rows.append([*(str(layer[key]) for key in about), found, *others])
-    return PageTable([*about.values(), *told.values()], rows)
+        first = edp if layer["edp"] is not None else layer["state"]
+        time = number(layer["cycles"] * per_cycle if layer["cycles"] and per_cycle else None, time_text)
+        rows.append([*(str(layer[key]) for key in about), first, *others, time, limits[i]])
+    return PageTable([*about.values(), *told.values(), "time", "limited by"], rows)
 
 
 # -------------------------------------------------------------------------------------------------------------- studies
@@ -142,6 +150,8 @@ def study(folder: Path) -> Page:
         same = f"EDP over that of {reference} for the same workload, hardware and seed, a mark per seed"
         spread = _spread(compared, searchers, "ratio", f"EDP over {reference}")
         sections.append(Section("Searchers", spread, f"{same}: above 1, {reference} is better."))
+    if len(hardware) > 1 and all(row["edp_js"] for row in rows if row["edp"]):
+        sections.append(Section("Hardware", _chips(rows, hardware), HARDWARE.format(hardware[0])))
     if any(row["gap"] for row in rows):
         text = "Score over its proven bound, a mark per seed: no design of its space can be below 1."
         sections.append(Section("Gaps to the bound", _spread(rows, searchers, "gap", "over the bound"), text))
@@ -150,7 +160,33 @@ def study(folder: Path) -> Page:
 
 
 def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
-    return {key: row[key] for key in KEYS[:4]} | {key: float(row[key]) if row[key] else None for key in KEYS[4:]}
+    known = (*KEYS[4:], *CHIP_COSTS, "edp_js")
+    return {key: row[key] for key in KEYS[:4]} | {key: float(row[key]) if row.get(key) else None for key in known}
+
+
+HARDWARE = (
+    "Energy x time (J * s) over that on {} for the same workload, searcher and seed, a mark each; below 1 is better."
+)
+
+
+def _chips(rows: Sequence[dict[str, Any]], hardware: Sequence[str]) -> list[Chart | PageTable]:
+    """Each hardware over the first by energy and time, so that clocks count."""
+    first = {(r["workload"], r["searcher"], r["seed"]): r for r in rows if r["hardware"] == hardware[0]}
+    marks, table = [], []
+    for name in hardware:
+        ratios: dict[str, list[float]] = {"edp_js": [], "seconds": [], "energy_pj": []}
+        for row in (row for row in rows if row["hardware"] == name and row["edp_js"]):
+            base = first.get((row["workload"], row["searcher"], row["seed"]))
+            if base and base["edp_js"]:
+                for key, found in ratios.items():
+                    found.append(row[key] / base[key])
+                tip = f"{row['workload']} on {name}, {row['searcher']}, seed {row['seed']}\n{time_text(row['seconds'])}"
+                marks.append(Mark(ratios["edp_js"][-1], name, row["workload"], tip=tip))
+        means = [number(statistics.geometric_mean(found) if found else None, times) for found in ratios.values()]
+        area = next((row["area_mm2"] for row in rows if row["hardware"] == name and row["area_mm2"]), None)
+        table.append([name, *means, number(area, CHIP_COSTS["area_mm2"]), f"{len(ratios['edp_js'])}"])
+    head = ["hardware", "energy x time, geometric mean", "time", "energy", "area", "cells"]
+    return [PageTable(head, table), strips(marks, f"energy x time over {hardware[0]}", hardware)]
 
 
 def _problem(row: Row, *more: str) -> tuple[str, ...]:
@@ -193,9 +229,20 @@ def _cells(rows: Sequence[Row]) -> PageTable:
         known = [row for row in group if row["edp"] is not None]
         best = min(known, key=itemgetter("edp")) if known else group[0]
         most = max(row["edp"] for row in known) / best["edp"] if known else None
-        count, told = f"{len(known)} of {len(group)}", numbers(best, f"{best['at']}.")
-        made.append([*_problem(best, "searcher"), count, *told, number(best["gap"], times), number(most, times)])
-    head = ["workload", "hardware", "searcher", "seeds", "least EDP", "energy", "cycles", "over the bound"]
+        count, printed = f"{len(known)} of {len(group)}", numbers(best, f"{best['at']}.", COLUMNS)
+        made.append([*_problem(best, "searcher"), count, *printed, number(best["gap"], times), number(most, times)])
+    head = [
+        "workload",
+        "hardware",
+        "searcher",
+        "seeds",
+        "least EDP",
+        "energy",
+        "cycles",
+        "time",
+        "power",
+        "over the bound",
+    ]
     return PageTable([*head, "most over least EDP"], made)
 
 
@@ -224,29 +271,39 @@ def comparison(paths: Sequence[Path]) -> Page:
     points, made = [], []
     for i, row in enumerate(rows):
         if row["edp"] is not None:
-            base = first.setdefault(_problem(row, "model"), row)
-            row["ratio"] = row["edp"] / base["edp"]
+            base = first.setdefault((row["workload"], row["model"]), row)
+            row["ratio"] = _worth(row, base) / _worth(base, row)
             tip = f"{row['label']}: {row['searcher']}, seed {row['seed']}"
             tip += f"\nEDP {row['edp']:.4e} = {times(row['ratio'])} of {base['label']}"
             model = f", {row['model']}" if row["model"] != rows[0]["model"] else ""
             points.append(
                 Mark(row["ratio"], row["searcher"], f"{row['workload']} on {row['hardware']}{model}", tip=tip)
             )
-        about = [row[key] for key in ("label", "workload", "hardware", "model")]
-        edp, *others = numbers(row, f"{i}.", ("edp", "energy_pj", "cycles", "gap"))
+        about = [row[key] for key in ("label", "workload", "hardware")]
+        edp, *others = numbers(row, f"{i}.", ("edp", "energy_pj", "cycles"))
+        others += [*numbers(row.get("costs") or {}, f"{i}.costs.", tuple(CHIP_COSTS)), *numbers(row, f"{i}.", ["gap"])]
         searched = f"{row['searcher']}, seed {row['seed']}"
         made.append([*about, searched, edp, number(row["ratio"], times), *others, row.get("limit") or ""])
-    head = ["result", "workload", "hardware", "cost model", "searcher", "EDP", "over the first", "energy", "cycles"]
-    blocks: list[Any] = [PageTable([*head, "over the bound", "limited by"], made)]
+    more = ["cost model"] if len({row["model"] for row in rows}) > 1 else []
+    if more:
+        made = [[*cells[:3], row["model"], *cells[3:]] for cells, row in zip(made, rows, strict=True)]
+    head = ["result", "workload", "hardware", *more, "searcher", "EDP", "over the first", "energy", "cycles"]
+    blocks: list[Any] = [PageTable([*head, *COST_NAMES.values(), "over the bound", "limited by"], made)]
     if len(points) > len({(point.row, point.part) for point in points}):  # seeds, or other repetitions
         blocks.append(_means(rows, "ratio"))
     if points:
         searchers = list(dict.fromkeys(row["searcher"] for row in rows))
-        blocks.append(strips(points, "EDP over the first one", searchers))
-    text = "Ratios are to the first result of the same workload, hardware and cost model."
+        blocks.append(strips(points, "energy x time over the first one", searchers))
+    text = "Ratios are of energy x time, at the clock of each chip, to the first result of the same workload and cost model."
     sections = [Section("Results", blocks, text)]
     if any(row.get("levels") for row in rows):
         for key, title in (("energy_pj", "Energy by level"), ("cycles", "Cycles, and what limits them")):
             bars = [(row["label"], Breakdown.from_dict(row), 1, "") for row in rows]
             sections.append(Section(title, [_stack(bars, key)]))
     return Page(f"{len(rows)} results", [], [], sections, "")
+
+
+def _worth(row: Row, other: Row) -> float:
+    """Energy x time in J * s where both results have it; else pJ * cycles, as results of earlier versions."""
+    both = all((one.get("costs") or {}).get("edp_js") for one in (row, other))
+    return row["costs"]["edp_js"] if both else row["edp"]

@@ -12,10 +12,12 @@ from sparsemap_plugins.reports.breakdown import breakdown_lines
 from sparsemap_plugins.reports.outcome import DesignOutcome
 from sparsemap_plugins.reports.page import many, one
 
-from sparsemap import load_problem, search
+from sparsemap import Best, load_problem, search
 from sparsemap.cli.main import cli
+from sparsemap.files import csv_text, write_text
 from sparsemap.pieces.loading import load
 from sparsemap.searching.breakdown import CHARGES, WAITING, Breakdown
+from sparsemap.searching.result import result_of
 from sparsemap.spec.units import format_energy
 from sparsemap.study.networks import search_network
 
@@ -111,6 +113,66 @@ def test_the_tables_of_a_page_add_up(result, tmp_path):
     *rows, last = table_of(page, ["cycles, at the same time", "of all cycles"])
     waiting = sum(row[-2] for row in rows if row[0] == WAITING)
     assert max(row[-2] for row in rows if row[0] != WAITING) + waiting == last[-2] == result.found.cycles
+
+
+def cells_of(page, title, head):
+    """The column of a table under a title."""
+    (table,) = (x for section in page.sections if section.title == title for x in section.blocks if x.block == "table")
+    place = list(table.head).index(head)
+    return {row[0]: getattr(row[place], "value", row[place]) for row in table.rows}
+
+
+def clocked(name, clock):
+    return load_problem("mm3", {"extends": "mobile", "name": name, "clock": clock}, cost_model="timeloop")
+
+
+def test_chips_of_different_clocks_are_compared_by_time(tmp_path):
+    """The same design has the same pJ * cycles on both chips, and a quarter of the time on the faster one."""
+    slow, fast = clocked("slow", "500 MHz"), clocked("fast", "2 GHz")
+    best = search(slow, budget=300).found
+    for problem in (slow, fast):
+        result_of(problem, Best(problem, best.genome, best.own_costs, best.score)).write(
+            tmp_path / problem.hardware.name
+        )
+    page = many.comparison([tmp_path / "slow", tmp_path / "fast"])
+    assert list(cells_of(page, "Results", "over the first").values()) == [1.0, close(0.25)]
+    assert list(cells_of(page, "Results", "time").values()) == [close(best.seconds), close(best.seconds / 4)]
+    for key in ("power", "area"):
+        assert all(value > 0 for value in cells_of(page, "Results", key).values())
+
+
+def study_of(rows, folder):
+    write_text(folder / "table.csv", csv_text(rows))
+    return many.study(folder)
+
+
+def row(workload, hardware, searcher, seed, edp, seconds):
+    numbers = {"edp": edp, "energy_pj": 2.0, "cycles": edp / 2, "valid_fraction": 1.0, "seconds": seconds}
+    about = {"workload": workload, "hardware": hardware, "searcher": searcher, "seed": seed}
+    return about | numbers | {"power_w": 1.0, "edp_js": 2e-12 * seconds, "area_mm2": 3.0}
+
+
+def test_a_study_has_geometric_means_and_ranks_hardware_by_time(tmp_path):
+    rows = [row(w, h, s, 0, *n) for (w, h, s), n in {
+        ("a", "slow", "sparsemap"): (10.0, 4e-3), ("b", "slow", "sparsemap"): (10.0, 4e-3),
+        ("a", "slow", "random"): (20.0, 8e-3), ("b", "slow", "random"): (80.0, 32e-3),
+        ("a", "fast", "sparsemap"): (30.0, 1e-3), ("b", "fast", "sparsemap"): (30.0, 2e-3),
+    }.items()]  # fmt: skip
+    page = study_of(rows, tmp_path)
+    assert cells_of(page, "Searchers", "geometric mean")["slow"] == close(4.0)  # of 2 and 8
+    assert cells_of(page, "Searchers", "median")["slow"] == close(5.0)
+    assert (cells_of(page, "Searchers", "least")["slow"], cells_of(page, "Searchers", "most")["slow"]) == (2.0, 8.0)
+    faster = cells_of(page, "Hardware", "energy x time, geometric mean")
+    assert (faster["slow"], faster["fast"]) == (1.0, close((0.25 * 0.5) ** 0.5))
+    assert [tile.value.value for tile in page.tiles[:1]] == [6]
+
+
+def test_least_and_spread_of_seeds_are_of_the_cell(tmp_path):
+    rows = [row("a", "slow", "sparsemap", seed, edp, 1e-3) for seed, edp in enumerate((30.0, 10.0, 20.0))]
+    page = study_of(rows, tmp_path)
+    assert cells_of(page, "Cells", "least EDP") == {"a": 10.0}
+    assert cells_of(page, "Cells", "most over least EDP") == {"a": 3.0}
+    assert cells_of(page, "Cells", "seeds") == {"a": "3 of 3"}
 
 
 def stacks(page):
