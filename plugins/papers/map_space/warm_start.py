@@ -71,11 +71,6 @@ class WarmLayer:
         """EDP of the warm search at its end over that of the cold one."""
         return self.warm.edp / self.cold.edp
 
-    @property
-    def starts_there(self) -> bool:
-        """Whether the first batch of the warm search has the target of the cold one."""
-        return bool(self.warm.history["best_score"][0] <= target(self.cold))
-
     def speedup(self, own: bool = False) -> float:
         """Designs of the cold search over those of the warm one, to the cold one's target, or each to its own one."""
         return designs_to(self.cold, target(self.cold)) / designs_to(self.warm, target(self.warm if own else self.cold))
@@ -222,7 +217,7 @@ def fig_11(name: str, layers: Sequence[WarmLayer], what: str) -> Report:
     rows = [[network, *_row(same)] for network, same in networks.items()]
     text = page(
         __file__, name, what=what, reached=100 * REACHED, table=[["network", *COLUMNS], *rows], paper=SPEEDUPS,
-        count=len(layers), there=sum(layer.starts_there for layer in layers),
+        count=len(layers), soon=sum(layer.speedup() >= 10 for layer in layers),
         same=sum(abs(layer.change - 1) <= 0.01 for layer in layers),
     )  # fmt: skip
     headline = "\n".join(f"{network}: " + ", ".join(map(" ".join, zip(COLUMNS, _row(same), strict=True)))
