@@ -23,7 +23,7 @@ from .breakdown import breakdown_lines
 from .loop_nest import room
 from .outcome import DesignOutcome
 from .variants import ALL, KINDS, Base, Free, freed, unlimited_bandwidth
-from .wording import CHIP_COSTS, bandwidth_text, change_text, numbers_text, wrapped
+from .wording import bandwidth_text, change_text, chip_text, numbers_text, wrapped
 
 OF = {
     "edp": tuple(KINDS),
@@ -150,9 +150,8 @@ def _head(outcome: DesignOutcome, chain: Sequence[DesignOutcome]) -> list[str]:
         return lines
     energy, cycles = format_energy(outcome.energy_pj), format_count(outcome.cycles)
     rows = [["EDP", f"{outcome.edp:.3e} pJ * cycles: {energy} times {cycles} cycles"]]
-    costs = [text(outcome.costs[name]) for name, text in CHIP_COSTS.items() if outcome.costs.get(name)]
-    if costs:
-        rows.append(["chip", ", ".join(costs)])
+    if text := chip_text(outcome.costs):
+        rows.append(["chip", text])
     if outcome.limit:
         rows.append(["limit", f"{outcome.limit}, {cycles} cycles"])
     for step in chain[1:]:
