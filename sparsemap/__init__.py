@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from .problem.load import evaluate as evaluate, load_problem as load_problem
     from .problem.problem import Problem as Problem
     from .study.networks import search_network as search_network
+    from .study.study import run_study as run_study
 
 __version__ = "0.1.0"
 
@@ -80,6 +81,7 @@ _LATER = {
     "Problem": "problem.problem",
     "evaluate": "problem.load",
     "load_problem": "problem.load",
+    "run_study": "study.study",
     "search_network": "study.networks",
 }
 """Names whose modules read TOML and build pieces; they are imported when first asked for."""

@@ -120,6 +120,48 @@ def test_a_room_imports_from_itself_and_from_rooms_before_it(room: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+TYPES = {
+    "boundary": {"Place", "Space"},
+    "contracts": {
+        "Budget",
+        "Design",
+        "Designs",
+        "Evaluation",
+        "Level",
+        "Place",
+        "Problem",
+        "Result",
+        "Scenario",
+        "Space",
+    },
+    "hookspecs": {"Problem", "Result", "Snapshot"},
+}
+"""By module of `pieces`, the types of rooms below that its annotations name: what a method of a piece is given."""
+
+
+def test_annotations_of_contracts_name_what_methods_are_given_and_no_other_room_looks_below() -> None:
+    """Imports for type checkers, which the other tests leave out."""
+    wrong = []
+    for path in core_files():
+        room = path.relative_to(CORE).parts[0]
+        if room not in ROOMS or room == "testing":
+            continue
+        below = set(ROOMS[ROOMS.index(room) + 1 :])
+        known = (
+            TYPES.get((path.stem if path.parent.name == room else path.parent.name), set())
+            if room == "pieces"
+            else set()
+        )
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                for item in (inside for inside in ast.walk(node) if isinstance(inside, ast.ImportFrom)):
+                    base = full_name(path)[: len(full_name(path)) - item.level + 1]
+                    names = {alias.name for alias in item.names} - known
+                    if (*base, *(item.module or "").split("."))[1] in below and names:
+                        wrong.append(f"{shown(path)}:{item.lineno} names {', '.join(sorted(names))}")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_shared_modules_import_no_room() -> None:
     wrong = [
         f"{shown(path)}:{item.line} imports {item.name}"

@@ -46,7 +46,7 @@ def build_candidates(
                 names.append(pieces[-1].name)
         return tuple(pieces)
 
-    return problem.remember(("candidates", kind, path_of(segment), repr(given)), build)
+    return problem.remember((build_candidates, kind, path_of(segment), given), build)
 
 
 def once(given: Mapping[str, Candidate]) -> dict[str, Candidate]:
@@ -274,7 +274,7 @@ class GateSkip(Choices):
         packed = compressed_tensors(problem, columns)
         if packed is None:
             return genes
-        needs = problem.remember((self.type_name, "needs"), lambda: self._needs(problem))
+        needs = problem.remember((GateSkip._needs, self), lambda: self._needs(problem))
         changed = genes.copy()
         for place, table in enumerate(needs):
             lacking = np.flatnonzero((table[genes[place]].T & ~packed).any(axis=0))
@@ -289,7 +289,7 @@ class GateSkip(Choices):
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """At the compute unit only the action of a mechanism counts, and which metadata it needs."""
-        table = problem.remember((self.type_name, self.name, "canonical"), lambda: self._first_alike(problem))
+        table = problem.remember((GateSkip._first_alike, self), lambda: self._first_alike(problem))
         return np.take_along_axis(table, genes, axis=1)
 
     def _first_alike(self, problem: Problem) -> Array:

@@ -147,7 +147,7 @@ class Dataflow(Segment):
     # -- constraints
 
     def _options(self, problem: Problem) -> Options:
-        return problem.remember((self.type_name, id(self)), lambda: self._made(problem))
+        return problem.remember((Options, self), lambda: self._made(problem))
 
     def _made(self, problem: Problem) -> Options:
         say = Mistakes(self, problem)

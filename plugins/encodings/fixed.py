@@ -50,7 +50,7 @@ class Constant(Segment):
         return np.zeros((0, len(designs)), dtype=np.int64)
 
     def _columns(self, problem: Problem) -> dict[str, Array]:
-        return problem.remember((self.type_name, id(self)), lambda: self.constants(problem))
+        return problem.remember((Constant.constants, self), lambda: self.constants(problem))
 
 
 @attrs.frozen(kw_only=True)

@@ -80,7 +80,7 @@ class Cantor(Segment):
         dims = len(problem.dims)
         if dims > TABLE_DIMS:
             return {"order": decode_order(genes, dims)}
-        table = problem.remember(("order-table", dims), lambda: order_table(dims))
+        table = problem.shared.remember((order_table, dims), lambda: order_table(dims))
         order = np.empty((genes.shape[0], dims, genes.shape[1]), dtype=np.int8)
         codes = genes - 1
         for level in range(genes.shape[0]):
@@ -154,7 +154,9 @@ class RandomOrder(Cantor):
 
     def _tables(self, problem: Problem) -> tuple[Array, Array]:
         """Cantor code by random code minus one, and the inverse; both (D!,) int64."""
-        return problem.remember((self.type_name, self.seed), lambda: self._draw(len(problem.dims)))
+        return problem.shared.remember(
+            (RandomOrder._draw, self.seed, len(problem.dims)), lambda: self._draw(len(problem.dims))
+        )
 
     def _draw(self, dims: int) -> tuple[Array, Array]:
         codes = np.random.default_rng(self.seed).permutation(factorial(dims)).astype(np.int64) + 1

@@ -37,7 +37,7 @@ class Factor:
 
 
 @attrs.frozen
-class Tile:
+class TileConstraint:
     """The tile of a dimension, all loops of a level and further in, is a multiple."""
 
     level: int
@@ -45,7 +45,7 @@ class Tile:
     multiple: int
 
 
-Constraint = Factor | Tile
+Constraint = Factor | TileConstraint
 
 
 def splits(size: int, levels: int, rules: Sequence[Constraint]) -> Array:
@@ -131,7 +131,7 @@ def factor(level: int, text: str, value: Any) -> Factor:
     return Factor(level, text, among=(_whole(value),))
 
 
-def tile_rule(level: int, text: str, value: Any, size: int) -> Tile:
+def tile_rule(level: int, text: str, value: Any, size: int) -> TileConstraint:
     """That of a value in `tiles`."""
     multiples = [_whole(item) for item in value] if isinstance(value, list | tuple) and value else [_whole(value)]
-    return Tile(level, text, next((one for one in multiples if size % one == 0), multiples[0]))
+    return TileConstraint(level, text, next((one for one in multiples if size % one == 0), multiples[0]))

@@ -149,13 +149,13 @@ def _nonzeros(problem: Problem) -> list[float]:
         fitted = [problem, *(scenario.problem for scenario in problem.scenarios.values() if scenario.must_fit)]
         return [max(map(of, same)) for same in zip(*(x.tensors for x in fitted), strict=True)]
 
-    return problem.remember("nonzeros", count)
+    return problem.remember((_nonzeros,), count)
 
 
 def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[float], packed: Array | None) -> Array:
     """Words that a level needs at most for its tiles of all tensors, (B,)."""
     extents = dict(zip(problem.dims, extent, strict=True))
-    copies = problem.remember("tile-copies", lambda: problem.cost_model.copies(problem))
+    copies = problem.remember((_tile_words,), lambda: problem.cost_model.copies(problem))
     total: Any = 0.0
     for t, tensor in enumerate(problem.tensors):
         if not problem.stores(t, level):

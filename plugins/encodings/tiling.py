@@ -35,7 +35,7 @@ class Group:
 
 
 @attrs.frozen(kw_only=True)
-class Tiling(Segment):
+class LoopTiling(Segment):
     """A segment of loop bounds: column `bounds` (L, D, B) float64."""
 
     provides: ClassVar[tuple[str, ...]] = ("bounds",)
@@ -50,7 +50,7 @@ class Tiling(Segment):
 
 
 @attrs.frozen(kw_only=True)
-class PrimeFactors(Tiling):
+class PrimeFactors(LoopTiling):
     """One gene per prime factor, 1..L: the mapping level that the factor belongs to.
 
     All factors of the first dimension come first, each dimension's in ascending order. Provides `bounds` (L, D, B)
@@ -142,7 +142,7 @@ class PrimeFactors(Tiling):
             table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
             return table[:, 0], table[:, 1]
 
-        return problem.remember((self.type_name, "factors"), make)
+        return problem.shared.remember((PrimeFactors._factors, *problem.sizes.values()), make)
 
     def _groups(self, problem: Problem) -> list[Group]:
         def make() -> list[Group]:
@@ -154,7 +154,7 @@ class PrimeFactors(Tiling):
                     start += equal
             return groups
 
-        return problem.remember((self.type_name, "groups"), make)
+        return problem.shared.remember((Group, *problem.sizes.values()), make)
 
     def _check(self, bounds: Array, problem: Problem) -> None:
         """`DesignError` unless the bounds are whole numbers that multiply up to the sizes."""
@@ -176,7 +176,7 @@ class PrimeFactors(Tiling):
 
 
 @attrs.frozen(kw_only=True)
-class DirectTiling(Tiling):
+class DirectTiling(LoopTiling):
     """One gene per dimension and mapping level, 1..size: the loop bound (M1..M5, K1..K5, N1..N5 for a matmul).
 
     Provides `bounds` (L, D, B) float64. Most genomes do not multiply up to the sizes; the cost model rejects them.

@@ -20,7 +20,12 @@ import click
     metavar="FIRST:LAST:STEP|LIST",
     help="From FIRST to LAST, both included, or with commas between them.",
 )
-@click.option("--objective", default="edp", show_default=True, help="What is compared: a name or an expression.")
+@click.option(
+    "--objective",
+    default="",
+    metavar="NAME|EXPRESSION",
+    help="What is compared.  [default: edp; edp_js, in seconds, where the designs' clocks differ]",
+)
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("as_json", "--json", is_flag=True, help="Print JSON.")
 def sweep(
@@ -43,11 +48,13 @@ def sweep(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--densities") from None
     registry = load(plugin_dirs=plugin_dirs)
+    files = list(dict.fromkeys(designs))
+    loaded = {file: design_file.load(file, registry) for file in files}
+    clocks = {design.problem.clock_hz for design in loaded.values()}
+    objective = objective or ("edp" if len(clocks) == 1 else "edp_js")
     judge = objective_of(registry, objective)
     if len(judge.names) > 1:
         raise click.BadParameter(f"{objective!r} has several values, expected one", param_hint="--objective")
-    files = list(dict.fromkeys(designs))
-    loaded = {file: design_file.load(file, registry) for file in files}
     points = {file: swept(design, tensor, wanted, judge, file) for file, design in loaded.items()}
     if not as_json:
         labels = labels_of(files)

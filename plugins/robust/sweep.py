@@ -21,7 +21,7 @@ NO_SCORE = "no-score"
 
 
 @attrs.frozen
-class Point:
+class SweepPoint:
     """One design at one density."""
 
     density: float
@@ -75,7 +75,7 @@ def densities_of(text: str) -> tuple[float, ...]:
 
 def swept(
     design: Design, tensor: str, densities: Sequence[float], objective: Objective, file: str = ""
-) -> tuple[Point, ...]:
+) -> tuple[SweepPoint, ...]:
     """The design at every density of a tensor, named as in the workload or by its role; what follows from the density, such
     as that of the output, is computed again. `SpecError` if there is no such tensor, or if its pattern has one density only.
     """
@@ -94,11 +94,11 @@ def swept(
         needed = (evaluation.detail or {}).get("needed", ())
         texts = [text for *_, text in (needed[0] if len(needed) else ()) if text]
         energy_pj, cycles = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
-        points.append(Point(density, score, energy_pj, cycles, reasons, texts[0] if texts else ""))
+        points.append(SweepPoint(density, score, energy_pj, cycles, reasons, texts[0] if texts else ""))
     return tuple(points)
 
 
-def over_best(sweeps: Mapping[str, Sequence[Point]]) -> dict[str, float]:
+def over_best(sweeps: Mapping[str, Sequence[SweepPoint]]) -> dict[str, float]:
     """By design, the geometric mean of its scores over the best given design's, where it is valid; NaN if nowhere."""
     best = [min(point.score for point in same) for same in zip(*sweeps.values(), strict=True)]
     found = {}
@@ -108,7 +108,7 @@ def over_best(sweeps: Mapping[str, Sequence[Point]]) -> dict[str, float]:
     return found
 
 
-def table_text(tensor: str, unit: str, what: str, sweeps: Mapping[str, Sequence[Point]]) -> str:
+def table_text(tensor: str, unit: str, what: str, sweeps: Mapping[str, Sequence[SweepPoint]]) -> str:
     """The scores side by side: a line per density, a column per design, the best of each line marked with a star."""
     rows = [[tensor, *sweeps]]
     for same in zip(*sweeps.values(), strict=True):
@@ -128,9 +128,9 @@ def table_text(tensor: str, unit: str, what: str, sweeps: Mapping[str, Sequence[
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def _notes(name: str, tensor: str, points: Sequence[Point]) -> list[str]:
+def _notes(name: str, tensor: str, points: Sequence[SweepPoint]) -> list[str]:
     """Where a design is invalid, and why, a line per set of reasons with what it lacks at the first of them."""
-    groups: dict[tuple[str, ...], list[Point]] = {}
+    groups: dict[tuple[str, ...], list[SweepPoint]] = {}
     for point in points:
         if not point.valid:
             groups.setdefault(point.reasons, []).append(point)

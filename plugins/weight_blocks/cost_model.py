@@ -26,7 +26,6 @@ from .quirks import quirks_of
 from .schedule import pass_bytes, steps_of
 from .splits import MOST_TILES, PASSES, Cut, Splits
 
-KEY = "weight-blocks"
 REASONS = {
     "core-input": "a step of inputs does not fit in a core's input buffer",
     "core-output": "a step of outputs does not fit in a core's output buffer",
@@ -133,7 +132,7 @@ class ConvProblem:
     @classmethod
     def of(cls, problem: Problem) -> ConvProblem:
         """That of a problem, made once; `SpecError` if its parts do not go together."""
-        return problem.remember(KEY, lambda: cls._of(problem))
+        return problem.remember((ConvProblem,), lambda: cls._of(problem))
 
     @classmethod
     def _of(cls, problem: Problem) -> ConvProblem:

@@ -11,7 +11,7 @@ from sparsemap.pieces.data_specs import Hardware
 from sparsemap.problem.load import load_problem
 from sparsemap.searching.run import search
 
-from .cost_model import KEY, Aie2Time, ConvProblem
+from .cost_model import Aie2Time, ConvProblem
 from .memory import Placement
 from .schedule import best_splits, signature, steps_of
 from .segment import splits_of
@@ -60,7 +60,7 @@ class Searched:
             "density": {"Q": layer.density or 1e-9},
         }
         problem = load_problem(workload, self.hardware, "aie2", "delay", model, registry=self.registry)
-        problem.remember(KEY, lambda: ConvProblem(cut, placement))
+        problem.remember((ConvProblem,), lambda: ConvProblem(cut, placement))
         result = search(problem, self.budget, self.seed, self.searcher)
         splits = splits_of(result.found.design)
         rule = attrs.evolve(ConvProblem.of(problem).rule, tiles=placement.tiles, passes=placement.passes)

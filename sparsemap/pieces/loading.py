@@ -11,12 +11,13 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +53,24 @@ def load(
     by commas). `builtin=False` leaves out all but what is named here, for tests. Raises PluginError or SpecError with
     everything that is wrong.
     """
+    plugin_dirs, specs = list(plugin_dirs), list(specs)
     loader = _Loader(frozenset(filter(None, (name.strip() for name in env.get(DISABLE_VARIABLE, "").split(",")))))
     if builtin:
         loader.add_builtin()
         loader.add_installed()
     for folder in (*plugin_dirs, *filter(None, env.get(DIRS_VARIABLE, "").split(os.pathsep))):
         loader.add_plugin_dir(Path(folder).expanduser())
-    return loader.finish([Path(path).expanduser() for path in specs])
+    registry = loader.finish([Path(path).expanduser() for path in specs])
+    given = {key: os.fspath(env[key]) for key in (DIRS_VARIABLE, DISABLE_VARIABLE) if key in env}
+    folders, files = ([os.path.abspath(Path(path).expanduser()) for path in paths] for paths in (plugin_dirs, specs))
+    registry.arguments = json.dumps({"plugin_dirs": folders, "specs": files, "env": given, "builtin": builtin})
+    return registry
+
+
+@lru_cache(maxsize=8)
+def loaded_again(arguments: str) -> Registry:
+    """The registry that another process has loaded, loaded once in this one: what unpickling makes of it."""
+    return load(**json.loads(arguments))
 
 
 FAILURES = (Exception, SystemExit, GeneratorExit)

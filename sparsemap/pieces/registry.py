@@ -57,12 +57,22 @@ class Registry:
     """
 
     def __init__(self) -> None:
+        self.arguments = ""
+        """Those of `loading.load`, as JSON; empty if it was filled by hand."""
         self.plugins: tuple[Plugin, ...] = ()
         self.hook: Any = None
         """pluggy's relay, such as `registry.hook.search_finished(result=..., problem=...)`; None if filled by hand."""
         self._types: dict[str, dict[str, tuple[type[Piece], Origin]]] = {}
         self._specs: dict[str, dict[str, tuple[Mapping[str, Any], Origin]]] = {}
         self._pieces: dict[tuple[str, str], Any] = {}
+
+    def __reduce__(self) -> Any:
+        """Another process loads it again."""
+        from .loading import loaded_again
+
+        if not self.arguments:
+            raise PluginError([Mistake("", "", "a registry that was filled by hand cannot be pickled")])
+        return loaded_again, (self.arguments,)
 
     # -- adding
 

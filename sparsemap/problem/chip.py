@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,6 +19,7 @@ from ..pieces.data_specs import MAC_ACTIONS, Hardware
 from ..spec import units
 from ..spec.structuring import collecting
 from .levels import Level
+from .tables import content_of
 
 
 @attrs.frozen(eq=False)
@@ -74,6 +76,12 @@ class Chip:
     def batch(self) -> int | None:
         """B where every design has a chip of its own; None: one chip for all designs."""
         return self.fanout.shape[1] if self.fanout.ndim == 2 else None
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal chips."""
+        arrays = {field.name: getattr(self, field.name) for field in attrs.fields(Chip)}
+        return hashlib.sha256(repr(content_of(arrays)).encode()).hexdigest()
 
     @property
     def total_area_mm2(self) -> Array:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from ..pieces.contracts.base import Array, Rows
-from .chip import Chip
+
+if TYPE_CHECKING:
+    from .chip import Chip
 
 BASIC = ("energy_pj", "cycles")
 """Costs that every cost model gives."""

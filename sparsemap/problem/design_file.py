@@ -72,6 +72,8 @@ def dump(
 ) -> dict[str, Any]:
     """The table of a design; `DesignError` if it has columns that this file cannot hold."""
     problem, columns = design.problem, design.batch.columns
+    if problem.given_chip is not None:
+        raise DesignError(f"a design file cannot hold a chip other than that of hardware '{problem.hardware.name}'")
     segments = _settled(design)
     hardware = _table(problem.hardware)
     hardware.pop("technology", None)
@@ -278,6 +280,9 @@ class _Inlined:
 
     def __init__(self, registry: Registry, pieces: Mapping[str, Mapping[str, Any]], file: str) -> None:
         self._registry, self._pieces, self._file = registry, pieces, file
+
+    def __reduce__(self) -> Any:
+        return _Inlined, (self._registry, self._pieces, self._file)
 
     def build(self, kind: str, value: Any, file: str = "", path: str = "") -> Any:
         own = self._pieces.get(kind, {})

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from ..pieces.contracts.base import Array
-from .chip import Chip
-from .costs import Costs, costs_of
+from .costs import ALIASES, Costs, costs_of
+
+if TYPE_CHECKING:
+    from ..pieces.contracts import Objective
+    from .chip import Chip
 
 
 @attrs.frozen(eq=False)
@@ -57,6 +60,18 @@ class Evaluation:
     def edp(self) -> Array:
         """Energy-delay product, (B,) pJ * cycles."""
         return self.costs["edp"]
+
+    def score(self, objective: Objective | str) -> Array:
+        """(B,) float64, lower is better, infinity where the design is invalid: by an objective of one value, or by an
+        expression of costs, such as "energy_pj * seconds"."""
+        if isinstance(objective, str):
+            from ..spec.expressions import Expression
+
+            expression = Expression.parse(objective, {*self.costs, *ALIASES})
+            scores = expression({name: self.costs[name] for name in expression.names})
+        else:
+            scores = objective.score(self)
+        return np.where(self.valid & ~np.isnan(scores), scores, np.inf)
 
     @property
     def least(self) -> Evaluation:

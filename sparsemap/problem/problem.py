@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from html import escape
-from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -30,6 +29,7 @@ from .chip import Chip, chip_of, levels_on
 from .costs import ALIASES
 from .evaluation import Evaluation
 from .levels import Level, MappingLevel, Place, levels_of
+from .tables import Key, T, Tables
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from .scenarios import Scenario
     from .space import Space
 
-T = TypeVar("T")
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles: the operands by position, and the output, whatever they are called: how specs of hardware, mechanisms and spaces
 speak of any workload's tensors."""
@@ -59,8 +58,11 @@ class Problem:
     registry: Registry
     files: Mapping[str, str] = attrs.field(factory=dict)
     """Where workload, hardware and space came from, for messages."""
-    _memory: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
-    _lock: Any = attrs.field(factory=RLock, init=False, repr=False)
+    given_chip: Chip | None = None
+    """Where `on` has put it, if not on the chip of the hardware."""
+    shared: Tables = attrs.field(factory=Tables)
+    """Tables that depend on the workload, its sizes and the names of levels alone: those of all chips it is put on."""
+    _tables: Tables = attrs.field(factory=Tables, init=False)
 
     @property
     def title(self) -> str:
@@ -96,19 +98,28 @@ class Problem:
         """Returns itself: a problem never changes, and libraries such as gymnasium copy their arguments."""
         return self
 
-    def remember(self, key: Any, make: Callable[[], T]) -> T:
-        """The value made once per problem for this key: the home of per-problem tables of segments and cost models."""
-        if key not in self._memory:
-            with self._lock:
-                if key not in self._memory:
-                    self._memory[key] = make()
-        return self._memory[key]
+    def __reduce__(self) -> Any:
+        """Another process loads the plugins again, then makes the problem of its pieces; tables stay here."""
+        names = ("workload", "hardware", "space_spec", "cost_model", "objective", "files", "given_chip")
+        given = self.__dict__["space"].problem if "space" in self.__dict__ else self
+        return restored, (
+            self.registry,
+            {name: getattr(self, name) for name in names},
+            None if given is self else given,
+        )
+
+    def remember(self, key: Key, make: Callable[[], T]) -> T:
+        """The value made once per problem for this key, see `Key`: the home of tables of segments and cost models."""
+        return self._tables.remember(key, make)
 
     def variant(self, **parts: Any) -> Problem:
         """This problem with another `workload`, `objective` or `cost_model`: with tables of its own, but with the space of
         this one, so that the same genomes are the same designs. Sizes and hardware stay."""
-        made = attrs.evolve(self, **parts)
+        made = attrs.evolve(self, **({"shared": Tables()} if "workload" in parts else {}) | parts)
         made.__dict__["space"] = self.space
+        made.__dict__ |= {
+            name: self.__dict__[name] for name in ("levels", "technology", "chip") if name in self.__dict__
+        }
         return made
 
     # -- workload
@@ -206,7 +217,8 @@ class Problem:
     def levels(self) -> tuple[Level, ...]:
         """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
         with placed("", self._file("hardware")):
-            return levels_of(self.hardware, self.registry)
+            levels = levels_of(self.hardware, self.registry)
+        return levels if self.given_chip is None else levels_on(self.given_chip, levels)
 
     @property
     def compute_name(self) -> str:
@@ -259,16 +271,16 @@ class Problem:
     @cached_property
     def chip(self) -> Chip:
         """All sizes, speeds, energies and areas of the hardware. `SpecError` with every figure that is wrong."""
+        if self.given_chip is not None:
+            return self.given_chip
         return chip_of(self.levels, self.technology, self.hardware, self._file("hardware"))
 
     def on(self, chip: Chip) -> Problem:
         """The same workload, space and names on another chip, with the same number of levels; `SearchError` if it has
-        others, or is a batch of chips."""
-        made = attrs.evolve(self)
-        known = {
-            name: self.__dict__[name] for name in ("loops", "roles", "operands", "technology") if name in self.__dict__
-        }
-        made.__dict__ |= known | {"levels": levels_on(chip, self.levels), "chip": chip}
+        others, or is a batch of chips. `hardware` stays, and does not say what the chip has."""
+        made = attrs.evolve(self, given_chip=chip)
+        made.__dict__ |= {name: self.__dict__[name] for name in ("loops", "technology") if name in self.__dict__}
+        made.__dict__ |= {"levels": levels_on(chip, self.levels)}
         made.__dict__["space"] = self.space.of(made)
         return made
 
@@ -347,3 +359,11 @@ class Problem:
 
     def _file(self, what: str) -> str:
         return self.files.get(what, what)
+
+
+def restored(registry: Registry, fields: Mapping[str, Any], given: Problem | None) -> Problem:
+    """A problem that was pickled; `given` is the one whose space it has, if that is not its own."""
+    made = Problem(registry=registry, **fields)
+    if given is not None:
+        made.__dict__["space"] = given.space
+    return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -27,6 +28,9 @@ class Space:
 
     problem: Problem
     spec: SpaceSpec
+
+    def __reduce__(self) -> Any:
+        return attrgetter("space"), (self.problem,)
 
     def of(self, problem: Problem) -> Space:
         """This space for a problem with the same workload and levels: the same segments, with genes made anew."""

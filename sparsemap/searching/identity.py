@@ -65,6 +65,7 @@ def identity_of(
         "count": "valid" if budget_of(budget).count == "valid" else "",
         SCENARIOS: list(problem.scenarios),
         "start": start.digest if start is not None else "",
+        "chip": problem.given_chip.digest if problem.given_chip is not None else "",
     }
     whole = {
         **{key: _described(piece) for key, piece in pieces.items()},

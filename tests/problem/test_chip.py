@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 import pytest
 
-from sparsemap import Problem, SearchError, SpecError, evaluate, load_problem
+from sparsemap import DesignError, Problem, Search, SearchError, SpecError, evaluate, load_problem, search
 from sparsemap.pieces.contracts.hardware import LEVEL_ACTIONS
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
@@ -85,6 +85,15 @@ def test_a_problem_on_another_chip_is_as_if_its_hardware_said_so(problem: Proble
     assert np.array_equal(given.space.repair(genomes, rng[0]), asked.space.repair(genomes, rng[1]))
     assert given.bound == asked.bound != problem.bound
     assert technology == given.technology
+
+
+def test_a_search_on_another_chip_is_another_search_and_writes_no_wrong_hardware(problem: Problem) -> None:
+    other = problem.on(attrs.evolve(problem.chip, leakage_mw=problem.chip.leakage_mw * 2))
+    assert Search(other, "random", 10).identity != Search(problem, "random", 10).identity
+    assert Search(problem.on(other.chip), "random", 10).identity == Search(other, "random", 10).identity
+    assert other.variant(objective=problem.objective).chip is other.chip
+    with pytest.raises(DesignError, match="a chip other than that of hardware 'cloud'"):
+        search(other, 100).found.text()
 
 
 def test_a_batch_of_chips_gives_one_of_them_and_no_problem(problem: Problem) -> None:

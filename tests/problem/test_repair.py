@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from toy_problem import toy_problem
 
 from sparsemap import load_problem, search
 from sparsemap.pieces.loading import load
@@ -38,3 +39,23 @@ def test_a_search_decodes_and_checks_little_more_than_it_evaluates(searcher, mon
     assert budget <= sum(decoded) / len(problem.space.segments) < 1.5 * budget
     if searcher == "random":  # others have operators, whose results are checked as well
         assert sum(checked) == budget
+
+
+def test_columns_that_a_segment_keeps_are_not_changed_by_a_repair(monkeypatch):
+    problem = toy_problem()
+    (segment,) = problem.space.segments.values()
+    kept = {}
+
+    def decode(self, genes, problem):  # hands out what it keeps, as it may
+        return {"values": kept.setdefault(genes.tobytes(), genes.astype(np.float64))}
+
+    def repair(self, genes, problem, columns, rng):
+        return np.where(genes > 2, 2, genes)
+
+    monkeypatch.setattr(type(segment), "decode", decode)
+    monkeypatch.setattr(type(segment), "repair", repair)
+    genomes = problem.space.sample(50, np.random.default_rng(0))
+    before = problem.space.decode(genomes).columns["values"].copy()
+    repaired = problem.space.repaired(genomes, np.random.default_rng(1))
+    assert (repaired.designs.columns["values"] <= 2).all() and (before > 2).any()
+    assert (problem.space.decode(genomes).columns["values"] == before).all()

@@ -14,9 +14,10 @@ from sparsemap import DesignError, Result, Search, SearchError, load_problem, se
 from sparsemap.cli.main import cli
 from sparsemap.pieces.contracts import Scored
 from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.run import finished, search_into
-from sparsemap.searching.start import mixed
+from sparsemap.searching.start import mixed, nearest
 
 REGISTRY = load()
 LAYER: dict[str, Any] = {
@@ -146,3 +147,11 @@ def test_the_command_starts_from_files_and_says_from_which(folder: Path):
     assert len(table["start"]) == 2 and {"file", "workload", "distance", "score"} == table["start"][0].keys()
     done = CliRunner().invoke(cli, ["search", "conv4", "edge", "--start", "nowhere.toml"])
     assert done.exit_code == 2 and "nowhere.toml: no such file" in done.stderr
+
+
+def test_of_designs_that_are_equally_near_the_last_given_comes_first(folder: Path) -> None:
+    near, far = (design_file.load(folder / name, REGISTRY) for name in ("near", "far"))
+    given: list[Any] = [(near, "one", True), (far, "other", True), (near, "two", True), (near, "three", True)]
+    found = nearest(HERE, given, "edit", 3)
+    assert [file for _, (_, file, _) in found] == ["three", "two", "one"]
+    assert [distance for distance, _ in found] == [found[0][0]] * 3

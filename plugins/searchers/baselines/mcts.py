@@ -22,7 +22,7 @@ _positive: Any = attrs.validators.gt(0)
 
 
 @attrs.define(eq=False)
-class Node:
+class SearchNode:
     """A beginning of a genome."""
 
     tries: int = 0
@@ -32,7 +32,7 @@ class Node:
     """Sum of the losses of the valid ones."""
     visits: int = 0
     """Rollouts that went on from here by one of the children."""
-    children: dict[int, Node] = attrs.field(factory=dict)
+    children: dict[int, SearchNode] = attrs.field(factory=dict)
     """By the values of the next gene that were tried, counted from its lowest."""
 
     def best(self, exploration: float, low: float, scale: float) -> int:
@@ -64,7 +64,7 @@ class TreeSearch(Searcher):
     """A node with n visits tries up to widening * sqrt(n) + 1 values of its gene."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
-        root, spans = Node(), (space.high - space.low + 1).tolist()
+        root, spans = SearchNode(), (space.high - space.low + 1).tolist()
         best, worst = math.inf, -math.inf
         while True:
             values = space.sample(min(self.batch, max(budget.left, 1)), rng) - space.low
@@ -81,8 +81,8 @@ class TreeSearch(Searcher):
                     node.total += loss
 
     def _descend(
-        self, node: Node, values: Array, spans: list[int], best: float, scale: float, rng: np.random.Generator
-    ) -> list[Node]:
+        self, node: SearchNode, values: Array, spans: list[int], best: float, scale: float, rng: np.random.Generator
+    ) -> list[SearchNode]:
         """Sets the first values of a random genome, and returns the nodes below the root passed; counts them as tried."""
         path = []
         for gene, span in enumerate(spans):
@@ -90,7 +90,7 @@ class TreeSearch(Searcher):
             fresh = len(tried) < min(span, self.widening * math.sqrt(node.visits) + 1)
             value = _untried(tried, span, rng) if fresh else node.best(self.exploration, best, scale)
             node.visits += 1
-            node = tried.setdefault(value, Node())
+            node = tried.setdefault(value, SearchNode())
             node.tries += 1
             path.append(node)
             values[gene] = value

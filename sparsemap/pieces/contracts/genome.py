@@ -48,7 +48,8 @@ def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
 
 @attrs.frozen(kw_only=True)
 class Segment(Piece):
-    """A run of genes with its decoder. Per-problem tables belong in `problem.remember(key, make)`."""
+    """A run of genes with its decoder. Tables of a problem belong in `problem.remember`, those that no chip
+    changes in `problem.shared.remember`."""
 
     kind: ClassVar[str] = "segment"
     provides: ClassVar[tuple[str, ...]] = ()

@@ -73,7 +73,7 @@ def test_what_a_problem_remembers_is_made_once() -> None:
 
     def ask(_: int) -> object:
         start.wait()
-        return problem.remember("thing", make)
+        return problem.remember((Barrier,), make)
 
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(ask, range(2))

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sparsemap_plugins.searchers.memetic import Deme
 from toy_problem import toy_problem
 
-from sparsemap import Budget, Search, load_problem, search
+from sparsemap import Budget, Scored, Search, load_problem, search
 from sparsemap.pieces.loading import load
 
 REGISTRY = load()
@@ -83,3 +84,19 @@ def test_guesses_are_better_than_uniform_genomes():
         return np.sort(evaluator.score(evaluator.evaluate(space.repair(genomes, rng))))[50]
 
     assert best(space.guess(2_000, rng)) < best(space.sample(2_000, rng))
+
+
+@pytest.mark.parametrize(
+    ("stalled", "proposes", "converged"), [(3, "children", False), (4, "sweep", False), (8, "sweep", False)]
+)
+def test_a_deme_sweeps_after_its_patience(stalled, proposes, converged):
+    parents = Scored(np.zeros((1, 3), np.int64), np.ones(1))
+    deme = Deme(8, 4, None, parents, stalled)
+    assert (deme.proposes, deme.converged) == (proposes, converged)
+
+
+@pytest.mark.parametrize(("stalled", "converged"), [(4, False), (7, False), (8, True)])
+def test_a_deme_that_has_swept_converges_after_twice_its_patience(stalled, converged):
+    parents = Scored(np.zeros((1, 3), np.int64), np.ones(1))
+    assert Deme(8, 4, None, parents, stalled, swept=True).converged is converged
+    assert not Deme(8, 4, None, Scored(parents.genomes, np.array([np.inf])), stalled, swept=True).converged

@@ -29,7 +29,7 @@ class PluginName(Segment):
 
     def orders(self, problem):
         dims = range(len(problem.dims))
-        return problem.remember("plugin-name", lambda: np.array(list(permutations(dims)), np.int8))
+        return problem.remember((PluginName.orders,), lambda: np.array(list(permutations(dims)), np.int8))
 
 
 @hookimpl
