@@ -41,12 +41,19 @@ def result(request):
     return search(load_problem(workload, hardware, cost_model=model), budget=400)
 
 
-@pytest.fixture(scope="module", params=["as it is", "with a charge of a stranger", "with a charge that has no name"])
+@pytest.fixture(
+    scope="module",
+    params=["as it is", "with a charge of a stranger", "with a charge that has no name", "with a charge in levels"],
+)
 def outcome(request, result):
     """A design; with charges of half its energy more."""
     found = DesignOutcome.of(result.found.design)
     if request.param == "as it is":
         return found
+    if "in levels" in request.param:
+        levels = found.detail["energy_pj"]
+        more = 0.5 * float(levels[..., 0].sum())
+        return attrs.evolve(found, energy_pj=found.energy_pj + more, detail={**found.detail, "energy_pj": 1.5 * levels})
     more = 0.5 * found.energy_pj
     named = {"refresh": [more]} if "stranger" in request.param else {}
     detail = {**found.detail, "charges": {**found.detail["charges"], **named}}
