@@ -50,7 +50,7 @@ setup(
     package_data={
         "sparsemap": ["py.typed"],
         PAGES: ["*.md"],
-        **{name: ["*.toml", "*.csv", "*.json", "*.jinja"] for name in [*plugins, *specs]},
+        **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
     cmdclass={"build_py": BuildWithSchemas},
     setup_requires=project["dependencies"],

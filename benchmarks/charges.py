@@ -27,7 +27,7 @@ PLATFORMS = ("edge", "mobile", "cloud")
 
 
 @attrs.frozen
-class Cell:
+class ChargedCell:
     """EDP in pJ * cycles, infinity where the design does not fit."""
 
     name: str
@@ -43,7 +43,7 @@ class Cell:
     """By cost model and tensor: the formats of the ranks of the design that was found, from the outermost."""
 
 
-def cell(workload: str, hardware: str, budget: int, registry: Any) -> Cell:
+def cell(workload: str, hardware: str, budget: int, registry: Any) -> ChargedCell:
     plain, physical = (
         load_problem(workload, hardware, "paper", cost_model=m, registry=registry) for m in ("timeloop", "physical")
     )
@@ -61,14 +61,14 @@ def cell(workload: str, hardware: str, budget: int, registry: Any) -> Cell:
         name: {t.name: _formats(one.design, i) for i, t in enumerate(plain.tensors)}
         for name, one in (("timeloop", best), ("physical", again))
     }
-    return Cell(f"{workload}/{hardware}", best.edp, charged, again.edp, edp([], again.design), formats)
+    return ChargedCell(f"{workload}/{hardware}", best.edp, charged, again.edp, edp([], again.design), formats)
 
 
 def _formats(design: Design, tensor: int) -> list[str]:
     return [rank.format.symbol or rank.format.name for rank in design.ranks(tensor)]
 
 
-def effects(cells: list[Cell]) -> str:
+def effects(cells: list[ChargedCell]) -> str:
     rows = [["charge", "median", "9 of 10 below", "most", "least", "changed by 1 %", "no longer fit"]]
     for name in [*cells[0].charged, "", "searched again"]:
         if name:
@@ -82,7 +82,7 @@ def effects(cells: list[Cell]) -> str:
     return markdown_table(rows)
 
 
-def searches(cells: list[Cell]) -> str:
+def searches(cells: list[ChargedCell]) -> str:
     fit = [one for one in cells if np.isfinite(one.charged["all"])]
     gain = [one.charged["all"] / one.searched for one in fit]
     price = [one.searched_plain / one.plain for one in cells]
@@ -96,7 +96,7 @@ def searches(cells: list[Cell]) -> str:
     return textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
 
 
-def formats(cells: list[Cell]) -> str:
+def formats(cells: list[ChargedCell]) -> str:
     symbols = sorted({s for one in cells for tensors in one.formats.values() for own in tensors.values() for s in own})
     rows = [["cost model", "tensor", "ranks", *symbols, "all uncompressed"]]
     for where in ("innermost", "further out"):
@@ -110,7 +110,7 @@ def formats(cells: list[Cell]) -> str:
     return markdown_table(rows, "<<<>")
 
 
-def every(cells: list[Cell]) -> str:
+def every(cells: list[ChargedCell]) -> str:
     rows = [
         ["cell", "found under `timeloop`", "... under `physical`", "found under `physical`", "... under `timeloop`"]
     ]

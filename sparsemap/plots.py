@@ -5,9 +5,13 @@ matplotlib is imported where it is used, and never through pyplot, whose state b
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import attrs
 
@@ -73,6 +77,54 @@ def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> No
             kind = path.suffix.lower()
             with replacing(path) as temporary:
                 figure.savefig(temporary, format=kind[1:], dpi=dpi, bbox_inches="tight", metadata={STAMPS[kind]: None})
+
+
+TIPS = "tips "
+INLINE: Any = {"font.size": 8, "legend.fontsize": 8, "axes.titlesize": 8.5}
+SHAPES = ("path", "use")
+"""What marks are in SVG."""
+SPACES = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
+
+
+def tipped(artist: Any, tips: Sequence[str]) -> None:
+    """What the marks of an artist stand for, in their order: `aria-label` of each in `inline_svg`."""
+    artist.set_gid(TIPS + json.dumps(list(tips)))
+
+
+def inline_svg(draw: Callable[[], Figure]) -> str:
+    """An SVG element for a page: its colours are the page's `--c0` to `--c7`, `--soft` and `--line`, its text has the
+    page's ink; nothing in it has a name of its own but the shapes of markers."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE | INLINE):
+        figure, text = draw(), StringIO()
+        for artist in figure.findobj(lambda artist: artist.get_clip_on()):
+            artist.set_clip_on(False)
+        figure.savefig(text, format="svg", transparent=True, metadata={STAMPS[".svg"]: None})
+    for prefix, space in SPACES.items():
+        ElementTree.register_namespace(prefix, space)
+    root = ElementTree.fromstring(text.getvalue())
+    for group in root.iter(f"{{{SPACES['']}}}g"):
+        if (name := group.attrib.pop("id", "")).startswith(TIPS):
+            _label(group, json.loads(name.removeprefix(TIPS)))
+    for name in ("metadata", "defs"):  # the latter is a style for all that is drawn
+        for element in root.findall(f"{{{SPACES['']}}}{name}"):
+            root.remove(element)
+    found = re.sub(r" font-family: [^;\"]*;?", "", ElementTree.tostring(root, encoding="unicode"))
+    for index, colour in enumerate(COLOURS):
+        found = found.replace(colour.lower(), f"var(--c{index})")
+    for colour, variable in (("#000000", "soft"), ("#dddddd", "line")):
+        found = found.replace(f"stroke: {colour}", f"stroke: var(--{variable})")
+    return found
+
+
+def _label(group: ElementTree.Element, tips: Sequence[str]) -> None:
+    """Gives the marks of a group their texts; shapes in `defs` are none."""
+    kept = {id(shape) for defs in group.iter(f"{{{SPACES['']}}}defs") for shape in defs}
+    shapes = {f"{{{SPACES['']}}}{name}" for name in SHAPES}
+    marks = [one for one in group.iter() if one.tag in shapes and id(one) not in kept]
+    for mark, tip in zip(marks, tips, strict=True):
+        mark.attrib |= {"aria-label": tip, "role": "img"}
 
 
 def named_ticks(axis: Axis, names: Sequence[str], **how: Any) -> None:

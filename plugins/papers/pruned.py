@@ -25,7 +25,7 @@ Options = Mapping[str, Any]
 
 
 @attrs.frozen(slots=False)
-class Point:
+class PrunedPoint:
     """The runs of one set of options, a seed each."""
 
     options: Options
@@ -40,7 +40,7 @@ class Point:
         return arithmetic_mean(self.values(column))
 
 
-def points(runner: Runner, page: str, wanted: Iterable[Options]) -> list[Point]:
+def points(runner: Runner, page: str, wanted: Iterable[Options]) -> list[PrunedPoint]:
     """Runs the points that are not there yet, and reads all."""
     wanted, found = list(wanted), []
     seeds = runner.seeds or SEEDS
@@ -51,7 +51,7 @@ def points(runner: Runner, page: str, wanted: Iterable[Options]) -> list[Point]:
         if not _is_of(folder, options):
             say(f"{page}: point {number} of {len(wanted)}: {words}")
             _prune(options, folder)
-        found.append(Point(options, read_csv(folder / "runs.csv")))
+        found.append(PrunedPoint(options, read_csv(folder / "runs.csv")))
     return found
 
 
@@ -73,7 +73,7 @@ def _prune(options: Options, folder: Path) -> None:
         verb.main(["digits", *words, f"--out={folder}"], standalone_mode=False)
 
 
-def spread(point: Point, column: str, text: Callable[[float], str]) -> str:
+def spread(point: PrunedPoint, column: str, text: Callable[[float], str]) -> str:
     """The mean and, of several seeds, the range: 96.7 (94.4 to 97.6)."""
     values = point.values(column)
     mean = text(arithmetic_mean(values))

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @attrs.frozen(eq=False, slots=False)
-class Run:
+class StudyRun:
     """One finished search of a study."""
 
     workload: str
@@ -35,7 +35,7 @@ class Run:
     folder: Path
 
     @classmethod
-    def of(cls, cell: Cell) -> Run:
+    def of(cls, cell: Cell) -> StudyRun:
         return cls(cell.workload, cell.hardware, cell.searcher, cell.seed, Path(cell.folder))
 
     @cached_property
@@ -121,13 +121,13 @@ class Runner:
         """The searches of a study's workloads, or its networks, in its order."""
         return cells_of(self.study(name), self.folder(name).resolve(), what=what)
 
-    def run(self, name: str) -> list[Run]:
+    def run(self, name: str) -> list[StudyRun]:
         """Runs the searches of a study that are not finished yet, and writes their tables; all, in the order of the study."""
         cells, folder = self.cells(name), self.folder(name)
         outcomes = self.run_cells(name, cells, lambda found: write_tables(found, folder))
         kept = sum(outcome.state == "kept" for outcome in outcomes)
         say(f"{name}: {len(outcomes)} searches, {kept} kept from earlier, are in {folder}")
-        return [Run.of(cell) for cell in cells]
+        return [StudyRun.of(cell) for cell in cells]
 
     def run_cells(
         self, name: str, cells: Sequence[Cell], keep: Callable[[list[Outcome]], object] = lambda found: None
@@ -140,13 +140,13 @@ class Runner:
         return outcomes
 
 
-def finished_runs(folder: Path, searchers: Sequence[str]) -> list[Run]:
+def finished_runs(folder: Path, searchers: Sequence[str]) -> list[StudyRun]:
     """All finished searches in a folder, whichever study they were for."""
     found = []
     for path in sorted(folder.glob("*--*--*--seed*/result.json")):
         workload, hardware, searcher, seed = path.parent.name.split("--")
         if searcher in searchers:
-            found.append(Run(workload, hardware, searcher, int(seed.removeprefix("seed")), path.parent))
+            found.append(StudyRun(workload, hardware, searcher, int(seed.removeprefix("seed")), path.parent))
     return found
 
 
@@ -182,7 +182,7 @@ def by(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
     return groups
 
 
-def typical_edp(runs: Sequence[Run]) -> float:
+def typical_edp(runs: Sequence[StudyRun]) -> float:
     """The geometric mean over seeds that found a valid design; infinity if none did."""
     found = finite(run.edp for run in runs)
     return geometric_mean(found) if found else math.inf

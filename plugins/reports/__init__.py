@@ -20,6 +20,7 @@ def register_exporters():
         "json": "tables:JsonReport",
         "loop-nest": "loop_nest:LoopNestText",
         "orders": "orders:OrdersText",
+        "pareto-plot": "front:ParetoPlot",
         "summary": "summary:SummaryText",
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -17,9 +17,6 @@ from sparsemap.spec.units import format_bits, format_count, format_energy
 
 from .wording import indexed, loop_text
 
-if TYPE_CHECKING:
-    from .outcome import Outcome
-
 WRITES = {"read": "read", "fill": "write", "update": "write"}
 """Whose price each action has."""
 GONE = {1: "gated", 2: "skipped"}
@@ -31,7 +28,7 @@ NEEDED = (
 
 
 @attrs.frozen
-class Row:
+class AccessRow:
     """Accesses of one action in words of data, or of metadata in accesses, all instances together."""
 
     name: str
@@ -56,7 +53,7 @@ class Accesses:
     """Expected to have a tile."""
     dense: Mapping[str, float]
     """Words by action, without compression and filters."""
-    rows: tuple[Row, ...]
+    rows: tuple[AccessRow, ...]
     energy_pj: float
 
     @property
@@ -103,12 +100,12 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
     rows = []
     for name, words in counts.items():
         price = problem.energy_pj(level, WRITES.get(name, name))
-        rows.append(Row(name.replace("_", " "), float(words[0]) * active, price))
+        rows.append(AccessRow(name.replace("_", " "), float(words[0]) * active, price))
     for name, bits in cell.bits.items():
         prefix, _, action = name.rpartition("_")
         price = problem.energy_pj(level, f"{prefix}_metadata_{action}" if prefix else f"metadata_{WRITES[action]}")
         about = f"{prefix} metadata {action}".strip()
-        rows.append(Row(about, float(np.ceil(bits[0] / spec.metadata_width)) * active, price))
+        rows.append(AccessRow(about, float(np.ceil(bits[0] / spec.metadata_width)) * active, price))
     dense = {"read": detail.dense_reads, "fill": detail.dense_fills, "update": detail.dense_updates}
     return Accesses(
         problem.tensors[tensor],
@@ -122,10 +119,11 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
     )
 
 
-def access_lines(outcome: Outcome, found: Accesses) -> list[str]:
-    """The counts of a tensor at a level, with its tile and what the loops outside do to it."""
-    tensor, level, loops = found.tensor, found.level, outcome.design.loops
-    share = percent(found.energy_pj / outcome.energy_pj) if outcome.energy_pj else "-"
+def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> list[str]:
+    """The counts of a tensor at a level, with its tile and what the loops outside do to it; `loops` and energy are those
+    of the design."""
+    tensor, level = found.tensor, found.level
+    share = percent(found.energy_pj / energy_pj) if energy_pj else "-"
     extents = {dim: 1 for rank in tensor.ranks for dim, _ in rank}
     for loop in loops:
         if loop.storage >= level.index and loop.dim in extents:

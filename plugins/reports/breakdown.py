@@ -10,19 +10,8 @@ from sparsemap import Exporter, Result
 from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.problem import Problem
-from sparsemap.searching.breakdown import Breakdown, LevelCosts
+from sparsemap.searching.breakdown import WAITING, Breakdown, LevelCosts
 from sparsemap.spec.units import format_count, format_energy
-
-COMPUTES, CHARGES = "computes", "charges"
-
-
-def energies(found: Breakdown) -> list[tuple[str, dict[str, float]]]:
-    """Levels, each with pJ by what takes it: a tensor or the computes; charges are a row of their own. Empty where the
-    cost model does not tell energies by level."""
-    if all(row.energy_pj is None for row in found.rows):
-        return []
-    spent = [(row.name, dict(row.by_tensor) or {COMPUTES: row.energy_pj or 0.0}) for row in found.rows]
-    return [*spent, *([(CHARGES, {CHARGES: found.charges_pj})] if found.charges_pj else [])]
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +42,8 @@ def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
         lines.append([row.name, *parts, spent, share, _cycles(row, found.rows[-1])])
     for charge, spent_pj in found.charges.items():
         lines.append([charge, *("-" for _ in names), format_energy(spent_pj), percent(spent_pj / found.energy_pj), ""])
+    if found.waiting_cycles:
+        lines.append([WAITING, *("-" for _ in names), "", "", format_count(found.waiting_cycles)])
     sums = [format_energy(sum(row.by_tensor.get(name, 0.0) for row in found.rows)) for name in names]
     lines.append(["total", *sums, format_energy(found.energy_pj), "", format_count(found.cycles)])
     *body, total = aligned(lines)

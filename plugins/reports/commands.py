@@ -98,17 +98,17 @@ def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...])
     from sparsemap.plots import STAMPS, write_figure
     from sparsemap.problem import design_file
 
-    from .figures import KINDS, Source
-    from .outcome import Outcome
+    from .figures import KINDS, PlotSource
+    from .outcome import DesignOutcome
 
     path = Path(out)
     if path.suffix.lower() not in STAMPS:
         raise SearchError(f"{path}: a figure ends in {listed(STAMPS)}")
     need("matplotlib", "a figure", "plots")
-    outcome = Outcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
+    outcome = DesignOutcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
     if not outcome.valid:
         raise SearchError(f"{result}: the design is {outcome.fault}")
-    source = Source(outcome, Path(result) if Path(result).is_dir() else None)
+    source = PlotSource(outcome, Path(result) if Path(result).is_dir() else None)
     write_figure(lambda: KINDS[kind](source), path, dpi=300)
     click.echo(readable(str(path)))
 

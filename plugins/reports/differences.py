@@ -17,9 +17,9 @@ from sparsemap.errors import SearchError, shortened
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.problem import Problem
 
-from .outcome import Outcome
+from .outcome import DesignOutcome
 from .variants import MISSING, Base, Place
-from .wording import change_text, numbers_text
+from .wording import change_text, numbers_text, time_text
 
 ABOUT = ("name", "description", "source")
 """Keys that say what a piece is and change no number."""
@@ -36,9 +36,9 @@ class Step:
     name: str
     texts: tuple[tuple[str, str, str], ...]
     """Of each value: what it is, before and after."""
-    alone: Outcome
+    alone: DesignOutcome
     """The first design with this change only."""
-    after: Outcome
+    after: DesignOutcome
     """With all changes before it as well."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,11 +176,11 @@ def shortened_list(values: Sequence[Any]) -> str:
 
 def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequence[Step]) -> list[str]:
     """The two designs, a row per difference with what it costs, and the values that differ."""
-    ends = [
-        [name, base.design.problem.title, *numbers_text(base.outcome.energy_pj, base.outcome.cycles)]
-        for name, base in zip(names, (first, second), strict=True)
-    ]
-    lines = [output.table([["", "", "EDP", "energy", "cycles"], *ends], "<<>", gap=3)]
+    ends = []
+    for name, base in zip(names, (first, second), strict=True):
+        numbers = numbers_text(base.outcome.energy_pj, base.outcome.cycles)
+        ends.append([name, base.design.problem.title, *numbers, time_text(base.outcome.costs["seconds"])])
+    lines = [output.table([["", "", "EDP", "energy", "cycles", "time"], *ends], "<<>", gap=3)]
     if not found:
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome
@@ -195,16 +195,16 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
     return lines
 
 
-def _edp(outcome: Outcome, before: Outcome | None = None) -> list[str]:
+def _edp(outcome: DesignOutcome, before: DesignOutcome | None = None) -> list[str]:
     """The EDP and its change."""
     if not outcome.valid:
         return ["-", "not valid"]
     if before is None or not before.valid or before.edp <= 0:
         return [f"{outcome.edp:.3e}", ""]
-    return [f"{outcome.edp:.3e}", change_text(outcome.edp, before.edp)]
+    return [f"{outcome.edp:.3e}", change_text(outcome.costs["edp_js"], before.costs["edp_js"])]
 
 
-def _end(outcome: Outcome) -> list[str]:
+def _end(outcome: DesignOutcome) -> list[str]:
     """Energy, cycles, and what limits the design, or why it is not valid."""
     _, *numbers = numbers_text(outcome.energy_pj, outcome.cycles)
     return [*numbers, outcome.column]

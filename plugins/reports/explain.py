@@ -15,14 +15,15 @@ from sparsemap.files import aligned, percent
 from sparsemap.pieces import defaults
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.levels import Level
+from sparsemap.searching.breakdown import CHARGES, WAITING
 from sparsemap.spec.units import format_count, format_energy
 
-from .accesses import access_lines
-from .breakdown import CHARGES, breakdown_lines, energies
+from .accesses import Accesses, access_lines
+from .breakdown import breakdown_lines
 from .loop_nest import room
-from .outcome import Outcome
+from .outcome import DesignOutcome
 from .variants import ALL, KINDS, Base, Free, freed, unlimited_bandwidth
-from .wording import bandwidth_text, change_text, numbers_text, wrapped
+from .wording import bandwidth_text, change_text, chip_text, numbers_text, wrapped
 
 OF = {
     "edp": tuple(KINDS),
@@ -65,7 +66,7 @@ def explain(base: Base, quantity: str = "edp", searches: Searches = Searches()) 
     if (level and level not in levels) or (tensor and tensor not in tensors):
         raise SearchError(f"{problem.title}: {unknown('quantity', quantity, known)}")
     found = [x for x in outcome.accesses.values() if level in ("", x.level.name) and tensor in ("", x.tensor.name)]
-    blocks = [access_lines(outcome, x) for x in found]
+    blocks = [_counts(outcome, x) for x in found]
     if level and not tensor:
         blocks.append(_free_lines(base, list(freed(base, ("bandwidth", "accesses", "capacity"), level))))
     elif not found:
@@ -75,7 +76,7 @@ def explain(base: Base, quantity: str = "edp", searches: Searches = Searches()) 
     return Explanation(_joined(blocks), {**outcome.to_dict(), "accesses": [x.to_dict() for x in found]})
 
 
-def limits(base: Base) -> list[Outcome]:
+def limits(base: Base) -> list[DesignOutcome]:
     """The design, then with what limits it unlimited, and so on, down to the compute units."""
     found, free = [base.outcome], list[Level]()
     while found[-1].limit:
@@ -98,7 +99,10 @@ def _total(base: Base, quantity: str, searches: Searches) -> Explanation:
     blocks = [_head(outcome, chain)]
     if quantity == "energy" and outcome.valid:
         largest = sorted(outcome.accesses.values(), key=lambda x: -x.energy_pj)[:LARGEST]
-        blocks += [breakdown_lines(outcome.breakdown, problem), *(access_lines(outcome, x) for x in largest)]
+        blocks += [
+            breakdown_lines(outcome.breakdown, problem),
+            *(access_lines(x, outcome.design.loops, outcome.energy_pj) for x in largest),
+        ]
     if quantity == "cycles" and outcome.valid:
         blocks.append(_cycles(outcome))
     searched = _searched({"": outcome, **{x.name: x.outcome for x in found}}, searches) if searches.budget else {}
@@ -107,19 +111,23 @@ def _total(base: Base, quantity: str, searches: Searches) -> Explanation:
     steps = [{"limit": step.limit, "cycles": step.cycles, "edp": step.edp} for step in chain]
     data = {
         "workload": problem.workload.name, "hardware": problem.hardware.name, **outcome.to_dict(),
-        **_extra(searched, ""), "limits": steps, "free": rows, "levels": outcome.breakdown.to_dict()["levels"],
+        **_extra(searched, ""), "limits": steps, "free": rows, **outcome.breakdown.to_dict(),
     }  # fmt: skip
     return Explanation(_joined(blocks), data)
+
+
+def _counts(outcome: DesignOutcome, found: Accesses) -> list[str]:
+    return access_lines(found, outcome.design.loops, outcome.energy_pj)
 
 
 def _extra(searched: dict[str, float | None], name: str) -> dict[str, Any]:
     return {"searched_edp": searched[name]} if name in searched else {}
 
 
-def _searched(cases: dict[str, Outcome], how: Searches) -> dict[str, float | None]:
+def _searched(cases: dict[str, DesignOutcome], how: Searches) -> dict[str, float | None]:
     """EDP of the best of so many designs on the hardware of each case; searches start from the design."""
 
-    def best(case: Outcome) -> float | None:
+    def best(case: DesignOutcome) -> float | None:
         own = case.design.problem
         problem = load_problem(
             own.workload, own.hardware, how.space, own.objective, own.cost_model, registry=own.registry
@@ -131,7 +139,7 @@ def _searched(cases: dict[str, Outcome], how: Searches) -> dict[str, float | Non
     return dict(output.step_progress(results, len(cases), lambda one: f"searches   {one[0] or 'nothing free'}"))
 
 
-def _head(outcome: Outcome, chain: Sequence[Outcome]) -> list[str]:
+def _head(outcome: DesignOutcome, chain: Sequence[DesignOutcome]) -> list[str]:
     """What the EDP is made of, what limits the cycles, where the energy goes, what is in use."""
     problem, detail = outcome.design.problem, outcome.detail
     lines = [styled(problem.title, "strong")]
@@ -142,17 +150,17 @@ def _head(outcome: Outcome, chain: Sequence[Outcome]) -> list[str]:
         return lines
     energy, cycles = format_energy(outcome.energy_pj), format_count(outcome.cycles)
     rows = [["EDP", f"{outcome.edp:.3e} pJ * cycles: {energy} times {cycles} cycles"]]
+    if text := chip_text(outcome.costs):
+        rows.append(["chip", text])
     if outcome.limit:
         rows.append(["limit", f"{outcome.limit}, {cycles} cycles"])
     for step in chain[1:]:
         change = change_text(step.edp, outcome.edp)
         rows.append(["then", f"{step.limit}, {format_count(step.cycles)} cycles: EDP {change}"])
-    spent = [(pj, charge) for charge, pj in outcome.breakdown.charges.items()]
-    spent += [
-        (pj, f"{part} at {name}")
-        for name, parts in energies(outcome.breakdown)
+    spent = [
+        (pj, name if part == CHARGES else f"{part} at {name}")
+        for name, parts in outcome.breakdown.energies.items()
         for part, pj in parts.items()
-        if part != CHARGES
     ]
     most = [f"{text} {percent(pj / outcome.energy_pj)}" for pj, text in sorted(spent, reverse=True)[:4] if pj]
     if most:
@@ -167,7 +175,7 @@ def _head(outcome: Outcome, chain: Sequence[Outcome]) -> list[str]:
     return [*lines, *(styled(line[:6], "strong") + line[6:] for line in output.table(rows, gap=3).splitlines())]
 
 
-def _cycles(outcome: Outcome) -> list[str]:
+def _cycles(outcome: DesignOutcome) -> list[str]:
     """Computes and units, and the cycles that each level needs with its bandwidth."""
     problem, lines = outcome.design.problem, []
     if outcome.computes is not None and outcome.units is not None:
@@ -178,6 +186,8 @@ def _cycles(outcome: Outcome) -> list[str]:
     widths = [bandwidth_text(level) or "unlimited" for level in problem.levels]
     for row, width in zip(outcome.breakdown.rows, [*widths, ""], strict=True):
         rows.append([row.name, width, "-" if row.cycles is None else format_count(row.cycles)])
+    if outcome.breakdown.waiting_cycles:
+        rows.append([WAITING, "", format_count(outcome.breakdown.waiting_cycles)])
     return [*lines, *aligned(rows, "<<>")]
 
 
@@ -204,12 +214,12 @@ def _free_lines(base: Base, found: Sequence[Free], searched: dict[str, float | N
     return lines
 
 
-def _differs(one: Outcome, other: Outcome) -> bool:
+def _differs(one: DesignOutcome, other: DesignOutcome) -> bool:
     pairs = (one.energy_pj, other.energy_pj), (one.cycles, other.cycles)
     return one.reasons != other.reasons or not all(math.isclose(a, b, rel_tol=SAME) for a, b in pairs)
 
 
-def _cells(name: str, one: Outcome, base: Outcome, searched: float | None) -> list[str]:
+def _cells(name: str, one: DesignOutcome, base: DesignOutcome, searched: float | None) -> list[str]:
     edp, *others = numbers_text(one.energy_pj, one.cycles)
     change = change_text(one.edp, base.edp) if one is not base and one.valid and base.valid else ""
     found = "-" if searched is None else f"{searched:.3e}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from sparsemap.problem.costs import Costs
 from sparsemap.problem.designs import Design
 from sparsemap.problem.evaluation import Detail
 from sparsemap.searching.breakdown import Breakdown
@@ -16,7 +17,7 @@ from .accesses import Accesses, accesses_of
 
 
 @attrs.frozen(eq=False, slots=False)
-class Outcome:
+class DesignOutcome:
     """A design with its evaluation."""
 
     design: Design
@@ -27,7 +28,7 @@ class Outcome:
     detail: Detail
 
     @classmethod
-    def of(cls, design: Design) -> Outcome:
+    def of(cls, design: Design) -> DesignOutcome:
         found = design.problem.evaluator.evaluate_designs(design.batch, detail=True)
         numbers = float(found.energy_pj[0]), float(found.cycles[0])
         return cls(design, *numbers, found.reasons_of(0), found.detail or Detail())
@@ -36,6 +37,11 @@ class Outcome:
     def edp(self) -> float:
         """pJ * cycles."""
         return self.energy_pj * self.cycles
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """All costs by name, those that follow from the chip among them, such as `seconds` and `edp_js`."""
+        return Costs({"energy_pj": self.energy_pj, "cycles": self.cycles}, self.design.problem.chip).floats()
 
     @property
     def valid(self) -> bool:
@@ -71,9 +77,8 @@ class Outcome:
 
     @property
     def limit(self) -> str:
-        """What the cycles wait for, told by level; what is beyond the slowest level are transfers that wait."""
-        limit, slowest = self.breakdown.limit, max((row.cycles or 0.0 for row in self.breakdown.rows), default=0.0)
-        return f"{limit}, waiting" if limit and self.cycles > slowest * (1 + 1e-9) else limit
+        """What limits the cycles, `Breakdown.limit`."""
+        return self.breakdown.limit
 
     @property
     def column(self) -> str:
@@ -83,5 +88,6 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """Plain data; None where the design is not valid."""
         numbers = {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles}
-        found = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
+        found: dict[str, Any] = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
+        found["costs"] = {key: value for key, value in self.costs.items() if math.isfinite(value)} if self.valid else {}
         return {**found, "limit": self.limit if self.valid else None, "reasons": list(self.reasons)}

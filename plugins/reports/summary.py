@@ -15,7 +15,7 @@ from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import breakdown_lines
 from .loop_nest import loop_nest
-from .wording import einsum_text, numbers_text, problem_texts
+from .wording import chip_text, einsum_text, numbers_text, problem_texts
 
 REASONS_SHOWN = 8
 FRONT_SHOWN = 8
@@ -32,6 +32,8 @@ class SummaryText(Exporter):
         best, found = result.found, result.breakdown()
         limit = f"   {styled(f'limited by {found.limit}', 'warning')}" if found.limit else ""
         numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + limit]]
+        if text := chip_text(best.costs):
+            numbers.append(["chip", text])
         where = "   at the nominal densities above" if best.scenarios else ""
         numbers.insert(0, ["EDP", f"{best.edp:.3e} pJ * cycles{where}"])
         unit = f" {problem.objective.unit}".rstrip()

@@ -24,7 +24,7 @@ from sparsemap.problem.levels import Level
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.unstructuring import plain
 
-from .outcome import Outcome
+from .outcome import DesignOutcome
 
 ACTIONS = (
     "read", "write", "metadata_read", "metadata_write",
@@ -64,10 +64,10 @@ class Base:
         return plain(design_file.dump(self.design))
 
     @cached_property
-    def outcome(self) -> Outcome:
-        return Outcome.of(self.design)
+    def outcome(self) -> DesignOutcome:
+        return DesignOutcome.of(self.design)
 
-    def changed(self, values: Values, registry: Any = None) -> Outcome:
+    def changed(self, values: Values, registry: Any = None) -> DesignOutcome:
         """The design with other values in its table. A change that makes no sense, such as a memory that cannot be
         unlimited or a mapping without its hardware, makes it invalid for that reason."""
         table = copy.deepcopy(self.table)
@@ -80,9 +80,9 @@ class Base:
             else:
                 here[last] = copy.deepcopy(value)
         try:
-            return Outcome.of(design_file.structure(table, registry or self.design.problem.registry))
+            return DesignOutcome.of(design_file.structure(table, registry or self.design.problem.registry))
         except SpecError as error:
-            return Outcome(self.design, math.inf, math.inf, (error.mistakes[0].message,), Detail())
+            return DesignOutcome(self.design, math.inf, math.inf, (error.mistakes[0].message,), Detail())
 
 
 @attrs.frozen
@@ -93,7 +93,7 @@ class Free:
     """One of `KINDS`."""
     where: str
     """The level, the compute units or the charge; `ALL` levels; "" for metadata."""
-    outcome: Outcome
+    outcome: DesignOutcome
 
     @property
     def name(self) -> str:

@@ -115,6 +115,41 @@ def bandwidth_text(level: Level) -> str:
     return ", ".join(f"{name} {value:.4g}" for name, value in known.items() if value is not None)
 
 
+PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+
+
+def scaled_text(value: float, unit: str) -> str:
+    """Seconds or watts with a prefix: `8.39 us`, `4.36 mW`; a dash for what is not finite."""
+    if not math.isfinite(value):
+        return "-"
+    size, prefix = next(((size, name) for size, name in PREFIXES if abs(value) >= size), PREFIXES[-1])
+    return f"{value / size:,.3g} {prefix}{unit}" if value else f"0 {unit}"
+
+
+def time_text(seconds: float) -> str:
+    return scaled_text(seconds, "s")
+
+
+def power_text(watts: float) -> str:
+    return scaled_text(watts, "W")
+
+
+def area_text(mm2: float) -> str:
+    return f"{mm2:,.3g} mm2" if math.isfinite(mm2) else "-"
+
+
+CHIP_COSTS = {"seconds": time_text, "power_w": power_text, "area_mm2": area_text}
+"""Costs that follow from the chip, and how they are printed."""
+
+
+COST_NAMES = {"seconds": "time", "power_w": "power", "area_mm2": "area"}
+
+
+def chip_text(costs: Mapping[str, float]) -> str:
+    """`10.4 us, 25 W, 52.1 mm2`: what follows from the chip; "" where nothing does."""
+    return ", ".join(text(costs[name]) for name, text in CHIP_COSTS.items() if costs.get(name))
+
+
 def numbers_text(energy_pj: float, cycles: float) -> list[str]:
     """EDP, energy and cycles; dashes for a design that is not valid."""
     if not math.isfinite(energy_pj):

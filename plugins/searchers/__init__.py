@@ -68,11 +68,6 @@ def register_objectives():
 
 
 @hookimpl
-def register_exporters():
-    return {"pareto-plot": "pareto.plot:ParetoPlot"}
-
-
-@hookimpl
 def register_commands(cli: click.Group) -> None:
     from .commands import train_surrogate
 

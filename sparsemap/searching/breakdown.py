@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,6 +14,13 @@ from ..errors import need
 if TYPE_CHECKING:
     from ..problem.evaluation import Detail
     from ..problem.problem import Problem
+
+
+COMPUTES, CHARGES, WAITING = "computes", "charges", "waiting"
+UNNAMED = CHARGES
+"""The charge of what has no name."""
+ROUNDING = 1e-10
+"""Share of a total that rounding may leave."""
 
 
 @attrs.frozen
@@ -29,9 +36,13 @@ class LevelCosts:
 
 @attrs.frozen
 class Breakdown:
-    """Energy and cycles of one design by level; what a cost model does not tell is None or missing."""
+    """Energy and cycles of one design by level; what a cost model does not give is None or missing.
+
+    The energies of rows and charges add up to `energy_pj`; the cycles of the slowest row and `waiting_cycles` to `cycles`.
+    """
 
     rows: tuple[LevelCosts, ...]
+    """From the outermost level inwards, then the compute units."""
     energy_pj: float
     cycles: float
     charges: Mapping[str, float] = {}
@@ -52,13 +63,28 @@ class Breakdown:
         name = problem.compute_name
         spent, busy = _at(detail.compute_energy_pj, 0), _at(detail.compute_cycles, 0)
         rows.append(LevelCosts(name, spent, {}, busy))
-        spends = [row.energy_pj for row in rows]
-        if None in spends:
-            return cls(tuple(rows), energy_pj, cycles)
-        charges = {name: pj for name, each in detail.charges_pj.items() if (pj := float(np.ravel(each)[0]))}
-        rest = energy_pj - math.fsum(pj for pj in (*spends, *charges.values()) if pj is not None)
-        more = {"charges": rest} if rest > 1e-6 * energy_pj else {}
-        return cls(tuple(rows), energy_pj, cycles, charges | more)
+        charges = {name: float(np.ravel(each)[0]) for name, each in detail.charges_pj.items()}
+        return cls._whole(rows, energy_pj, cycles, charges)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any], costs: Mapping[str, Any] | None = None) -> Breakdown:
+        """From a table with `energy_pj` and `cycles`, and one with what `to_dict` gives; the same one by default."""
+        costs = table if costs is None else costs
+        rows = [LevelCosts(**row) for row in costs.get("levels", ())]
+        return cls._whole(rows, table["energy_pj"], table["cycles"], costs.get("charges", {}))
+
+    @classmethod
+    def _whole(
+        cls, rows: Sequence[LevelCosts], energy_pj: float, cycles: float, charges: Mapping[str, float]
+    ) -> Breakdown:
+        """With a charge more for the energy that is in no row and no charge."""
+        named = {name: pj for name, pj in charges.items() if pj}
+        spent = [row.energy_pj for row in rows if row.energy_pj is not None]
+        if spent and math.isfinite(energy_pj):
+            rest = energy_pj - math.fsum([*spent, *named.values()])
+            if abs(rest) > ROUNDING * energy_pj:
+                named[UNNAMED] = named.get(UNNAMED, 0.0) + rest
+        return cls(tuple(rows), energy_pj, cycles, named if spent else {})
 
     @property
     def known(self) -> bool:
@@ -67,34 +93,60 @@ class Breakdown:
 
     @property
     def charges_pj(self) -> float:
-        """What no level and no compute spends; 0 where the cost model does not tell energies by level."""
+        """What no level and no compute spends; 0 where the cost model gives no energies by level."""
         return math.fsum(self.charges.values())
 
     @property
+    def energies(self) -> dict[str, dict[str, float]]:
+        """pJ by level, compute units and charge, and there by tensor, `computes` or `charges`; they add up to the energy.
+        Empty where the cost model gives no energies by level."""
+        spent = {
+            row.name: dict(row.by_tensor) or {COMPUTES: row.energy_pj} for row in self.rows if row.energy_pj is not None
+        }
+        for name, pj in self.charges.items():
+            spent[name if name not in spent else f"charge {name}"] = {CHARGES: pj}
+        return spent
+
+    @property
+    def waiting_cycles(self) -> float:
+        """Cycles beyond those of the slowest row, in which transfers wait that nothing hides; 0 where none is known."""
+        slowest = max((row.cycles for row in self.rows if row.cycles is not None), default=self.cycles)
+        return self.cycles - slowest if self.cycles > slowest * (1 + ROUNDING) else 0.0
+
+    @property
     def limit(self) -> str:
-        """What limits the cycles: a level's bandwidth, or the compute units; "" where the cost model does not say."""
+        """What limits the cycles: a level's bandwidth, or the compute units, and `waiting`; "" where the cost model does not
+        say."""
         timed = [row for row in self.rows if row.cycles is not None]
         if not timed:
             return ""
         compute, levels = self.rows[-1], [row for row in timed if row is not self.rows[-1]]
         slowest = max(timed, key=lambda row: row.cycles or 0.0)
+        after = f", {WAITING}" if self.waiting_cycles else ""
         if compute.cycles is not None and compute.cycles >= (slowest.cycles or 0.0):
-            return f"the {compute.name} units"
+            return f"the {compute.name} units{after}"
         names = [row.name for row in levels if row.cycles == slowest.cycles]
-        return f"the bandwidth of {' and '.join(names)}"
+        return f"the bandwidth of {' and '.join(names)}{after}"
 
     def to_dict(self) -> dict[str, Any]:
-        """What limits the cycles, a row per level, and pJ by charge, as plain data."""
-        levels = [attrs.asdict(row) for row in self.rows]
-        return {"limit": self.limit, "levels": levels, **({"charges": dict(self.charges)} if self.charges else {})}
+        """What limits the cycles, a row per level, pJ by charge, and cycles of waiting, as plain data."""
+        found = {"limit": self.limit, "levels": [attrs.asdict(row) for row in self.rows]}
+        more = {"charges": dict(self.charges), "waiting_cycles": self.waiting_cycles}
+        return found | {key: value for key, value in more.items() if value}
 
     def to_pandas(self) -> Any:
-        """A data frame with a row per level: pJ by tensor, `energy_pj`, and `cycles`."""
+        """A data frame with a row per level, per charge, and for waiting: pJ by tensor, `energy_pj`, which add up to the
+        energy, and `cycles`, of which those of the slowest level and of waiting add up to the cycles."""
         pandas = need("pandas", "to_pandas()", "pandas")
-        rows = [{**row.by_tensor, "energy_pj": row.energy_pj, "cycles": row.cycles} for row in self.rows]
-        names = dict.fromkeys(key for row in rows for key in row if key not in ("energy_pj", "cycles"))
-        index = pandas.Index([row.name for row in self.rows], name="level")
-        return pandas.DataFrame(rows, index=index, columns=[*names, "energy_pj", "cycles"], dtype="float64")
+        rows = {row.name: {**row.by_tensor, "energy_pj": row.energy_pj, "cycles": row.cycles} for row in self.rows}
+        rows |= {name: {"energy_pj": parts[CHARGES]} for name, parts in self.energies.items() if name not in rows}
+        if self.waiting_cycles:
+            rows[WAITING] = {"cycles": self.waiting_cycles}
+        names = dict.fromkeys(key for row in rows.values() for key in row if key not in ("energy_pj", "cycles"))
+        index = pandas.Index(list(rows), name="level")
+        return pandas.DataFrame(
+            list(rows.values()), index=index, columns=[*names, "energy_pj", "cycles"], dtype="float64"
+        )
 
 
 def _at(values: Any, *index: int) -> float | None:

@@ -34,7 +34,7 @@ def test_blocks_run_and_print_what_the_document_says(section: Section, tmp_path:
     if any("sparsemap plot " in block.text for block in section.blocks):
         pytest.importorskip("matplotlib")
     if any("sparsemap report " in block.text for block in section.blocks):
-        pytest.importorskip("vl_convert")
+        pytest.importorskip("matplotlib")
     run_section(section, tmp_path)
 
 

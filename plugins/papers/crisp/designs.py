@@ -12,7 +12,7 @@ from sparsemap import SparseMapError, load_problem, search
 from sparsemap.pieces.loading import load
 
 from .products import BLOCKS, PATTERNS, M, Product
-from .storage import Shape
+from .storage import CrispShape
 
 SPARSITIES = MILD, SPARSE = (0.8, 0.9)
 BANDWIDTHS = (13, 21, 42)
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 @attrs.frozen
-class Machine:
+class TensorCore:
     """A hardware with its dataflow and the weights that it runs."""
 
     name: str
@@ -36,7 +36,7 @@ class Machine:
     n: int = 0
     block: int = 0
 
-    def shape(self, product: Product, sparsity: float) -> Shape | None:
+    def shape(self, product: Product, sparsity: float) -> CrispShape | None:
         return product.pruned(self.n, self.block, sparsity) if self.block else None
 
     def density(self, product: Product, sparsity: float) -> float:
@@ -85,13 +85,13 @@ class Machine:
         }  # fmt: skip
 
 
-DENSE = Machine("dense", "dense-tc")
-STC = Machine("NVIDIA-STC 2:4", "nvidia-stc")
-DSTC = Machine("DSTC", "dstc-edge")
-CRISP = tuple(Machine(f"CRISP {n}:{M} B{block}", "crisp-stc", n, block) for n in PATTERNS for block in BLOCKS)
+DENSE = TensorCore("dense", "dense-tc")
+STC = TensorCore("NVIDIA-STC 2:4", "nvidia-stc")
+DSTC = TensorCore("DSTC", "dstc-edge")
+CRISP = tuple(TensorCore(f"CRISP {n}:{M} B{block}", "crisp-stc", n, block) for n in PATTERNS for block in BLOCKS)
 
 
-def cells() -> Iterator[tuple[Machine, float, float]]:
+def cells() -> Iterator[tuple[TensorCore, float, float]]:
     """Machines with sparsity and bandwidth: all sparsities at the default bandwidth, the last one at the others too."""
     for bandwidth in (DEFAULT, *(one for one in BANDWIDTHS if one != DEFAULT)):
         for machine in (DENSE, STC):  # their weights do not depend on the sparsity

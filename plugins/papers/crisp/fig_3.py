@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
+from sparsemap.plots import Figure
 
-from ..pruned import Point, points, spread
-from ..report import Report, counted
+from ..figure import Panel, Series, figure
+from ..pruned import PrunedPoint, points, spread
+from ..report import Report, counted, page
 from ..runs import Runner, by
 
 NETWORK = "conv3-fc2"
@@ -44,7 +45,7 @@ def wanted() -> list[dict[str, Any]]:
     return [{**one, "network": NETWORK} for one in found]
 
 
-def series(point: Point) -> str:
+def series(point: PrunedPoint) -> str:
     """The line that a point is on."""
     method = str(point.options["method"])
     return {"block-only": "blocks only", "nm-only": "N:M only"}.get(method, f"CRISP {point.options.get('pattern')}")
@@ -55,15 +56,7 @@ LINES = ("CRISP 1:4", "CRISP 2:4", "CRISP 3:4", "blocks only", "N:M only")
 
 def report(runner: Runner, name: str) -> Report:
     found = by(points(runner, name, wanted()), lambda point: point.options["classes"])
-    text = [
-        "# CRISP, Fig. 3: accuracy over sparsity, on digits\n\n"
-        f"`sparsemap paper {name}`: a network of three convolutions and two fully connected layers ({NETWORK}) is trained"
-        " on 1,347 images of handwritten digits, pruned in five steps with two epochs of training each, and tested on 450"
-        " other images. The middle three layers are pruned, in blocks of 16 x 16. Sparsity is what was achieved, not what"
-        " was asked for: coarse blocks overshoot. Accuracies in per cent are means over"
-        f" {counted(len(found['all'][0].rows), 'seed')}, with the range; each seed has its own split, network and order of"
-        " images. *Dense* is the unpruned network trained for as many epochs on the user's classes.\n"
-    ]
+    text = [page(__file__, name, NETWORK=NETWORK, seeds=counted(len(found["all"][0].rows), "seed"))]
     headline = []
     for classes, some in found.items():
         cells = [["method", "sparsity", "accuracy", "among the classes", "FLOPs", "utilisation", "cut"]]
@@ -85,7 +78,7 @@ def percents(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def at_the_end(some: Sequence[Point]) -> str:
+def at_the_end(some: Sequence[PrunedPoint]) -> str:
     """CRISP beside block pruning where the latter can prune no more."""
     ends = [x for x in some if series(x) == "blocks only"]
     blocks = max(ends, key=lambda x: (round(x.mean("achieved"), 4), x.mean("accuracy")))
@@ -97,41 +90,29 @@ def at_the_end(some: Sequence[Point]) -> str:
     return ", ".join(lines)
 
 
-def _pair(point: Point) -> str:
+def _pair(point: PrunedPoint) -> str:
     return f"{percents(point.mean('accuracy'))} % at a sparsity of {percents(point.mean('achieved'))} %"
 
 
-def _findings(found: dict[str, list[Point]]) -> str:
+def _findings(found: dict[str, list[PrunedPoint]]) -> str:
     cut = sum(sum(point.values("cut")) for some in found.values() for point in some)
-    return (
-        f"Where block pruning can prune no more, each row of blocks having one left: {at_the_end(found['all'])}. With"
-        f" three classes: {at_the_end(found['3,8,9'])}.\n\n"
-        "For blocks only, targets of 90 and 93 % both end at that limit, on different ways."
-        " *Cut* counts seeds whose pruned layers leave no path from image to output: "
-        f"{cut:.0f} of all runs here. Utilisation is that of four cores that share each 64 rows.\n\n"
-        "This is not the paper's figure in numbers: it has ResNet-50, ten classes of ImageNet and pretrained weights, none of"
-        " which are here. The paper does not say how many steps and epochs pruning takes, nor gives numbers for the figure"
-        ' but "about 85 %" above 92 % sparsity. Three classes have a third of the images, and so a third of the steps of'
-        " training. The learning rate after pruning is the paper's 0.1. With gradients clipped to a norm of 1 it was the best"
-        " of 0.02, 0.05 and 0.1, for CRISP as for blocks only, on images held out from the training images of other seeds;"
-        " without clipping, two of three runs of CRISP 1:4 did not train at that rate.\n"
+    return page(
+        __file__, "crisp-fig-3-findings", end=at_the_end(found["all"]), end_of_three=at_the_end(found["3,8,9"]), cut=cut
     )
 
 
-def draw(found: dict[str, list[Point]]) -> Figure:
-    figure, axes = subplots(1, len(found), figsize=(9.6, 3.9), sharey=True)
-    for axis, (classes, some) in zip(axes, found.items(), strict=True):
-        for line, its in by(some, series).items():
-            place = LINES.index(line)
+def draw(found: dict[str, list[PrunedPoint]]) -> Figure:
+    panels = []
+    for classes, some in found.items():
+        lines = []
+        for line, its in sorted(by(some, series).items(), key=lambda item: LINES.index(item[0])):
             its = sorted(its, key=lambda point: point.mean("achieved"))
-            x = [100 * point.mean("achieved") for point in its]
             values = np.array([point.values("accuracy") for point in its]) * 100
-            colour = COLOURS[place]
-            axis.fill_between(x, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.13, linewidth=0)
-            axis.plot(x, values.mean(axis=1), marker=MARKERS[place], color=colour, label=line)
+            x, band = [100 * point.mean("achieved") for point in its], (values.min(axis=1), values.max(axis=1))
+            lines.append(Series(line, x, values.mean(axis=1), band=band))
         dense = 100 * some[0].mean("dense_accuracy")
-        axis.axhline(dense, color="#444444", linestyle=":", linewidth=1.2, label="dense")
-        axis.set(xlabel="achieved sparsity (%)", title=CLASSES[classes], xlim=(40, 100))
-    axes[0].set(ylabel="accuracy on test images (%)", ylim=(50, 101))
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
-    return figure
+        lines.append(Series("dense", (40, 100), (dense, dense), ":", marked=False))
+        limits = {"xlim": (40, 100), "ylim": (50, 101)}
+        y = "accuracy on test images (%)"
+        panels.append(Panel("achieved sparsity (%)", y, lines, title=CLASSES[classes], limits=limits))
+    return figure(panels, (9.6, 4.1), across=6, sharey=True)

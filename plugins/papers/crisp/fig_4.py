@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
+from sparsemap.plots import Figure
 
-from ..report import Report
+from ..figure import Panel, figure
+from ..report import Report, page
 from ..runs import Runner
 from .products import BLOCKS, PATTERNS, M, Product, products
 from .storage import other_formats
@@ -37,28 +37,24 @@ def report(runner: Runner, name: str) -> Report:
         ]
         for one in rows
     ]  # fmt: skip
-    csr, ellpack, on_mask = (
+    csr, ellpack, on_mask, bitmask = (
         f"{min(one[key] for one in rows):.1f}x to {max(one[key] for one in rows):.1f}x"
-        for key in ("csr", "ellpack", "ellpack on mask")
+        for key in ("csr", "ellpack", "ellpack on mask", "bitmask")
     )
     paper = min(one["paper"] for one in rows)
-    text = (
-        "# CRISP, Fig. 4: metadata of storage formats\n\n"
-        f"`sparsemap paper {name}`: bits of metadata over the {sum(layers.values())} prunable layers of ResNet-50, as a "
-        "multiple of what CRISP's format needs for its own mask (block indices and offsets of N:M, as the encoder writes "
-        "them). Sparsity is what whole blocks come to.\n\n"
-        + markdown_table([head, *lines])
-        + f"\nThe paper prints about {PAPER['csr']:g}x for CSR and {PAPER['ellpack']:g}x for ELLPACK and does not say on "
-        f"which matrix. CSR needs {csr} on any mask of that density. ELLPACK pads every row to the longest "
-        "one. In CRISP's own mask all rows are equally long, so that nothing is padded, and it needs "
-        f"{on_mask}; on a random mask of the same density it needs {ellpack}. "
-        "Only that reading comes near to 7x, and it compares two different masks. A bitmask, which the paper leaves out, "
-        "needs less than both at these densities.\n\n"
-        "The paper's formula for the block index, floor(log2(K'/B)) bits, names one of the kept blocks rather than one "
-        f"of the K/B block columns: it cannot be decoded. Its totals are {100 * (1 - paper):.1f} % below the encoder's at "
-        "most, since nearly all bits are offsets. Blocked CSR has hardly any metadata because it stores the "
-        f"zeros of a block: {M}/N times the values, which is not in these numbers.\n"
-    )
+    near = min(("ellpack", "ellpack on mask"), key=lambda key: max(abs(one[key] - PAPER["ellpack"]) for one in rows))
+    less = sum(one["bitmask"] < min(one["csr"], one["ellpack"]) for one in rows)
+    found: dict[str, Any] = {
+        "csr": csr,
+        "ellpack": ellpack,
+        "on_mask": on_mask,
+        "bitmask": bitmask,
+        "paper": PAPER,
+        "M": M,
+    }
+    found |= {"count": sum(layers.values()), "less": 100 * (1 - paper), "below": f"in {less} of {len(rows)} rows"}
+    found |= {"near": "random mask" if near == "ellpack" else "mask of CRISP", "blocked": max(x["bcsr"] for x in rows)}
+    text = page(__file__, name, table=[head, *lines], **found)
     headline = (
         f"metadata over CRISP's: CSR {csr} (paper {PAPER['csr']:g}x), ELLPACK of a random mask {ellpack} "
         f"(paper {PAPER['ellpack']:g}x), of CRISP's {on_mask}"
@@ -88,20 +84,12 @@ def row(layers: Mapping[Product, int], n: int, block: int, sparsity: float) -> R
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    figure, axes = subplots(1, len(SPARSITIES), figsize=(9.2, 3.5), sharey=True)
     labels = {"csr": "CSR", "ellpack": "ELLPACK, random mask", "ellpack on mask": "ELLPACK, CRISP's mask"}
-    size = len(PATTERNS) * len(BLOCKS)
-    for place, (axis, sparsity) in enumerate(zip(axes, SPARSITIES, strict=True)):
+    panels, size = [], len(PATTERNS) * len(BLOCKS)
+    for place, sparsity in enumerate(SPARSITIES):
         some = rows[place * size : (place + 1) * size]
-        for bar, (key, label) in enumerate({**labels, "bitmask": "bitmask"}.items()):
-            at = [i + 0.2 * (bar - 1.5) for i in range(len(some))]
-            axis.bar(at, [one[key] for one in some], 0.19, color=COLOURS[bar], label=label)
-        for value in PAPER.values():
-            axis.axhline(value, color="black", linewidth=0.8, linestyle=":")
-        named_ticks(axis.xaxis, [f"{one['n']}:{M}\nB{one['block']}" for one in some])
-        axis.set(title=f"about {100 * sparsity:.0f} % sparsity")
-        axis.grid(axis="y")
-    axes[0].set_ylabel("metadata over CRISP's")
-    handles = axes[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper center", ncols=4, title="dotted: 5x and 7x, as the paper has it")
-    return figure
+        bars = {label: [one[key] for one in some] for key, label in {**labels, "bitmask": "bitmask"}.items()}
+        names = [f"{one['n']}:{M}\nB{one['block']}" for one in some]
+        title = f"about {100 * sparsity:.0f} % sparsity"
+        panels.append(Panel("", "metadata over CRISP's", bars=bars, names=names, title=title, levels=[*PAPER.values()]))
+    return figure(panels, (9.2, 3.7), title="lines: 5x and 7x, as the paper has it", sharey=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from itertools import chain, repeat
@@ -12,10 +12,10 @@ from typing import Any
 import attrs
 
 from sparsemap.cli.output import step_progress
-from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, MARKERS, Axes, Figure, named_ticks, subplots
+from sparsemap.plots import Figure
 
-from ..report import Report
+from ..figure import Panel, Series, figure
+from ..report import Report, page
 from ..runs import Runner
 from .designs import (
     BANDWIDTHS,
@@ -45,7 +45,7 @@ SHOWN = ("CRISP 1:4 B16", "CRISP 1:4 B32", LANES, "CRISP 2:4 B64", "CRISP 3:4 B6
 
 
 @attrs.frozen(eq=False)
-class Cells:
+class Fig8Cells:
     """All results, over dense tensor cores with the same bandwidth."""
 
     layers: Mapping[Product, int]
@@ -96,7 +96,7 @@ def report(runner: Runner, name: str) -> Report:
         found = step_progress(run(rows_of, layers, repeat(runner.scale)), len(layers), told)
         rows = list(chain.from_iterable(found))
     key = ("design", "layer", "sparsity", "words/cycle")
-    cells = Cells(layers, {tuple(one[k] for k in key): one for one in rows})
+    cells = Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows})
     for one in rows:
         where = one["layer"], one["sparsity"], one["words/cycle"]
         one["speed"] = cells.over_dense("cycles", one["design"], *where)
@@ -109,8 +109,7 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, headline, text_of(name, cells), rows, lambda: draw(cells))
 
 
-def text_of(name: str, cells: Cells) -> str:
-    count = len(cells.layers)
+def text_of(name: str, cells: Fig8Cells) -> str:
     names = [product.name for product in cells.layers]
     whole = [
         ["design", "speed at 90 %", "per layer", "at 80 %", "energy with DRAM", "at 80 %", "energy on chip", "at 80 %"]
@@ -140,109 +139,84 @@ def text_of(name: str, cells: Cells) -> str:
     most, least = cells.limited()
     energy = {
         quantity: max(
-            (cells.over_dense(quantity, machine.name, layer), layer, machine.name)
-            for machine in CRISP
-            for layer in names
+            (cells.over_dense(quantity, one.name, layer), layer, one.name) for one in CRISP for layer in names
         )
         for quantity in ("energy_pj", "on-chip pJ")
     }
     densities = [one["density"] for one in cells.rows.values() if one["design"].startswith("CRISP")]
-    chip, registers = cells.total("on-chip pJ", LANES), cells.total("RF pJ", LANES)
-    share, less = registers / chip, 0.75 * registers
-    gain = cells.total("on-chip pJ", DENSE.name) / (chip - less)
-    gain_with_dram = cells.total("energy_pj", DENSE.name) / (cells.total("energy_pj", LANES) - less)
-    ranges = ", ".join(f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items())
-    return (
-        "# CRISP, Fig. 8: sparse tensor cores on ResNet-50\n\n"
-        f"`sparsemap paper {name}`: cycles and energy of dense tensor cores over those of each design, on the {count} "
-        f"distinct matrix products of ResNet-50's {sum(cells.layers.values())} prunable layers (one image; s output "
-        "channels, windows of k words, x outputs of a channel). Each number is the mapping with the lowest energy-delay "
-        "product of all that the dataflow allows (`sparsemap describe space crisp-stc`); for DSTC, whose dataflow allows too "
-        f"many, of a search. Weights are pruned uniformly, CRISP's to whole blocks; DSTC also gets inputs of density "
-        f"{INPUTS_OF_DSTC:g}, as in the paper. Whole network: sums over all layers.\n\n"
-        "## Whole network\n\n"
-        + markdown_table(whole, ">")
-        + "\nProducts with k = 64 or 128 have one or two blocks of 64 in a row, so that 90 % is out of their reach with 2:4 "
-        "and 3:4: compare block sizes at equal density only, as below.\n\n"
-        "## By layer at 90 %\n\n"
-        "Speed over dense; in brackets one over the density of the weights, which nothing can exceed; the level that limits "
-        "the design if it is not the MACs.\n\n"
-        + markdown_table(by_layer, ">")
-        + "\n## Read bandwidth of shared memory\n\n"
-        f"Speed of the whole network at 90 %. The paper prints no bandwidth. {BANDWIDTHS[0]} words per cycle are what 2:4 "
-        f"needs, {BANDWIDTHS[1]} what 1:4 needs (the choice here), {BANDWIDTHS[2]} what Sparseloop's study gives to four "
-        "times the MACs.\n\n"
-        + markdown_table(sweep, ">")
-        + "\n## What is reproduced, and what is not\n\n"
-        f"- **Speed is one over the density.** CRISP's speed times its density is at most {most:.3f}, and at least "
-        f"{least:.3f} where the MACs are the limit. So the paper's {ranges} per layer are layers of 7 to 14 %, 8 to 20 % "
-        "and 12 to 50 % density: its spread is that of its layer-wise sparsity, which it does not print. At a uniform "
-        "90 % no layer gets to 14x.\n"
-        "- **Large blocks are faster** where shared memory is the limit: the four cores share an input word, which is "
-        "skipped only if all of their rows skip it; with blocks of 64 these rows lie in one block row. With more bandwidth "
-        "the difference is gone.\n"
-        f"- **NVIDIA-STC gains {cells.whole('cycles', STC.name):.2f}x** and no more: 2:4 is the only pattern that it runs.\n"
-        f"- **Whether CRISP beats DSTC depends on the bandwidth.** At {DEFAULT} words per cycle and 90 %, DSTC is slower than "
-        f"{LANES} in {cells.slower(DSTC.name, LANES)} of {count} products; at 80 % in "
-        f"{cells.slower(DSTC.name, LANES, MILD)}. At {WIDE} words per cycle CRISP is the slower one in "
-        f"{cells.slower(LANES, DSTC.name, SPARSE, WIDE)} of {count}. The paper's order holds for the narrow memory only. DSTC's "
-        "decline in late layers is mild here.\n"
-        f"- **{PAPER_ENERGY}x energy is not reproduced**, and cannot be at these densities: with one mapping no count of "
-        f"accesses or computes falls below the density of the weights, so that energy falls by {1 / min(densities):.1f}x at "
-        "most for the sparsest weights here, plus what smaller tiles save by reuse, while dense inputs and outputs do not "
-        f"shrink at all. The best single layer gains {energy['energy_pj'][0]:.1f}x with DRAM ({energy['energy_pj'][1]}, "
-        f"{energy['energy_pj'][2]}) and {energy['on-chip pJ'][0]:.1f}x without ({energy['on-chip pJ'][1]}, "
-        f"{energy['on-chip pJ'][2]}). The paper does not say whether DRAM counts. All energies are those of the technology "
-        "`12nm`; none was changed.\n\n"
-        "## What the model leaves out\n\n"
-        "The multiplexers that pick N of M inputs, and decoding of indices, cost nothing. Block indices count with the "
-        "nonzeros of a block. The offsets skip computes, not reads: all M inputs of a group are read, as multiplexers need "
-        "them. Four lanes of a group hold one position each, so that partial sums are skipped by whole blocks only: the "
-        f"energy of CRISP's register file is too high by up to M/N. For {LANES} it is {100 * share:.0f} % of the energy on "
-        f"chip; a quarter of it would bring the gain on chip from {cells.whole('on-chip pJ', LANES):.1f}x to {gain:.1f}x, and "
-        f"with DRAM from {cells.whole('energy_pj', LANES):.2f}x to {gain_with_dram:.2f}x. Equal work for all cores, which the "
-        "equal number of "
-        "blocks per row gives, is not rewarded: cycles are means over the cores.\n"
-    )  # fmt: skip
+    registers = cells.total("RF pJ", LANES)
+    gains, less = {}, {}
+    for quantity in energy:
+        gains[quantity] = cells.whole(quantity, LANES)
+        less[quantity] = cells.total(quantity, DENSE.name) / (cells.total(quantity, LANES) - 0.75 * registers)
+    numbers: dict[str, Any] = {
+        "most": most,
+        "least": least,
+        "energy": energy,
+        "gains": gains,
+        "less": less,
+        "count": len(names),
+    }
+    numbers |= {
+        "layers": sum(cells.layers.values()),
+        "largest_gain": 1 / min(densities),
+        "energy_of_paper": PAPER_ENERGY,
+    }
+    numbers |= {"share": 100 * registers / cells.total("on-chip pJ", LANES), "inputs": INPUTS_OF_DSTC}
+    where: dict[str, Any] = {
+        "words": BANDWIDTHS,
+        "default": DEFAULT,
+        "wide": WIDE,
+        "lanes": LANES,
+        "stc": cells.whole("cycles", STC.name),
+    }
+    return page(__file__, name, table=whole, by_layer=by_layer, sweep=sweep, **numbers, **where, **conclusions(cells))
 
 
-def draw(cells: Cells) -> Figure:
-    figure, axes = subplots(2, 2, figsize=(10.4, 7.2))
+def conclusions(cells: Fig8Cells) -> dict[str, Any]:
+    """What the data say of the paper's claims, in words."""
+    names, top = [product.name for product in cells.layers], max(high for _, high in PAPER.values())
+    fastest = max(cells.over_dense("cycles", one.name, layer) for one in CRISP for layer in names)
+    ones = sorted((one.block, one.name) for one in CRISP if one.n == 1)
+    (least, small), (_, large) = ones[0], ones[-1]
+    blocks = [
+        cells.whole("cycles", large, SPARSE, at) / cells.whole("cycles", small, SPARSE, at) for at in (DEFAULT, WIDE)
+    ]
+    ahead = [
+        f"{at}" for at in BANDWIDTHS
+        if cells.whole("cycles", LANES, SPARSE, at) > cells.whole("cycles", DSTC.name, SPARSE, at)
+    ]  # fmt: skip
+    ranges = [f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items()]
+    densities = [f"{100 / high:.0f} to {100 / low:.0f} %" for low, high in PAPER.values()]
+    return {
+        "fastest": f"the fastest layer has {fastest:.1f}x, {'below' if fastest < top else 'not below'} the {top}x of the paper",
+        "ranges": ", ".join(ranges), "densities": ", ".join(densities), "large": f"{blocks[0]:.2f}x", "small": least,
+        "large_wide": f"{blocks[1]:.2f}x", "slower": cells.slower(DSTC.name, LANES),
+        "slower_mild": cells.slower(DSTC.name, LANES, MILD), "slower_wide": cells.slower(LANES, DSTC.name, SPARSE, WIDE),
+        "ahead": f"at {' and '.join(ahead)} words per cycle" if ahead else "at no bandwidth",
+        "first": cells.over_dense("cycles", DSTC.name, names[0]), "last": cells.over_dense("cycles", DSTC.name, names[-1]),
+    }  # fmt: skip
+
+
+def draw(cells: Fig8Cells) -> Figure:
     names = [product.name for product in cells.layers]
-    layers, sweep, energy, blocks = axes[0, 0], axes[0, 1], axes[1, 0], axes[1, 1]
-    low, high = PAPER["1:4"]
-    layers.axhspan(low, high, color="#EEEEEE", label="paper, 1:4")
-    for place, design in enumerate((STC.name, *(f"CRISP 1:4 B{block}" for block in BLOCKS), DSTC.name)):
-        values = [cells.over_dense("cycles", design, layer) for layer in names]
-        layers.plot(values, marker=MARKERS[place], color=COLOURS[place], label=design, linewidth=1.0)
-    named_ticks(layers.xaxis, names, rotation=90, fontsize=6.5)
-    layers.grid(axis="y")
-    layers.set(ylabel="speed over dense", title=f"by layer, 90 %, {DEFAULT} words/cycle", ylim=(0, 18))
-    layers.legend(ncols=3, fontsize=7, loc="upper left")
-    shown = (STC.name, "CRISP 1:4 B16", LANES, "CRISP 2:4 B32", DSTC.name)
-    for place, design in enumerate(shown):
-        values = [cells.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS]
-        sweep.plot(BANDWIDTHS, values, marker=MARKERS[place], color=COLOURS[place], label=design)
-    sweep.set(xlabel="words per cycle read from shared memory", ylabel="speed over dense", title="whole network, 90 %")
-    sweep.set(ylim=(0, None), xticks=BANDWIDTHS)
-    sweep.legend(fontsize=7.5)
-    energies = {"with DRAM": "energy_pj", "on chip": "on-chip pJ"}
-    pairs = {label: [cells.whole(quantity, design) for design in COMPARED] for label, quantity in energies.items()}
-    bars(energy, pairs, COLOURS)
-    energy.set(ylabel="energy of dense over it", title="energy of the whole network, 90 %")
-    energy.legend()
-    pairs = {f"{100 * x:.0f} %": [cells.whole("cycles", design, x) for design in COMPARED] for x in SPARSITIES}
-    bars(blocks, pairs, COLOURS[2:])
-    blocks.set(ylabel="speed over dense", title=f"whole network, {DEFAULT} words/cycle")
-    blocks.legend(title="sparsity")
-    return figure
-
-
-def bars(axis: Axes, pairs: Mapping[str, Sequence[float]], colours: Sequence[str]) -> None:
-    """Two bars, by label, for each of `COMPARED`."""
-    for place, (label, values) in enumerate(pairs.items()):
-        at = [i + 0.38 * (place - 0.5) for i in range(len(values))]
-        drawn = axis.bar(at, values, 0.36, color=colours[place], label=label)
-        axis.bar_label(drawn, fmt="%.1f", fontsize=6.5, padding=1)
-    named_ticks(axis.xaxis, COMPARED, rotation=60, ha="right", fontsize=7.5)
-    axis.grid(axis="y")
+    lines = [
+        Series(design, range(len(names)), [cells.over_dense("cycles", design, layer) for layer in names])
+        for design in (STC.name, *(f"CRISP 1:4 B{block}" for block in BLOCKS), DSTC.name)
+    ]
+    by_layer = Panel(
+        "", "speed over dense", lines, title=f"by layer, 90 %, {DEFAULT} words/cycle", names=names, turned=60
+    )
+    lines = [
+        Series(design, BANDWIDTHS, [cells.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS])
+        for design in (STC.name, "CRISP 1:4 B16", LANES, "CRISP 2:4 B32", DSTC.name)
+    ]
+    words, limits = "words per cycle read from shared memory", {"ylim": (0, None), "xticks": BANDWIDTHS}
+    sweep = Panel(words, "speed over dense", lines, title="whole network, 90 %", limits=limits)
+    energies = {"energy with DRAM": "energy_pj", "energy on chip": "on-chip pJ"}
+    bars = {label: [cells.whole(quantity, design) for design in COMPARED] for label, quantity in energies.items()}
+    energy = Panel("", "energy of dense over it", bars=bars, title="energy of the whole network, 90 %")
+    bars = {f"speed at {100 * x:.0f} %": [cells.whole("cycles", design, x) for design in COMPARED] for x in SPARSITIES}
+    speed = Panel("", "speed over dense", bars=bars, title=f"whole network, {DEFAULT} words/cycle")
+    barred = [attrs.evolve(panel, names=COMPARED, turned=60, ends="%.1f") for panel in (energy, speed)]
+    return figure([by_layer, sweep, *barred], (10.4, 7.6), 2)

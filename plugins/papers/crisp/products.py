@@ -12,7 +12,7 @@ from sparsemap import SparseMapError
 from sparsemap.errors import unknown
 from sparsemap.problem.network import nodes_of
 
-from .storage import Shape
+from .storage import CrispShape
 
 BLOCKS = (16, 32, 64)
 PATTERNS = (1, 2, 3)
@@ -37,10 +37,10 @@ class Product:
         density = {"P": inputs, "Q": weights, "Z": 1.0}
         return {"name": self.name, "einsum": "Z[s, x] = P[x, k] * Q[s, k]", "dims": dims, "density": density}
 
-    def pruned(self, n: int, block: int, sparsity: float) -> Shape:
+    def pruned(self, n: int, block: int, sparsity: float) -> CrispShape:
         """CRISP's weights: as many blocks of each block row as come nearest to the sparsity, at least one."""
         columns = self.k // block
-        return Shape(self.s, self.k, block, n, M, min(columns, max(1, round((1 - sparsity) * M / n * columns))))
+        return CrispShape(self.s, self.k, block, n, M, min(columns, max(1, round((1 - sparsity) * M / n * columns))))
 
 
 def products(registry: Any, names: Sequence[str] = ()) -> dict[Product, int]:

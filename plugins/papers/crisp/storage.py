@@ -19,7 +19,7 @@ Accounting = Literal["exact", "paper"]
 
 
 @attrs.frozen
-class Shape:
+class CrispShape:
     """A matrix in the format."""
 
     rows: int
@@ -80,10 +80,10 @@ class Shape:
 
 
 @attrs.frozen(eq=False)
-class Encoded:
+class CrispMatrix:
     """A matrix in the format: three streams of bits as bytes, each filled up with zeros."""
 
-    shape: Shape
+    shape: CrispShape
     blocks: bytes
     offsets: bytes
     values: bytes
@@ -97,14 +97,14 @@ class Encoded:
         return np.packbits(bits, bitorder="little").tobytes()
 
 
-def encode(matrix: Array, block: int, n: int, m: int = 4, kept: int | None = None) -> Encoded:
+def encode(matrix: Array, block: int, n: int, m: int = 4, kept: int | None = None) -> CrispMatrix:
     """A matrix (rows, columns) with up to n nonzeros in every aligned group of m words of a row.
 
     `kept`: blocks that each block row stores; by default as many as the fullest one needs. `ValueError` where a group or a
     block row holds more, or sizes do not fit.
     """
     rows, columns = matrix.shape
-    shape = Shape(rows, columns, block, n, m, kept or 1)
+    shape = CrispShape(rows, columns, block, n, m, kept or 1)
     tiles = matrix.reshape(rows // block, block, shape.block_columns, block // m, m).transpose(0, 2, 1, 3, 4)
     used = (tiles != 0).any(axis=(2, 3, 4))  # (block rows, block columns)
     most = int(used.sum(axis=1).max(initial=0))
@@ -119,12 +119,12 @@ def encode(matrix: Array, block: int, n: int, m: int = 4, kept: int | None = Non
         raise ValueError(f"a group of {m} words holds {int(filled.max())} nonzeros, expected at most {n}")
     offset = np.sort(np.argsort(stored == 0, axis=-1, kind="stable")[..., :n], axis=-1)
     values = np.take_along_axis(stored, offset, axis=-1)
-    return Encoded(
+    return CrispMatrix(
         shape, _pack(index, shape.block_bits), _pack(offset, shape.offset_bits), values.tobytes(), matrix.dtype.str
     )
 
 
-def decode(encoded: Encoded) -> Array:
+def decode(encoded: CrispMatrix) -> Array:
     """The matrix (rows, columns)."""
     shape = encoded.shape
     block_rows, groups = shape.rows // shape.block, shape.block // shape.m
@@ -158,7 +158,7 @@ def _log2(positions: int) -> int:
     return max(positions - 1, 0).bit_length()
 
 
-def other_formats(shape: Shape, row_nonzeros: Array) -> Mapping[str, int]:
+def other_formats(shape: CrispShape, row_nonzeros: Array) -> Mapping[str, int]:
     """Bits of metadata of other formats for a matrix of this shape and so many nonzeros in each row, (rows,).
 
     `bcsr` are the blocks of CRISP's mask as blocked CSR: their zeros are stored, m/n times the values.

@@ -12,7 +12,7 @@ import numpy as np
 from sparsemap import Evaluation, SparseMapError
 from sparsemap.study.cells import Cell
 
-from ..runs import Run, Runner
+from ..runs import Runner, StudyRun
 
 SEARCHED = (1.0, 0.8, 0.5, 0.2, 0.1)
 """Densities that a search for the range sees (Section 5.2.3 of the paper)."""
@@ -24,7 +24,7 @@ Stage = Sequence[Cell]
 
 
 @attrs.frozen
-class Tested:
+class TestedDesign:
     """One design at all tested densities."""
 
     workload: str
@@ -62,7 +62,7 @@ def density_of(strategy: str, pattern: str) -> dict[str, Any]:
 
 def tested(
     runner: Runner, name: str, cells: Sequence[Cell], strategies: Sequence[str], pattern: str, rounds: int = 1
-) -> list[list[Tested]]:
+) -> list[list[TestedDesign]]:
     """Runs searches of a study (see `searched`) with each strategy; per round their designs, evaluated at every tested
     density."""
     given = {strategy: {"P": density_of(strategy, pattern)} for strategy in strategies}
@@ -72,10 +72,10 @@ def tested(
     ]
 
 
-def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[Tested]:
+def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[TestedDesign]:
     found = evaluated(runner, name, stage, "P", pattern, TESTED)
     return [
-        Tested(
+        TestedDesign(
             cell.workload,
             cell.hardware,
             cell.seed,
@@ -126,7 +126,7 @@ def evaluated(
     runner: Runner, name: str, stage: Stage, tensor: str, pattern: str, densities: Sequence[float]
 ) -> list[Evaluation]:
     """What the searches of a stage have found, in their order, at each of these densities of a tensor."""
-    found = [Run.of(cell).result["genome"] for cell in stage]
+    found = [StudyRun.of(cell).result["genome"] for cell in stage]
     for cell, genome in zip(stage, found, strict=True):
         if genome is None:
             raise SparseMapError(f"{cell.name}: no valid design was found; give more designs (--scale)")
@@ -138,13 +138,15 @@ def evaluated(
     return evaluations
 
 
-def over_best(designs: Sequence[Tested]) -> dict[str, tuple[float, ...]]:
+def over_best(designs: Sequence[TestedDesign]) -> dict[str, tuple[float, ...]]:
     """By strategy, per tested density, the EDP over the best of these designs (those of one cell and seed)."""
     best = np.min([design.edp for design in designs], axis=0)
     return {design.strategy: tuple((np.array(design.edp) / best).tolist()) for design in designs}
 
 
-def csv_rows(designs: Sequence[Tested], ratios: Mapping[Any, Mapping[str, Sequence[float]]]) -> list[dict[str, Any]]:
+def csv_rows(
+    designs: Sequence[TestedDesign], ratios: Mapping[Any, Mapping[str, Sequence[float]]]
+) -> list[dict[str, Any]]:
     """A row per design and density; empty where the design is invalid. `ratios`: by place, what `over_best` gives."""
     return [
         {"workload": design.workload, "hardware": design.hardware, "seed": design.seed, "strategy": design.strategy}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from sparsemap import Budget, Search
-from sparsemap.files import markdown_table, percent
+from sparsemap.files import percent
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.problem.problem import Problem
 
-from ..report import UJ, Report, number
+from ..report import UJ, Report, number, page
 from ..runs import Runner
 
 BACKDROP = 20
@@ -20,6 +20,8 @@ BACKDROP = 20
 BATCH = 8192
 NEAR = 1.1
 """EDP over the best of a mapping that counts as good."""
+AS_RANDOM = 0.9
+"""Spread from which mappings are as far apart as random ones."""
 SAMPLE = 10
 """Of so many mappings one is in the figure and in the table."""
 
@@ -38,36 +40,32 @@ def report(runner: Runner, name: str) -> Report:
     flat = {x: (features(problem, found) - mean) / scale @ axes[:2].T for x, found in genomes.items()}
     edps = {x: problem.evaluator.evaluate(found).edp / UJ for x, found in genomes.items()}
     best = min(float(found.min()) for found in edps.values())
-    rows = []
+    rows, reaches, shares = [], {}, {}
     for searcher in study.searchers:
         worth, places = edps[searcher], flat[searcher]
         late = places[len(places) // 2 :]
         reach = np.sqrt(late.var(axis=0).sum() / flat[""].var(axis=0).sum())
-        numbers = [number(worth.min()), percent(float((worth <= NEAR * best).mean())), percent(float(reach))]
+        reaches[searcher], shares[searcher] = float(reach), float((worth <= NEAR * best).mean())
+        numbers = [number(worth.min()), percent(shares[searcher]), percent(reaches[searcher])]
         rows.append([searcher, *numbers])
-    text = [
-        "# Fig. 4: where mappers go\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} legal mappings of {workload} on {hardware} by each mapper, dense, seed "
-        f"{study.seeds[0]}, over {len(backdrop):,} random legal ones (grey, darker where EDP is low), in the plane of the two "
-        "principal components of the latter. A mapping is a point of the logarithms of its loop bounds, of their cumulative "
-        "products from the innermost level, and of the positions of its loops, each standardised; the plane has "
-        f"{percent(explained)} of their variance, so that neighbours in it may be far apart.\n\n",
-        f"*Good*: mappings within {NEAR:g}x of the best EDP known here, {number(best)} cycles * uJ. *Spread*: of the second "
-        "half of a mapper's mappings, in the plane, over that of random ones. The figure and the CSV have every tenth mapping, "
-        "and the best one as a star.\n\n",
-        markdown_table([["mapper", "best EDP", "good", "spread"], *rows], "<>"),
-        "\nIn the paper random search stays in a region of low quality, the surrogate (not run here) ends in a local "
-        "optimum, and GAMMA reaches a good cluster. Here random search stays where random mappings are as well. GAMMA's best "
-        "mapping is as good as that of the others, but it changes the tiles of every child, so that children are spread like "
-        "random mappings, and few are good; the standard GA and `sparsemap` sample around what they have found.\n",
-    ]
+    text = page(
+        __file__, name, study=study, workload=workload, hardware=hardware, backdrop=len(backdrop),
+        explained=percent(explained), far=_listed(reaches, lambda reach: reach >= AS_RANDOM),
+        near=_listed(reaches, lambda reach: reach < AS_RANDOM), good=_listed(shares, lambda share: share >= 0.1),
+        NEAR=NEAR, best=number(best), table=[["mapper", "best EDP", "good", "spread"], *rows],
+    )  # fmt: skip
     headline = "\n".join(f"{row[0]}: best EDP {row[1]}, {row[2]} good, spread {row[3]}" for row in rows)
     table = [
         {"mapper": mapper or "random", "x": x, "y": y, "edp": edp}
         for mapper in study.searchers
         for (x, y), edp in zip(flat[mapper][::SAMPLE].round(3).tolist(), edps[mapper][::SAMPLE], strict=True)
     ]
-    return Report(name, headline, "".join(text), table, lambda: draw(flat, edps))
+    return Report(name, headline, text, table, lambda: draw(flat, edps))
+
+
+def _listed(numbers: Mapping[str, float], which: Callable[[float], bool]) -> str:
+    """The mappers whose number is such, with it."""
+    return ", ".join(f"{name} ({percent(x)})" for name, x in numbers.items() if which(x)) or "none"
 
 
 def legal(problem: Problem, count: int, seed: int) -> Array:

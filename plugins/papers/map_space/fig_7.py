@@ -7,12 +7,13 @@ import math
 import numpy as np
 
 from sparsemap import search
-from sparsemap.files import markdown_table, times
+from sparsemap.files import times
 from sparsemap.pieces.contracts import Array
-from sparsemap.plots import COLOURS, Figure, subplots
+from sparsemap.plots import Figure
 from sparsemap.problem.orders import classes, orders_of, reordered
 
-from ..report import UJ, Report, number
+from ..figure import Panel, Series, figure
+from ..report import UJ, Report, number, page
 from ..runs import Runner
 
 PAPER = {"orders": 5040, "distinct": 16, "worst": 14.4, "best": 3.0e10}
@@ -41,17 +42,11 @@ def report(runner: Runner, name: str) -> Report:
         for at, rows_ in enumerate(groups)
         for outer in [" ".join(problem.dims[dim] for dim in orders[rows_[0]])]
     ]
-    text = [
-        "# Fig. 7: all loop orders of one mapping\n\n",
-        f"`sparsemap paper {name}`: the best mapping of {workload} on {hardware} that `{study.searchers[0]}` finds in "
-        f"{study.budget:,} designs, then each of its {len(orders):,} loop orders, the same at every level. The mapping as "
-        f"it was found, with an order of its own at every level, has EDP {number(found.edp / UJ)}, "
-        f"{times(found.edp / best)} that of the best common order.\n\n",
-        markdown_table([["", "paper", "here"], *rows], "<>>"),
-        "\n## Classes of orders\n\nOrders that cost the same, best first; of each the first in the order of the "
-        "workload.\n\n",
-        markdown_table([["class", "EDP", "over the best", "orders", "outermost to innermost"], *listed], ">>>><"),
-    ]
+    text = page(
+        __file__, name, workload=workload, hardware=hardware, study=study, orders=len(orders),
+        edp=number(found.edp / UJ), over_best=times(found.edp / best), table=[["", "paper", "here"], *rows],
+        classes=[["class", "EDP", "over the best", "orders", "outermost to innermost"], *listed],
+    )  # fmt: skip
     headline = (
         f"{len(orders):,} orders, {valid:,} valid, {len(groups)} distinct EDPs (paper: {PAPER['distinct']}), "
         f"worst over best {times(worst / best)} (paper: {times(PAPER['worst'])})"
@@ -61,14 +56,10 @@ def report(runner: Runner, name: str) -> Report:
         for at, rows_ in enumerate(groups)
         for row in rows_
     ]
-    return Report(name, headline, "".join(text), table, lambda: draw(np.sort(edps[np.isfinite(edps)]) / UJ))
+    return Report(name, headline, text, table, lambda: draw(np.sort(edps[np.isfinite(edps)]) / UJ))
 
 
 def draw(edps: Array) -> Figure:
-    figure, axes = subplots(1, 1, figsize=(4.6, 3.2), squeeze=False)
-    axis = axes[0][0]
-    axis.plot(np.arange(1, len(edps) + 1), edps, color=COLOURS[0], drawstyle="steps-post")
-    axis.set(
-        xlabel="loop orders, best first", ylabel="EDP (cycles * uJ)", ylim=(0, math.ceil(1.1 * edps.max() / 1e9) * 1e9)
-    )
-    return figure
+    places, limits = range(1, len(edps) + 1), {"ylim": (0, math.ceil(1.1 * edps.max() / 1e9) * 1e9)}
+    line = Series("", places, edps, marked=False, how={"drawstyle": "steps-post"})
+    return figure([Panel("loop orders, best first", "EDP (cycles * uJ)", [line], limits=limits)], (4.6, 3.2))

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sparsemap.files import markdown_table, percent, times
-from sparsemap.plots import COLOURS, Figure, plain_log, subplots
+from sparsemap.plots import Figure
 
-from ..report import UJ, Report, counted, number
-from ..runs import Run, Runner, arithmetic_mean, by, geometric_mean, ratio
+from ..figure import Panel, Series, figure
+from ..report import UJ, Report, counted, number, page
+from ..runs import Runner, StudyRun, arithmetic_mean, by, geometric_mean, ratio
 
-Cells = Mapping[str, Mapping[str, Sequence[Run]]]
+SearchCells = Mapping[str, Mapping[str, Sequence[StudyRun]]]
 """By workload and hardware, and searcher: a search per seed."""
 
 TITLES = {
@@ -70,17 +71,12 @@ def report(runner: Runner, name: str) -> Report:
         for searcher, same in found.items():
             edp, legal = edps[cell][searcher], arithmetic_mean(run.valid_fraction for run in same)
             rows.append([cell, searcher, number(edp / UJ), times(edp / min(edps[cell].values())), percent(legal)])
-    text = [
-        f"# {TITLES[name]}\n\n",
-        f'`sparsemap paper {name}`: {study.budget:,} legal mappings per search (`count = "valid"`), '
-        f"{counted(len({run.seed for run in runs}), 'seed')}, dense tensors, the mapping searched alone. An EDP is the "
-        "geometric mean over seeds, in cycles * uJ as the paper prints it.\n\n",
-        COMMENTS[name],
-        "\n## What the paper says, and what is found\n\n",
-        markdown_table([["EDP of", "paper", "here, geometric mean", "by cell"], *claims], "<<><"),
-        "\n## Numbers\n\n",
-        markdown_table([["cell", "searcher", "EDP", "over the best", "legal proposals"], *rows], "<<>"),
-    ]
+    text = [page(
+        __file__, name, template="mse-mappers", title=TITLES[name], study=study,
+        seeds=counted(len({run.seed for run in runs}), "seed"), comment=COMMENTS[name],
+        claims=[["EDP of", "paper", "here, geometric mean", "by cell"], *claims],
+        numbers=[["cell", "searcher", "EDP", "over the best", "legal proposals"], *rows],
+    )]  # fmt: skip
     if name in TIMED:
         text += [TIMED[name], markdown_table([TIMES, *_times(cells)], "<<>")]
     headline = "\n".join(f"{row[0]}: {row[2]} (paper: {row[1]})" for row in claims)
@@ -106,7 +102,7 @@ the cell; mappers that reject what is not legal pay for it here.
 TIMES = ["cell", "searcher", "seconds", "ms per 1,000 proposals", "in equal time"]
 
 
-def _times(cells: Cells) -> list[list[str]]:
+def _times(cells: SearchCells) -> list[list[str]]:
     rows = []
     for cell, searchers in cells.items():
         end = min(float(run.seconds[-1]) for same in searchers.values() for run in same)
@@ -119,31 +115,28 @@ def _times(cells: Cells) -> list[list[str]]:
     return rows
 
 
-def _best_in(run: Run, seconds: float) -> float:
+def _best_in(run: StudyRun, seconds: float) -> float:
     """The best score of the batches that had ended by then; of the first one, if none had."""
     at = int(np.searchsorted(run.seconds, seconds, side="right"))
     return float(run.history["best_score"][max(at - 1, 0)])
 
 
-def draw(cells: Cells, timed: bool) -> Figure:
-    figure, axes = subplots(1 + timed, len(cells), figsize=(3.2 * len(cells), 3.2 + 2.6 * timed), squeeze=False)
-    for column, (cell, searchers) in zip(axes.T, cells.items(), strict=True):
-        for (searcher, same), colour in zip(searchers.items(), COLOURS, strict=False):
+def draw(cells: SearchCells, timed: bool) -> Figure:
+    steps, designs, times = {"drawstyle": "steps-post"}, [], []
+    for cell, searchers in cells.items():
+        lines, late = [], []
+        for searcher, same in searchers.items():
             end = max(int(run.history["evaluations"][-1]) for run in same)
             at = np.unique(np.geomspace(1, end, 200).astype(np.int64))
             curves = np.array([run.best_at(at) for run in same]) / UJ
             some = np.isfinite(curves).all(axis=0)
             line = np.exp(np.log(curves[:, some]).mean(axis=0))
-            column[0].plot(at[some], line, color=colour, label=searcher, drawstyle="steps-post")
+            lines.append(Series(searcher, at[some], line, marked=False, how=steps))
             if timed:
-                scores = same[0].history["best_score"] / UJ
-                column[1].plot(same[0].seconds, scores, color=colour, drawstyle="steps-post")
-        for axis, label in zip(column, ("legal mappings", "seconds"), strict=False):
-            axis.set(xlabel=label, xscale="log", yscale="log")
-        if timed:
-            plain_log(column[1].xaxis, (1, 3))
-        column[0].set(title=cell.replace(", ", " on "))
-    for axis in axes[:, 0]:
-        axis.set(ylabel="best EDP (cycles * uJ)")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return figure
+                late.append(
+                    Series(searcher, same[0].seconds, same[0].history["best_score"] / UJ, marked=False, how=steps)
+                )
+        y = "best EDP (cycles * uJ)"
+        designs.append(Panel("legal mappings", y, lines, title=cell.replace(", ", " on "), log="xy"))
+        times += [Panel("seconds", y, late, log="xy", plain={"x": (1, 3)})] if timed else []
+    return figure([*designs, *times], (3.2 * len(cells), 3.4 + 2.6 * timed), len(cells))

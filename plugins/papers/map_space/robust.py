@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sparsemap.files import markdown_table, times
-from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, subplots
+from sparsemap.files import times
+from sparsemap.plots import Figure
 
-from ..report import Report, counted
+from ..figure import Panel, Series, figure
+from ..report import Report, counted, page
 from ..runs import Runner, by, finite, geometric_mean
-from .densities import AWARE, SEARCHED, TESTED, Tested, csv_rows, over_best, static, tested
+from .densities import AWARE, SEARCHED, TESTED, TestedDesign, csv_rows, over_best, static, tested
 
 PAIRS = (("conv4", "mobile"), ("conv4", "edge-16gbps"), ("mm3", "cloud"))
 STRATEGIES = (AWARE, *(static(density) for density in SEARCHED))
@@ -28,36 +29,31 @@ def report(runner: Runner, name: str) -> Report:
         means = {name: _mean(same, ratios) for name, same in strategies.items()}
         shown = {name: _shown(same, means[name]) for name, same in strategies.items()}
         lines.append([f"{workload}, {hardware}", *shown.values()])
-        headline.append(f"{workload} on {hardware}: " + ", ".join(f"{name} {text}" for name, text in shown.items()))
+        headline.append(f"{workload} on {hardware}: " + ", ".join(f"{name} {worth}" for name, worth in shown.items()))
         notes += [
-            f"- {workload} on {hardware}, {name}: {text}" for name, same in strategies.items() if (text := _why(same))
+            f"- {workload} on {hardware}, {name}: {why}" for name, same in strategies.items() if (why := _why(same))
         ]
-    text = [
-        "# Designs that hold over a range of densities\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} designs per search, {counted(len(study.seeds), 'seed')}, mapping, "
-        "formats and skipping searched together. *aware* is one search with `robust:edp` over the densities "
-        f"{', '.join(f'{density:g}' for density in SEARCHED)} of P, weighted by 1 / density; *static* is a search at one "
-        "density. Every design is then evaluated at "
-        f"{', '.join(f'{density:g}' for density in TESTED)}: its EDP over the best of the {len(STRATEGIES)} designs of the "
-        "same seed, as geometric mean over densities and seeds. *invalid*: at these densities the design of at least one "
-        "seed does not fit its buffers; the mean in brackets is over the others, where such a design may be good.\n\n",
-        markdown_table([["cell", *STRATEGIES], *lines]),
-    ]
+    text = [page(
+        __file__, name, study=study, seeds=counted(len(study.seeds), "seed"),
+        searched=", ".join(f"{density:g}" for density in SEARCHED),
+        tested=", ".join(f"{density:g}" for density in TESTED), strategies=len(STRATEGIES),
+        table=[["cell", *STRATEGIES], *lines],
+    )]  # fmt: skip
     if notes:
         text += ["\n## Invalid designs\n\n", "\n".join(notes), "\n"]
     return Report(name, "\n".join(headline), "".join(text), csv_rows(designs, ratios), lambda: draw(designs, ratios))
 
 
-def _mean(designs: Sequence[Tested], ratios: dict) -> float:
+def _mean(designs: Sequence[TestedDesign], ratios: dict) -> float:
     return geometric_mean(finite(ratio for design in designs for ratio in ratios[design.place][design.strategy]))
 
 
-def _unfit(designs: Sequence[Tested]) -> list[float]:
+def _unfit(designs: Sequence[TestedDesign]) -> list[float]:
     """Densities at which the design of some seed is invalid."""
     return [density for at, density in enumerate(TESTED) if any(math.isinf(design.edp[at]) for design in designs)]
 
 
-def _shown(designs: Sequence[Tested], ratio: float) -> str:
+def _shown(designs: Sequence[TestedDesign], ratio: float) -> str:
     unfit = _unfit(designs)
     if not unfit:
         return times(ratio)
@@ -66,7 +62,7 @@ def _shown(designs: Sequence[Tested], ratio: float) -> str:
     return f"invalid at {where} ({times(ratio)})"
 
 
-def _why(designs: Sequence[Tested]) -> str:
+def _why(designs: Sequence[TestedDesign]) -> str:
     """Which seeds are invalid where, and why."""
     found = []
     for design in designs:
@@ -77,20 +73,14 @@ def _why(designs: Sequence[Tested]) -> str:
     return "; ".join(found)
 
 
-def draw(designs: Sequence[Tested], ratios: dict) -> Figure:
-    cells = by(designs, lambda design: (design.workload, design.hardware))
-    figure, axes = subplots(1, len(cells), figsize=(3.4 * len(cells), 3.4), sharey=True, squeeze=False)
-    for axis, ((workload, hardware), found) in zip(axes[0], cells.items(), strict=True):
-        for (name, same), colour, marker in zip(
-            by(found, lambda d: d.strategy).items(), COLOURS, MARKERS, strict=False
-        ):
-            worth = [ratios[design.place][name] for design in same]
-            means = map(geometric_mean, zip(*worth, strict=True))
+def draw(designs: Sequence[TestedDesign], ratios: dict) -> Figure:
+    panels = []
+    for (workload, hardware), found in by(designs, lambda design: (design.workload, design.hardware)).items():
+        lines = []
+        for name, same in by(found, lambda design: design.strategy).items():
+            means = map(geometric_mean, zip(*(ratios[design.place][name] for design in same), strict=True))
             line = [mean if math.isfinite(mean) else math.nan for mean in means]
-            width = {"linewidth": 2.6, "zorder": 3} if name == AWARE else {}
-            axis.plot(TESTED, line, marker, linestyle="-", color=colour, label=name, **width)
-        axis.set(xlabel="density of P", yscale="log", title=f"{workload} on {hardware}")
-        plain_log(axis.yaxis, (1, 1.5, 2, 3))
-    axes[0][0].set(ylabel="EDP over the best (x)")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
-    return figure
+            lines.append(Series(name, TESTED, line, how={"linewidth": 2.6, "zorder": 3} if name == AWARE else {}))
+        title, steps = f"{workload} on {hardware}", {"y": (1, 1.5, 2, 3)}
+        panels.append(Panel("density of P", "EDP over the best (x)", lines, title=title, log="y", plain=steps))
+    return figure(panels, (3.4 * len(panels), 3.6), across=6, sharey=True)

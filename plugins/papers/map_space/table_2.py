@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sparsemap.files import markdown_table, times
+from sparsemap.files import times
 from sparsemap.pieces.contracts import Array
-from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
+from sparsemap.plots import Figure
 
-from ..report import UJ, Report, counted, number
+from ..figure import Panel, Series, figure
+from ..report import UJ, Report, counted, number, page
 from ..runs import Runner, by
 from .densities import Stage, evaluated, one_of, searched
 
@@ -50,26 +51,16 @@ def report(runner: Runner, name: str) -> Report:
             f"{times(PRINTED[workload][-1][0] / min(PRINTED[workload][-1]))}), own density {times(worst)} at worst"
         )
     columns = [f"at {density:g}" for density in DENSITIES]
-    text = [
-        "# Table 2: mappings for one density of the weights at the others\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} designs per search on {study.hardware[0]}, "
-        f"{counted(len(study.seeds), 'seed')}. Weights are stored as compressed sparse rows and skip the activations. Each "
-        "mapping is searched at one density and fits the buffers also when dense; a second search of as many designs starts "
-        "from those of all four densities, so that what one search misses by chance does not look like an effect of density. "
-        "`at 0.1` is a mapping searched at that density: its EDP over the best of the row, geometric mean over seeds. The "
-        "paper's columns are its EDPs in cycles * uJ.\n\n",
-        markdown_table(
-            [["layer", "tested", "best EDP", *columns, *(f"paper: {x}" for x in columns)], *lines], "<" + ">" * 10
-        ),
-        "\nPrinted EDPs at 0.01, and of Conv_4 at 0.1, are below what any mapping can reach: 1,024 units at 1 pJ per "
-        "multiply-accumulate give at least 3.3e5 (Conv_3, Conv_4) and 1.1e7 (Inception) at 0.01, and 3.3e7 at 0.1.\n",
-    ]
+    text = page(
+        __file__, name, study=study, seeds=counted(len(study.seeds), "seed"),
+        table=[["layer", "tested", "best EDP", *columns, *(f"paper: {x}" for x in columns)], *lines],
+    )  # fmt: skip
     table = [
         {"workload": workload, "tested": tested} | {f"searched_{d:g}": x for d, x in zip(DENSITIES, row, strict=True)}
         for workload, edps in found.items()
         for tested, row in zip(DENSITIES, edps.tolist(), strict=True)
     ]
-    return Report(name, "\n".join(headline), "".join(text), table, lambda: draw(found))
+    return Report(name, "\n".join(headline), text, table, lambda: draw(found))
 
 
 def _edps(runner: Runner, name: str, stages: Sequence[Stage]) -> Array:
@@ -79,12 +70,11 @@ def _edps(runner: Runner, name: str, stages: Sequence[Stage]) -> Array:
 
 
 def draw(found: Mapping[str, Array]) -> Figure:
-    figure, axes = subplots(1, len(found), figsize=(3.2 * len(found), 3.2), sharey=True, squeeze=False)
-    for axis, (workload, edps) in zip(axes[0], found.items(), strict=True):
-        for at, (density, colour, marker) in enumerate(zip(DENSITIES, COLOURS, MARKERS, strict=False)):
-            ratios = edps[:, at] / edps.min(axis=1)
-            axis.plot(DENSITIES, ratios, marker, linestyle="-", color=colour, label=f"searched at {density:g}")
-        axis.set(xscale="log", xlabel="density of the weights", title=workload)
-    axes[0][0].set(ylabel="EDP over the best (x)")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return figure
+    panels = []
+    for workload, edps in found.items():
+        ratios = (edps / edps.min(axis=1, keepdims=True)).T
+        lines = [
+            Series(f"searched at {density:g}", DENSITIES, line) for density, line in zip(DENSITIES, ratios, strict=True)
+        ]
+        panels.append(Panel("density of the weights", "EDP over the best (x)", lines, title=workload, log="x"))
+    return figure(panels, (3.2 * len(found), 3.4), sharey=True)

@@ -7,11 +7,12 @@ from itertools import product
 
 import attrs
 
-from sparsemap.files import markdown_table, times
-from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
+from sparsemap.files import times
+from sparsemap.plots import Figure
 
-from ..report import UJ, Report, counted, number
-from ..runs import Run, Runner, by, typical_edp
+from ..figure import Panel, Series, figure
+from ..report import UJ, Report, counted, number, page
+from ..runs import Runner, StudyRun, by, typical_edp
 from .densities import variant
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
@@ -32,7 +33,7 @@ def report(runner: Runner, name: str) -> Report:
         ordered = attrs.evolve(cell, parts={**cell.parts, "space": order})
         cells.append(variant(ordered, order, given, workload=f"{cell.workload}-{density:g}"))
     runner.run_cells(name, cells)
-    searches = by(map(Run.of, cells), lambda run: (run.workload, run.searcher))
+    searches = by(map(StudyRun.of, cells), lambda run: (run.workload, run.searcher))
     edps = {place: typical_edp(same) for place, same in searches.items()}
     found = {x: [[edps[f"{x}-{d:g}", order] for order in ORDERS] for d in DENSITIES] for x in study.workloads}
     rows, lines = [], []
@@ -42,34 +43,20 @@ def report(runner: Runner, name: str) -> Report:
             rows.append([*line, *(number(x) for x in paper), times(paper[1] / paper[0])])
         ratios = [f"{times(outer / inner)} at {x:g}" for (inner, outer), x in zip(pairs, DENSITIES, strict=True)]
         lines.append(f"{workload}: outer over inner {', '.join(ratios)}")
-    text = [
-        "# Table 3: inner and outer products over the density of one operand\n\n",
-        f"`sparsemap paper {name}`: {study.budget:,} designs per search on {study.hardware[0]}, "
-        f"{counted(len(study.seeds), 'seed')}; the reduction is the innermost or the outermost loop of every level, tiles "
-        "and parallel dimensions are searched. P is stored as compressed sparse rows and skips Q; the others are dense. "
-        "EDPs in cycles * uJ, the geometric mean over seeds.\n\n",
-        markdown_table(
-            [["layer", "density", "inner", "outer", "outer over inner", "paper: inner", "outer", "outer over inner"], *rows],
-            "<>>>>>>>",
-        ),
-        "\nSome printed numbers are out of reach of any mapping: with 1,024 units and 1 pJ per multiply-accumulate, KQV needs "
-        "at least 7.2e8 at a density of 0.1 and 7.2e6 at 0.01, Attn 1.8e6 at 0.01, FC 1.2e10 at 0.1. They are no targets.\n",
-    ]  # fmt: skip
+    text = page(
+        __file__, name, study=study, seeds=counted(len(study.seeds), "seed"),
+        table=[["layer", "density", "inner", "outer", "outer over inner", "paper: inner", "outer", "outer over inner"], *rows],
+    )  # fmt: skip
     table = [
         {"workload": workload, "density": density, **dict(zip(ORDERS, pair, strict=True))}
         for workload, pairs in found.items()
         for density, pair in zip(DENSITIES, pairs, strict=True)
     ]
-    return Report(name, "\n".join(lines), "".join(text), table, lambda: draw(found))
+    return Report(name, "\n".join(lines), text, table, lambda: draw(found))
 
 
 def draw(found: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """`found`: the EDPs of the inner and the outer product at `DENSITIES`, by workload."""
-    figure, axis = subplots(1, 1, figsize=(4.6, 3.4))
-    for (workload, pairs), colour, marker in zip(found.items(), COLOURS, MARKERS, strict=False):
-        ratios = [outer / inner for inner, outer in pairs]
-        axis.plot(DENSITIES, ratios, marker, linestyle="-", color=colour, label=workload)
-    axis.axhline(1.0, color="black", linewidth=0.8)
-    axis.set(xscale="log", xlabel="density of P", ylabel="EDP, outer over inner product (x)")
-    axis.legend()
-    return figure
+    lines = [Series(name, DENSITIES, [outer / inner for inner, outer in pairs]) for name, pairs in found.items()]
+    panel = Panel("density of P", "EDP, outer over inner product (x)", lines, log="x", levels=[1.0])
+    return figure([panel], (4.6, 3.6), across=3)

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparsemap.files import markdown_table, read_csv, times
-from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
+from sparsemap.plots import Figure
 
-from ..report import UJ, Report, counted, number, times_exact
+from ..figure import Panel, Series, figure
+from ..report import UJ, Report, counted, number, page, times_exact
 from ..runs import Runner, by, geometric_mean
-from .densities import AWARE, SEARCHED, TESTED, Tested, csv_rows, over_best, static, tested
+from .densities import AWARE, SEARCHED, TESTED, TestedDesign, csv_rows, over_best, static, tested
 
 STATIC = (1.0, 0.5, 0.1)
 STRATEGIES = (AWARE, *(static(density) for density in STATIC))
@@ -57,20 +58,11 @@ def report(runner: Runner, name: str) -> Report:
         over = [times(over_aware(list(columns.values()))[strategy]) for columns in (ours, theirs)]
         rows.append([f"EDP of {strategy} over aware", *over])
     ratios = {place: over_best(same) for place, same in by(designs, lambda design: design.place).items()}
-    text = [
-        "# Table 4: mappings that hold over a range of activation densities\n\n",
-        f"`sparsemap paper {name}`: {hardware}, {study.budget:,} mappings per search, {counted(len(study.seeds), 'seed')} "
-        "(an EDP is the geometric mean over seeds). P is stored as compressed sparse rows and skips Q at every level; "
-        "formats and skipping are the same for all designs, as in the paper. *aware* is `robust:edp` with the paper's "
-        "densities 1, 0.8, 0.5, 0.2, 0.1 and weights 1 / density; *static* is searched for one density. All designs have to "
-        'fit a dense P as well (`fit = "dense"`), as those of the paper\'s mapper do: else most of those searched for 0.5 '
-        f"and 0.1 are invalid at 0.7 and above. There are {ROUNDS} rounds of searches: from the second on each starts from the "
-        "designs that all four found before, so that what one misses by chance does not look like an effect of density.\n\n",
-        markdown_table([["", "here", "the paper"], *rows]),
-        "\nThe first row is the paper's 99.7 %: over both layers and the densities 1, 0.5 and 0.1, how near the one mapping "
-        "comes to the one searched for that density. The next three are means over all eleven densities.\n\n"
-        f"{_noise(designs, [_share(_columns(found).values()) for found in before])}",
-    ]
+    text = [page(
+        __file__, name, hardware=hardware, study=study, seeds=counted(len(study.seeds), "seed"), ROUNDS=ROUNDS,
+        table=[["", "here", "the paper"], *rows],
+        noise=_noise(designs, [_share(_columns(found).values()) for found in before]),
+    )]  # fmt: skip
     for workload, columns in ours.items():
         head = ["density", *STRATEGIES, *(f"paper: {strategy}" for strategy in STRATEGIES)]
         both = [*columns.values(), *theirs[workload].values()]
@@ -80,12 +72,12 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, headline, "".join(text), csv_rows(designs, ratios), lambda: draw(ours, theirs))
 
 
-def _columns(designs: Sequence[Tested]) -> dict[str, Columns]:
+def _columns(designs: Sequence[TestedDesign]) -> dict[str, Columns]:
     """By workload."""
     return {workload: _typical(found) for workload, found in by(designs, lambda design: design.workload).items()}
 
 
-def _typical(designs: Sequence[Tested]) -> Columns:
+def _typical(designs: Sequence[TestedDesign]) -> Columns:
     """cycles * uJ, the geometric mean over seeds; infinity where one is invalid."""
     strategies = by(designs, lambda design: design.strategy)
     return {
@@ -94,24 +86,21 @@ def _typical(designs: Sequence[Tested]) -> Columns:
     }
 
 
-def robust_score(design: Tested) -> float:
+def robust_score(design: TestedDesign) -> float:
     """What the aware search minimises."""
     return math.fsum(design.edp[TESTED.index(density)] / density for density in SEARCHED)
 
 
-def _noise(designs: Sequence[Tested], before: Sequence[str]) -> str:
+def _noise(designs: Sequence[TestedDesign], before: Sequence[str]) -> str:
     """How far searches are from what others found by chance."""
     cells = by(designs, lambda design: (design.workload, design.seed)).values()
     scores = [{design.strategy: robust_score(design) for design in same} for same in cells]
     over = [found[AWARE] / min(found.values()) for found in scores]
     beaten = sum(ratio > 1 for ratio in over)
-    return (
-        f"How much of this is the search: in {beaten} of {len(over)} cases a mapping that was searched for one density has "
-        f"a better robust score than the mapping searched for that score, which is {times_exact(geometric_mean(over))} the "
-        f"best of the four as geometric mean. The rounds before gave {' and '.join(before)} in the first row.\n\n"
-        "The values cannot be compared, only their ratios: the paper's dense EDP of Conv_3 is 650 times that of its own "
-        "Table 2 (3.7e10), and its unit is printed as energy.\n"
-    )
+    return page(
+        __file__, "mse-noise", beaten=beaten, count=len(over), mean=times_exact(geometric_mean(over)),
+        before=" and ".join(before),
+    )  # fmt: skip
 
 
 def _share(columns) -> str:
@@ -119,15 +108,12 @@ def _share(columns) -> str:
 
 
 def draw(ours: Mapping[str, Columns], theirs: Mapping[str, Columns]) -> Figure:
-    figure, axes = subplots(1, len(ours), figsize=(4.6 * len(ours), 3.4), sharey=True, squeeze=False)
-    for axis, (workload, columns) in zip(axes[0], ours.items(), strict=True):
-        for name, colour, marker in zip(STRATEGIES[1:], COLOURS[1:], MARKERS[1:], strict=False):
+    panels = []
+    for workload, columns in ours.items():
+        lines = []
+        for name in STRATEGIES[1:]:
             for found, style, who in ((columns, "-", "here"), (theirs[workload], ":", "paper")):
                 line = [x / y for x, y in zip(found[name], found[AWARE], strict=True)]
-                shown = {"marker": marker if who == "here" else "", "linestyle": style, "color": colour}
-                axis.plot(TESTED, line, label=f"{name}, {who}", **shown)
-        axis.axhline(1.0, color=COLOURS[0], linewidth=1.0)
-        axis.set(xlabel="density of P", title=workload)
-    axes[0][0].set(ylabel="EDP over that of aware (x)")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
+                lines.append(Series(f"{name}, {who}", TESTED, line, style, marked=who == "here", like=name))
+        panels.append(Panel("density of P", "EDP over that of aware (x)", lines, title=workload, levels=[1.0]))
+    return figure(panels, (4.6 * len(ours), 3.6), across=3, sharey=True)

@@ -11,16 +11,17 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.files import markdown_table, times
-from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
+from sparsemap.files import times
+from sparsemap.plots import Figure
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE
 from sparsemap.searching.start import start_of
 from sparsemap.study.cells import Cell
 from sparsemap.study.plan import plan_of
 
-from ..report import UJ, Report, counted, number, times_exact
-from ..runs import Run, Runner, by, geometric_mean
+from ..figure import Panel, Series, figure
+from ..report import UJ, Report, counted, number, page, times_exact
+from ..runs import Runner, StudyRun, by, geometric_mean
 
 BATCH = 16
 """That of the paper's Table 1."""
@@ -40,12 +41,12 @@ SPEEDUPS = "3.3x to 7.3x"
 
 
 @attrs.frozen(eq=False, slots=False)
-class Layer:
+class WarmLayer:
     """A distinct layer of a network, searched cold and warm with one seed."""
 
     network: str
-    cold: Run
-    warm: Run
+    cold: StudyRun
+    warm: StudyRun
     before: Sequence[Cell]
     """The warm searches of all earlier layers."""
     problem: Callable[[], Problem]
@@ -57,7 +58,7 @@ class Layer:
         return {"network": self.network, "layer": self.cold.workload, "seed": self.cold.seed}
 
     @property
-    def runs(self) -> dict[str, Run]:
+    def runs(self) -> dict[str, StudyRun]:
         return {"cold": self.cold, "warm": self.warm}
 
     @property
@@ -80,27 +81,28 @@ class Layer:
         problem = self.problem()
         designs = [design_file.load(Path(cell.folder, DESIGN_FILE), problem.registry) for cell in self.before]
         rng = np.random.default_rng([self.cold.seed, len(self.before)])
-        genomes = {
-            "random": problem.space.repair(problem.space.sample(RANDOM, rng), rng),
-            "previous layer": start_of(problem, designs[-1:], fill=False).genomes,
-            "similar layer": start_of(problem, designs, count=1, fill=False).genomes,
-            "three similar layers, filled": start_of(problem, designs).genomes,
+        starts = {
+            "previous layer": start_of(problem, designs[-1:], fill=False),
+            "similar layer": start_of(problem, designs, count=1, fill=False),
+            "three similar layers, filled": start_of(problem, designs),
         }
+        genomes = {"random": problem.space.repair(problem.space.sample(RANDOM, rng), rng)}
+        genomes |= {name: start.genomes for name, start in starts.items() if start is not None}
         return {name: float(problem.evaluator.evaluate(rows).edp.min()) / self.end for name, rows in genomes.items()}
 
 
-def designs_to(run: Run, score: float) -> int:
+def designs_to(run: StudyRun, score: float) -> int:
     """Designs until a search is at a score or below; its whole budget if it never is."""
     return int(min(run.designs_to(score), run.history["evaluations"][-1]))
 
 
-def target(run: Run) -> float:
+def target(run: StudyRun) -> float:
     """The score at which a search has made `REACHED` of its improvement over its first batch."""
     scores = run.history["best_score"]
     return scores[0] - REACHED * (scores[0] - scores[-1])
 
 
-def layers_of(runner: Runner, name: str) -> list[Layer]:
+def layers_of(runner: Runner, name: str) -> list[WarmLayer]:
     """The layers of a study's networks, all searched."""
     found, cells = [], []
     for whole in runner.cells(name, "network"):
@@ -113,8 +115,8 @@ def layers_of(runner: Runner, name: str) -> list[Layer]:
         )
         cells += [*cold.cells, *warm.cells]
         for at, (without, cell) in enumerate(zip(cold.cells, warm.cells, strict=True)):
-            runs = Run.of(without), Run.of(cell)
-            found.append(Layer(whole.workload, *runs, warm.cells[:at], partial(warm.problem, cell)))
+            runs = StudyRun.of(without), StudyRun.of(cell)
+            found.append(WarmLayer(whole.workload, *runs, warm.cells[:at], partial(warm.problem, cell)))
     runner.run_cells(name, cells)
     return found
 
@@ -133,51 +135,41 @@ def report(runner: Runner, name: str) -> Report:
 # ------------------------------------------------------------------------------------------------------------- Fig. 9
 
 
-def fig_9(name: str, layers: Sequence[Layer], what: str) -> Report:
+def fig_9(name: str, layers: Sequence[WarmLayer], what: str) -> Report:
     started = [layer for layer in layers if layer.before]
     networks = by(started, lambda layer: layer.network)
     rows = [
         [start, paper, times(_mean(started, start)), *(times(_mean(same, start)) for same in networks.values())]
         for start, paper in STARTS.items()
     ]
-    text = [
-        "# Fig. 9: what a search starts from\n\n", what,
-        "EDP of the best design that there is before the search, over the best at its end; geometric means over layers and "
-        f"seeds. *random*: the best of {RANDOM} random designs, repaired where they do not fit. *previous* and *similar "
-        "layer*: the mapping found for the layer before, and for the one before that is nearest by editing distance, its tiles "
-        "scaled and, where it then does not fit, repaired, as in the paper. *filled*: as networks are searched here, from the "
-        "three nearest, whose loops also fill spatial levels that smaller sizes leave empty. Layers without one before are "
-        "left out.\n\n",
-        markdown_table([["start", "paper", "here", *networks], *rows], "<>"),
-    ]  # fmt: skip
+    text = page(__file__, name, what=what, RANDOM=RANDOM, table=[["start", "paper", "here", *networks], *rows])
     headline = ", ".join(
         f"{start} {times(_mean(started, start))} (paper: {paper or '-'})" for start, paper in STARTS.items()
     )
     table = [layer.place | {"edp": layer.end} | layer.starts for layer in started]
-    return Report(name, headline, "".join(text), table, lambda: draw_9(networks))
+    return Report(name, headline, text, table, lambda: draw_9(networks))
 
 
-def _mean(layers: Sequence[Layer], start: str) -> float:
+def _mean(layers: Sequence[WarmLayer], start: str) -> float:
     return geometric_mean(layer.starts[start] for layer in layers)
 
 
-def draw_9(networks: Mapping[str, Sequence[Layer]]) -> Figure:
-    figure, axes = subplots(1, len(networks), figsize=(4.6 * len(networks), 3.4), sharey=True, squeeze=False)
-    for axis, (network, layers) in zip(axes[0], networks.items(), strict=True):
-        for start, colour, marker in zip(STARTS, COLOURS, MARKERS, strict=False):
+def draw_9(networks: Mapping[str, Sequence[WarmLayer]]) -> Figure:
+    panels = []
+    for network, layers in networks.items():
+        lines = []
+        for start in STARTS:
             means = [_mean(same, start) for same in by(layers, lambda layer: layer.cold.workload).values()]
-            axis.plot(range(2, len(means) + 2), means, marker, linestyle="-", linewidth=0.8, color=colour, label=start)
-        axis.set(yscale="log", xlabel="distinct layer", title=network)
-        plain_log(axis.yaxis)
-    axes[0][0].set(ylabel="EDP over that at the end (x)")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
+            lines.append(Series(start, range(2, len(means) + 2), means, how={"linewidth": 0.8}))
+        y, steps = "EDP over that at the end (x)", {"y": (1, 2, 5)}
+        panels.append(Panel("distinct layer", y, lines, title=network, log="y", plain=steps))
+    return figure(panels, (4.6 * len(networks), 3.6), sharey=True)
 
 
 # ------------------------------------------------------------------------------------------------------------ Fig. 10
 
 
-def fig_10(name: str, layers: Sequence[Layer], what: str) -> Report:
+def fig_10(name: str, layers: Sequence[WarmLayer], what: str) -> Report:
     first = layers[0].cold
     layers = [x for x in layers if x.cold.seed == first.seed and x.cold.workload.startswith("features")]
     chosen = [layers[0], layers[-1]]
@@ -189,13 +181,10 @@ def fig_10(name: str, layers: Sequence[Layer], what: str) -> Report:
         for layer in chosen
         for how, run in layer.runs.items()
     ]
-    text = [
-        "# Fig. 10: convergence with and without warm start\n\n", what,
-        f"The first and the last distinct convolution of {chosen[0].network}. For the first there is nothing to start from, so "
-        f"that both curves {'are the same' if same else 'should be the same and are not'}, as in the paper; the last one starts "
-        "lower. EDP in cycles * uJ after so many designs (a dash: the first batch has not ended).\n\n",
-        markdown_table([["layer", "search", *(f"{place:,}" for place in places)], *rows], "<<>"),
-    ]  # fmt: skip
+    text = page(
+        __file__, name, what=what, chosen=chosen, same="are the same" if same else "should be the same and are not",
+        table=[["layer", "search", *(f"{place:}" for place in places)], *rows],
+    )  # fmt: skip
     headline = "\n".join(
         f"{layer.cold.workload}: {times(layer.speedup())} fewer designs, EDP {times_exact(layer.change)} of cold"
         for layer in chosen
@@ -206,41 +195,31 @@ def fig_10(name: str, layers: Sequence[Layer], what: str) -> Report:
         for how, run in layer.runs.items()
         for at, score in zip(run.history["evaluations"], run.history["best_score"], strict=True)
     ]
-    return Report(name, headline, "".join(text), table, lambda: draw_10(chosen))
+    return Report(name, headline, text, table, lambda: draw_10(chosen))
 
 
-def draw_10(layers: Sequence[Layer]) -> Figure:
-    figure, axes = subplots(1, len(layers), figsize=(4.2 * len(layers), 3.2), squeeze=False)
-    for axis, layer in zip(axes[0], layers, strict=True):
-        for (how, run), colour, style in zip(layer.runs.items(), COLOURS, ("-", "--"), strict=False):
-            history = run.history
-            axis.plot(history["evaluations"], history["best_score"] / UJ, style, color=colour, label=how)
-        axis.set(xlabel="designs", title=f"{layer.network} {layer.cold.workload}")
-    axes[0][0].set(ylabel="best EDP (cycles * uJ)")
-    axes[0][0].legend()
-    return figure
+def draw_10(layers: Sequence[WarmLayer]) -> Figure:
+    panels = []
+    for layer in layers:
+        lines = [
+            Series(how, run.history["evaluations"], run.history["best_score"] / UJ, style, marked=False)
+            for (how, run), style in zip(layer.runs.items(), ("-", "--"), strict=False)
+        ]
+        panels.append(Panel("designs", "best EDP (cycles * uJ)", lines, title=f"{layer.network} {layer.cold.workload}"))
+    return figure(panels, (4.2 * len(layers), 3.4))
 
 
 # ------------------------------------------------------------------------------------------------------------ Fig. 11
 
 
-def fig_11(name: str, layers: Sequence[Layer], what: str) -> Report:
+def fig_11(name: str, layers: Sequence[WarmLayer], what: str) -> Report:
     networks = by(layers, lambda layer: layer.network)
     rows = [[network, *_row(same)] for network, same in networks.items()]
-    text = [
-        "# Fig. 11: how much sooner searches converge\n\n", what,
-        f"*Common target*: designs until a search has {100 * REACHED:g} % of the improvement that the cold one makes from its "
-        "first batch to its end, cold over warm; a search that never gets there counts with its whole budget. Geometric mean "
-        "over layers and seeds, and the ratio of the sums, which says what a network saves; *to 1.05x* is the ratio of sums to "
-        "1.05 times the cold end. *Own target*: each search by its own improvement, the other way to read the paper; it rewards "
-        "a bad start. *EDP*: at the end, warm over cold, geometric mean; *worst* that of one layer.\n\n",
-        markdown_table([["network", *COLUMNS], *rows], "<>"),
-        f"\nThe paper has {SPEEDUPS} over these networks, with the same EDP. Its searches start from random mappings, 5 times "
-        "the EDP of their end (Fig. 9); those here start from guesses that are repaired, so that over a whole network there is "
-        "less to save. Points in the upper half of the figure are layers whose start is the end of the cold search "
-        "already; those near 1 are layers where 5,000 designs from elsewhere end within a per cent, now above and now "
-        "below, so that who is there first is chance.\n",
-    ]  # fmt: skip
+    text = page(
+        __file__, name, what=what, reached=100 * REACHED, table=[["network", *COLUMNS], *rows], paper=SPEEDUPS,
+        count=len(layers), soon=sum(layer.speedup() >= 10 for layer in layers),
+        same=sum(abs(layer.change - 1) <= 0.01 for layer in layers),
+    )  # fmt: skip
     headline = "\n".join(f"{network}: " + ", ".join(map(" ".join, zip(COLUMNS, _row(same), strict=True)))
                          for network, same in networks.items())  # fmt: skip
     table = [
@@ -249,13 +228,13 @@ def fig_11(name: str, layers: Sequence[Layer], what: str) -> Report:
         | {f"edp_{how}": run.edp for how, run in layer.runs.items()}
         for layer in layers
     ]
-    return Report(name, headline, "".join(text), table, lambda: draw_11(networks))
+    return Report(name, headline, text, table, lambda: draw_11(networks))
 
 
 COLUMNS = ("common target", "sums", "sums to 1.05x", "own target", "EDP", "worst")
 
 
-def _row(layers: Sequence[Layer]) -> list[str]:
+def _row(layers: Sequence[WarmLayer]) -> list[str]:
     changes = [layer.change for layer in layers]
     return [
         times(geometric_mean(layer.speedup() for layer in layers)),
@@ -267,27 +246,26 @@ def _row(layers: Sequence[Layer]) -> list[str]:
     ]
 
 
-def _sums(layers: Sequence[Layer], targets: Sequence[float]) -> float:
+def _sums(layers: Sequence[WarmLayer], targets: Sequence[float]) -> float:
     """Designs of all cold searches over those of all warm ones."""
     both = list(zip(layers, targets, strict=True))
     cold = sum(designs_to(layer.cold, score) for layer, score in both)
     return cold / sum(designs_to(layer.warm, score) for layer, score in both)
 
 
-def draw_11(networks: Mapping[str, Sequence[Layer]]) -> Figure:
-    figure, axes = subplots(1, 2, figsize=(8.4, 3.4))
-    shown: Mapping[str, Callable[[Layer], float]] = {
-        "designs to the common target, cold over warm (x)": Layer.speedup,
+def draw_11(networks: Mapping[str, Sequence[WarmLayer]]) -> Figure:
+    shown: Mapping[str, Callable[[WarmLayer], float]] = {
+        "designs to the common target, cold over warm (x)": WarmLayer.speedup,
         "EDP at the end, warm over cold (x)": lambda layer: layer.change,
     }
-    for axis, (label, value) in zip(axes, shown.items(), strict=True):
-        for at, (layers, colour) in enumerate(zip(networks.values(), COLOURS, strict=False)):
-            found = [value(layer) for layer in layers]
-            spread = np.linspace(-0.25, 0.25, len(found)) if len(found) > 1 else np.zeros(1)
-            axis.plot(at + spread, found, ".", color=colour, markersize=4)
-            axis.plot([at - 0.35, at + 0.35], [geometric_mean(found)] * 2, color="black", linewidth=1.6)
-        axis.set(ylabel=label)
-        named_ticks(axis.xaxis, list(networks))
-    axes[0].set(yscale="log")
-    plain_log(axes[0].yaxis, (1, 3))
-    return figure
+    panels = []
+    for label, value in shown.items():
+        series = []
+        for at, (network, layers) in enumerate(networks.items()):
+            found, spread = [value(layer) for layer in layers], np.linspace(-0.25, 0.25, len(layers))
+            series.append(Series(network, at + spread, found, "", how={"marker": ".", "markersize": 4}))
+            mean, black = [geometric_mean(found)] * 2, {"color": "black", "linewidth": 1.6}
+            series.append(Series("geometric mean", [at - 0.35, at + 0.35], mean, marked=False, how=black))
+        panels.append(Panel("", label, series, names=list(networks)))
+    first = attrs.evolve(panels[0], log="y", plain={"y": (1, 3)})
+    return figure([first, *panels[1:]], (8.4, 3.6))

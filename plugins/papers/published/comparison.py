@@ -14,8 +14,9 @@ import numpy as np
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import unknown
 from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
+from sparsemap.plots import Figure
 
+from ..figure import Panel, Series, figure
 from ..report import Report
 from ..runs import Runner, by, geometric_mean
 
@@ -44,10 +45,10 @@ def report(runner: Runner, name: str) -> Report:
 def compared(key: str, accelerator: Mapping[str, Any], runner: Runner) -> list[Row]:
     """A row per published quantity of an accelerator: its value in print (None: not known), and in both cost models."""
     rows = []
-    for figure in accelerator["figures"]:
-        if runner.workloads and figure["workload"] not in runner.workloads:
+    for printed_figure in accelerator["figures"]:
+        if runner.workloads and printed_figure["workload"] not in runner.workloads:
             continue
-        one = {**accelerator, **figure}
+        one = {**accelerator, **printed_figure}
         own = measured(one, runner.registry)
         base = measured(one, runner.registry, one["base"]) if "base" in one else own
         for quantity, printed in one["published"].items():
@@ -164,16 +165,10 @@ def _page(rows: list[Row], name: str) -> str:
 
 def _draw(rows: list[Row]) -> Figure:
     known = [row for row in rows if row["published"]]
-    figure, axis = subplots(1, 1, figsize=(9.0, 4.2))
-    for place, model in enumerate(MODELS):
-        ratios = [row[model] / row["published"] for row in known]
-        axis.plot(range(len(known)), ratios, MARKERS[place], color=COLOURS[place], label=model, alpha=0.8)
-    axis.axhline(1.0, color="0.5", linewidth=0.8)
-    labels = [f"{row['accelerator']} {row['workload']}, {row['quantity'].split()[0]}" for row in known]
-    axis.set_xticks(range(len(known)), labels, rotation=60, ha="right", fontsize="x-small")
-    axis.set(ylabel="model over published", yscale="log")
-    ticks = (0.25, 0.5, 0.7, 1.0, 1.5, 2.0, 4.0, 8.0)
-    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.set_yticks([], minor=True)
-    axis.legend()
-    return figure
+    points = [
+        Series(model, range(len(known)), [row[model] / row["published"] for row in known], "") for model in MODELS
+    ]
+    names = [f"{row['accelerator']} {row['workload']}, {row['quantity'].split()[0]}" for row in known]
+    steps = {"y": (1, 1.5, 2, 3, 5, 7)}
+    panel = Panel("", "model over published", points, log="y", plain=steps, names=names, turned=60, levels=[1.0])
+    return figure([panel], (9.0, 4.4))

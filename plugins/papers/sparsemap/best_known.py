@@ -8,11 +8,12 @@ from pathlib import Path
 
 import attrs
 
-from sparsemap.files import markdown_table, read_csv, times
-from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
+from sparsemap.files import read_csv, times
+from sparsemap.plots import Figure
 
-from ..report import Report, number
-from ..runs import Run, Runner, by, finished_runs, geometric_mean
+from ..figure import Panel, Series, figure
+from ..report import Report, number, page
+from ..runs import Runner, StudyRun, by, finished_runs, geometric_mean
 
 DEEP = "quality-200000"
 STUDIES = ("quality-2000", "quality-20000", DEEP)
@@ -47,17 +48,11 @@ def report(runner: Runner, name: str) -> Report:
         gaps = [x.gap for x in mine]
         lines.append([label, str(len(gaps)), times(geometric_mean(gaps)), times(min(gaps)), times(max(gaps))])
     headline = "\n".join(f"{line[0]}: best known EDP is {line[2]} its proven bound (geometric mean)" for line in lines)
-    text = (
-        f"# Best known EDP of every cell\n\n"
-        f"`sparsemap paper {name}`: the best of all searches of the studies {', '.join(STUDIES)} that have been run. "
-        "The bound is proven: no design of the cell in space `paper` has a lower EDP. The gap is the EDP divided by the "
-        "bound.\n\n"
-        + markdown_table([["hardware", "cells", "gap, geometric mean", "smallest", "largest"], *lines])
-        + "\n"
-        + markdown_table(
-            [["workload", "hardware", "EDP", "bound", "gap", "found by"], *map(cell_line, known)], "<<>>><"
-        )
-    )
+    text = page(
+        __file__, name, studies=", ".join(STUDIES),
+        table=[["hardware", "cells", "gap, geometric mean", "smallest", "largest"], *lines],
+        cells=[["workload", "hardware", "EDP", "bound", "gap", "found by"], *map(cell_line, known)],
+    )  # fmt: skip
     return Report(name, headline, text, [attrs.asdict(one) | {"gap": one.gap} for one in known], lambda: draw(hardware))
 
 
@@ -72,7 +67,7 @@ def known_from(runner: Runner) -> list[Known]:
     return [found for folder in folders for found in of_runs(finished_runs(folder, SEARCHERS))]
 
 
-def of_runs(runs: Iterable[Run]) -> list[Known]:
+def of_runs(runs: Iterable[StudyRun]) -> list[Known]:
     return [
         Known(run.workload, run.hardware, run.edp, run.searcher, run.result["budget"], run.seed, run.result["bound"])
         for run in runs
@@ -100,13 +95,10 @@ def cell_line(x: Known) -> list[str]:
 
 def draw(hardware: Mapping[str, Sequence[Known]]) -> Figure:
     """Gaps by workload."""
-    figure, axis = subplots(1, 1, figsize=(9, 3.2))
-    workloads = list(dict.fromkeys(x.workload for mine in hardware.values() for x in mine))
-    for (one, mine), colour, marker in zip(hardware.items(), COLOURS, MARKERS, strict=False):
-        axis.plot([workloads.index(x.workload) for x in mine], [x.gap for x in mine], marker, color=colour, label=one)
-    axis.axhline(1, color="#444444", linewidth=0.8)
-    axis.set(yscale="log", ylabel="best known EDP / proven bound", xlim=(-0.7, len(workloads) - 0.3))
-    named_ticks(axis.xaxis, workloads, rotation=60, ha="right")
-    plain_log(axis.yaxis, (1, 1.5, 2, 3, 5))
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=len(hardware))
-    return figure
+    names = list(dict.fromkeys(x.workload for mine in hardware.values() for x in mine))
+    points = [
+        Series(one, [names.index(x.workload) for x in mine], [x.gap for x in mine], "")
+        for one, mine in hardware.items()
+    ]
+    panel = Panel("", "best known EDP / proven bound", points, log="y", plain={"y": (1, 1.5, 2, 3, 5)}, names=names)
+    return figure([attrs.evolve(panel, turned=60, levels=[1])], (9, 3.4))

@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.plots import Axes
 
-from ..runs import Run
+from ..figure import Series
+from ..runs import StudyRun
 
 
 @attrs.frozen(eq=False)
@@ -28,7 +28,7 @@ class Curve:
         return float(self.middle[np.searchsorted(self.evaluations, evaluations, side="right") - 1])
 
 
-def curve(label: str, runs: Sequence[Run], column: str = "best_score", points: int = 200) -> Curve:
+def curve(label: str, runs: Sequence[StudyRun], column: str = "best_score", points: int = 200) -> Curve:
     """Searches of one kind as one curve; a search without a valid design counts as infinite."""
     last = min(run.history["evaluations"][-1] for run in runs)
     evaluations = np.unique(np.geomspace(max(last / 200, 1), last, points).astype(int))
@@ -40,11 +40,13 @@ def curve(label: str, runs: Sequence[Run], column: str = "best_score", points: i
     return Curve(label, evaluations, scores.min(axis=0), middle, scores.max(axis=0))
 
 
-def plot(axis: Axes, curves: Sequence[Curve], colours: Sequence[str], style: str = "-") -> None:
-    for one, colour in zip(curves, colours, strict=False):
+def series(curves: Sequence[Curve]) -> list[Series]:
+    """What is drawn of curves: their medians, in their ranges."""
+    found = []
+    for one in curves:
         seen = np.isfinite(one.middle)
         high = np.where(np.isfinite(one.high), one.high, one.middle)
-        axis.step(one.evaluations[seen], one.middle[seen], style, where="post", color=colour, label=one.label)
-        axis.fill_between(
-            one.evaluations[seen], one.low[seen], high[seen], step="post", color=colour, alpha=0.16, linewidth=0
-        )
+        label = one.label if seen.any() else f"{one.label}: no line, as no design was valid"
+        band, steps = (one.low[seen], high[seen]), {"drawstyle": "steps-post"}
+        found.append(Series(label, one.evaluations[seen], one.middle[seen], marked=False, band=band, how=steps))
+    return found

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sparsemap.files import markdown_table, times
-from sparsemap.plots import COLOURS, Figure, plain_log, subplots
+from sparsemap.files import times
+from sparsemap.plots import Figure
 
-from ..report import Report, effort, number
+from ..figure import Panel, figure
+from ..report import Report, effort, number, page
 from ..runs import Runner, by, typical_edp
-from .curves import Curve, curve, plot
+from .curves import Curve, curve, series
 
 STUDIES = {"fig-10": "Cantor codes", "fig-10-random-codes": "random codes"}
 MOVES = {"sparsemap-paper": "any value", "sparsemap-paper-neighbours": "a neighbouring value"}
@@ -43,29 +45,18 @@ def report(runner: Runner, name: str) -> Report:
                 row = {"codes": one.label, "mutation to": moves, "evaluations": int(evaluations)}
                 rows.append(row | {"edp": middle, "lowest": low, "highest": high})
     head = ["codes", "mutation to", *(f"at {share:.0%}" for share in SHARES), "mean", "lowest", "highest", "designs"]
-    text = (
-        f"# Fig. 10: codes of loop orders\n\n"
-        f"`sparsemap paper {name}`: sparsemap-paper on {where}, {effort(first)}, one "
-        "table of random codes. EDP in pJ * cycles: the median over seeds after a share of the budget; geometric mean, "
-        "lowest and highest at its end. *Designs*: until half of the searches are as good as "
-        f"{number(target)}, {NEAR - 1:.0%} above the worst final median.\n\n"
-        + markdown_table([head, *lines], "<<>")
-        + "\n"
-        + "\n".join(ratios)
-        + "\n\nThe paper does not say what a mutation changes a gene to. With any other value, as sparsemap-paper does, "
-        "the order of the codes cannot matter to the search, and differences are noise; it can matter where mutations "
-        "step to neighbouring codes. A product has three dimensions, so a level has only six codes.\n"
-    )
+    text = page(
+        __file__, name, where=where, effort=effort(first), target=number(target), near=NEAR - 1, table=[head, *lines],
+        ratios="\n".join(ratios),
+    )  # fmt: skip
     headline = "\n".join(ratio.removeprefix("- ") for ratio in ratios)
     return Report(name, headline, text, rows, lambda: draw(panels, where))
 
 
 def draw(panels: Mapping[str, Sequence[Curve]], where: str) -> Figure:
-    figure, axes = subplots(1, len(panels), figsize=(4.3 * len(panels), 3.3), sharex=True, sharey=True, squeeze=False)
-    for axis, (moves, curves) in zip(axes[0], panels.items(), strict=True):
-        plot(axis, curves, COLOURS)
-        axis.set(xscale="log", yscale="log", xlabel="designs evaluated", title=f"{where}, mutation to {moves}")
-        plain_log(axis.xaxis)
-    axes[0, 0].set_ylabel("best EDP (pJ x cycles)")
-    axes[0, -1].legend(title="median and range over seeds")
-    return figure
+    look: dict[str, Any] = {"log": "xy", "plain": {"x": (1, 2, 5)}, "x": "designs evaluated"}
+    shown = [
+        Panel(y="best EDP (pJ x cycles)", series=series(curves), title=f"{where}, mutation to {moves}", **look)
+        for moves, curves in panels.items()
+    ]
+    return figure(shown, (4.3 * len(panels), 3.6), title="median and range over seeds", sharex=True, sharey=True)

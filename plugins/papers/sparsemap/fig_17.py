@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from sparsemap.files import markdown_table, percent, times
-from sparsemap.plots import COLOURS, MARKERS, Figure, named_ticks, plain_log, subplots
+import attrs
+import numpy as np
 
-from ..report import Report, effort, number
+from sparsemap.files import percent, times
+from sparsemap.plots import Figure
+
+from ..figure import Panel, Series, figure
+from ..report import Report, effort, number, page
 from ..runs import Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
 
 LABELS = {
@@ -47,40 +51,35 @@ def report(runner: Runner, name: str) -> Report:
         lines.append([*line, f"{len(found)} of {len(edps)}", percent(valid[searcher], 1), f"{seconds[searcher]:.1f}"])
     head = ["method", "EDP of SparseMap (paper), geometric mean", "largest", "layers solved", "valid", "s per search"]
     headline = "\n".join(f"{line[0]}: EDP {line[1]} of {LABELS[REFERENCE]}'s, {line[4]} valid" for line in lines)
-    text = (
-        f"# Fig. 17: search methods on {len(edps)} convolutions\n\n"
-        f"`sparsemap paper {name}`: {runs[0].hardware}, {effort(runs)}. All methods search the "
-        "same genome (prime factors, Cantor codes). The paper reports 2 to 5 orders of magnitude over the baselines; "
-        "it does not say how they encode a design.\n\n"
-        + markdown_table([head, *lines])
-        + "\n## EDP by layer, pJ * cycles\n\n"
-        + markdown_table(
-            [
-                ["layer", *(LABELS[searcher] for searcher in searchers)],
-                *([workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()),
-            ]
-        )
+    text = page(
+        __file__,
+        name,
+        count=len(edps),
+        runs=runs,
+        effort=effort(runs),
+        table=[head, *lines],
+        layers=[
+            ["layer", *(LABELS[searcher] for searcher in searchers)],
+            *([workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()),
+        ],
     )
     return Report(name, headline, text, rows, lambda: draw(edps, valid, runs[0].hardware))
 
 
 def draw(edps: Mapping[str, Mapping[str, float]], valid: Mapping[str, float], hardware: str) -> Figure:
-    figure, (left, right) = subplots(1, 2, figsize=(10, 3.8), gridspec_kw={"width_ratios": [3, 1.25]})
-    for at, (searcher, colour, marker) in enumerate(zip(valid, COLOURS, MARKERS, strict=False)):
-        over = [found[searcher] / min(found.values()) for found in edps.values()]
-        shift = 0.125 * (at - (len(valid) - 1) / 2)  # side by side, so that none hides another
-        places = [place + shift for place in range(len(edps))]
-        shown = [value if math.isfinite(value) else math.nan for value in over]
-        left.plot(places, shown, marker, color=colour, label=LABELS[searcher])
-    left.set(yscale="log", ylabel="EDP over the best of the layer (x)", title=f"(a) best design found on {hardware}")
-    named_ticks(left.xaxis, list(edps), rotation=45, ha="right")
-    plain_log(left.yaxis)
-    names = [LABELS[searcher] for searcher in valid]
-    shares = [100 * share for share in valid.values()]
-    bars = right.barh(range(len(names)), shares, color=COLOURS[: len(names)])
-    right.bar_label(bars, fmt="%.1f", padding=3, fontsize=8.5)
-    named_ticks(right.yaxis, names)
-    right.invert_yaxis()
-    right.set(xlabel="valid designs (%)", xlim=(0, 115), title="(b) share of valid designs")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=7)
-    return figure
+    points = []
+    for at, searcher in enumerate(valid):
+        places = np.arange(len(edps)) + 0.125 * (at - (len(valid) - 1) / 2)  # side by side, so that none hides another
+        over = [
+            value if math.isfinite(value := found[searcher] / min(found.values())) else math.nan
+            for found in edps.values()
+        ]
+        points.append(Series(LABELS[searcher], places, over, ""))
+    layers = Panel(y="EDP over the best of the layer (x)", series=points, log="y", plain={"y": (1, 2, 5)}, turned=45)
+    layers = attrs.evolve(layers, title=f"(a) best design found on {hardware}", names=list(edps))
+    bars, names = {"valid": [100 * share for share in valid.values()]}, [LABELS[searcher] for searcher in valid]
+    shares = Panel(
+        "valid designs (%)", bars=bars, names=names, flat=True, ends="%.1f", title="(b) share of valid designs"
+    )
+    shares = attrs.evolve(shares, limits={"xlim": (0, 115)})
+    return figure([layers, shares], (10, 3.9), across=7, gridspec_kw={"width_ratios": [3, 1.25]})

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemap.files import markdown_table, percent, times
-from sparsemap.plots import COLOURS, Figure, plain_log, subplots
+from sparsemap.plots import Figure
 
-from ..report import Report, effort, number
+from ..figure import Panel, figure
+from ..report import Report, effort, number, page
 from ..runs import Runner, arithmetic_mean, by, typical_edp
-from .curves import Curve, curve, plot
+from .curves import Curve, curve, series
 
 LABELS = {
     "es-lhs": "ES: Latin hypercube, direct encoding",
@@ -46,29 +47,20 @@ def report(runner: Runner, name: str) -> Report:
                 )
         head = ["", "median at 10 %", "at 50 %", "at the end", "geometric mean", "of CEOI's", "valid"]
         text += [f"\n## {workload} on {hardware}\n\n", markdown_table([[*head, "seeds with a design"], *lines])]
-    intro = (
-        f"# Fig. 18: what encodings and operators contribute\n\n"
-        f"`sparsemap paper {name}`: {hardware}, {effort(runs)}. EDP in pJ * cycles. The paper's "
-        "figure shows the population's average EDP; here the best design so far (above) and the average of the valid "
-        "designs of a generation (below), both as the median over seeds with their range.\n"
-    )
+    intro = page(__file__, name, hardware=hardware, effort=effort(runs))
     return Report(name, "\n".join(headline), "".join([intro, *text]), rows, lambda: draw(panels, hardware))
 
 
 def draw(panels: dict[str, tuple[list[Curve], list[Curve]]], hardware: str) -> Figure:
-    figure, axes = subplots(2, len(panels), figsize=(4.4 * len(panels), 5.6), sharex=True, squeeze=False)
-    for column, (workload, curves) in enumerate(panels.items()):
-        for row, (found, label) in enumerate(zip(curves, ("best EDP so far", "mean EDP of a generation"), strict=True)):
-            plot(axes[row, column], found, COLOURS)
-            axes[row, column].set(xscale="log", yscale="log")
-            if not column:
-                axes[row, column].set_ylabel(f"{label}\n(pJ x cycles)")
-        plain_log(axes[1, column].xaxis, (1,))
-        axes[0, column].set_title(f"{workload} on {hardware}")
-        axes[1, column].set_xlabel("designs evaluated")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    for place, label in enumerate(labels):
-        if not any(np.isfinite(curves[0][place].middle).any() for curves in panels.values()):
-            labels[place] = f"{label}: no line, as no design was valid"
-    figure.legend(handles, labels, loc="outside upper center", ncols=2)
-    return figure
+    shown = [
+        Panel(
+            "designs evaluated",
+            f"{label}\n(pJ x cycles)",
+            series(curves[row]),
+            title=f"{workload} on {hardware}",
+            log="xy",
+        )
+        for row, label in enumerate(("best EDP so far", "mean EDP of a generation"))
+        for workload, curves in panels.items()
+    ]
+    return figure(shown, (4.4 * len(panels), 5.8), len(panels), across=2, sharex=True)

@@ -9,9 +9,10 @@ import numpy as np
 
 from sparsemap import SparseMapError
 from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, subplots
+from sparsemap.plots import Figure
 
-from ..report import Report
+from ..figure import Panel, Series, figure
+from ..report import Report, page
 from ..runs import Runner
 
 DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -33,14 +34,7 @@ def report(runner: Runner, name: str) -> Report:
     (hardware,) = study.hardware
     rows = [row(runner, study, density, space) for density in DENSITIES for space in DESIGNS]
     values = {quantity: {(row["design"], row["density"]): row[quantity] for row in rows} for quantity in QUANTITIES}
-    text = [
-        f"# Fig. 2: formats and mappings over density\n\n"
-        f"`sparsemap paper {name}`: 512 x 512 times 512 x 512 on {hardware}; both operands have the given density. "
-        "OS and IS: an expert's output- and input-stationary mapping, found as if all were dense, and kept over all"
-        " densities. CSR: coordinates with offsets to rows; RLE: run lengths without offsets; both let the processing"
-        " elements skip. Uncompressed operands can only be gated at the MACs. Values are divided by those of "
-        f"{DESIGNS[REFERENCE]} at the same density; the best is bold.\n"
-    ]
+    text = [page(__file__, name, hardware=hardware, reference=DESIGNS[REFERENCE])]
     winners: dict[str, Counter[str]] = {}
     for quantity, label in QUANTITIES.items():
         lines = []
@@ -74,27 +68,24 @@ def row(runner: Runner, study: Any, density: float, space: str) -> dict[str, Any
 
 
 def draw(values: dict[str, dict[tuple[str, float], float]], hardware: str) -> Figure:
-    figure, axes = subplots(1, 2, figsize=(8.6, 3.6))
-    for axis, (quantity, label) in zip(axes, QUANTITIES.items(), strict=True):
-        for place, (space, title) in enumerate(DESIGNS.items()):
-            ratios = [values[quantity][space, x] / values[quantity][REFERENCE, x] for x in DENSITIES]
-            axis.plot(
-                DENSITIES, ratios, "-" if space.startswith("os") else "--", marker=MARKERS[place % 3],
-                color=COLOURS[place % 3], markerfacecolor=None if space.startswith("os") else "white", label=title,
-            )  # fmt: skip
+    panels = []
+    for quantity, label in QUANTITIES.items():
+        lines = [
+            Series(
+                title, DENSITIES, [values[quantity][space, x] / values[quantity][REFERENCE, x] for x in DENSITIES],
+                "-" if space.startswith("os") else "--", hollow=not space.startswith("os"), like=title.replace("IS", "OS"),
+            )
+            for space, title in DESIGNS.items()
+        ]  # fmt: skip
         same = [
             one.partition(", ")[2] for space, one in DESIGNS.items()
             if space.startswith("os") and all(_alike(values[quantity], space, x) for x in DENSITIES)
         ]  # fmt: skip
-        if same:
-            axis.annotate(f"{', '.join(same)}: OS and IS coincide", (0.97, 0.95), xycoords="axes fraction", ha="right")
-        axis.set(xscale="log", yscale="log", xlabel="density of both operands")
-        axis.set(ylabel=f"{label}, normalised to {DESIGNS[REFERENCE]}", title=f"{label} on {hardware}")
-        plain_log(axis.xaxis)
-        plain_log(axis.yaxis, (1, 1.5, 2, 3, 5, 7))
-    title = "OS: output-stationary mapping, IS: input-stationary mapping"
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6, title=title)
-    return figure
+        note = f" ({', '.join(same)}: OS and IS coincide)" if same else ""
+        steps = {"x": (1, 2, 5), "y": (1, 1.5, 2, 3, 5, 7)}
+        y, title = f"{label}, normalised to {DESIGNS[REFERENCE]}", f"{label} on {hardware}{note}"
+        panels.append(Panel("density of both operands", y, lines, title=title, log="xy", plain=steps))
+    return figure(panels, (8.6, 3.8), across=6, title="OS: output-stationary mapping, IS: input-stationary mapping")
 
 
 def _alike(values: dict[tuple[str, float], float], space: str, density: float) -> bool:

@@ -9,11 +9,11 @@ import attrs
 import numpy as np
 
 from sparsemap import Search
-from sparsemap.files import markdown_table, percent
+from sparsemap.files import percent
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.plots import Figure, subplots
 
-from ..report import Report, number
+from ..report import Report, number, page
 from ..runs import Runner
 
 MORE = 100
@@ -63,15 +63,11 @@ def report(runner: Runner, name: str) -> Report:
         line = [one.hardware, f"{one.valid[: one.few].sum():,} of {one.few:,}", f"{len(edp):,} of {len(one.edp):,}"]
         lines.append([*line, number(float(edp.min())) if len(edp) else "-", number(spread), common])
     explained = "; ".join(f"{x.hardware} {percent(x.explained[0], 1)} and {percent(x.explained[1], 1)}" for x in found)
-    text = (
-        f"# Fig. 7: valid and invalid designs\n\n"
-        f"`sparsemap paper {name}`: {found[0].few:,} random genomes for {workload} (bibd), grey if invalid. Hardly any "
-        f"is valid, so the valid ones among {len(found[0].edp):,} are drawn as well. Across, the first principal "
-        "component of the genes of loop orders and tiling; up, that of formats and skip/gate. Genomes are drawn in "
-        "this program's encoding, in which every tiling multiplies up; the paper does not say how it drew its designs. "
-        f"Variance held by the two components: {explained}. A design may be rejected for several reasons.\n\n"
-        + markdown_table([["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *lines])
-    )
+    text = page(
+        __file__, name, found=found, workload=workload, valid=", ".join(f"{line[1]} on {line[0]}" for line in lines),
+        count=len(found[0].edp), explained=explained,
+        table=[["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *lines],
+    )  # fmt: skip
     headline = "\n".join(f"{line[0]}: valid are {line[1]} and {line[2]} random designs" for line in lines)
     return Report(name, headline, text, rows, lambda: draw(found))
 

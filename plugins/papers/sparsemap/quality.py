@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from sparsemap.files import markdown_table, percent
-from sparsemap.plots import COLOURS, Figure, subplots
+from sparsemap.plots import Figure
 
-from ..report import Report, counted, number, times_exact
-from ..runs import Run, Runner, by, finite, geometric_mean
+from ..figure import Panel, Series, figure
+from ..report import Report, counted, number, page, times_exact
+from ..runs import Runner, StudyRun, by, finite, geometric_mean
 from .best_known import Known, best_of, committed, known_from, of_runs
 
 LEAST = 1e-4
@@ -49,25 +50,16 @@ def report(runner: Runner, name: str) -> Report:
         f"{counted(len({run.seed for run in mine}), 'seed')} of {searcher} with {budget:,} designs"
         for (searcher, budget), mine in kinds.items()
     )
-    text = (
-        f"# Search quality\n\n"
-        f"`sparsemap paper {name}`: every workload of Table III on every platform of Table II, {seeds}. *Over "
-        "best known* is the EDP that a search found divided by the best known EDP of its cell (`best-known.csv`), as "
-        "geometric mean over cells and seeds; the worst cell is the largest mean over seeds. *Within 5 %* is the share "
-        "of all searches.\n\n"
-        + markdown_table([head, *lines], "<<<>")
-        + "\n## Cells\n\nEDP over best known, geometric mean over seeds.\n\n"
-        + cells_markdown(kinds, known)
-    )
+    text = page(__file__, name, seeds=seeds, table=[head, *lines], cells=cells_markdown(kinds, known))
     return Report(name, "\n".join(worst), text, rows, lambda: draw(excess))
 
 
-def over_best(run: Run, known: Mapping[tuple[str, str], Known]) -> float:
+def over_best(run: StudyRun, known: Mapping[tuple[str, str], Known]) -> float:
     best = known.get((run.workload, run.hardware))
     return run.edp / best.edp if best and math.isfinite(run.edp) else math.nan
 
 
-def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[Run]], known: Mapping[tuple[str, str], Known]) -> str:
+def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[StudyRun]], known: Mapping[tuple[str, str], Known]) -> str:
     columns = [by(runs, lambda run: (run.workload, run.hardware)) for runs in kinds.values()]
     cells = dict.fromkeys(cell for column in columns for cell in column)
     rows = []
@@ -81,17 +73,11 @@ def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[Run]], known: Mappin
 
 def draw(excess: Mapping[tuple[str, int], Sequence[float]]) -> Figure:
     """The share of cells within a factor of the best known."""
-    figure, axis = subplots(1, 1, figsize=(5.6, 3.6))
-    searchers = list(dict.fromkeys(searcher for searcher, _ in excess))
-    budgets = sorted({budget for _, budget in excess})
+    lines, last = [], max(budget for _, budget in excess)
     for (searcher, budget), values in excess.items():
         share = [100 * (place + 1) / len(values) for place in range(len(values))]
-        above = [max(value - 1, LEAST) if math.isfinite(value) else math.nan for value in values]
-        axis.step(
-            above, share, "-" if budget == budgets[-1] else "--", where="post",
-            color=COLOURS[searchers.index(searcher)], label=f"{searcher}, {budget:,} designs",
-        )  # fmt: skip
-    axis.set(xscale="log", xlabel="mean EDP above the best known (%)", ylabel="share of cells (%)", ylim=(0, 102))
-    axis.xaxis.set_major_formatter(lambda value, _: f"{100 * value:,.4g}")
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    return figure
+        above = [100 * max(value - 1, LEAST) if math.isfinite(value) else math.nan for value in values]
+        style, label = "-" if budget == last else "--", f"{searcher}, {budget:,} designs"
+        lines.append(Series(label, above, share, style, marked=False, how={"drawstyle": "steps-post"}))
+    panel = Panel("mean EDP above the best known (%)", "share of cells (%)", lines, log="x", limits={"ylim": (0, 102)})
+    return figure([panel], (5.6, 3.8), across=2)

@@ -10,8 +10,8 @@ from typing import Any
 from sparsemap.files import markdown_table, percent, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, plain_log, subplots
 
-from ..report import Report, counted, number
-from ..runs import Run, Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
+from ..report import Report, counted, number, page
+from ..runs import Runner, StudyRun, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
 
 OURS = "sparsemap"
 BASELINES = {"sage-like": "SAGE-like", "random-pruned": "Sparseloop mapper"}
@@ -49,27 +49,16 @@ def report(runner: Runner, name: str) -> Report:
         for row in means
     )
     seeds = len({run.seed for run in runs})
-    text = [
-        f"# Table IV: EDP on {', '.join(hardware)}\n\n",
-        f"`sparsemap paper {name}`: {runs[0].result['budget']:,} designs per search, {counted(seeds, 'seed')}; an EDP is "
-        "the geometric mean over the seeds that found a valid design. A reduction is the EDP of the baseline divided by "
-        "that of SparseMap.\n\n"
-        "## Mean reductions\n\n",
-        means_markdown(means),
-        "\n*Paper says*: the averages in its text, which are arithmetic means over its table (*its table*: recomputed). "
-        "*Possible*: the EDP of the baseline over the proven bound, geometric mean: no search of any kind can show a "
-        "larger reduction over this baseline in this cost model. *Nothing found*: cells in which the baseline found no "
-        "valid design with any seed; they have no ratio and count in no mean.\n\n",
-        "## Where the numbers come from\n\n",
-        differences(rows),
-        "\n## Cells\n\nEDP in pJ * cycles: ours, then the paper's.\n",
-    ]
+    text = [page(
+        __file__, name, template="table-iv", hardware=", ".join(hardware), runs=runs, seeds=counted(seeds, "seed"),
+        means=means_markdown(means), differences=differences(rows),
+    )]  # fmt: skip
     for one in hardware:
         text += [f"\n### {one}\n\n", cells_markdown([row for row in rows if row["hardware"] == one])]
     return Report(name, headline, "".join(text), rows, lambda: draw(rows, hardware))
 
 
-def cells(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def cells(runs: Sequence[StudyRun]) -> list[dict[str, Any]]:
     """One row per workload and hardware."""
     paper, rows = printed(), []
     for (workload, hardware), group in by(runs, lambda run: (run.workload, run.hardware)).items():

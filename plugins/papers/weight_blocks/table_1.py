@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, MARKERS, Figure, subplots
+from sparsemap.plots import Figure
 
-from ..pruned import Point, points
-from ..report import Report, counted
+from ..figure import Panel, Series, figure
+from ..pruned import PrunedPoint, points
+from ..report import Report, counted, page
 from ..runs import Runner
 
 NETWORK = "conv3-fc1"
@@ -50,27 +51,21 @@ def report(runner: Runner, name: str) -> Report:
     found = dict(zip(wanted(), points(runner, name, map(options_of, wanted())), strict=True))
     dense = found[DENSE]
     seeds = len(dense.rows)
-    text = (
-        "# Weight block sparsity, Table I: accuracy with masks, on digits\n\n"
-        f"`sparsemap paper {name}`: a network of three convolutions and a fully connected layer ({NETWORK}) is trained for"
-        " 12 epochs on 1,347 images of handwritten digits; the last two convolutions get masks, and all is trained for 12"
-        f" more epochs with the masks fixed. Accuracy on 450 other images in per cent, mean and standard deviation of"
-        f" {counted(seeds, 'seed')}, in brackets before that training. A block of 8 x 8 is 8 outputs x 8 inputs with their"
-        f" whole kernels. Dense: {both(dense)}. *Cut* means that some seeds have no path of kept blocks from image to"
-        " output, which no training mends; they count.\n\n"
-        "## Sizes of blocks (one-shot, L2)\n\n"
-        + _table(found, [("one-shot", size, "l2", "none") for size in (*SIZES, WORDS)], (*SIZES, WORDS))
-        + "\n## Criteria (one-shot, 8x8)\n\n"
-        + _table(found, [("one-shot", "8x8", x, "none") for x in ("l2", *CRITERIA)], ["l2", *CRITERIA])
-        + "\n## Schedules and balance (8x8, L2)\n\n"
-        + _table(
+    text = page(
+        __file__,
+        name,
+        NETWORK=NETWORK,
+        seeds=counted(seeds, "seed"),
+        dense=both(dense),
+        sizes=_table(found, [("one-shot", size, "l2", "none") for size in (*SIZES, WORDS)], (*SIZES, WORDS)),
+        criteria=_table(found, [("one-shot", "8x8", x, "none") for x in ("l2", *CRITERIA)], ["l2", *CRITERIA]),
+        schedules=_table(
             found,
             [("one-shot", "8x8", "l2", x) for x in ("none", "rows")]
             + [(x, "8x8", "l2", "none") for x in ("gradual", "trained")],
             ["one-shot", "one-shot, rows balanced", "gradual", "trained masks"],
-        )
-        + "\n## What it shows\n\n"
-        + _findings(found)
+        ),
+        findings=_findings(found),
     )
     at = {x: found["one-shot", "8x8", "l2", "none", x] for x in SPARSITIES}
     headline = f"dense {both(dense)}\n8x8, L2: " + ", ".join(f"{100 * x:g} % {both(point)}" for x, point in at.items())
@@ -78,7 +73,7 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, headline, text, rows, lambda: draw(found))
 
 
-def both(point: Point) -> str:
+def both(point: PrunedPoint) -> str:
     """Accuracy after training, and before it where masks came at once: 98.4 ± 0.5 (94.0)."""
     values = [100 * x for x in point.values("accuracy")]
     text = f"{statistics.fmean(values):.1f}"
@@ -91,7 +86,7 @@ def both(point: Point) -> str:
     return f"{text}, {cut} cut, without {statistics.fmean(left):.1f}" if cut and left else text
 
 
-def _table(found: dict[Key, Point], lines: Sequence[tuple[str, str, str, str]], names: Sequence[str]) -> str:
+def _table(found: dict[Key, PrunedPoint], lines: Sequence[tuple[str, str, str, str]], names: Sequence[str]) -> str:
     columns = [x for x in SPARSITIES if any((*line, x) in found for line in lines)]
     cells = [["", *(f"{100 * x:g} %" for x in columns)]]
     for line, name in zip(lines, names, strict=True):
@@ -99,7 +94,7 @@ def _table(found: dict[Key, Point], lines: Sequence[tuple[str, str, str, str]], 
     return markdown_table(cells, "<>")
 
 
-def _findings(found: dict[Key, Point]) -> str:
+def _findings(found: dict[Key, PrunedPoint]) -> str:
     def mean(block: str, x: float, column: str = "accuracy", criterion: str = "l2", method: str = "one-shot") -> float:
         return 100 * found[method, block, criterion, "none", x].mean(column)
 
@@ -113,40 +108,28 @@ def _findings(found: dict[Key, Point]) -> str:
         f" {mean('8x8', x, 'accuracy_before'):.1f} %, random {mean('8x8', x, 'accuracy_before', 'random'):.1f} %)"
         for x in SCHEDULES["trained"]
     )
-    return (
-        f"- Single words are above blocks of 8x8 by {gaps(WORDS)}, single kernels (1x1) by {gaps('1x1')}; networks that are"
-        " cut count.\n"
-        "- A layer of n blocks loses floor(sparsity * n) of them: at 90 % these are 88.5 % of all blocks, 28 of 32 and 57 of"
-        " 64.\n"
-        f"- After training, the criteria at 75 % are within {min(after):.1f} and {max(after):.1f} %, a random mask among"
-        " them. What is printed here does not rank them.\n"
-        f"- Trained masks, real numbers per block under the penalty of equation (13), are before retraining at {trained},"
-        " after twelve more epochs of training than one-shot masks had. The numbers stay near 1 in that time and nothing"
-        " drives them to 0 and 1, so that the cut in the end is hardly one that training has prepared. The authors report that"
-        " they could not make it work either.\n"
-        "- This does not reproduce Table I: no ImageNet and no pretrained network is here, and digits are easier. The paper's"
-        " order is there: accuracy falls with sparsity, and blocks of 8x8 fall faster than single words.\n"
-        "- Masks keep a block in as many block rows and columns as their blocks suffice for. By scores alone, the two layers of"
-        " seed 0 kept blocks at 90 % that do not meet: no path led through the network, and it stayed at 10 %.\n"
-        "- Test images chose nothing: optimiser, rates and epochs are the same for all rows and were not tuned.\n"
-    )
+    shown = [(size, [mean(size, x) for x in xs]) for size, xs in {**SIZES, WORDS: SPARSITIES[1:]}.items()]
+    falls = [size for size, values in shown if values == sorted(values, reverse=True)]
+    below = [f"{100 * x:g} %" for x in SPARSITIES[1:] if mean("8x8", x) < mean(WORDS, x)]
+    among = "among" if min(after[:-1]) <= after[-1] <= max(after[:-1]) else "not among"
+    numbers: dict[str, Any] = {"least": min(after), "most": max(after), "among": among, "trained": trained}
+    numbers |= {"falls": ", ".join(falls) or "none", "below": ", ".join(below) or "no sparsity"}
+    return page(__file__, "wbs-findings", gap_of_words=gaps(WORDS), gap_of_kernels=gaps("1x1"), **numbers)
 
 
-def draw(found: dict[Key, Point]) -> Figure:
-    figure, axes = subplots(1, 2, figsize=(9.0, 3.7))
-    for axis, column, title in zip(
-        axes, ("accuracy_before", "accuracy"), ("before training", "after training"), strict=True
+def draw(found: dict[Key, PrunedPoint]) -> Figure:
+    panels = []
+    for column, title, limits in (
+        ("accuracy_before", "before training", (0, 102)),
+        ("accuracy", "after training", (85, 100)),
     ):
-        lines = [*(((size, "l2"), f"{size}, L2") for size in (*SIZES, WORDS)), (("8x8", "random"), "8x8, random")]
-        for place, ((size, criterion), label) in enumerate(lines):
+        lines = []
+        named = [*(((size, "l2"), f"{size}, L2") for size in (*SIZES, WORDS)), (("8x8", "random"), "8x8, random")]
+        for (size, criterion), label in named:
             keys = [DENSE, *(("one-shot", size, criterion, "none", x) for x in SPARSITIES)]
             its = {100 * key[-1]: [100 * value for value in found[key].values(column)] for key in keys if key in found}
-            low, high = [min(values) for values in its.values()], [max(values) for values in its.values()]
-            axis.fill_between(list(its), low, high, color=COLOURS[place], alpha=0.1, linewidth=0)
-            medians = [statistics.median(values) for values in its.values()]
-            axis.plot(list(its), medians, marker=MARKERS[place], color=COLOURS[place], label=label)
-        axis.set(xlabel="blocks pruned (%)", title=title)
-    axes[0].set(ylabel="accuracy (%), median and range of seeds", ylim=(0, 102))
-    axes[1].set(ylim=(85, 100))
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
-    return figure
+            band = [min(values) for values in its.values()], [max(values) for values in its.values()]
+            lines.append(Series(label, list(its), [statistics.median(values) for values in its.values()], band=band))
+        y = "accuracy (%), median and range of seeds"
+        panels.append(Panel("blocks pruned (%)", y, lines, title=title, limits={"ylim": limits}))
+    return figure(panels, (9.0, 3.9), across=6)

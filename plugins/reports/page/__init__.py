@@ -15,7 +15,7 @@ from .content import Page
 
 def check_packages() -> None:
     """`SearchError` with the line to type where a package that the page is made with is missing."""
-    for module in ("jinja2", "vl_convert"):
+    for module in ("jinja2", "matplotlib"):
         need(module, PAGE_FILE, "report")
 
 

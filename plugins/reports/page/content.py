@@ -1,4 +1,4 @@
-"""What a page is made of: sections of charts, tables and loop nests, with the values of the numbers that they print."""
+"""What a page consists of: sections of charts, tables and loop nests, with the values of the numbers that they print."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import attrs
 
 from sparsemap.errors import SearchError
 from sparsemap.files import percent, times
-from sparsemap.searching.breakdown import Breakdown, LevelCosts
 from sparsemap.searching.result import read_result
 from sparsemap.spec.units import format_count, format_energy
 
+from ..charts import Chart
+from ..wording import CHIP_COSTS, COST_NAMES
+
 
 @attrs.frozen
-class Number:
+class PrintedNumber:
     """A number as printed, with its value; `of` is its place in the file that it is from, such as `levels.0.cycles`."""
 
     value: float
@@ -25,11 +27,11 @@ class Number:
     of: str = ""
 
 
-Cell = str | Number
+Cell = str | PrintedNumber
 
 
 @attrs.frozen
-class Tile:
+class Headline:
     """A headline number."""
 
     label: str
@@ -38,16 +40,7 @@ class Tile:
 
 
 @attrs.frozen
-class Chart:
-    """An SVG; marks tell what they stand for in `aria-label`."""
-
-    block: ClassVar[str] = "chart"
-    svg: str
-    title: str = ""
-
-
-@attrs.frozen
-class Table:
+class PageTable:
     block: ClassVar[str] = "table"
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -57,7 +50,7 @@ class Table:
     @property
     def numeric(self) -> list[bool]:
         """Whether a column has numbers."""
-        return [any(isinstance(row[i], Number) for row in self.rows) for i in range(len(self.head))]
+        return [any(isinstance(row[i], PrintedNumber) for row in self.rows) for i in range(len(self.head))]
 
 
 @attrs.frozen
@@ -83,7 +76,7 @@ class Box:
     statement: str = ""
 
 
-Block = Chart | Table | Text | Box
+Block = Chart | PageTable | Text | Box
 
 
 @attrs.frozen
@@ -98,7 +91,7 @@ class Page:
     title: str
     lines: Sequence[str]
     """What was searched."""
-    tiles: Sequence[Tile]
+    tiles: Sequence[Headline]
     sections: Sequence[Section]
     footer: str
     warnings: Sequence[str] = ()
@@ -119,11 +112,6 @@ def checked(path: Path, table: Any, keys: Sequence[str]) -> dict[str, Any]:
     return table
 
 
-def breakdown_of(table: Mapping[str, Any], levels: Sequence[Mapping[str, Any]]) -> Breakdown:
-    """Of a result, whose file has the levels, where the cost model tells of them."""
-    return Breakdown(tuple(LevelCosts(**row) for row in levels), table["energy_pj"], table["cycles"])
-
-
 # ------------------------------------------------------------------------------------------------------------- numbers
 
 
@@ -137,14 +125,14 @@ def share(value: float) -> str:
 
 HOW: Mapping[str, Callable[[float], str]] = {
     "edp": scientific, "energy_pj": format_energy, "cycles": format_count, "gap": times,
-    "share_of_energy_pj": share, "share_of_cycles": share,
+    **CHIP_COSTS, "share_of_energy_pj": share, "share_of_cycles": share,
 }  # fmt: skip
 """How the numbers of results are told."""
 
 
 def number(value: float | None, how: Callable[[float], str], of: str = "") -> Cell:
     """A dash where there is none."""
-    return "-" if value is None or not math.isfinite(value) else Number(float(value), how(value), of)
+    return "-" if value is None or not math.isfinite(value) else PrintedNumber(float(value), how(value), of)
 
 
 def numbers(row: Mapping[str, Any], of: str | None, keys: Sequence[str] = ("edp", "energy_pj", "cycles")) -> list[Cell]:
@@ -152,12 +140,16 @@ def numbers(row: Mapping[str, Any], of: str | None, keys: Sequence[str] = ("edp"
     return [number(row.get(key), HOW[key], "" if of is None else f"{of}{key}") for key in keys]
 
 
-def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str) -> list[Tile]:
+def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str) -> list[Headline]:
     """EDP and cycles, each with a note, energy, and the gap to the bound where one is known."""
     labels, notes = ("EDP, pJ · cycles", "energy", "cycles"), (of_edp, "", of_cycles)
-    made = [Tile(*row) for row in zip(labels, numbers(found, ""), notes, strict=True)]
+    made = [Headline(*row) for row in zip(labels, numbers(found, ""), notes, strict=True)]
+    costs = found.get("costs") or {}
+    for name, label in COST_NAMES.items():
+        if costs.get(name):
+            made.append(Headline(label, number(costs[name], HOW[name], f"costs.{name}")))
     if found.get("gap"):
         where = f" in space {found['space']}" if found.get("space") else ""
         (gap,) = numbers(found, "", ["gap"])
-        made.append(Tile("gap to the bound", gap, f"{found['bound']:.3e} by proof{where}"))
+        made.append(Headline("gap to the bound", gap, f"{found['bound']:.3e} by proof{where}"))
     return made

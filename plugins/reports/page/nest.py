@@ -10,7 +10,7 @@ from sparsemap.spec.units import format_bits, format_count
 
 from ..accesses import effect
 from ..loop_nest import nest_levels
-from ..outcome import Outcome
+from ..outcome import DesignOutcome
 from ..wording import einsum_text, format_words, formats_of, indexed, loop_text
 from .content import Box, Section, Text
 
@@ -22,7 +22,7 @@ MARKS = (
 )
 
 
-def section(outcome: Outcome) -> Section:
+def section(outcome: DesignOutcome) -> Section:
     """The loop nest, outermost memory first, and how it is read."""
     design, problem = outcome.design, outcome.design.problem
     if {"bounds", "order", "formats", "mechanisms"} - design.batch.columns.keys():
@@ -45,7 +45,7 @@ def _split(filters: str | None) -> list[str]:
     return filters.split(", ") if filters else []
 
 
-def _tile(outcome: Outcome, t: int, level: int, short: Mapping[str, str]) -> tuple[str, str, str]:
+def _tile(outcome: DesignOutcome, t: int, level: int, short: Mapping[str, str]) -> tuple[str, str, str]:
     """Name, tile and formats of a tensor at a level."""
     problem, about = outcome.design.problem, ""
     tensor, spec = problem.tensors[t], problem.levels[level]

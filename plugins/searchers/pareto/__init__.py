@@ -1,1 +1,1 @@
-"""Several objectives at once: `pareto:energy,delay`, the search for their front, and the front as a plot."""
+"""Several objectives at once: `pareto:energy,delay`, and the search for their front."""

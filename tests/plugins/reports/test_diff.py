@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.differences import diff_lines, steps
 from sparsemap_plugins.reports.variants import Base
+from sparsemap_plugins.reports.wording import change_text
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
@@ -87,3 +88,8 @@ def test_the_verb_prints_what_differs(base, result, tmp_path):
     assert "DRAM bandwidth  128 GB/s  ->  64 GB/s" in text
     data = json.loads(CliRunner().invoke(cli, [*args, "--json"]).output)
     assert [step["change"] for step in data["changes"]] == ["DRAM bandwidth"]
+
+
+def test_a_change_has_its_sign_and_is_a_factor_from_ten_times_on():
+    assert [change_text(new, 100.0) for new in (80.0, 100.0, 120.0, 1000.0)] == ["-20.0 %", "+0.0 %", "+20.0 %", "10x"]
+    assert change_text(1.0, 0.0) == "-"

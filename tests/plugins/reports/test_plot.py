@@ -5,8 +5,8 @@ import re
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports import figures
-from sparsemap_plugins.reports.figures import KINDS, WIDTH, Source
-from sparsemap_plugins.reports.outcome import Outcome
+from sparsemap_plugins.reports.figures import KINDS, WIDTH, PlotSource
+from sparsemap_plugins.reports.outcome import DesignOutcome
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
@@ -56,25 +56,27 @@ def test_every_kind_is_one_column_wide_and_the_same_each_time(kind, folder, tmp_
 
 
 def test_the_bars_of_energies_add_up_to_the_energy(result):
-    figure = KINDS["energy"](Source(Outcome.of(result.found.design), None))
+    figure = KINDS["energy"](PlotSource(DesignOutcome.of(result.found.design), None))
     (axes,) = figure.axes
-    scale = {"nJ": 1e3, "µJ": 1e6, "mJ": 1e9}[axes.get_xlabel().split()[-1]]
+    scale = {"nJ": 1e3, "uJ": 1e6, "mJ": 1e9}[axes.get_xlabel().split()[-1]]
     assert scale * sum(bar.get_width() for bar in axes.patches) == pytest.approx(result.found.energy_pj)
 
 
 def test_the_loop_nest_has_every_loop_and_level(result):
-    shown = " ".join(texts(KINDS["loopnest"](Source(Outcome.of(result.found.design), None))))
+    shown = " ".join(texts(KINDS["loopnest"](PlotSource(DesignOutcome.of(result.found.design), None))))
     for loop in result.found.design.loops:
         assert f"{loop.dim}{loop.group + 1} in [0, {loop.bound})" in shown
     assert all(level.name in shown for level in result.found.problem.levels)
 
 
 def test_the_front_and_the_space_have_every_design_and_the_best_one(folder):
-    source = Source(Outcome.of(design_file.load(folder, load())), folder)
+    source = PlotSource(DesignOutcome.of(design_file.load(folder, load())), folder)
     table = read_result(folder)
-    line, star = KINDS["pareto"](source).axes[0].get_lines()
-    assert list(line.get_xdata()) == [row["objectives"]["energy"] for row in table["front"]]
-    assert (star.get_xdata()[0], star.get_ydata()[0]) == (table["energy_pj"], table["cycles"])
+    panel = KINDS["pareto"](source).axes[0]
+    (points,) = (found for found in panel.collections if found.get_label() == "on the front")
+    energies = [row["objectives"]["energy"] / table["energy_pj"] for row in table["front"]]
+    star = next(line for line in panel.get_lines() if line.get_marker() == "*").get_xydata()[0]
+    assert (points.get_offsets()[:, 0] / star[0]).tolist() == pytest.approx(energies)
     dots, star, *_ = KINDS["space"](source).axes[0].get_lines()
     assert (star.get_xdata()[0], star.get_ydata()[0]) == (table["cycles"], pytest.approx(table["energy_pj"]))
     assert SAMPLES / 2 < len(dots.get_xdata()) <= SAMPLES

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sparsemap_plugins.papers.crisp import designs, fig_4, fig_8
-from sparsemap_plugins.papers.crisp.designs import CRISP, DENSE, DSTC, STC, Machine
+from sparsemap_plugins.papers.crisp.designs import CRISP, DENSE, DSTC, STC, TensorCore
 from sparsemap_plugins.papers.crisp.products import Product, products
 from sparsemap_plugins.papers.runs import Runner
 
@@ -86,7 +86,7 @@ def test_energies_hold_the_bound_that_forbids_30x(late):
 )  # fmt: skip
 def test_cycles_equal_the_closed_form(registry, product, n, block, sparsity, bandwidth):
     """MACs, or reads of shared memory: inputs of blocks that any of the 64 rows keeps, weights with offsets per pass."""
-    machine = Machine("", "crisp-stc", n, block)
+    machine = TensorCore("", "crisp-stc", n, block)
     shape = product.pruned(n, block, sparsity)
     best = search(machine.problem(product, sparsity, bandwidth, registry), searcher="exhaustive", budget=10**7).best
     kept, weights = shape.kept / shape.block_columns, product.s * product.k * shape.density
@@ -102,7 +102,7 @@ def test_cycles_equal_the_closed_form(registry, product, n, block, sparsity, ban
 
 def test_all_designs_of_a_product_go_on_a_page(registry, monkeypatch):
     """With one pattern and a small search, for speed."""
-    few = (Machine("CRISP 1:4 B64", "crisp-stc", 1, 64),)
+    few = (TensorCore("CRISP 1:4 B64", "crisp-stc", 1, 64),)
     for module in (designs, fig_8):
         monkeypatch.setattr(module, "CRISP", few)
     monkeypatch.setattr(fig_8, "COMPARED", ["NVIDIA-STC 2:4", "CRISP 1:4 B64", "DSTC"])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.papers.crisp.storage import Shape, decode, encode, other_formats
+from sparsemap_plugins.papers.crisp.storage import CrispShape, decode, encode, other_formats
 
 
-def pruned(shape: Shape, rng: np.random.Generator, fill: float = 1.0) -> np.ndarray:
+def pruned(shape: CrispShape, rng: np.random.Generator, fill: float = 1.0) -> np.ndarray:
     """Random weights: `kept` blocks in every block row, n words in every group of them; then only a share stays."""
     rows, columns, block = shape.rows, shape.columns, shape.block
     chosen = rng.random((rows // block, columns // block)).argsort(axis=1) < shape.kept
@@ -21,7 +21,7 @@ def pruned(shape: Shape, rng: np.random.Generator, fill: float = 1.0) -> np.ndar
 @pytest.mark.parametrize("fill", [1.0, 0.6])
 def test_decoding_gives_the_matrix_and_the_formula_gives_the_bits(n, block, fill):
     rng = np.random.default_rng(block + n)
-    shape = Shape(2 * block, 5 * block, block, n, 4, 3)
+    shape = CrispShape(2 * block, 5 * block, block, n, 4, 3)
     matrix = pruned(shape, rng, fill)
     matrix[:block, : 4 * block] *= rng.random() < 0.5  # a block row that needs fewer blocks than the others
     encoded = encode(matrix, block, n)
@@ -46,7 +46,7 @@ def test_the_bits_of_a_matrix_written_by_hand():
 
 
 def test_the_worked_example_of_a_layer_of_resnet50():
-    shape = Shape(512, 4608, 64, 2, 4, 14)
+    shape = CrispShape(512, 4608, 64, 2, 4, 14)
     assert shape.words == 229_376
     assert shape.metadata_bits() == (784, 458_752)
     assert shape.metadata_bits("paper") == (336, 458_752)

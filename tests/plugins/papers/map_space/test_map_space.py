@@ -74,7 +74,7 @@ def designs_of(*edps):
     for strategy, edp in zip(("aware", "static 1.0"), edps, strict=True):
         whole = (*edp, *[1.0] * (len(densities.TESTED) - len(edp)))
         reasons = tuple(("capacity:GLB",) if math.isinf(x) else () for x in whole)
-        made.append(densities.Tested("w", "h", 0, strategy, whole, reasons))
+        made.append(densities.TestedDesign("w", "h", 0, strategy, whole, reasons))
     return made
 
 

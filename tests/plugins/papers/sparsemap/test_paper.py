@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.papers import report
-from sparsemap_plugins.papers.runs import Run, geometric_mean
+from sparsemap_plugins.papers.runs import StudyRun, geometric_mean
 from sparsemap_plugins.papers.sparsemap import NAMES, best_known, curves, fig_7, quality, table_iv
 
 from sparsemap.cli.main import cli
@@ -92,7 +92,7 @@ def test_every_study_of_the_paper_runs_what_it_says():
 
 
 def made(workload, edp, searcher="sparsemap", seed=0, history=None, **result):
-    run = Run(workload, "edge", searcher, seed, None)
+    run = StudyRun(workload, "edge", searcher, seed, None)
     plain = {"edp": edp, "budget": 100, "bound": 1.0, "gap": edp, "energy_pj": edp, "cycles": 1.0}
     vars(run)["result"] = plain | result
     vars(run)["history"] = history

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.pareto.plot import knee
+from sparsemap_plugins.reports.front import knee
 from trade_offs import problem, registry
 
 from sparsemap import SearchError, search
@@ -42,10 +42,10 @@ def test_drawing_twice_gives_the_same_files(tmp_path):
 
 def test_numbers_get_a_unit_that_keeps_them_short():
     pytest.importorskip("matplotlib")
-    from sparsemap_plugins.searchers.pareto.plot import axis_of
+    from sparsemap_plugins.reports.front import axis_of
 
     for values, text, label, first in (
-        ([2.5e7, 5e7], "energy, pJ", "Energy (µJ)", 25),
+        ([2.5e7, 5e7], "energy, pJ", "Energy (uJ)", 25),
         ([2.5e19, 5e19], "energy, pJ", "Energy (J)", 2.5e7),
         ([60_000, 120_000], "execution time, cycles", "Execution time (thousand cycles)", 60),
         ([60, 120], "execution time, cycles", "Execution time (cycles)", 60),

@@ -1,8 +1,8 @@
-"""The front of a search as a figure, `front.png` and `front.svg`."""
+"""The front of a search: a panel for each pair of objectives, for pages, `sparsemap plot`, and as `front.png`, `front.svg`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,14 +13,14 @@ import numpy as np
 from sparsemap import Problem, Result
 from sparsemap.errors import SearchError, need
 from sparsemap.pieces.contracts import Array, Exporter, Objective, Scores, Values
-from sparsemap.plots import COLOURS, plain_log, save
+from sparsemap.plots import COLOURS, Figure, save, subplots, tipped
 from sparsemap.searching.front import non_dominated, scaled
 
-BLUE, ORANGE, GREY, INK = *COLOURS[:2], "#8A8F98", "black"
-LOG_FROM = 8.0
-"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
+from .charts import GREY, Chart, Mark, scale
+
+BLUE, ORANGE = COLOURS[:2]
 THOUSANDS = ("", "thousand", "million", "billion", "trillion")
-ENERGIES = ("pJ", "nJ", "µJ", "mJ", "J")
+ENERGIES = ("pJ", "nJ", "uJ", "mJ", "J")
 
 
 @attrs.frozen(kw_only=True)
@@ -44,61 +44,71 @@ class ParetoPlot(Exporter):
                 "it takes a search with several objectives, such as pareto:energy,delay"
             )
         need("matplotlib", "the plot of a front", "plots")
-        yield from save(lambda: drawn(result, problem, self.width), Path(path), "front", self.dpi)
+        values, scores = [best.values for best in result.front], [best.score for best in result.front]
+        chart = front_chart(values, scores, problem.objective, named_score([best.edp for best in result.front], scores))
+        about = f"{result.workload} on {result.hardware}: {counted(result)}, {result.searcher}"
+        yield from save(lambda: titled(chart.draw(self.width), about), Path(path), "front", self.dpi)
 
 
 @attrs.frozen(eq=False)
-class Axis:
+class ObjectiveAxis:
     """One objective as drawn: its values in the unit of the label."""
 
     label: str
     values: Array
 
-    @property
-    def log(self) -> bool:
-        return bool(self.values.min() > 0 and self.values.max() / self.values.min() >= LOG_FROM)
 
-
-def drawn(result: Result, problem: Problem, width: float) -> Any:
-    """A panel for each pair of objectives."""
-    from matplotlib.figure import Figure
-
-    values = np.array([best.values for best in result.front])
-    axes = [axis_of(values[:, i], text) for i, text in enumerate(labels_of(problem.objective))]
-    scores = np.array([best.score for best in result.front])
+def front_chart(
+    values: Sequence[Sequence[float]],
+    scores: Sequence[float],
+    objective: Objective,
+    score: str,
+    tips: Sequence[str] = (),
+) -> Chart:
+    """Designs of a front, `values` (designs, objectives), with the best by `score`; `tips` as many as designs."""
+    columns = np.array(values, dtype=float)
+    axes = [axis_of(columns[:, i], text) for i, text in enumerate(labels_of(objective))]
     side = len(axes) - 1
-    panels = 1 + 0.7 * (side - 1)
-    figure = Figure(figsize=(width * panels, 0.75 * width * panels))
-    space = {"hspace": 0.1, "wspace": 0.2}
-    grid = figure.subplots(side, side, squeeze=False, sharex="col", sharey="row", gridspec_kw=space)
-    for row in range(side):
-        for column in range(row + 1, side):
+    tips = tips or [""] * len(columns)
+
+    def draw(width: float) -> Figure:
+        figure, grid = subplots(side, side, (width, 0.72 * width), squeeze=False, sharex="col", sharey="row")
+        for row, column in ((r, c) for r in range(side) for c in range(r + 1, side)):
             grid[row][column].remove()
-    for first, second in combinations(range(len(axes)), 2):
-        panel = grid[second - 1][first]
-        draw_panel(panel, axes[first], axes[second], scores, named_score(result), lines=side == 1)
-        panel.set_xlabel(axes[first].label if second == side else "")
-        panel.set_ylabel(axes[second].label if first == 0 else "")
-    beside = {"loc": "upper left", "bbox_to_anchor": (1.05, 1.0)}
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncol": 3}
-    grid[0][0].legend(handlelength=1.6, **(beside if side > 1 else below))
-    count = f"{len(values)} design{'s' if len(values) > 1 else ''} on the front of {result.evaluations:,} evaluated"
-    top = grid[0][0]
-    top.set_title(f"{result.workload} on {result.hardware}", fontsize=10.5, pad=20)
-    top.text(0, 1.03, f"{count}, {result.searcher}", transform=top.transAxes, fontsize=8, color=GREY, va="bottom")
+        for first, second in combinations(range(len(axes)), 2):
+            panel = grid[second - 1][first]
+            draw_panel(panel, axes[first], axes[second], np.array(scores), score, side == 1, tips)
+            panel.set_xlabel(axes[first].label if second == side else "")
+            panel.set_ylabel(axes[second].label if first == 0 else "")
+        figure.legend(*grid[0][0].get_legend_handles_labels(), handlelength=1.6, loc="outside lower center", ncols=4)
+        return figure
+
+    rows = zip(columns, tips, strict=True)
+    return Chart([Mark(float(row[0]), at=float(row[-1]), tip=tip) for row, tip in rows], draw)
+
+
+def titled(figure: Figure, title: str) -> Figure:
+    figure.suptitle(title, fontsize="medium")
     return figure
 
 
-def draw_panel(panel: Any, x: Axis, y: Axis, scores: Scores, score: str, lines: bool) -> None:
+def counted(result: Result) -> str:
+    count = len(result.front)
+    return f"{count} design{'s' if count > 1 else ''} on the front of {result.evaluations:,} evaluated"
+
+
+def draw_panel(
+    panel: Any, x: ObjectiveAxis, y: ObjectiveAxis, scores: Scores, score: str, lines: bool, tips: Sequence[str]
+) -> None:
     """Designs over two objectives, the front as a line, the best score and the knee."""
     points = np.stack([x.values, y.values], axis=1)
-    panel.set_xscale("log" if x.log else "linear")
-    panel.set_yscale("log" if y.log else "linear")
+    scale(panel.xaxis, x.values)
+    scale(panel.yaxis, y.values)
     panel.margins(0.09)
     edge = points[np.flatnonzero(non_dominated(points))]
     edge = edge[np.argsort(edge[:, 0], kind="stable")]
-    dots = {"color": BLUE, "markersize": 5, "markeredgewidth": 0, "zorder": 4, "clip_on": False}
-    panel.plot(points[:, 0], points[:, 1], "o", label="on the front", **dots)
+    dots = panel.scatter(*points.T, s=24, color=BLUE, linewidths=0, zorder=4, clip_on=False, label="on the front")
+    tipped(dots, tips)
     panel.autoscale_view()
     left, right = panel.get_xlim()
     bottom, top = panel.get_ylim()
@@ -111,7 +121,9 @@ def draw_panel(panel: Any, x: Axis, y: Axis, scores: Scores, score: str, lines: 
     if lines and score == "EDP":
         along = np.geomspace(max(left, 1e-9 * right), right, 300)
         equal = {"color": GREY, "linewidth": 1, "zorder": 2, "label": "equal EDP"}
-        panel.plot(along, points[best].prod() / along, ":", **equal)
+        there = points[best].prod() / along
+        inside = (there >= bottom) & (there <= top)
+        panel.plot(along[inside], there[inside], ":", **equal)
     panel.set_xlim(left, right)
     panel.set_ylim(bottom, top)
     bend = knee(points) if lines else None
@@ -121,11 +133,8 @@ def draw_panel(panel: Any, x: Axis, y: Axis, scores: Scores, score: str, lines: 
         text = f"best {score}" + (" and knee" if bend == best else "")
         put_label(panel, points[best], text, ORANGE, (22, 22))
     if bend is not None and bend != best:
-        panel.plot(*points[bend], "o", markersize=9, markerfacecolor="none", markeredgecolor=INK, zorder=5)
-        put_label(panel, points[bend], "knee", INK, (22, 44))
-    for axis, scale in ((panel.xaxis, x), (panel.yaxis, y)):
-        if scale.log:
-            plain_log(axis)
+        panel.plot(*points[bend], "o", markersize=9, markerfacecolor="none", markeredgecolor="black", zorder=5)
+        put_label(panel, points[bend], "knee", "black", (22, 44))
 
 
 def knee(values: Values) -> int | None:
@@ -166,8 +175,8 @@ def labels_of(objective: Objective) -> list[str]:
     return [text or name for text, name in zip(texts, objective.names, strict=True)] if parts else list(objective.names)
 
 
-def axis_of(values: Array, text: str) -> Axis:
-    """Values in a unit that gives short numbers: `energy, pJ` becomes "Energy (µJ)" or what fits."""
+def axis_of(values: Array, text: str) -> ObjectiveAxis:
+    """Values in a unit that gives short numbers: `energy, pJ` becomes "Energy (uJ)" or what fits."""
     what, comma, unit = text.rpartition(", ")
     largest = float(np.abs(values).max())
     steps = max(int(np.floor(np.log10(largest / 2) / 3)), 0) if largest > 0 else 0
@@ -178,9 +187,9 @@ def axis_of(values: Array, text: str) -> Axis:
         word = THOUSANDS[steps] if steps < len(THOUSANDS) else f"$10^{{{3 * steps}}}$"
         shown = " ".join(part for part in (word, unit.replace(" * ", " · ") if comma else "") if part)
     name = what[:1].upper() + what[1:] if comma else text
-    return Axis(f"{name} ({shown})" if shown else name, values / 1000.0**steps)
+    return ObjectiveAxis(f"{name} ({shown})" if shown else name, values / 1000.0**steps)
 
 
-def named_score(result: Result) -> str:
-    """EDP, if that is what the score is."""
-    return "EDP" if all(np.isclose(best.score, best.edp, rtol=1e-12) for best in result.front) else "score"
+def named_score(edps: Sequence[float], scores: Sequence[float]) -> str:
+    """EDP, if that is the score."""
+    return "EDP" if np.allclose(scores, edps, rtol=1e-12, atol=0.0) else "score"

@@ -1,0 +1,218 @@
+"""Charts of pages and figures: what they show as marks, and how matplotlib draws them at any width.
+
+A mark has a `row` or a place `value`, a `part` (what is stacked or coloured), its size, and a `tip` that tells what it
+stands for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+
+from sparsemap.plots import COLOURS, MARKERS, Axes, Axis, Figure, inline_svg, named_ticks, plain_log, subplots, tipped
+from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING
+from sparsemap.spec.units import format_count
+
+WIDTH = 4.4
+"""Inches of a chart of a page."""
+LOG_FROM = 8.0
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
+LETTER = 0.075
+"""Inches of a letter, about."""
+LONGEST = 26
+"""Letters of a name at an axis."""
+GREY = "#8A8F98"
+
+
+@attrs.frozen
+class Mark:
+    """A bar, a point, or a corner of a line."""
+
+    value: float
+    part: str = ""
+    row: str = ""
+    at: float = 0.0
+    """Height over `value`, of points and lines."""
+    tip: str = ""
+
+
+@attrs.frozen(eq=False)
+class Chart:
+    """Marks, and how they are drawn on so many inches."""
+
+    block: ClassVar[str] = "chart"
+    marks: Sequence[Mark]
+    draw: Callable[[float], Figure]
+    title: str = ""
+
+    @property
+    def svg(self) -> str:
+        """For a page, whose colours it takes."""
+        return inline_svg(lambda: self.draw(WIDTH))
+
+
+OF_MEANING = {COMPUTES: 5, CHARGES: 6, WAITING: 7}
+"""Colours of parts that look alike in all charts."""
+
+
+def colour(parts: Sequence[str], part: str) -> Any:
+    """By what the part means, or by its place among the parts; paler from the ninth on."""
+    turn, place = divmod(OF_MEANING.get(part, parts.index(part)), len(COLOURS))
+    return (COLOURS[place], 0.5**turn)
+
+
+def bars(
+    marks: Sequence[Mark],
+    axis: str,
+    ends: Mapping[str, str],
+    parts: Sequence[str] = ("",),
+    limit: float = 0.0,
+    title: str = "",
+) -> Chart:
+    """Horizontal bars in the order of the rows, stacked by part; `ends` has a text at the end of each bar, and `limit`
+    is where a line across them stands."""
+    rows = list(dict.fromkeys(mark.row for mark in marks))
+    totals = {row: math.fsum(mark.value for mark in marks if mark.row == row) for row in rows}
+
+    def draw(width: float) -> Figure:
+        step = 0.27 if len(rows) < 20 else 0.19
+        figure, axes = subplots(1, 1, (width, 0.75 + step * len(rows)))
+        left = dict.fromkeys(rows, 0.0)
+        for mark in sorted(marks, key=lambda mark: parts.index(mark.part)):
+            if mark.value:
+                y = rows.index(mark.row)
+                bar = axes.barh(y, mark.value, left=left[mark.row], color=colour(parts, mark.part), height=0.7)
+                tipped(bar[0], [mark.tip])
+                left[mark.row] += mark.value
+        for row, text in ends.items():
+            where = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+            axes.annotate(text, (totals[row], rows.index(row)), **where)
+        if limit:
+            axes.axvline(limit, color="black", linestyle="--", linewidth=0.9)
+        room = max(width - LETTER * max(map(len, map(_short, rows)), default=0) - 0.4, 1.0)
+        shares = {row: min(LETTER * (len(ends.get(row, "")) + 1) / room, 0.8) for row in rows}
+        axes.set_xlim(0, max([limit, *(totals[row] / (1 - shares[row]) for row in rows)]) * 1.02 or 1.0)
+        axes.set_ylim(len(rows) - 0.45, -0.55)
+        named_ticks(axes.yaxis, [_short(row) for row in rows])
+        _counts(axes.xaxis)
+        axes.set_xlabel(axis)
+        _legend(
+            figure, axes, [part for part in parts if part and any(m.part == part and m.value for m in marks)], parts
+        )
+        return figure
+
+    return Chart(marks, draw, title)
+
+
+def convergence(scores: Sequence[Mark], shares: Sequence[Mark], axis: str, line: tuple[float, str] | None) -> Chart:
+    """Scores as steps over designs, with a level across and its name, and below them shares in per cent."""
+
+    def draw(width: float) -> Figure:
+        ratios = {"height_ratios": [2.4, 1]}
+        figure, (top, below) = subplots(2, 1, (width, 0.25 * width + 2.1), sharex=True, gridspec_kw=ratios)
+        for axes, marks, one in ((top, scores, COLOURS[0]), (below, shares, COLOURS[2])):
+            xs, heights = [m.value for m in marks], [m.at for m in marks]
+            axes.step(xs, heights, where="post", color=one)
+            tipped(axes.scatter(xs, heights, s=40, color=one, alpha=0.01), [m.tip for m in marks])
+        if line and scores:
+            top.axhline(line[0], color=COLOURS[1], linestyle="--", label=line[1])
+            top.legend(loc="best")
+        scale(top.yaxis, [*(m.at for m in scores), *([line[0]] if line else [])])
+        _counts(below.xaxis)
+        below.set_ylim(0, 105)
+        top.set_ylabel(axis)
+        below.set(xlabel="designs", ylabel="valid, %")
+        return figure
+
+    return Chart([*scores, *shares], draw)
+
+
+def roofs(points: Sequence[Mark], peak: float, rate: float, widths: Sequence[float], axis: str) -> Chart:
+    """Roofs of a level each, by the words a cycle in `widths`, and the design below them as a point of each."""
+    low = min(x for m, width in zip(points, widths, strict=True) for x in (m.value, peak / width)) / 3
+    high = max(x for m, width in zip(points, widths, strict=True) for x in (m.value, peak / width)) * 3
+
+    def draw(width: float) -> Figure:
+        figure, axes = subplots(1, 1, (width, 0.55 * width + 0.55))
+        for at, (mark, words) in enumerate(zip(points, widths, strict=True)):
+            one = COLOURS[at % len(COLOURS)]
+            line = [low, peak / words, high]
+            axes.plot(line, [min(x * words, peak) for x in line], color=one, linewidth=1.2, label=mark.part)
+            dot = axes.plot([mark.value], [mark.at], MARKERS[at % len(MARKERS)], color=one, markersize=6.5, zorder=4)
+            tipped(dot[0], [mark.tip])
+        axes.set(
+            xscale="log", yscale="log", xlim=(low, high), ylim=(min(rate, *(low * x for x in widths)) / 2, peak * 2.5)
+        )
+        axes.annotate(f"at most {peak:,.0f}", (high / 1.1, peak * 1.15), fontsize="small", ha="right")
+        axes.set(xlabel="computes per word at the level", ylabel=axis)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2 if width > 4 else 1)
+        return figure
+
+    return Chart(points, draw)
+
+
+def strips(marks: Sequence[Mark], axis: str, parts: Sequence[str], title: str = "") -> Chart:
+    """Points of `value` in a line per row, by part; 1 has a line across. `parts` has those of other charts as well."""
+    rows = list(dict.fromkeys(mark.row for mark in marks))
+    shown = [part for part in parts if any(mark.part == part for mark in marks)]
+
+    def draw(width: float) -> Figure:
+        figure, axes = subplots(1, 1, (width, 0.8 + (0.24 if len(rows) < 20 else 0.17) * len(rows)))
+        axes.axvline(1.0, color="black", linestyle="--", linewidth=0.9)
+        for part in shown:
+            some = [mark for mark in marks if mark.part == part]
+            marker = MARKERS[parts.index(part) % len(MARKERS)]
+            dots = axes.scatter(
+                [m.value for m in some], [rows.index(m.row) for m in some], s=26, marker=marker,
+                color=colour(parts, part), label=part, linewidths=0,
+            )  # fmt: skip
+            tipped(dots, [m.tip for m in some])
+        scale(axes.xaxis, [1.0, *(mark.value for mark in marks)])
+        axes.margins(x=0.06)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        named_ticks(axes.yaxis, [_short(row) for row in rows])
+        axes.grid(visible=True)
+        axes.set_xlabel(axis)
+        if len(shown) > 1:
+            figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=4, handletextpad=0.3)
+        return figure
+
+    return Chart(marks, draw, title)
+
+
+def scale(axis: Any, values: Iterable[float]) -> None:
+    """Logarithmic if the values differ by more than `LOG_FROM`."""
+    known = [value for value in values if math.isfinite(value)]
+    if known and min(known) > 0 and max(known) > LOG_FROM * min(known):
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+        few = max(known) > 1e3 * min(known)
+        if max(known) < 1e4:
+            plain_log(axis, (1,) if few else (1, 2, 5))
+    else:
+        _counts(axis)
+
+
+def _counts(axis: Axis) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(4))
+    axis.set_major_formatter(lambda value, _: f"{value:.4g}" if not 1e4 <= abs(value) < 1e9 else format_count(value))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}…{name[-8:]}"
+
+
+def _legend(figure: Figure, axes: Axes, shown: Sequence[str], parts: Sequence[str]) -> None:
+    """A legend of colours, above."""
+    from matplotlib.patches import Patch
+
+    if shown:
+        patches = [Patch(color=colour(parts, part), label=part) for part in shown]
+        columns = 5 if sum(map(len, shown[:5])) < 40 else 3
+        order = [i for first in range(min(columns, len(shown))) for i in range(first, len(shown), columns)]
+        handles = [patches[i] for i in order]  # matplotlib fills columns, readers read lines
+        figure.legend(handles=handles, loc="outside upper left", ncols=columns, handlelength=1, columnspacing=1.1)

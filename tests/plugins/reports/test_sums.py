@@ -1,0 +1,228 @@
+"""Every picture, table and frame of a design adds up to its headline, whatever the cost model charges."""
+
+import csv
+import json
+import math
+
+import attrs
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.reports import design_charts
+from sparsemap_plugins.reports.breakdown import breakdown_lines
+from sparsemap_plugins.reports.outcome import DesignOutcome
+from sparsemap_plugins.reports.page import many, one
+
+from sparsemap import Best, load_problem, search
+from sparsemap.cli.main import cli
+from sparsemap.files import csv_text, write_text
+from sparsemap.pieces.loading import load
+from sparsemap.searching.breakdown import CHARGES, WAITING, Breakdown
+from sparsemap.searching.result import result_of
+from sparsemap.spec.units import format_energy
+from sparsemap.study.networks import search_network
+
+CLOSE = 1e-9
+SINGLE = {"extends": "mobile", "name": "single", "levels": {"GLB": {"double_buffered": False}}}
+CASES = [
+    ("mm12", "mobile", "physical"),
+    ("conv4", "cloud", "physical"),
+    ("mm3", SINGLE, "physical"),
+    ("mm1", "edge", "timeloop"),
+]
+
+
+def close(value):
+    return pytest.approx(value, rel=CLOSE, abs=0)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=["leaks", "conv", "waits", "timeloop"])
+def result(request):
+    workload, hardware, model = request.param
+    return search(load_problem(workload, hardware, cost_model=model), budget=400)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["as it is", "with a charge of a stranger", "with a charge that has no name", "with a charge in levels"],
+)
+def outcome(request, result):
+    """A design; with charges of half its energy more."""
+    found = DesignOutcome.of(result.found.design)
+    if request.param == "as it is":
+        return found
+    if "in levels" in request.param:
+        levels = found.detail.energy_pj
+        more = 0.5 * float(levels[..., 0].sum())
+        detail = attrs.evolve(found.detail, energy_pj=1.5 * levels)
+        return attrs.evolve(found, energy_pj=found.energy_pj + more, detail=detail)
+    more = 0.5 * found.energy_pj
+    named = {"refresh": [more]} if "stranger" in request.param else {}
+    detail = attrs.evolve(found.detail, charges_pj={**found.detail.charges_pj, **named})
+    return attrs.evolve(found, energy_pj=found.energy_pj + more, detail=detail)
+
+
+def energy_of(chart, outcome):
+    scale, _ = design_charts.energy_scale(max(sum(x.values()) for x in outcome.breakdown.energies.values()))
+    return scale * math.fsum(mark.value for mark in chart.marks)
+
+
+def test_charts_add_up_to_energy_and_cycles(outcome):
+    charts = list(design_charts.energy_charts(outcome))
+    assert [energy_of(chart, outcome) for chart in charts] == [close(outcome.energy_pj)] * 2
+    assert min(mark.value for chart in charts for mark in chart.marks) >= 0
+    marks = design_charts.cycles_chart(outcome).marks
+    assert sum(mark.value for mark in marks if mark.part != design_charts.LIMITS[0]) == close(outcome.cycles)
+
+
+def test_tables_and_data_add_up_to_energy_and_cycles(outcome):
+    found = outcome.breakdown
+    table, again = (
+        found.to_dict(),
+        Breakdown.from_dict({"energy_pj": found.energy_pj, "cycles": found.cycles, **found.to_dict()}),
+    )
+    spent = [row["energy_pj"] for row in table["levels"]] + list(table.get("charges", {}).values())
+    assert math.fsum(spent) == close(outcome.energy_pj)
+    slowest = max(row["cycles"] for row in table["levels"])
+    assert slowest + table.get("waiting_cycles", 0.0) == close(outcome.cycles)
+    assert again == found
+    frame = pytest.importorskip("pandas") and found.to_pandas()
+    assert frame["energy_pj"].sum() == close(outcome.energy_pj)
+    waiting = frame["cycles"].get(WAITING, 0.0)
+    assert frame["cycles"].drop(WAITING, errors="ignore").max() + waiting == close(outcome.cycles)
+    assert len(set(frame.index)) == len(frame)
+    for name, parts in found.energies.items():
+        if CHARGES not in parts:
+            assert frame.loc[name].drop(["energy_pj", "cycles"]).sum() in (0.0, close(frame["energy_pj"][name]))
+
+
+def test_some_design_leaks_and_some_waits():
+    found = [DesignOutcome.of(search(load_problem(*case[:2]), budget=400).found.design).breakdown for case in CASES[:3]]
+    assert all("leakage" in one.charges for one in found) and any(one.waiting_cycles for one in found)
+
+
+def test_the_text_has_a_row_for_everything(outcome):
+    rows = {line.split()[0]: line for line in breakdown_lines(outcome.breakdown, outcome.design.problem)}
+    for name, parts in outcome.breakdown.energies.items():
+        assert format_energy(sum(parts.values())) in rows[name]
+    assert (WAITING in rows) == outcome.limit.endswith(WAITING)
+
+
+def table_of(page, head):
+    (found,) = (x for section in page.sections for x in section.blocks if x.block == "table" and x.head[-2:] == head)
+    return [[getattr(cell, "value", cell) for cell in row] for row in found.rows]
+
+
+def test_the_tables_of_a_page_add_up(result, tmp_path):
+    result.write(tmp_path)
+    page = one.page(tmp_path, load())
+    *rows, last = table_of(page, ["energy", "share"])
+    assert math.fsum(row[-2] for row in rows) == close(last[-2]) == close(result.found.energy_pj)
+    assert math.fsum(row[-1] for row in rows) == close(1.0)
+    *rows, last = table_of(page, ["cycles, at the same time", "of all cycles"])
+    waiting = sum(row[-2] for row in rows if row[0] == WAITING)
+    assert max(row[-2] for row in rows if row[0] != WAITING) + waiting == last[-2] == result.found.cycles
+
+
+def cells_of(page, title, head):
+    """The column of a table under a title."""
+    (table,) = (x for section in page.sections if section.title == title for x in section.blocks if x.block == "table")
+    place = list(table.head).index(head)
+    return {row[0]: getattr(row[place], "value", row[place]) for row in table.rows}
+
+
+def clocked(name, clock):
+    return load_problem("mm3", {"extends": "mobile", "name": name, "clock": clock}, cost_model="timeloop")
+
+
+def test_chips_of_different_clocks_are_compared_by_time(tmp_path):
+    """The same design has the same pJ * cycles on both chips, and a quarter of the time on the faster one."""
+    slow, fast = clocked("slow", "500 MHz"), clocked("fast", "2 GHz")
+    best = search(slow, budget=300).found
+    for problem in (slow, fast):
+        result_of(problem, Best(problem, best.genome, best.own_costs, best.score)).write(
+            tmp_path / problem.hardware.name
+        )
+    page = many.comparison([tmp_path / "slow", tmp_path / "fast"])
+    assert list(cells_of(page, "Results", "over the first").values()) == [1.0, close(0.25)]
+    assert list(cells_of(page, "Results", "time").values()) == [close(best.seconds), close(best.seconds / 4)]
+    for key in ("power", "area"):
+        assert all(value > 0 for value in cells_of(page, "Results", key).values())
+
+
+def study_of(rows, folder):
+    write_text(folder / "table.csv", csv_text(rows))
+    return many.study(folder)
+
+
+def row(workload, hardware, searcher, seed, edp, seconds):
+    numbers = {"edp": edp, "energy_pj": 2.0, "cycles": edp / 2, "valid_fraction": 1.0, "seconds": seconds}
+    about = {"workload": workload, "hardware": hardware, "searcher": searcher, "seed": seed}
+    return about | numbers | {"power_w": 1.0, "edp_js": 2e-12 * seconds, "area_mm2": 3.0}
+
+
+def test_a_study_has_geometric_means_and_ranks_hardware_by_time(tmp_path):
+    rows = [row(w, h, s, 0, *n) for (w, h, s), n in {
+        ("a", "slow", "sparsemap"): (10.0, 4e-3), ("b", "slow", "sparsemap"): (10.0, 4e-3),
+        ("a", "slow", "random"): (20.0, 8e-3), ("b", "slow", "random"): (80.0, 32e-3),
+        ("a", "fast", "sparsemap"): (30.0, 1e-3), ("b", "fast", "sparsemap"): (30.0, 2e-3),
+    }.items()]  # fmt: skip
+    page = study_of(rows, tmp_path)
+    assert cells_of(page, "Searchers", "geometric mean")["slow"] == close(4.0)  # of 2 and 8
+    assert cells_of(page, "Searchers", "median")["slow"] == close(5.0)
+    assert (cells_of(page, "Searchers", "least")["slow"], cells_of(page, "Searchers", "most")["slow"]) == (2.0, 8.0)
+    faster = cells_of(page, "Hardware", "energy x time, geometric mean")
+    assert (faster["slow"], faster["fast"]) == (1.0, close((0.25 * 0.5) ** 0.5))
+    assert [tile.value.value for tile in page.tiles[:1]] == [6]
+
+
+def test_least_and_spread_of_seeds_are_of_the_cell(tmp_path):
+    rows = [row("a", "slow", "sparsemap", seed, edp, 1e-3) for seed, edp in enumerate((30.0, 10.0, 20.0))]
+    page = study_of(rows, tmp_path)
+    assert cells_of(page, "Cells", "least EDP") == {"a": 10.0}
+    assert cells_of(page, "Cells", "most over least EDP") == {"a": 3.0}
+    assert cells_of(page, "Cells", "seeds") == {"a": "3 of 3"}
+
+
+def stacks(page):
+    """By title of the section, the values of the bars by row."""
+    found = {}
+    for section in page.sections:
+        for chart in (block for block in section.blocks if block.block == "chart"):
+            bars = found.setdefault(section.title, {})
+            for mark in chart.marks:
+                bars[mark.row] = bars.get(mark.row, 0.0) + mark.value
+    return found
+
+
+def test_bars_of_a_comparison_add_up(result, tmp_path):
+    result.write(tmp_path / "a")
+    table = json.loads((tmp_path / "a" / "result.json").read_text("utf-8"))
+    old = {key: value for key, value in table.items() if key not in ("charges", "waiting_cycles")}
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "result.json").write_text(json.dumps(old), "utf-8")  # as files were before charges had names
+    found = stacks(many.comparison([tmp_path / "a", tmp_path / "b"]))
+    energy, cycles = (
+        next(bars for title, bars in found.items() if title.startswith(word)) for word in ("Energy", "Cycles")
+    )
+    assert list(energy.values()) == [close(result.found.energy_pj / 1e6)] * 2
+    assert list(cycles.values()) == [close(result.found.cycles)] * 2
+
+
+def test_bars_of_a_network_add_up_to_its_layers(tmp_path):
+    square = {"name": "square", "type": "linear", "k": 64, "n": 64, "repeat": 3}
+    last = {"name": "last", "type": "linear", "k": 64, "n": 8}
+    network = {"name": "two", "input": [64], "layers": [square, last]}
+    result = search_network(network, "mobile", budget=60, out=str(tmp_path))
+    found = stacks(many.network(tmp_path))
+    assert math.fsum(found["Where the energy goes"].values()) == close(result.energy_pj / 1e6)
+    assert math.fsum(found["Where the time goes"].values()) == close(result.cycles)
+
+
+def test_exports_and_explanations_add_up(result, tmp_path):
+    result.write(tmp_path)
+    said = CliRunner().invoke(cli, ["explain", str(tmp_path), "energy", "--json"])
+    table = json.loads(said.output)
+    spent = [row["energy_pj"] for row in table["levels"]] + list(table.get("charges", {}).values())
+    assert math.fsum(spent) == close(table["energy_pj"]) == close(result.found.energy_pj)
+    rows = csv.DictReader(result.report("csv").splitlines())
+    assert math.fsum(float(row["energy_pj"]) for row in rows) == close(result.found.energy_pj)
