@@ -16,9 +16,9 @@ from .counts import Counts, counts_of, temporal_reductions
 from .cycles import Cycles, cycles_of
 from .metadata import Metadata, metadata_of
 from .nest import Nest
-from .prepared import Choices, Prepared
+from .prepared import DesignChoices, ModelTables
 from .removal import removals_of
-from .stored import Stored
+from .stored import StoredTiles
 from .traffic import Traffic, dense_traffic
 
 
@@ -26,10 +26,10 @@ from .traffic import Traffic, dense_traffic
 class Chain:
     """All links of a batch."""
 
-    known: Prepared
+    known: ModelTables
     nest: Nest
-    choices: Choices
-    stored: Stored
+    choices: DesignChoices
+    stored: StoredTiles
     traffic: Traffic
     metadata: Metadata
     counts: Counts
@@ -41,7 +41,7 @@ class Chain:
     """.. and bits of metadata."""
 
     @classmethod
-    def of(cls, known: Prepared, nest: Nest, choices: Choices, stored: Stored, detail: bool) -> Chain:
+    def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles, detail: bool) -> Chain:
         traffic = dense_traffic(nest, known.options.drains)
         removals = removals_of(known, nest, choices, stored)
         metadata = metadata_of(known, nest, choices, removals.energy, detail)
@@ -68,11 +68,12 @@ class Chain:
 
     def _cell(self, t: int, s: int) -> TensorAtLevel:
         counts, own = self.counts, self.counts.columns.energy
-        words = (counts.read, counts.fill, counts.update, counts.gone_read, counts.gone_update, counts.kind)
+        words = counts.read, counts.fill, counts.update, counts.gone_read, counts.gone_update, counts.kind
+        read, fill, update, gone_read, gone_update, kind = (own(part)[t, s] for part in words)
         reductions = temporal_reductions(self.known.layout, self.traffic, own(counts.update))
         ranks = self._ranks(t, s)
         bits = {} if ranks is None else {action: own(part)[t, s] for action, part in counts.bits.items()}
-        return TensorAtLevel(*(own(part)[t, s] for part in words), reductions[t, s], ranks, bits)
+        return TensorAtLevel(read, fill, update, gone_read, gone_update, kind, reductions[t, s], ranks, bits)
 
     def _ranks(self, t: int, s: int) -> TileRanks | None:
         metadata, accesses = self.metadata, self.counts.metadata
@@ -81,7 +82,7 @@ class Chain:
         if not rows.size:
             return None
 
-        def some(parts: Sequence[Array]) -> tuple[Array, Array]:
+        def some(parts: Array | Sequence[Array]) -> tuple[Array, Array]:
             return parts[0][rows], parts[1][rows]
 
         def lost(parts: Sequence[Array]) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor
 
 from .actions import GATE, NONE, SKIP
 from .layout import Layout
-from .prepared import Prepared
+from .prepared import ModelTables
 from .removal import Removal
 from .stored import Granules
 
@@ -56,7 +56,7 @@ class Meetings:
 
 
 def computes_of(
-    known: Prepared,
+    known: ModelTables,
     total: PerDesign,
     packed: PerTensor,
     genes: Array,

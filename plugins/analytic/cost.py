@@ -18,7 +18,7 @@ from .counts import Counts
 from .cycles import Cycles
 from .layout import by_level
 from .nest import Nest
-from .prepared import Choices, Prepared
+from .prepared import DesignChoices, ModelTables
 from .public import chip_counts
 from .traffic import Traffic
 
@@ -40,7 +40,9 @@ class Cost:
     """What charges add to the energy, by their names."""
 
 
-def cost_of(known: Prepared, nest: Nest, choices: Choices, traffic: Traffic, counts: Counts, cycles: Cycles) -> Cost:
+def cost_of(
+    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, counts: Counts, cycles: Cycles
+) -> Cost:
     """Section 9, and the charges that cost energy: in the order of their names here, then those of plugins by name."""
     lay, options, chip = known.layout, known.options, choices.chip
     tile_pj, compute_pj = access_energy(chip, counts) * counts.active, compute_energy(chip, counts)

@@ -16,14 +16,14 @@ from .computes import Computes, computes_of, less
 from .layout import Layout
 from .metadata import Metadata
 from .nest import Nest
-from .prepared import Choices, Prepared
+from .prepared import DesignChoices, ModelTables
 from .removal import Removal, Removals
-from .stored import Stored
+from .stored import StoredTiles
 from .traffic import Traffic
 
 
 @attrs.frozen(eq=False)
-class Columns:
+class CountColumns:
     """The C columns of counts: all B designs with what costs energy, then once more those of which something else takes
     time (`gate-time`)."""
 
@@ -34,7 +34,7 @@ class Columns:
     """(B,) the column of a design's time; None: its own."""
 
     @classmethod
-    def of(cls, batch: int, rows: Rows) -> Columns:
+    def of(cls, batch: int, rows: Rows) -> CountColumns:
         """With the designs `rows` once more."""
         if not rows.size:
             return cls(batch)
@@ -64,14 +64,14 @@ class Columns:
 class Counts:
     """Accesses of one instance, (T, S, C), and computes of the chip, in `columns`."""
 
-    columns: Columns
+    columns: CountColumns
     active: PerTile
     """(T, S, B) instances that are expected in use."""
     read: PerTile
     fill: PerTile
     update: PerTile
     gone_read: PerTile
-    """Gated or skipped, as `kind` says."""
+    """GatedEnergy or skipped, as `kind` says."""
     gone_update: PerTile
     kind: PerTile
     """int8: none, gate or skip."""
@@ -89,13 +89,13 @@ class Counts:
 
 
 def counts_of(
-    known: Prepared, nest: Nest, choices: Choices, traffic: Traffic, stored: Stored, removals: Removals,
+    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, stored: StoredTiles, removals: Removals,
     metadata: Metadata,
 ) -> Counts:  # fmt: skip
     """6.4, 7.2 and 7.3, with all filters and, where these differ, with those that save time."""
     lay, options = known.layout, known.options
     rows, removal, granules = removals.differ, removals.energy, stored.granules
-    columns = Columns.of(nest.batch, rows)
+    columns = CountColumns.of(nest.batch, rows)
     same = np.zeros((lay.T, lay.S, 0), dtype=bool)
     if columns.times is not None:
         changed = removal.changed(removals.time, rows)
@@ -106,11 +106,13 @@ def counts_of(
     cells = RankCells.of(metadata, rows, same)
     emptiness = 1.0 - stored.density
     dense = traffic.reads, traffic.fills, traffic.updates
-    words = _Words(*(columns.wide(less(part, emptiness)) for part in dense))
-    ranks = _Ranks(*(cells.accesses(metadata, nest, part) for part in dense))
+    read, fill, update = (columns.wide(less(part, emptiness)) for part in dense)
+    words = _Words(read, fill, update)
+    reads, fills, updates = (cells.accesses(metadata, nest, part) for part in dense)
+    ranks = _Ranks(reads, fills, updates)
     _filter(lay, words, ranks, cells, columns.wide(metadata.rank_counts), removal, known.quirks)
-    inputs = (nest.computes, choices.packed, choices.genes)
-    computes = computes_of(known, *map(columns.wide, inputs), granules, removal)
+    total, packed, genes = map(columns.wide, (nest.computes, choices.packed, choices.genes))
+    computes = computes_of(known, total, packed, genes, granules, removal)
     leaving = None
     if options.drains or options.sums:
         mine = [part[lay.output] for part in (words.read, words.fill, words.update)]
@@ -244,7 +246,13 @@ def _split_metadata(lay: Layout, ranks: _Ranks, cells: RankCells, own: PerTile, 
 
 
 def _replace_output(
-    t: int, words: _Words, ranks: _Ranks, cells: RankCells, columns: Columns, traffic: Traffic, output: OutputCounts
+    t: int,
+    words: _Words,
+    ranks: _Ranks,
+    cells: RankCells,
+    columns: CountColumns,
+    traffic: Traffic,
+    output: OutputCounts,
 ) -> None:
     """The counts of the output with `drains`; metadata go with their words."""
     dense = columns.wide(traffic.reads[t]), columns.wide(traffic.updates[t])
@@ -272,7 +280,7 @@ def _replace_output(
 
 
 def _read_in_full(
-    known: Prepared, choices: Choices, words: _Words, ranks: _Ranks, cells: RankCells, columns: Columns
+    known: ModelTables, choices: DesignChoices, words: _Words, ranks: _Ranks, cells: RankCells, columns: CountColumns
 ) -> None:
     """No filter of a leader at the level at which it leads holds back what the filter looks at: its metadata, or its words
     where it has none (docs/model.md, `filter-metadata`)."""
@@ -289,14 +297,14 @@ def _read_in_full(
         gone[mine] = 0.0
 
 
-def led(known: Prepared, choices: Choices, kinds: tuple[int, ...] = (GATE, SKIP)) -> PerTile:
-    """(T, S, B) bool: the tensor leads a filter of one of these kinds at the level."""
+def led(known: ModelTables, choices: DesignChoices, least: int = GATE) -> PerTile:
+    """(T, S, B) bool: the tensor leads a filter at the level, of kind `least` or a stronger one."""
     lay = known.layout
     found = np.zeros((lay.T, lay.S, choices.genes.shape[-1]), dtype=bool)
     for action in known.places.actions:
         if action.place.storage is None:
             continue
-        acts = np.isin(action.kind, kinds)[choices.genes[action.gene]]
+        acts = action.kind[choices.genes[action.gene]] >= least
         for leader in action.leaders:
             found[leader, lay.holder(leader, action.place.storage)] |= acts
     return found

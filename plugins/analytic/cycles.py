@@ -13,10 +13,10 @@ from .actions import GATE
 from .charges.imbalance import waiting_ratio
 from .charges.intersection import looked_at
 from .charges.overlap import Transfers, overlapped
-from .counts import Columns, Counts
-from .layout import by_level
+from .counts import CountColumns, Counts
+from .layout import by_level, limited
 from .nest import Nest
-from .prepared import Choices, Prepared
+from .prepared import DesignChoices, ModelTables
 from .public import chip_counts
 from .removal import Removals
 from .traffic import Traffic
@@ -48,7 +48,7 @@ class Demand:
 
 
 def cycles_of(
-    known: Prepared, nest: Nest, choices: Choices, traffic: Traffic, removals: Removals, counts: Counts
+    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, removals: Removals, counts: Counts
 ) -> Cycles:
     """Section 8. The units work as long as the fullest of those that wait for each other, the mean times the ratio of
     `imbalance`, and pass empty positions no faster than `intersection` allows; never longer than the nest has steps."""
@@ -103,7 +103,7 @@ def demand_of(chip: Chip, counts: Counts) -> Demand:
     return Demand(columns.time(read), columns.time(written), columns.time(filled))
 
 
-def _in_columns(figure: Array, columns: Columns) -> Array:
+def _in_columns(figure: Array, columns: CountColumns) -> Array:
     """A figure of every level, (S, 1) or, with a chip for every design, (S, C)."""
     return by_level(figure) if figure.ndim == 1 else columns.wide(figure)
 
@@ -125,7 +125,7 @@ def level_cycles(
     for s in range(len(chip)):
         demands = ((chip.read_bandwidth[s], read[s]), (chip.write_bandwidth[s], written[s]))
         for bandwidth, words in (*demands, (chip.bandwidth[s], read[s] + written[s])):
-            if np.isfinite(bandwidth).any():  # inf over inf is none: it does not slow down
+            if limited(bandwidth):  # inf over inf is none: it does not slow down
                 slowdown[s] = np.fmin(slowdown[s], bandwidth / np.maximum(words, bandwidth))
     cycles = np.ceil(busy / slowdown)
     # nothing computed: the level still moves its words (Timeloop divides by zero there)

@@ -107,3 +107,8 @@ class Layout:
 def by_level(figure: Array) -> Array:
     """(S, 1) of a chip's (S,), or (S, B) as it is: what goes with arrays (.., S, B)."""
     return figure[:, None] if figure.ndim == 1 else figure
+
+
+def limited(figure: Array) -> bool:
+    """Whether a chip's figure is below infinity, for any design."""
+    return bool(figure != np.inf) if figure.ndim == 0 else bool((figure != np.inf).any())

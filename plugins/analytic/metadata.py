@@ -13,7 +13,7 @@ from sparsemap.pieces.contracts.base import Array, PerTile
 from .actions import NONE
 from .nest import Nest
 from .occupancy import Ranks, RankUnits, TensorTables
-from .prepared import Choices, Prepared
+from .prepared import DesignChoices, ModelTables
 from .ranks import RankList, list_ranks
 from .removal import Removal
 
@@ -47,7 +47,7 @@ def bits_of(shape: tuple[int, ...], cell: Array, units: RankUnits, metadata: Arr
     return np.bincount(cell, weights, math.prod(shape)).reshape(shape)
 
 
-def metadata_of(known: Prepared, nest: Nest, choices: Choices, removal: Removal, detail: bool) -> Metadata:
+def metadata_of(known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal, detail: bool) -> Metadata:
     """For every tensor that has metadata, at every level that stores it. `removal`: all filters.
 
     A compressed tile of one word has one rank without width: it costs nothing, and only `detail` lists it.

@@ -7,7 +7,7 @@ from those before it. `detail` runs the same code.
 |---|---|---|
 | `Nest` | 3 | its loops |
 | `Traffic` | 4 | `traffic.dense_traffic` |
-| `Stored` | 5.6, 6.5 | `stored.stored_of` |
+| `StoredTiles` | 5.6, 6.5 | `stored.stored_of` |
 | `Removals` | 7.1 | `removal.removals_of` |
 | `Metadata` | 6.2, 6.3 | `metadata.metadata_of` |
 | `Counts` | 6.4, 7.2, 7.3 | `counts.counts_of` |
@@ -31,10 +31,10 @@ from sparsemap.problem.problem import Problem
 
 from .bound import LowerBound
 from .chain import Chain
-from .charges import Options
+from .charges import ChargeOptions
 from .cost import leakage_pj_per_cycle
 from .nest import Nest
-from .prepared import Choices, Prepared, copies_of
+from .prepared import DesignChoices, ModelTables, copies_of
 from .ranks import rank_counts
 from .stored import stored_of
 from .validity import Reasons
@@ -53,9 +53,7 @@ QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS)}
 
 
 def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    names = QUIRK_SETS.get(value) if isinstance(value, str) else frozenset(value)
-    if names is None:
-        names = frozenset([value])
+    names = QUIRK_SETS.get(value, frozenset([value])) if isinstance(value, str) else frozenset(value)
     wrong = sorted(set(names) - set(QUIRKS))
     if wrong:
         known = ", ".join([*QUIRK_SETS, *QUIRKS])
@@ -97,7 +95,7 @@ class AnalyticModel(CostModel):
         return evaluated(self._prepared(problem), self._reasons(problem), designs, chip, detail)
 
     def copies(self, problem: Problem) -> Array | None:
-        return copies_of(problem, Options.of(self.charges))
+        return copies_of(problem, ChargeOptions.of(self.charges))
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Pairs that no design of the problem beats all (see `bound`); None with quirks, whose defects have no bound."""
@@ -116,9 +114,9 @@ class AnalyticModel(CostModel):
         none = np.zeros(len(more), dtype=np.uint64)
         return Evaluation(energy, cycles, none, self._reasons(problem).names)
 
-    def _prepared(self, problem: Problem) -> Prepared:
+    def _prepared(self, problem: Problem) -> ModelTables:
         key = AnalyticModel, self.quirks, frozenset(self.charges)
-        return problem.remember(key, lambda: Prepared.of(problem, frozenset(_quirk_set(self.quirks)), self.charges))
+        return problem.remember(key, lambda: ModelTables.of(problem, frozenset(_quirk_set(self.quirks)), self.charges))
 
     def _reasons(self, problem: Problem) -> Reasons:
         known = self._prepared(problem)
@@ -127,7 +125,7 @@ class AnalyticModel(CostModel):
         )
 
 
-def evaluated(known: Prepared, reasons: Reasons, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
+def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
     """Cheap checks on all designs; then the chain on those that are left, or with `detail` on all."""
     bounds, order, slots, genes = (designs.columns[name] for name in AnalyticModel.needs)
     batch = bounds.shape[-1]
@@ -139,7 +137,7 @@ def evaluated(known: Prepared, reasons: Reasons, designs: Designs, chip: Chip, d
     reasons.fanout(products, chip, found)
     counts = rank_counts(known.layout, bounds)
     packed = reasons.formats(slots, counts, genes, known.formats, known.places, found)
-    choices = Choices(slots, genes, packed, chip)
+    choices = DesignChoices(slots, genes, packed, chip)
     energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
     told: Detail | None = None
     rows = np.arange(batch) if detail else np.flatnonzero(found == 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import attrs
@@ -53,11 +54,11 @@ class Nest:
             found.append(inner if spatial is None else inner * spatial)
         return found
 
-    def box(self, t: int, extent: Array | list[PerDesign]) -> list[PerDesign]:
+    def box(self, t: int, extent: Array | Sequence[PerDesign]) -> list[PerDesign]:
         """Words per rank of tensor t for extents (D, B) (section 1); one word for a tensor without ranks."""
         return list(box(self.layout.ranks[t], extent)) or [np.ones(extent[0].shape[-1])]
 
-    def volume(self, t: int, extent: Array | list[PerDesign]) -> PerDesign:
+    def volume(self, t: int, extent: Array | Sequence[PerDesign]) -> PerDesign:
         widths = self.box(t, extent)
         volume = widths[0]
         for width in widths[1:]:

@@ -13,19 +13,19 @@ from sparsemap.problem.chip import Chip
 from sparsemap.problem.problem import Problem
 
 from .actions import PlaceTables
-from .charges import Option, Options
+from .charges import ChargeOptions, Option
 from .layout import Layout
 from .occupancy import TensorTables
 from .ranks import FormatTables
 
 
 @attrs.frozen(eq=False)
-class Prepared:
+class ModelTables:
     """One problem as the model with its quirks and charges sees it."""
 
     layout: Layout
     quirks: frozenset[str]
-    options: Options
+    options: ChargeOptions
     strangers: tuple[Charge, ...]
     """Charges of plugins, in the order of their names."""
     formats: FormatTables
@@ -40,8 +40,8 @@ class Prepared:
         return (largest if self.copies is None else largest * self.copies[:, :, None]).sum(axis=0)
 
     @classmethod
-    def of(cls, problem: Problem, quirks: frozenset[str], charges: Sequence[Charge]) -> Prepared:
-        layout, options = Layout(problem), Options.of(charges)
+    def of(cls, problem: Problem, quirks: frozenset[str], charges: Sequence[Charge]) -> ModelTables:
+        layout, options = Layout(problem), ChargeOptions.of(charges)
         strangers = sorted((c for c in charges if not isinstance(c, Option)), key=lambda charge: charge.type_name)
         formats = FormatTables.of(problem, options.run_lengths)
         tables = [
@@ -54,13 +54,13 @@ class Prepared:
         )  # fmt: skip
 
 
-def copies_of(problem: Problem, options: Options) -> Array | None:
+def copies_of(problem: Problem, options: ChargeOptions) -> Array | None:
     """(T, S) tiles of a tensor that a level must have room for (docs/model.md, `overlap`); None: one of each."""
     return problem.buffers.T.astype(np.float64) if options.overlap else None
 
 
 @attrs.frozen(eq=False)
-class Choices:
+class DesignChoices:
     """What designs choose besides their loops."""
 
     slots: Array
@@ -72,6 +72,6 @@ class Choices:
     chip: Chip
     """The chip of all designs, or one for each."""
 
-    def take(self, rows: Rows) -> Choices:
+    def take(self, rows: Rows) -> DesignChoices:
         chip = self.chip if self.chip.batch is None else self.chip.take(rows)
-        return Choices(self.slots[..., rows], self.genes[..., rows], self.packed[..., rows], chip)
+        return DesignChoices(self.slots[..., rows], self.genes[..., rows], self.packed[..., rows], chip)

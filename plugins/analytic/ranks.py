@@ -211,14 +211,14 @@ def _pointed(lay: Layout, t: int, offsets: PerLevel, counts: Array, place: Array
     return found
 
 
-def _packed_at(packed: Array, entries: tuple[Array, Array], shape: tuple[int, ...]) -> Array:
+def _packed_at(packed: Array, entries: tuple[Array, ...], shape: tuple[int, ...]) -> Array:
     """(P, n) number of the entry of a compressed rank by loop and design, the innermost loop first; elsewhere N."""
     found = np.full(shape, len(packed), dtype=np.int32)
     found[entries] = np.where(packed, np.arange(len(packed)), len(packed))
     return found
 
 
-def _kept_together(packed: Array, entries: tuple[Array, Array], box: list[Array], below: list[Array]) -> list[Array]:
+def _kept_together(packed: Array, entries: tuple[Array, ...], box: list[Array], below: list[Array]) -> list[Array]:
     """The part (N,) that must hold something for a fiber to be there: what the next compressed rank outside keeps
     together (6.5), or `box` if there is none; `packed` as of `_packed_at`."""
     count = len(entries[0])
@@ -232,14 +232,15 @@ def _kept_together(packed: Array, entries: tuple[Array, Array], box: list[Array]
 
 
 def _fibers(
-    nest: Nest, t: int, dims: Array, bounds: Array, entries: tuple[Array, Array], by_shape: bool
+    nest: Nest, t: int, dims: Array, bounds: Array, entries: tuple[Array, ...], by_shape: bool
 ) -> tuple[Array, Array, list[Array], list[Array]]:
     """L, positions, box and box below (`RankList`) of the loops (P, n) at `entries`; bounds of all others are 1."""
     lay = nest.layout
     if not (lay.windowed[t] or lay.holes[t] or by_shape):  # words are products of bounds
         words, length = np.cumprod(bounds, axis=0)[entries], bounds[entries]
         return length, words, [words], [words / length]
-    widths, coefficient = [], np.ones(lay.D)
+    widths: list[Array] = []
+    coefficient = np.ones(lay.D)
     for rank in lay.ranks[t]:
         width = np.ones(bounds.shape)
         for dim, c in rank:
@@ -249,7 +250,9 @@ def _fibers(
     lengths = (bounds - 1.0) * coefficient[dims] + 1.0
     position, column = entries
     box, below = [], []
-    for part in widths if by_shape else [np.multiply.reduce(np.stack(widths))]:
+    if not by_shape:
+        widths = [np.multiply.reduce(np.stack(widths))]
+    for part in widths:
         from_one = np.concatenate([np.ones((1, part.shape[1])), part])  # below the innermost loop is one word
         box.append(from_one[position + 1, column])
         below.append(from_one[position, column])

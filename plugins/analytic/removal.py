@@ -13,8 +13,8 @@ from .actions import GATE, NONE, SKIP, Action
 from .layout import Layout
 from .leaders import leaders_empty
 from .nest import Nest
-from .prepared import Choices, Prepared
-from .stored import Stored
+from .prepared import DesignChoices, ModelTables
+from .stored import StoredTiles
 
 
 @attrs.frozen(eq=False)
@@ -116,7 +116,7 @@ class Removals:
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
-def removals_of(known: Prepared, nest: Nest, choices: Choices, stored: Stored) -> Removals:
+def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles) -> Removals:
     """7.1 for a batch. With `gate-time` time is counted as if filters that let cycles pass were not there."""
     lay, genes = known.layout, choices.genes
     effects = _effects(known, nest, genes, stored)
@@ -130,7 +130,7 @@ def removals_of(known: Prepared, nest: Nest, choices: Choices, stored: Stored) -
     return Removals(energy, Removal.of(lay, nest.batch, saves))
 
 
-def _effects(known: Prepared, nest: Nest, genes: Array, stored: Stored) -> list[FilterEffect]:
+def _effects(known: ModelTables, nest: Nest, genes: Array, stored: StoredTiles) -> list[FilterEffect]:
     """All actions. Gating is processed before skipping; the larger share wins."""
     lay, places = known.layout, known.places
     many = len(lay.operands) != 2

@@ -19,11 +19,11 @@ from .occupancy import TensorTables
 from .ranks import FormatTables
 
 if TYPE_CHECKING:
-    from .prepared import Choices, Prepared
+    from .prepared import DesignChoices, ModelTables
 
 
 @attrs.frozen(eq=False)
-class Stored:
+class StoredTiles:
     """What levels hold of tiles, all (T, S, B) but for the granules."""
 
     words: PerTile
@@ -35,14 +35,14 @@ class Stored:
     granules: Mapping[int, Granules]
     """By tensor, where formats store more than nonzeros."""
 
-    def take(self, kept: Rows) -> Stored:
+    def take(self, kept: Rows) -> StoredTiles:
         """The designs `kept` (C,) of the B."""
-        parts = (part[..., kept] for part in (self.words, self.occupied, self.density))
+        words, occupied, density = (part[..., kept] for part in (self.words, self.occupied, self.density))
         left = {t: some.take(kept) for t, some in self.granules.items()}
-        return Stored(*parts, {t: some for t, some in left.items() if some.rows.size})
+        return StoredTiles(words, occupied, density, {t: some for t, some in left.items() if some.rows.size})
 
 
-def stored_of(known: Prepared, nest: Nest, choices: Choices) -> Stored:
+def stored_of(known: ModelTables, nest: Nest, choices: DesignChoices) -> StoredTiles:
     """What the tiles of every tensor hold at every level (5.6, 6.5)."""
     lay = known.layout
     kept = lay.stored[:, :, None]
@@ -68,7 +68,7 @@ def stored_of(known: Prepared, nest: Nest, choices: Choices) -> Stored:
         if more is not None:
             more.enter(nest, table, words[t], occupied[t], density[t])
             granules[t] = more
-    return Stored(words, occupied, density, granules)
+    return StoredTiles(words, occupied, density, granules)
 
 
 @attrs.frozen(eq=False)
@@ -106,13 +106,13 @@ class Granules:
             self, rows=np.concatenate([self.rows, rows]), density=np.concatenate([self.density, density])
         )
 
-    def joined(self, extent: Sequence[Array], rows: Rows) -> list[Array]:
+    def joined(self, extent: Array | Sequence[Array], rows: Rows) -> list[Array]:
         """Extents (D, n) of what is known to be empty if extents (D, n) of the designs `rows` are: all granules they touch."""
         return [np.maximum(e, self.extent[d][rows]) for d, e in enumerate(extent)]
 
     def enter(self, nest: Nest, table: TensorTables, words: Array, occupied: Array, density: Array) -> None:
         """Sets the most that these designs hold, the share of the tiles that is sent, and their stored words per word,
-        (S, B): the last step in making a `Stored`."""
+        (S, B): the last step in making a `StoredTiles`."""
         lay = nest.layout
         for s in range(lay.S):
             if lay.stored[self.t, s]:
@@ -145,7 +145,7 @@ class Granules:
         return np.where(np.isfinite(self.width), padded, np.minimum(words, most))
 
 
-def parts(nest: Nest, t: int, extent: Sequence[Array], table: TensorTables) -> list[Array]:
+def parts(nest: Nest, t: int, extent: Array | Sequence[Array], table: TensorTables) -> list[Array]:
     """What the tables want to know of a part of tensor t with extents (D, n)."""
     return nest.box(t, extent) if table.by_shape else [nest.volume(t, extent)]
 

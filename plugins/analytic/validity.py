@@ -12,12 +12,12 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel
+from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor
 from sparsemap.problem.chip import Chip
 from sparsemap.spec.units import format_bits
 
 from .actions import PlaceTables
-from .layout import Layout
+from .layout import Layout, limited
 from .ranks import FormatTables
 
 Shortfall = tuple[str, float, float, str]
@@ -88,7 +88,7 @@ class Reasons:
 
     def formats(
         self, slots: Array, counts: Array, mechanisms: Array, formats: FormatTables, places: PlaceTables, found: Array,
-    ) -> tuple[Array, Array]:  # fmt: skip
+    ) -> PerTensor:  # fmt: skip
         """Order of the formats, and leaders with metadata where the mechanism needs it; returns packed (T, B) bool."""
         lay, packed = self.layout, []
         for t, tensor in enumerate(lay.tensors):
@@ -103,17 +103,17 @@ class Reasons:
     def data(self, words: PerLevel, chip: Chip, found: PerDesign) -> None:
         """Data words of all tensors against the capacity of each level."""
         for s, name in enumerate(chip.names):
-            if np.isfinite(chip.capacity_bits[s]).any():
+            if limited(chip.capacity_bits[s]):
                 self.mark(found, f"capacity:{name}", words[s] > data_words(chip, s))
 
     def metadata(self, words: PerLevel, bits: PerLevel, chip: Chip, found: PerDesign) -> None:
         """Metadata bits of all tensors: in a memory of their own, or beside the data."""
         for s, name in enumerate(chip.names):
             shared = chip.shared_capacity[s]
-            if np.any(shared & np.isfinite(chip.capacity_bits[s])):
+            if limited(chip.capacity_bits[s]) and np.any(shared):
                 needed = words[s] * chip.word_bits[s] + bits[s]
                 self.mark(found, f"capacity:{name}", shared & (needed > chip.capacity_bits[s]))
-            if np.any(~shared & np.isfinite(chip.metadata_capacity_bits[s])):
+            if limited(chip.metadata_capacity_bits[s]) and not np.all(shared):
                 limit = np.floor(chip.metadata_capacity_bits[s])
                 self.mark(found, f"metadata-capacity:{name}", ~shared & (bits[s] > limit))
 
@@ -129,17 +129,17 @@ class Reasons:
                 text = f" parallel {below[s + 1]}"
                 rows.append((f"fanout:{chip.names[s]}", group_products[group], chip.fanout[s], 0, text))
         for s, name in enumerate(chip.names):
-            if np.isfinite(chip.capacity_bits[s]).any():
+            if limited(chip.capacity_bits[s]):
                 width, shared = chip.word_bits[s], chip.shared_capacity[s]
                 room = np.where(shared, np.ceil(bits[s] / width), 0.0)
                 rows.append((f"capacity:{name}", words[s] + room, data_words(chip, s), width, ""))
-            if np.any(~chip.shared_capacity[s] & np.isfinite(chip.metadata_capacity_bits[s])):
+            if limited(chip.metadata_capacity_bits[s]) and not np.all(chip.shared_capacity[s]):
                 limit = np.floor(chip.metadata_capacity_bits[s])
                 rows.append((f"metadata-capacity:{name}", np.ceil(bits[s]), limit, 1, " for metadata"))
         return [
             [
-                _lacking(name, *(float(_of(x, b)) for x in numbers), text)
-                for name, *numbers, text in rows
+                _lacking(name, float(_of(needed, b)), float(_of(limit, b)), float(_of(unit, b)), text)
+                for name, needed, limit, unit, text in rows
                 if found[b] & self.bit[name]
             ]
             for b in range(len(found))

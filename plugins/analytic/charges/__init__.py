@@ -99,14 +99,14 @@ class Leakage(Option):
 
 
 @attrs.frozen(kw_only=True)
-class Gated(Option):
+class GatedEnergy(Option):
     """A gated access or compute costs a share of a full one."""
 
     type_name: ClassVar[str] = "gated"
 
 
 @attrs.frozen(kw_only=True)
-class Network(Option):
+class NetworkCharge(Option):
     """Words cross an H-tree over the square of a level's children; partial sums are added on the way."""
 
     type_name: ClassVar[str] = "network"
@@ -114,12 +114,12 @@ class Network(Option):
 
 CHARGES: list[type[Option]] = [
     *(GateTime, Positions, Drains, Sums, FilterMetadata, RunLengths, Pointers, Imbalance, Intersection, Overlap),
-    *(Leakage, Gated, Network),
+    *(Leakage, GatedEnergy, NetworkCharge),
 ]
 
 
 @attrs.frozen(kw_only=True)
-class Options:
+class ChargeOptions:
     """Which of the built-in charges a model has: by construction in no order."""
 
     gate_time: bool = False
@@ -137,8 +137,8 @@ class Options:
     network: bool = False
 
     @classmethod
-    def of(cls, charges: Iterable[Charge]) -> Options:
+    def of(cls, charges: Iterable[Charge]) -> ChargeOptions:
         return cls(**{charge.type_name.replace("-", "_"): True for charge in charges if isinstance(charge, Option)})
 
 
-__all__ = ["CHARGES", "Option", "Options"]
+__all__ = ["CHARGES", "ChargeOptions", "Option"]

@@ -13,7 +13,7 @@ from ..actions import NONE
 from ..computes import Computes
 from ..nest import Nest
 from ..removal import Removal
-from ..stored import Stored
+from ..stored import StoredTiles
 from ..traffic import Traffic
 
 
@@ -30,7 +30,7 @@ class OutputCounts:
 
 
 def drained(
-    nest: Nest, traffic: Traffic, stored: Stored, packed: PerTensor, removal: Removal, computes: Computes,
+    nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTensor, removal: Removal, computes: Computes,
     wide: Callable[[Array], Array], counts: Sequence[PerLevel], drains: bool, sums: bool,
 ) -> OutputCounts:  # fmt: skip
     """The output's counts with `drains`, `sums` or both; `counts` (S, C): its reads, fills and updates with neither, `wide`:
@@ -42,7 +42,7 @@ class _Output:
     """What the output's counts are made of; all (B,)."""
 
     def __init__(
-        self, nest: Nest, traffic: Traffic, stored: Stored, packed: PerTensor, removal: Removal, computes: Computes,
+        self, nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTensor, removal: Removal, computes: Computes,
         wide: Callable[[Array], Array], drains: bool, sums: bool,
     ) -> None:  # fmt: skip
         self.drains, self.sums = drains, sums

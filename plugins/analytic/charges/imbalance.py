@@ -10,12 +10,12 @@ from ..actions import SKIP
 from ..layout import Layout
 from ..nest import Nest
 from ..occupancy.shared import SHARED
-from ..prepared import Choices, Prepared
+from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
 from .maxima import Maxima, WorkBoxes, lanes_for
 
 
-def waiting_ratio(known: Prepared, nest: Nest, choices: Choices, removal: Removal) -> PerDesign | None:
+def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal) -> PerDesign | None:
     """(B,) the largest ratio of the fullest unit's work to the mean, of all points at which units wait; None: nothing thins
     the work of any design. `removal`: the filters that save time."""
     lay = known.layout
@@ -33,14 +33,14 @@ def waiting_ratio(known: Prepared, nest: Nest, choices: Choices, removal: Remova
     return ratio
 
 
-def maxima_of(known: Prepared, units: float) -> Maxima:
+def maxima_of(known: ModelTables, units: float) -> Maxima:
     """The tables of the operands, for no more than so many units."""
     lay, lanes = known.layout, lanes_for(units)
     occupancies = tuple(lay.occupancies[t] for t in lay.operands)
     return lay.problem.remember((Maxima, lanes), lambda: SHARED.get(Maxima, occupancies, lanes))
 
 
-def finest_looks(known: Prepared, choices: Choices, removal: Removal) -> Array:
+def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -> Array:
     """(operands, B) words of the smallest tile of each operand at which a skip looks that leaves out computes; infinity:
     none does."""
     lay = known.layout
@@ -60,7 +60,7 @@ def finest_looks(known: Prepared, choices: Choices, removal: Removal) -> Array:
     return found
 
 
-def points(known: Prepared, nest: Nest, rows: Array) -> WorkBoxes:
+def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
     """The points at which compute units wait: J of them one after the other, each for all n designs `rows`."""
     lay, depth = known.layout, known.layout.problem.buffers
     bounds, order, steps = (np.take(part, rows, axis=-1) for part in (nest.bounds, nest.order, nest.steps))
@@ -123,7 +123,14 @@ def _stays(lay: Layout, bounds: Array, order: Array) -> tuple[Array, Array]:
 
 
 def _boxes(
-    known: Prepared, nest: Nest, extent: Array, loops: Array, dim: Array, depth: Array, grows: Array, turns: PerDesign
+    known: ModelTables,
+    nest: Nest,
+    extent: Array,
+    loops: Array,
+    dim: Array,
+    depth: Array,
+    grows: Array,
+    turns: PerDesign,
 ) -> WorkBoxes:
     """Of boxes of work with these extents (D, N), done by units along `loops` (K, N) over the dimensions `dim` (K,)."""
     lay = known.layout

@@ -9,9 +9,9 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
 from ..actions import SKIP
-from ..layout import by_level
+from ..layout import by_level, limited
 from ..nest import Nest
-from ..prepared import Choices, Prepared
+from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
 from ..traffic import Traffic
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def looked_at(
-    known: Prepared,
+    known: ModelTables,
     nest: Nest,
-    choices: Choices,
+    choices: DesignChoices,
     traffic: Traffic,
     removal: Removal,
     reached: PerDesign,
@@ -41,7 +41,7 @@ def looked_at(
         limit = _width(
             chip.lookahead[some.action.place.storage or 0], some.action.width, some.action.gene, choices, rows
         )
-        if some.kind != SKIP or t == lay.output or not np.isfinite(limit).any():
+        if some.kind != SKIP or t == lay.output or not limited(limit):
             continue
         left = np.ones(len(rows))
         for outer in range(s):  # of several the innermost counts
@@ -73,27 +73,27 @@ def passed(positions: Array, taken: Array, width: Array) -> Array:
 
     With a share x taken, each with the same chance: positions * x / (1 - (1 - x)^width), 1/width of them at least.
     """
-    limited = np.isfinite(width) & (positions > 0.0)
-    x = np.minimum(1.0, np.where(limited, taken / np.where(limited, positions, 1.0), 1.0))
-    w = np.where(limited, width, 1.0)
+    finite = np.isfinite(width) & (positions > 0.0)
+    x = np.minimum(1.0, np.where(finite, taken / np.where(finite, positions, 1.0), 1.0))
+    w = np.where(finite, width, 1.0)
     seen = np.where(x * w < 1e-6, x * w, 1.0 - (1.0 - x) ** w)  # the difference would be noise
     each = np.where(x > 0.0, x / np.where(seen > 0.0, seen, 1.0), 1.0 / w)
-    return np.where(limited, np.maximum(taken, positions * each), taken)
+    return np.where(finite, np.maximum(taken, positions * each), taken)
 
 
-def _width(stated: Array, own: Array, gene: int, choices: Choices, rows: Rows | slice) -> Array:
+def _width(stated: Array, own: Array, gene: int, choices: DesignChoices, rows: Rows | slice) -> Array:
     """(n,) positions a cycle: what the hardware states and what the mechanism of each design has, the smaller of the two."""
     return np.minimum(stated if np.ndim(stated) == 0 else stated[rows], own[choices.genes[gene][rows]])
 
 
-def compared_pj(known: Prepared, choices: Choices, counts: Counts) -> PerDesign:
+def compared_pj(known: ModelTables, choices: DesignChoices, counts: Counts) -> PerDesign:
     """(B,) an addition for every metadata access of a leader of a skip, and for every compute that a skipping unit sees."""
     from ..cost import total
     from ..counts import led
 
     chip, own, added = choices.chip, counts.columns.energy, np.zeros(choices.genes.shape[-1])
     if "read" in counts.bits:
-        looked = led(known, choices, (SKIP,))
+        looked = led(known, choices, SKIP)
         accesses = np.ceil(own(counts.bits["read"]) / by_level(chip.metadata_width))
         added = total(accesses * looked * counts.active * by_level(chip.add_pj["metadata"]))
     unit = known.places.compute

@@ -104,8 +104,9 @@ class WorkTiles:
 
     @property
     def size(self) -> int:
-        """Numbers kept, without those of the last shapes."""
-        return self.table.size + self.values.size + self.shares.size + self.maxima.size
+        """Numbers kept."""
+        known = sum(weights.size for *_, weights in list(self._known.values()))
+        return known + self.table.size + self.values.size + self.shares.size + self.maxima.size
 
     def rows(self, looks: Array, widths: Array) -> Rows:
         """Rows for tiles by the words (n,) at which a skip looks, and by their shapes (ranks, n)."""

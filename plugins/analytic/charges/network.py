@@ -9,11 +9,11 @@ from sparsemap.problem.chip import Chip
 
 from ..counts import Counts
 from ..nest import Nest
-from ..prepared import Prepared
+from ..prepared import ModelTables
 from ..traffic import Traffic
 
 
-def network_pj(known: Prepared, nest: Nest, traffic: Traffic, counts: Counts, chip: Chip) -> PerDesign:
+def network_pj(known: ModelTables, nest: Nest, traffic: Traffic, counts: Counts, chip: Chip) -> PerDesign:
     """(B,) words cross an H-tree over the square of a level's children; partial sums are added on the way."""
     lay, columns = known.layout, counts.columns
     sides, wire, added = tree_sides(chip), chip.wire_pj_per_bit_mm, np.zeros(nest.batch)

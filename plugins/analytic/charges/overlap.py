@@ -11,7 +11,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
 from sparsemap.problem.chip import Chip
 
-from ..layout import Layout
+from ..layout import Layout, limited
 from ..nest import Nest
 from ..traffic import Traffic
 
@@ -114,11 +114,11 @@ class Transfers:
     def _cycles(self, s: int, read: PerTile, written: PerTile, tensors: list[int]) -> PerDesign:
         chip, found = self.chip, np.zeros(self.nest.batch)
         limits = chip.read_bandwidth[s], chip.write_bandwidth[s], chip.bandwidth[s]
-        limited = [np.isfinite(limit).any() for limit in limits]
-        if not tensors or not any(limited):
+        some = [limited(limit) for limit in limits]
+        if not tensors or not any(some):
             return found
         out, into = (sum((part[t, s] for t in tensors[1:]), start=part[tensors[0], s]) for part in (read, written))
-        for words, limit, some in zip((out, into, out + into), limits, limited, strict=True):
-            if some:
+        for words, limit, slows in zip((out, into, out + into), limits, some, strict=True):
+            if slows:
                 found = np.maximum(found, words / limit)
         return found

@@ -18,13 +18,13 @@ import numpy as np
 from sparsemap import Format, Occupancy
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from .asked import Asked
 from .lookup import Number, Table, fingerprint, take
+from .methods import OccupancyMethods
 from .pairs import Pairs
 from .points import Ranks
 from .shared import SHARED
 from .tiles import Tiles
-from .units import RankUnits, Units
+from .units import RankUnits, UnitTables
 
 __all__ = ["RankUnits", "Ranks", "TensorTables"]
 
@@ -32,7 +32,7 @@ KEPT = 2 << 20
 """float64 of tiles and pairs that are kept until they are dropped, 16 MB."""
 
 
-class Answer(NamedTuple):
+class TileFigures(NamedTuple):
     """What is known of tiles, (N,) each; the fields are those of `Tile`."""
 
     density: Array
@@ -52,10 +52,10 @@ class TensorTables:
     ) -> None:
         """`usual`: formats ask how full a rank is anywhere in the tensor."""
         self.by_shape = occupancy.by_shape
-        self.asked = Asked(occupancy, quirks)
+        self.asked = OccupancyMethods(occupancy, quirks)
         self.tiles = Tiles(self.asked)
         self.pairs = Pairs(self.tiles)
-        self.ranks = Units(self.tiles, self.pairs, formats, self.empty if usual else None)
+        self.ranks = UnitTables(self.tiles, self.pairs, formats, self.empty if usual else None)
         self.lock = RLock()
         self._units = Table(RankUnits)
         self._empty, self._largest_stored, self._longest = (Table(Number) for _ in range(3))
@@ -79,12 +79,12 @@ class TensorTables:
             self.pairs.clear()
             self.ranks.totals.clear()
 
-    def tile(self, parts: Sequence[Array]) -> Answer:
+    def tile(self, parts: Sequence[Array]) -> TileFigures:
         """Densities and largest occupancies of tiles."""
         with self.lock:
             self._trim()
             rows = self.tiles.rows(parts)
-            return Answer(*(column[rows] for column in self.tiles.columns[: len(Answer._fields)]))
+            return TileFigures(*(column[rows] for column in self.tiles.columns[: len(TileFigures._fields)]))
 
     def empty(self, parts: Sequence[Array]) -> Array:
         """(N,) probability that a leader tile is empty (7.1)."""

@@ -31,7 +31,7 @@ def take(named: Row, rows: Rows | slice) -> Row:
     return type(named)(*(column[rows] if column.ndim == 1 else column[:, rows] for column in named))
 
 
-def fingerprint(parts: Sequence[Array], first: int = 0) -> Array:
+def fingerprint(parts: Array | Sequence[Array], first: int = 0) -> Array:
     """(N,) int64 from integer-valued arrays, with the multipliers from `first` on.
 
     Two different keys share one with a probability of about n^2 / 2^64 for n keys: 10^-9 for a hundred thousand.

@@ -13,7 +13,7 @@ MOST = 32 << 20
 """Numbers of all tables that no problem uses any more, 256 MB: beyond, the least recently used are dropped."""
 
 
-class Sized(Protocol):
+class SizedTable(Protocol):
     """What a table says of its memory."""
 
     @property
@@ -22,7 +22,7 @@ class Sized(Protocol):
         ...
 
 
-Kept = TypeVar("Kept", bound=Sized)
+Kept = TypeVar("Kept", bound=SizedTable)
 
 
 class SharedTables:

@@ -21,14 +21,16 @@ def box(ranks: Iterable[Iterable[tuple[Any, int]]], extents: Any) -> tuple[Any, 
     Halos and the holes of strides are counted. `extents` is a mapping by the names of the dimensions, or a sequence by
     their indices, of numbers or arrays of one shape, and so are the words.
     """
-    return tuple(_width(rank, extents) for rank in ranks)
-
-
-def _width(rank: Iterable[tuple[Any, int]], extents: Any) -> Any:
-    width: Any = 1
-    for position, (dim, c) in enumerate(rank):
-        width = extents[dim] if position == 0 and c == 1 else width + c * (extents[dim] - 1)
-    return width
+    widths = []
+    for rank in ranks:
+        width: Any = None
+        for dim, c in rank:
+            if width is None and c == 1:
+                width = extents[dim]
+                continue
+            width = c * (extents[dim] - 1) + (1 if width is None else width)
+        widths.append(1 if width is None else width)
+    return tuple(widths)
 
 
 @attrs.frozen

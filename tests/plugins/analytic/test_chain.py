@@ -224,3 +224,37 @@ def test_tables_of_what_is_equal_to_itself_alone_are_not_kept() -> None:
     shared, own = SharedTables(), object()
     assert shared.get(lambda x: Numbers(1), own).size == 1
     assert len(shared) == 0
+
+
+def test_charges_of_plugins_get_the_counts_of_the_whole_chip() -> None:
+    seen: dict[str, Any] = {}
+
+    @attrs.frozen(kw_only=True)
+    class Looking(Charge):
+        type_name = "looking"
+
+        def pj(self, counts, chip):
+            seen["pj"] = counts
+            return 0.0
+
+        def cycles(self, counts, chip):
+            seen["cycles"] = counts
+            return counts.cycles + 5.0
+
+    own = ("gate-time", "drains", "imbalance", "overlap", "run-lengths")
+    plain = problem(*own).evaluator.evaluate_designs(DESIGNS, detail=True)
+    valid, detail = plain.valid, plain.detail
+    problem(*own, Looking()).evaluator.evaluate_designs(DESIGNS, detail=True)
+    counts = seen["pj"]
+    assert np.array_equal(seen["cycles"].cycles[valid], plain.cycles[valid])
+    assert np.array_equal(counts.cycles[valid], plain.cycles[valid] + 5.0)
+    assert np.array_equal(counts.computes, detail.computes) and np.array_equal(counts.instances, detail.instances_used)
+    for t, row in enumerate(detail.cells):
+        for s, cell in enumerate(row):
+            active = detail.instances_active[t, s]
+            for name, words in (("read", cell.read), ("filled", cell.fill), ("updated", cell.update)):
+                assert np.array_equal(getattr(counts, name)[t, s], words * active)
+            for name, action in (("read", "read"), ("filled", "fill"), ("updated", "update")):
+                bits = cell.bits.get(action, np.zeros(len(DESIGNS)))
+                assert np.array_equal(getattr(counts, f"metadata_{name}_bits")[t, s], bits * active)
+    assert (counts.metadata_read_bits > 0).any()

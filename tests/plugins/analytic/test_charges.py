@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
+from sparsemap_plugins.analytic.charges import maxima
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
 
@@ -336,3 +337,41 @@ def test_a_distribution_of_very_many_equal_values_has_that_value_as_its_maximum(
     values = shares.merged(np.full(1000, 0.3))
     maxima = shares.weights(LANES) @ np.diff(values, prepend=0.0)
     assert np.allclose(values, 0.3) and np.allclose(maxima, 0.3, rtol=1e-3)
+
+
+def test_positions_that_a_filter_further_out_removes_are_not_looked_at() -> None:
+    """Registers hold a word of P for eight of Q: the buffer leaves it out if all eight are zero, and its positions with it."""
+    levels = [*REGISTERS[:2], REGISTERS[2] | {"gate_skip": True, "lookahead": 1}]
+    table = {
+        "groups": ["L1_T", "L2_T", "L2_S", "L3_T"], "workload": product((1.0, 0.1), m=4, k=8, n=8),
+        "mapping": {"L2_T": ["m=4", "k=8"], "L3_T": ["n=8"]}, "formats": {"Q": ["bitmask", "bitmask"]},
+    }  # fmt: skip
+    found = {}
+    for where in ("Buffer", "none"):
+        filters = {"Buffer": "skip-p-by-q" if where == "Buffer" else "none", "Registers": "skip-p-by-q"}
+        charged = cost(table | {"gate_skip": filters}, "intersection", levels=levels)
+        found[where] = float(charged.detail.compute_cycles[0])
+    nonzeros = math.ceil(0.1 * 64)
+    empty = math.comb(64 - 8, nonzeros) / math.comb(64, nonzeros)
+    assert found == {"none": 256, "Buffer": math.ceil(256 * (1 - empty))}
+
+
+@pytest.mark.parametrize("depth, cycles", [(1, 761), (2, 399), (4, 232), (8, 149)])
+def test_units_with_room_for_more_parts_wait_for_the_slowest_of_more_of_them(depth: int, cycles: int) -> None:
+    """Eight parts in a row count: with two, a depth of 8 would give 138."""
+    assert waiting(**({"double_buffered": True, "buffer_depth": depth} if depth > 1 else {})) == cycles
+
+
+def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = np.array([[3.0, 6.0, 1.5], [2.2, 4.0, 1.3], [1.7, 3.0, 1.2], [1.4, 2.0, 1.1]])
+    inputs = most, np.ones(most.shape, dtype=bool), np.array([2, 3, 8]), np.array([64.0, 1000.0, 4.0])
+    found = maxima.pace(*inputs)
+    monkeypatch.setattr(maxima, "NEWTON", 40)
+    assert found == pytest.approx(maxima.pace(*inputs), rel=1e-6)
+
+
+def test_what_is_gated_costs_no_less_than_the_technology_says() -> None:
+    table = DOT | {"formats": {}, "gate_skip": {"Buffer": "gate-q-by-p", "MAC": "gate-both"}}
+    levels = [LEVELS[0], LEVELS[1] | {"energy": {"read": 10.0, "gated_read": 5.0}}]
+    compute = {"gate_skip": True, "energy": {"compute": 4.0, "gated": 3.0}}
+    assert cost(table, "gated", levels=levels, compute=compute).detail.charges_pj["gated"][0] == 0.0

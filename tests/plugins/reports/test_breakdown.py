@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sparsemap_plugins.reports.breakdown import breakdown_lines
 
-from sparsemap import load_problem, search
+from sparsemap import Detail, load_problem, search
 from sparsemap.errors import SearchError
 from sparsemap.pieces.contracts import parts, plain
 from sparsemap.searching.breakdown import Breakdown
@@ -70,7 +70,7 @@ def test_the_slowest_level_bounds_the_cycles(problem, result):
 
 
 def made(problem, level_cycles, compute_cycles):
-    detail = {"level_cycles": np.array(level_cycles)[:, None], "compute_cycles": np.array([compute_cycles])}
+    detail = Detail(level_cycles=np.array(level_cycles)[:, None], compute_cycles=np.array([compute_cycles]))
     return Breakdown.of(problem, detail, 1.0, max(*level_cycles, compute_cycles))
 
 
@@ -86,14 +86,14 @@ def test_levels_that_are_fast_enough_keep_up(problem):
 
 
 def test_a_cost_model_without_detail_says_so(problem):
-    found = Breakdown.of(problem, {}, 1.0, 2.0)
+    found = Breakdown.of(problem, Detail(), 1.0, 2.0)
     assert found.limit == ""
     assert breakdown_lines(found, problem) == ["the cost model reports no energy and cycles by level"]
 
 
 def test_bypassed_tensors_have_no_energy_at_a_level():
     problem = load_problem("conv1", "scnn-like")
-    detail = {"energy_pj": np.ones((3, 4, 1))}
+    detail = Detail(energy_pj=np.ones((3, 4, 1)))
     found = Breakdown.of(problem, detail, 1.0, 2.0)
     assert list(found.rows[1].by_tensor) == ["P", "Z"]
     assert "-" in breakdown_lines(found, problem)[2].split()
