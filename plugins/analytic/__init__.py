@@ -12,7 +12,9 @@ def register_cost_models():
 def register_charges():
     return {
         "gate-time": "charges:GateTime",
+        "positions": "charges:Positions",
         "drains": "charges:Drains",
+        "sums": "charges:Sums",
         "filter-metadata": "charges:FilterMetadata",
         "run-lengths": "charges:RunLengths",
         "pointers": "charges:Pointers",

@@ -30,11 +30,14 @@ class Action:
     """(M,) bool: needs metadata of its leaders, and looks at nothing else."""
     passes: Array
     """(M,) bool: the time of what is filtered passes."""
+    width: Array
+    """(M,) positions that a skip passes in a cycle at most; infinity: any number."""
 
 
-def _nothing(count: int) -> tuple[Array, dict[int, Filter], Array, Array]:
-    """`kind`, `filters`, `blind` and `passes` of an action that no candidate applies."""
-    return np.zeros(count, dtype=np.int8), {}, np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+def _nothing(count: int) -> tuple[Array, dict[int, Filter], Array, Array, Array]:
+    """`kind`, `filters`, `blind`, `passes` and `width` of an action that no candidate applies."""
+    blind, passes = np.zeros((2, count), dtype=bool)
+    return np.zeros(count, dtype=np.int8), {}, blind, passes, np.full(count, np.inf)
 
 
 @attrs.frozen(eq=False)
@@ -63,6 +66,7 @@ class PlaceTables:
                     for rule in mechanism.filters(place):
                         if KINDS[rule.action] > compute.kind[m]:
                             compute.kind[m], compute.filters[m] = KINDS[rule.action], rule
+                            compute.width[m] = rule.width or np.inf
                 for rule, target, leaders in problem.filters(mechanism, place):
                     if mechanism.needs_metadata(place):
                         for leader in leaders:
@@ -76,6 +80,7 @@ class PlaceTables:
                     actions[key].filters[m] = rule
                     actions[key].blind[m] = mechanism.needs_metadata(place)
                     actions[key].passes[m] = rule.passes
+                    actions[key].width[m] = rule.width or np.inf
         return cls(
             tuple(actions.values()), mechanisms, tuple((g, t, flags) for (g, t), flags in needs.items()), compute
         )

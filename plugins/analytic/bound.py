@@ -85,7 +85,10 @@ def _front(energy: Array, cycles: Array) -> tuple[Array, Array]:
 class LowerBound:
     """Pairs of energy in pJ and cycles, (n,) each: every design of the problem is at or above one of them in both."""
 
-    def __init__(self, layout: Layout, places: PlaceTables, fewer_updates: bool = False) -> None:
+    def __init__(
+        self, layout: Layout, places: PlaceTables, fewer_updates: bool = False, copies: Array | None = None
+    ) -> None:
+        self.copies = copies
         self.layout, self.places, self.chip = layout, places, layout.problem.chip
         self.fewer_updates = fewer_updates
         problem = layout.problem
@@ -221,7 +224,7 @@ class LowerBound:
     def _outermost(self) -> tuple[Array, Array]:
         """Traffic of the outermost level, and what follows from it further in: pJ, cycles, for every tile (`moved_words`)."""
         lay = self.layout
-        moved, stays = moved_words(lay)
+        moved, stays = moved_words(lay, self.copies)
         energy: Array = np.zeros(max(len(words) for words in moved))
         read, written = energy, energy
         for t in range(lay.T):

@@ -15,10 +15,10 @@ MOST_TILES = 1 << 18
 """Where a problem has more tiles, or ways to share a fan-out, none is tried: this bounds time and memory."""
 
 
-def moved_words(lay: Layout) -> tuple[list[Array], list[Array]]:
+def moved_words(lay: Layout, copies: Array | None = None) -> tuple[list[Array], list[Array]]:
     """Per tensor, words that the outermost level exchanges with the next one, without compression, for every tile
     that fits and every loop that may be innermost around it, (N,), 0 where it is not known; and the computes of the
-    tile that one word serves, (N,), 1 where it is not known."""
+    tile that one word serves, (N,), 1 where it is not known. `copies` (T, S): tiles that a level has room for; None: one."""
     moved, stays = [np.zeros(1) for _ in range(lay.T)], [np.ones(1) for _ in range(lay.T)]
     plain = [not lay.holes[t] for t in range(lay.T)]
     options = [np.array(divisors(int(size)), dtype=np.float64) for size in lay.sizes]
@@ -30,7 +30,8 @@ def moved_words(lay: Layout) -> tuple[list[Array], list[Array]]:
     words = [np.prod([np.ones(extents.shape[1]), *boxes], axis=0) for boxes in widths]
     chip = lay.problem.chip
     if np.isfinite(chip.capacity_bits[1]):
-        needed = sum(least_words(lay, t, words[t]) for t in range(lay.T) if lay.stored[t, 1] and plain[t])
+        held = np.ones(lay.T) if copies is None else copies[:, 1]
+        needed = sum(held[t] * least_words(lay, t, words[t]) for t in range(lay.T) if lay.stored[t, 1] and plain[t])
         fits = needed <= data_words(chip, 1)
         if not fits.any():
             return moved, stays  # nor does any design

@@ -32,8 +32,11 @@ class Computes:
     skipped: PerDesign
     left: PerDesign
     """All that filters at storage leave."""
+    passed: PerDesign
+    """Those of them at which every operand is absent and no skip of the unit covers it: nothing happens, in a cycle of its
+    own with `positions`, else in none."""
     nonzero: PerDesign
-    """Those of them in which no operand is zero, carried out or not."""
+    """Those in which no operand is zero, carried out or not."""
     impossible: list[PerDesign]
     """Per operand, whether rounding makes the probability that it is nonzero exceed one: there Timeloop stops (Q9)."""
 
@@ -97,7 +100,8 @@ def computes_of(
     skipped, gated = (np.where(kind == which, np.floor(saved), 0.0) for which in (SKIP, GATE))
     actual = np.trunc(left - skipped - gated - vanish)
     nonzero = left * math.prod((state[NONZERO] for state in states), start=1.0)
-    return Computes(actual, gated, skipped, left, nonzero, impossible)
+    passed = np.where(kind == SKIP, 0.0, vanish)
+    return Computes(actual, gated, skipped, left, passed, nonzero, impossible)
 
 
 def less(count: Array, share: Array) -> Array:

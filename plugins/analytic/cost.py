@@ -56,7 +56,7 @@ def cost_of(
     if options.leakage:
         spent["leakage"] = leakage_pj_per_cycle(chip) * cycles.total
     if options.gated:
-        spent["gated"] = gated_pj(chip, counts)
+        spent["gated"] = gated_pj(chip, counts, options.positions)
     if options.network:
         spent["network"] = network_pj(known, nest, traffic, counts, chip)
     if known.strangers:
@@ -113,8 +113,9 @@ def leakage_pj_per_cycle(chip: Chip) -> Array:
     return power_mw * NS / chip.clock_hz  # mW * ns = pJ
 
 
-def gated_pj(chip: Chip, counts: Counts) -> PerDesign:
-    """(B,) what gated accesses and computes cost beyond their own price (docs/model.md, `gated`)."""
+def gated_pj(chip: Chip, counts: Counts, positions: bool) -> PerDesign:
+    """(B,) what gated accesses and computes cost beyond their own price (docs/model.md, `gated`); with `positions` a unit
+    that passes an empty one is clocked as well."""
     own, residual = counts.columns.energy, chip.gated_residual
 
     def extra(action: str) -> Array:
@@ -128,4 +129,7 @@ def gated_pj(chip: Chip, counts: Counts) -> PerDesign:
             spent = spent + np.ceil(own(bits) / by_level(chip.metadata_width)) * extra(f"metadata_{action}")
     added = total(spent * ((own(counts.kind) == GATE) * counts.active))
     each = np.maximum(0.0, residual * chip.mac_pj["compute"] - chip.mac_pj["gated"])
-    return added + own(counts.computes.gated) * each
+    idle = own(counts.computes.gated)
+    return (
+        added + idle * each + (own(counts.computes.passed) * (residual * chip.mac_pj["compute"]) if positions else 0.0)
+    )

@@ -114,10 +114,12 @@ def counts_of(
     total, packed, genes = map(columns.wide, (nest.computes, choices.packed, choices.genes))
     computes = computes_of(known, total, packed, genes, granules, removal)
     leaving = None
-    if options.drains:
+    if options.drains or options.sums:
         mine = [part[lay.output] for part in (words.read, words.fill, words.update)]
-        output = drained(nest, traffic, stored, choices.packed, removal, computes, columns.wide, mine)
-        leaving = output.leaving
+        output = drained(
+            nest, traffic, stored, choices.packed, removal, computes, columns.wide, mine, options.drains, options.sums
+        )
+        leaving = output.leaving if options.drains else None
         _replace_output(lay.output, words, ranks, cells, columns, traffic, output)
     if options.filter_metadata:
         _read_in_full(known, choices, words, ranks, cells, columns)

@@ -11,7 +11,7 @@ from sparsemap.problem.chip import Chip
 
 from .actions import GATE
 from .charges.imbalance import waiting_ratio
-from .charges.intersection import looking_cycles
+from .charges.intersection import looked_at
 from .charges.overlap import Transfers, overlapped
 from .counts import CountColumns, Counts
 from .layout import by_level, limited
@@ -50,19 +50,20 @@ class Demand:
 def cycles_of(
     known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, removals: Removals, counts: Counts
 ) -> Cycles:
-    """Section 8. Where units wait for each other, their cycles are the larger of two numbers: the mean of all units times the
-    ratio of `imbalance`, and the positions over the look-ahead of `intersection`."""
+    """Section 8. The units work as long as the fullest of those that wait for each other, the mean times the ratio of
+    `imbalance`, and pass empty positions no faster than `intersection` allows; never longer than the nest has steps."""
     lay, options, chip, columns = known.layout, known.options, choices.chip, counts.columns
     computes = counts.computes
-    compute = np.ceil(columns.time(computes.actual + computes.gated) / nest.instances_used[lay.S])
-    looking = None
-    if options.intersection:
-        looking = looking_cycles(known, nest, choices, traffic, removals.energy, columns.time(computes.left))
+    busy = computes.actual + computes.gated
+    if options.positions:
+        busy = busy + computes.passed
+    compute = np.ceil(columns.time(busy) / nest.instances_used[lay.S])
     if options.imbalance:
         ratio = waiting_ratio(known, nest, choices, removals.time)
-        compute = compute if ratio is None else np.ceil(compute * ratio)
-    if looking is not None:
-        compute = np.maximum(compute, looking)
+        compute = compute if ratio is None else np.minimum(whole(compute * ratio), nest.steps[-1])
+    if options.intersection:
+        reached = columns.time(computes.left) / nest.instances_used[lay.S]
+        compute = looked_at(known, nest, choices, traffic, removals.time, reached, compute)
     demand = demand_of(chip, counts)
     level, slowdown = level_cycles(chip, demand, nest.instances_used[: lay.S], counts.active, compute)
     total = compute
@@ -76,6 +77,11 @@ def cycles_of(
         for charge in known.strangers:
             total = np.maximum(total, charged(charge, "cycles", public, chip))
     return Cycles(compute, level, slowdown, total)
+
+
+def whole(cycles: PerDesign) -> PerDesign:
+    """Rounded up, but for the noise of a number that is whole in mathematics."""
+    return np.ceil(cycles * (1.0 - 1e-12))
 
 
 def demand_of(chip: Chip, counts: Counts) -> Demand:

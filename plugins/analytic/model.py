@@ -102,9 +102,10 @@ class AnalyticModel(CostModel):
         known = self._prepared(problem)
         if known.quirks:
             return None
-        fewer, strangers = known.options.drains, known.strangers
+        fewer, strangers = known.options.sums, known.strangers
         found = problem.remember(
-            (AnalyticModel, "lower-bound", fewer), lambda: LowerBound(known.layout, known.places, fewer)
+            (AnalyticModel, "lower-bound", fewer, known.options.overlap),
+            lambda: LowerBound(known.layout, known.places, fewer, known.copies),
         )
         cycles = np.maximum(found.cycles, max([0.0, *(charge.least_cycles(problem) for charge in strangers)]))
         leaks = float(leakage_pj_per_cycle(problem.chip)) if known.options.leakage else 0.0

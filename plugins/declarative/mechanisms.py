@@ -68,18 +68,24 @@ class FilterMechanism(Mechanism):
     lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Positions that a skipping unit looks at in a cycle: it goes straight to the next that is not empty among them, and
     takes the last one, empty as it is, if there is none. Absent: all that there are."""
+    width: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Positions that a skipping unit passes in a cycle at most, such as the bits of the bitmaps that it compares: a run of
+    empty ones takes a cycle for every `width` of them, in which nothing is accessed. Cost models obey it with the charge
+    `intersection`; the `lookahead` of a level or of the compute unit limits it too. Absent: any number."""
 
     def __attrs_post_init__(self) -> None:
         if self.lookahead is not None and (self.action != "skip" or self.effectiveness < 1.0):
             raise ValueError(
                 "lookahead: expected with action 'skip' and without effectiveness, it limits skipping alone"
             )
+        if self.width is not None and self.action != "skip":
+            raise ValueError("width: expected with action 'skip', it limits skipping alone")
         if (self.action == "none") == bool(self.rows):
             expected = "no filters" if self.action == "none" else "at least one filter"
             raise ValueError(f"expected {expected} with action '{self.action}', found {len(self.rows)}")
 
     def filters(self, place: Place) -> Sequence[Filter]:
-        how = (self.action, self.cycle, self.lookahead, self.effectiveness)
+        how = (self.action, self.cycle, self.lookahead, self.effectiveness, self.width)
         return tuple(Filter(row.target, row.leader, *how) for row in self.rows)
 
     def needs_metadata(self, place: Place) -> bool:

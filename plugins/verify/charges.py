@@ -17,11 +17,21 @@ from .leaders import HELD_BACK
 from .moved import all_bits, count_metadata
 from .simulate import Simulation, Trial, Walk
 from .tally import Tally, spend, time
-from .wires import compared_pj, leakage_pj, looking_cycles, network_pj
+from .wires import compared_pj, leakage_pj, network_pj
 
 EXECUTED = frozenset(
     {
-        *("gate-time", "drains", "filter-metadata", "run-lengths", "pointers", "overlap", "imbalance"),
+        *(
+            "gate-time",
+            "positions",
+            "drains",
+            "sums",
+            "filter-metadata",
+            "run-lengths",
+            "pointers",
+            "overlap",
+            "imbalance",
+        ),
         *("leakage", "gated", "network", "intersection"),
     }
 )
@@ -48,7 +58,7 @@ class ChargedTrial:
     def pay(self, paid: Iterable[Charge], as_modelled: bool = False) -> Tally:
         """Counts, cycles and energy with these charges.
 
-        `as_modelled`: without `drains`, every compute is taken to leave a product, as the formulas without it have it.
+        `as_modelled`: without `sums`, every compute is taken to leave a product, as the formulas without it have it.
         """
         sim, trial = self.sim, self.trial
         charges = frozenset(charge.type_name for charge in paid)
@@ -57,19 +67,20 @@ class ChargedTrial:
         tally, timed = (self._counts(walk, charges, as_modelled) for walk in walks)
         spend(sim, tally, sim.problem.technology.gated_residual if "gated" in charges else 0.0)
         if "network" in charges:
-            crossing = self._counts(walks[0], charges - {"drains"}, as_modelled and "drains" not in charges)
+            crossing = self._counts(walks[0], charges - {"drains"}, as_modelled and "sums" not in charges)
             tally.add("energy_pj", None, None, network_pj(sim, crossing))
         overlap, imbalance = "overlap" in charges, "imbalance" in charges
-        waits = self._waits(walks[1], timed, False, True) if imbalance else None
+        done = walks[1].done
+        work = charges & {"positions", "intersection"}
+        waits = self._waits(walks[1], work, timed, False, True) if imbalance else None
         if "intersection" in charges:
             tally.add("energy_pj", None, None, compared_pj(sim, tally))
-            looking = looking_cycles(sim, walks[1])
-            if looking:
-                mean = float(walks[1].done.busy.sum()) / sim.products.units
-                waits = max(looking, mean if waits is None else waits)
-        most = time(sim, tally, timed, walks[1].done, waits)
+        if {"gated", "positions"} <= charges:
+            clocked = sim.problem.technology.gated_residual * sim.problem.mac_pj("compute")
+            tally.add("energy_pj", None, None, float(walks[0].done.passed.sum()) * clocked)
+        most = time(sim, tally, timed, done.cycles(work).sum(axis=0), waits)
         if overlap:
-            most = max(most, self._waits(walks[1], timed, True, imbalance))
+            most = max(most, self._waits(walks[1], work, timed, True, imbalance))
         cycles, chip = float(math.ceil(most)), sim.problem.chip
         counts = executed_counts(sim, tally, cycles)
         cycles = max([cycles, *(float(charged(charge, "cycles", counts, chip)[0]) for charge in others)])
@@ -97,7 +108,7 @@ class ChargedTrial:
                 for kind in ("", "metadata_"):
                     if (f"{kind}leave", s, out) in tally.values:
                         tally.add(f"{kind}read", s, out, tally.values[f"{kind}leave", s, out])
-        elif as_modelled:
+        if as_modelled and "sums" not in charges:
             for (name, level, t), parts in tally.parts.items():
                 if t == out and "Q13" in parts:
                     tally.values[name, level, t] -= parts["Q13"]
@@ -109,10 +120,10 @@ class ChargedTrial:
                     tally.values[held, level, t] = 0.0
         return tally
 
-    def _waits(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> float:
-        key = id(walk), together, frozenset(counts.values.items()) if transfers else None
+    def _waits(self, walk: Walk, work: frozenset[str], counts: Tally, transfers: bool, together: bool) -> float:
+        key = id(walk), work, together, frozenset(counts.values.items()) if transfers else None
         if key not in self._cycles:
-            self._cycles[key] = self.sim.waiting.cycles(walk, counts, transfers, together)
+            self._cycles[key] = self.sim.waiting.cycles(walk, walk.done.cycles(work), counts, transfers, together)
         return self._cycles[key]
 
 

@@ -61,6 +61,8 @@ class Guard:
     """The level that acts; it may lie inside the level of the accesses, if it lacks the tensor."""
     blind: bool
     """Whether it looks at the leaders' metadata alone, which tell of whole blocks."""
+    width: int | None
+    """Positions that a skip passes in a cycle at most."""
 
     def leave(self, want: Array | None, contents: Sequence[Contents], rows: slice, rng: np.random.Generator) -> Array:
         """(n, children) bool: of the accesses that are wanted, None: all, those that take place."""
@@ -120,10 +122,16 @@ def guards(nest: Nest, timed: bool = False) -> dict[tuple[int, int], Guard]:
             empty = 1.0 - full
             removed = float(eliminated_of(mechanism, place, rule, np.array([empty]))[0])
             caught = min(1.0, removed / empty) if empty > 0 else 1.0
-            guard = Guard(rule.action, tuple(leaders), caught, rule.lookahead, acting, blind)
+            width = narrower(rule.width, nest.problem.levels[acting].memory.lookahead)
+            guard = Guard(rule.action, tuple(leaders), caught, rule.lookahead, acting, blind, width)
             if (target, level) not in found or removed > found[target, level][0]:
                 found[target, level] = (removed, guard)
     return {key: guard for key, (_, guard) in found.items()}
+
+
+def narrower(*widths: int | None) -> int | None:
+    """The smallest of those that there are."""
+    return min((width for width in widths if width is not None), default=None)
 
 
 def looked_at(nest: Nest, *actions: str) -> frozenset[tuple[int, int]]:

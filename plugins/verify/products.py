@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .leaders import SKIP, Guard, Unit
+from .leaders import SKIP, Guard, Unit, narrower, out_of_sight
 from .links import Link
 from .nest import Nest, flat
 from .stored import Contents
@@ -50,10 +50,12 @@ class Updates:
 class Done:
     """What happened at the compute units, and between them and the innermost level that stores each tensor."""
 
-    busy: Array
-    """(computes,) cycles in which each unit was occupied."""
     work: Array
-    """(parts, computes) the same, between two steps of `begins`."""
+    """(parts, computes) cycles in which each unit was occupied, between two steps of `begins`."""
+    passed: Array
+    """(parts, computes) positions that no skip covers, at which all operands are absent: for `positions`."""
+    looked: Array
+    """(parts, computes) cycles in which a skip found nothing in its width: for `intersection`."""
     output: Array
     reads: dict[int, Reads]
     """By operand, those that took place."""
@@ -66,8 +68,11 @@ class Done:
     actual: int = 0
     left_out: int = 0
     """Computes that the unit gates or skips."""
-    reached: int = 0
-    """Computes that filters at storage leave."""
+
+    def cycles(self, charges: Container[str]) -> Array:
+        """(parts, computes) in which each unit was not free."""
+        found = self.work + self.passed if "positions" in charges else self.work
+        return found + self.looked if "intersection" in charges else found
 
 
 class Products:
@@ -81,6 +86,12 @@ class Products:
         self.links = [Link(nest, t, level, nest.levels) for t, level in enumerate(self.inner)]
         self.all_guards = guards
         self.guards = [guards.get((t, level)) for t, level in enumerate(self.inner)]
+        skips = [guard for t in nest.operands if (guard := self.guards[t]) is not None and guard.kind == SKIP]
+        self.width = narrower(*(guard.width for guard in skips))
+        """Positions that a skip passes in a cycle at most which chooses words for the units; None: any number .."""
+        rule = self.unit.rule if self.unit is not None and self.skips else None
+        self.unit_width = None if rule is None else narrower(rule.width, nest.problem.hardware.compute.lookahead)
+        """.. and those that a skip of the units passes."""
         self.step_words = [flat(link.steps, link.shape) for link in self.links]
         self.place_words = [flat(link.places, link.shape) for link in self.links]
         self.steps, self.units = nest.steps(nest.levels), nest.instances(nest.levels)
@@ -112,9 +123,9 @@ class Products:
         def updates() -> Updates:
             return Updates(np.zeros(link.parents * link.size, dtype=bool))
 
-        busy, work = np.zeros(self.units, dtype=np.int64), np.zeros((parts, self.units), dtype=np.int32)
+        work, passed, looked = (np.zeros((parts, self.units), dtype=np.int32) for _ in range(3))
         first = {level: np.full((nest.instances(level), link.size), NEVER) for level in self.first_levels}
-        return Done(busy, work, np.zeros(link.size), reads(), reads(), updates(), updates(), first)
+        return Done(work, passed, looked, np.zeros(link.size), reads(), reads(), updates(), updates(), first)
 
     def _chunk(
         self, done: Done, rows: slice, values: Sequence[Array], contents: Sequence[Contents],
@@ -128,23 +139,33 @@ class Products:
         for t, (link, guard) in enumerate(zip(self.links, self.guards, strict=True)):
             wanted.append(self._outer(active[t], link, rows))
             allowed.append(wanted[t] if guard is None else guard.leave(wanted[t], contents, rows, rng))
-        alive = np.ones(shape, dtype=bool)
+        alive, offered = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
         there = []
         for t in nest.operands:
             take = allowed[t]
+            guard = self.guards[t]
             if take is not None:
                 alive &= take
+            if (outer := wanted[t] if guard is not None and guard.kind == SKIP else take) is not None:
+                offered &= outer
             there.append(contents[t].kept[words[t]] if self.packed[t] else np.ones(shape, dtype=bool))
             leads = self.links[t].leads
             self._read(done.reads[t], t, rows, there[-1][:, leads], take)
             if self.guards[t] is not None:
                 self._read(done.reads_wanted[t], t, rows, there[-1][:, leads], wanted[t])
         result = math.prod((values[t][words[t]] for t in nest.operands), start=np.ones(shape))
-        computed, occupied = self._compute(done, alive, result != 0, there, rng)
+        computed, occupied, passed = self._compute(done, alive, result != 0, there, rng)
+        looked = np.zeros(shape, dtype=np.int8)
+        if self.width is not None:
+            looked += out_of_sight(offered & ~alive, offered, self.width)
+        if self.unit_width is not None:
+            looked += out_of_sight(alive & ~occupied, alive, self.unit_width)
         first = int(np.searchsorted(begins, rows.start, side="right")) - 1
         last = int(np.searchsorted(begins, rows.stop))
         at = np.maximum(begins[first:last] - rows.start, 0)
-        done.work[first:last] += np.add.reduceat(occupied, at, axis=0, dtype=np.int32)
+        for total, mine in ((done.work, occupied), (done.passed, passed), (done.looked, looked)):
+            if mine.any():
+                total[first:last] += np.add.reduceat(mine, at, axis=0, dtype=np.int32)
         done.output += np.bincount(words[out][computed], result[computed], len(done.output))
         product = computed & (result != 0)
         happens = product if self.packed[out] else computed
@@ -192,8 +213,9 @@ class Products:
 
     def _compute(
         self, done: Done, alive: Array, effectual: Array, there: Sequence[Array], rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        """Computes that are carried out (7.3), and those that take a cycle; operands that are not `there` are absent."""
+    ) -> tuple[Array, Array, Array]:
+        """Computes that are carried out (7.3), those that take a cycle, and positions that nothing covers, at which nothing
+        is; operands that are not `there` are absent."""
         complete = np.logical_and.reduce(there)
         exists = alive & np.logical_or.reduce(there)
         absent, zero = exists & ~complete, exists & complete & ~effectual
@@ -201,11 +223,9 @@ class Products:
         left_out = self.unit.left_out(idle, alive, rng) if self.unit else np.zeros_like(idle)
         computed = exists & ~left_out
         occupied = computed if self.skips else computed | left_out
-        done.reached += int(alive.sum())
         done.actual += int(computed.sum())
         done.left_out += int(left_out.sum())
-        done.busy += occupied.sum(axis=0)
-        return computed, occupied
+        return computed, occupied, np.zeros_like(alive) if self.skips else alive & ~exists
 
     def _update(self, found: Updates, happens: Array, words: Array, final: Array, active: Array | None) -> None:
         """Products of units that work on the same output word at the same step are added before they are stored.

@@ -28,7 +28,7 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs, Loop
 from sparsemap.problem.problem import Problem
 
-from .leaders import GATE, HELD_BACK, SKIP, Guard, filters, guards, looked_at
+from .leaders import GATE, HELD_BACK, SKIP, Guard, filters, guards, looked_at, out_of_sight
 from .links import Link
 from .metadata import Ranks, is_packed
 from .nest import Boxes, Nest, flat
@@ -177,6 +177,7 @@ class Simulation:
         tally, guards = Tally(), products.all_guards
         active, inner = self._walk_storage(tally, contents, rng, guards)
         done = products.run(values, contents, inner, rng, begins)
+        done.looked += self._empty_tiles(active, guards, begins)
         tally.correct = bool(np.array_equal(done.output, expected))
         if contents[self.nest.output].layout is not None:
             self._store_together(contents[self.nest.output], done)
@@ -184,6 +185,27 @@ class Simulation:
         count_products(self, walk)
         count_outputs(self, walk)
         return walk
+
+    def _empty_tiles(self, active: Activity, guards: Guards, begins: Array) -> Array:
+        """(parts, units) cycles in which skips of tiles found nothing in their width, in the part in which a tile would come."""
+        nest, places = self.nest, dict[int, Array]()
+        shape = len(begins), nest.instances(nest.levels)
+        for (t, level), guard in guards.items():
+            child = nest.child(t, level)
+            if guard.kind != SKIP or guard.width is None or t == nest.output or (t, child) not in self.links:
+                continue
+            link, (want, now) = self.links[t, child], active[t, child]
+            assert now is not None  # a guard says what takes place
+            rows = link.run_begins
+            taken = np.logical_or.reduceat(now, rows, axis=0)
+            wanted = np.ones_like(taken) if want is None else np.logical_or.reduceat(want, rows, axis=0)
+            idle = out_of_sight(wanted & ~taken, wanted, guard.width)
+            part = np.searchsorted(begins, rows * (nest.steps(nest.levels) // len(link.starts)), side="right") - 1
+            found = np.zeros((shape[0], idle.shape[1]), dtype=np.int32)
+            np.add.at(found, part, idle)
+            mine = np.repeat(found, shape[1] // idle.shape[1], axis=1)
+            places[guard.place] = np.maximum(places.get(guard.place, 0), mine)
+        return sum(places.values(), start=np.zeros(shape, dtype=np.int32))
 
     def _store_together(self, contents: Contents, done: Done) -> None:
         """A partial sum of the output is stored as soon as any is that is stored with it.

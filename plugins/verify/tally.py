@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from sparsemap.pieces.contracts.base import Array
+
 if TYPE_CHECKING:
-    from .products import Done
     from .simulate import Simulation
 
 Key = tuple[str, int | None, int | None]
@@ -85,13 +86,14 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
     tally.add("energy_pj", None, None, energy)
 
 
-def time(sim: Simulation, tally: Tally, timed: Tally, done: Done, compute_cycles: float | None = None) -> float:
+def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute_cycles: float | None = None) -> float:
     """Cycles per level and the most of them (section 8), from the counts of `timed`, set in `tally`.
 
-    `compute_cycles`: those of the lanes with what they wait; absent: the mean of all lanes.
+    `busy_units` (computes,): cycles of each unit; `compute_cycles`: those of the lanes with what they wait; absent: the mean
+    of all lanes.
     """
-    mean = float(np.ceil(done.busy.sum() / sim.products.units))
-    busiest = float(done.busy.max(initial=0))
+    mean = float(np.ceil(busy_units.sum() / sim.products.units))
+    busiest = float(busy_units.max(initial=0))
     tally.add("busiest_unit", None, None, busiest, balance=busiest - mean)
     unit_cycles = mean if compute_cycles is None else float(np.ceil(compute_cycles))
     tally.add("compute_cycles", None, None, unit_cycles)

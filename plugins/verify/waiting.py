@@ -275,10 +275,11 @@ class Waiting:
         updates, leaves = cycles(p, False, "update", "gated_update"), cycles(h, True, "leave") / multicast
         return ((reads, comes), (updates, leaves)) if comes else ((0.0, 0.0), (updates + reads, leaves))
 
-    def cycles(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> float:
-        """Of the whole run, but for what the compute units read and write; `counts` of the walk, with its metadata."""
+    def cycles(self, walk: Walk, work: Array, counts: Tally, transfers: bool, together: bool) -> float:
+        """Of the whole run, but for what the compute units read and write; `counts` of the walk, with its metadata, `work`
+        (parts, units) the cycles of the units."""
         tiles = self.tiles(walk, counts, transfers, together)
-        work = self._work(walk.done.work.astype(np.float64))
+        work = self._work(work.astype(np.float64))
         if not together:
             work = work.mean(axis=1, keepdims=True)
         if not transfers:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .leaders import SKIP
 from .tally import Tally
 
 if TYPE_CHECKING:
-    from .simulate import Simulation, Walk
+    from .simulate import Simulation
 
 
 def leakage_pj(sim: Simulation, cycles: float) -> float:
@@ -75,24 +74,3 @@ def compared_pj(sim: Simulation, tally: Tally) -> float:
         seen = values["compute", None, None] + values["skipped_compute", None, None]
         energy += seen * problem.technology.add_pj(problem.hardware.word_bits)
     return energy
-
-
-def looking_cycles(sim: Simulation, walk: Walk) -> float:
-    """The cycles that skipping units need to look at all positions, `lookahead` in a cycle; 0 without limits."""
-    problem, found = sim.problem, 0.0
-    for (t, level), guard in walk.guards.items():
-        limit = problem.levels[guard.place].memory.lookahead
-        if guard.kind != SKIP or limit is None:
-            continue
-        child = sim.nest.child(t, level)
-        if (t, child) in sim.links:
-            link, want = sim.links[t, child], walk.active[t, child][0]
-            tiles = link.sent(want)[1].first.sum() / len(link.places)
-        else:
-            before = walk.inner[t]
-            tiles = sim.products.steps * (1.0 if before is None else float(before.mean()))
-        found = max(found, float(tiles) / limit)
-    limit = problem.hardware.compute.lookahead
-    if sim.products.skips and limit is not None:
-        found = max(found, walk.done.reached / sim.products.units / limit)
-    return math.ceil(found)

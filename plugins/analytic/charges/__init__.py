@@ -26,10 +26,24 @@ class GateTime(Option):
 
 
 @attrs.frozen(kw_only=True)
+class Positions(Option):
+    """A position takes its cycle unless a skip covers it, also where all operands are compressed and empty."""
+
+    type_name: ClassVar[str] = "positions"
+
+
+@attrs.frozen(kw_only=True)
 class Drains(Option):
-    """The output leaves every level for its parent; an update happens where a compute does."""
+    """The output is read where it leaves a level for its parent."""
 
     type_name: ClassVar[str] = "drains"
+
+
+@attrs.frozen(kw_only=True)
+class Sums(Option):
+    """A discount: an update of the output happens where a product is, and sums that are still zero do not move."""
+
+    type_name: ClassVar[str] = "sums"
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +79,7 @@ class Imbalance(Option):
 
 @attrs.frozen(kw_only=True)
 class Intersection(Option):
-    """An addition for every metadata access of a leader of a skip; no faster than `lookahead` positions in a cycle."""
+    """An addition for every metadata access of a leader of a skip; a run of empty positions takes a cycle for each `width`."""
 
     type_name: ClassVar[str] = "intersection"
 
@@ -103,7 +117,9 @@ class ChargeOptions:
     """Which of the built-in charges a model has: by construction in no order."""
 
     gate_time: bool = False
+    positions: bool = False
     drains: bool = False
+    sums: bool = False
     filter_metadata: bool = False
     run_lengths: bool = False
     pointers: bool = False

@@ -1,4 +1,4 @@
-"""`drains`: results are read where they leave, and what no product reaches is not updated."""
+"""`drains`: results are read where they leave; `sums`: what no product reaches is neither updated nor moved."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ class OutputCounts:
 
 def drained(
     nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTensor, removal: Removal, computes: Computes,
-    wide: Callable[[Array], Array], counts: Sequence[PerLevel],
+    wide: Callable[[Array], Array], counts: Sequence[PerLevel], drains: bool, sums: bool,
 ) -> OutputCounts:  # fmt: skip
-    """The output's counts where it drains; `counts` (S, C): its reads, fills and updates without, `wide`: C columns of B."""
-    return _Output(nest, traffic, stored, packed, removal, computes, wide).counts(*counts)
+    """The output's counts with `drains`, `sums` or both; `counts` (S, C): its reads, fills and updates with neither, `wide`:
+    C columns of B."""
+    return _Output(nest, traffic, stored, packed, removal, computes, wide, drains, sums).counts(*counts)
 
 
 class _Output:
@@ -42,14 +43,15 @@ class _Output:
 
     def __init__(
         self, nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTensor, removal: Removal, computes: Computes,
-        wide: Callable[[Array], Array],
+        wide: Callable[[Array], Array], drains: bool, sums: bool,
     ) -> None:  # fmt: skip
+        self.drains, self.sums = drains, sums
         self.nest, self.removal, self.computes, self.wide = nest, removal, computes, wide
         self.lay, self.t = nest.layout, nest.layout.output
         self.packed, self.occupied = packed[self.t], stored.occupied[self.t]
         self.density = self.lay.occupancies[self.t].density
         self.updates = traffic.updates[self.t]
-        self.reads = traffic.reads[self.t] - traffic.leaving
+        self.reads = traffic.reads[self.t] - (traffic.leaving if drains else 0.0)
         self.fills, self.drained = traffic.fills[self.t], traffic.leaving
 
     def counts(self, read: PerLevel, fill: PerLevel, update: PerLevel) -> OutputCounts:
@@ -61,27 +63,26 @@ class _Output:
         leaving = leaving.copy() if leaving is self.drained else leaving
         for s, (above, here) in zip(levels, kept, strict=True):
             occupied = self.occupied[s]
-            used = np.where(occupied > 0.0, occupied, 1.0)
+            used = wide(np.where(occupied > 0.0, occupied, 1.0))
             if s:
-                leaves, comes = self._partial(
-                    self.drained[s], self.fills[s], used, self._holders(s, self.drained[s], s)
-                )
-                leaving[s] = wide(self.drained[s]) * above * wide(leaves)
-                fill[s] = wide(self.fills[s]) * above * wide(comes)
+                leave, come = self._partial(self.drained[s], self.fills[s], self._holders(s, self.drained[s], s), above)
+                leaving[s] = wide(self.drained[s]) * leave / used
+                fill[s] = wide(self.fills[s]) * come / used
             child = lay.child(t, s)
             if child is None:
-                happens = np.minimum(self._happens(s), here)
+                happens = np.minimum(self._happens(s), here) if self.sums else here
                 words = self.updates[s] - self.reads[s]
                 visits = np.where(words > 0.0, self.updates[s] / np.where(words > 0.0, words, 1.0), 0.0)
                 touched = wide(words) * (1.0 - (1.0 - happens) ** wide(visits))
-                done, used = wide(self.updates[s]) * happens, wide(used)
+                done = wide(self.updates[s]) * happens
                 update[s], read[s] = done / used, (done - touched) / used
             else:
                 holders = self._holders(s, self.updates[s], child)
-                leaves, comes = self._partial(self.drained[child], self.fills[child], used, holders)
-                update[s] = wide(self.updates[s]) * here * wide(leaves)
-                read[s] = wide(self.reads[s]) * here * wide(comes)
-            read[s] += leaving[s]
+                leave, come = self._partial(self.drained[child], self.fills[child], holders, here)
+                update[s] = wide(self.updates[s]) * leave / used
+                read[s] = wide(self.reads[s]) * come / used
+            if self.drains:
+                read[s] += leaving[s]
         return OutputCounts(np.maximum(read, 0.0), fill, update, leaving)
 
     def _kept(self) -> list[tuple[PerDesign, PerDesign]]:
@@ -102,23 +103,29 @@ class _Output:
         every = self.nest.tile_words[self.t, 0] * np.maximum(visits, 1.0)
         return np.maximum(1.0, words * self.nest.instances_used[s] / every)
 
-    def _partial(self, words: PerDesign, back: PerDesign, used: PerDesign, holders: PerDesign) -> tuple[Array, Array]:
-        """Shares of the words of a tile that leave, and that come back, because their sum is not zero yet."""
-        found, rows = np.ones((2, len(words))), np.flatnonzero(self.packed)
+    def _partial(self, words: PerDesign, back: PerDesign, holders: PerDesign, kept: PerDesign) -> tuple[Array, Array]:
+        """(C,) shares of the words of a tile that leave, and that come back: those of visits that filters leave, `kept` (C,),
+        whose sum is not zero by then. That a visit takes place and that it brings a product are no two chances."""
+        found, stays = np.ones((2, len(words))), np.zeros(len(words))
+        rows = np.flatnonzero(self.packed) if self.sums else np.zeros(0, dtype=np.int64)
         if not rows.size:
-            return found[0], found[1]
-        words, back, used, holders = (part[rows] for part in (words, back, used, holders))
+            return kept, kept
+        words, back, holders = (part[rows] for part in (words, back, holders))
         once = words - back
         visits = np.maximum(1.0, words / np.where(once > 0.0, once, np.inf))
         visits = np.where(once > 0.0, visits, 1.0)
         empty = (1.0 - min(1.0, self.density)) ** (1.0 / holders)
-        d, stays = 1.0 - empty, empty ** (1.0 / visits)
-        gap = np.where(stays < 1.0, 1.0 - stays, 1.0)
-        leaves = np.where(stays < 1.0, 1.0 - stays * d / (visits * gap), 0.0)
+        d, none = 1.0 - empty, empty ** (1.0 / visits)
+        gap = np.where(none < 1.0, 1.0 - none, 1.0)
+        leaves = np.where(none < 1.0, 1.0 - none * d / (visits * gap), 0.0)
         more = np.where(visits > 1.0, visits - 1.0, 1.0)
         comes = np.where(visits > 1.0, (visits * leaves - d) / more, 0.0)
-        found[:, rows] = np.clip([leaves, comes], 0.0, 1.0) / used
-        return found[0], found[1]
+        found[:, rows], stays[rows] = np.clip([leaves, comes], 0.0, 1.0), none
+        (leaves, comes), stays = self.wide(found), self.wide(stays)
+        # of a visit that takes place, the chance that it brings a word no product, over that of any visit
+        brings_none = np.maximum(0.0, 1.0 - (1.0 - stays) / np.where(kept > 0.0, kept, 1.0))
+        ratio = np.where(stays > 0.0, brings_none / np.where(stays > 0.0, stays, 1.0), 1.0)
+        return kept * (1.0 - ratio * (1.0 - leaves)), kept * comes
 
     def _happens(self, s: int) -> PerDesign:
         """The share of the updates of level s, next to the compute units, that any of the computes they add leaves."""

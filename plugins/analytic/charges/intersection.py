@@ -1,4 +1,4 @@
-"""`intersection`: a skipping unit compares metadata, and looks at so many positions in a cycle."""
+"""`intersection`: a skipping unit compares metadata, and passes so many positions in a cycle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemap.pieces.contracts.base import PerDesign
+from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
 from ..actions import SKIP
 from ..layout import by_level, limited
@@ -19,37 +19,71 @@ if TYPE_CHECKING:
     from ..counts import Counts
 
 
-def looking_cycles(
-    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, removal: Removal, reached: PerDesign
-) -> PerDesign | None:
-    """(B,) cycles that skipping units need to look at all positions; None: nothing limits them. `removal`: all filters,
-    `reached`: (B,) computes that the units look at."""
-    lay, limits = known.layout, choices.chip.lookahead
-    if not limited(limits):
-        return None
-    found = np.zeros(nest.batch)
+def looked_at(
+    known: ModelTables,
+    nest: Nest,
+    choices: DesignChoices,
+    traffic: Traffic,
+    removal: Removal,
+    reached: PerDesign,
+    busy: PerDesign,
+) -> PerDesign:
+    """(B,) cycles of the units, which are `busy` (B,) in some of their positions and pass the others by skips of finite width.
+
+    `removal`: the filters that save time; `reached`: (B,) positions per unit that these leave. Skips that choose words for
+    the units, and those of the units, pass single positions; those further out tiles, whose empty ones take cycles as well.
+    """
+    lay, chip, steps = known.layout, choices.chip, nest.steps[-1]
+    positions, width = steps, np.full(nest.batch, np.inf)
+    waits: dict[int, Array] = {}  # by place: for empty tiles
     for some in removal.effects:
-        limit = limits[some.action.place.storage or 0]
-        if some.kind != SKIP or not limited(limit):
-            continue
         t, s, rows = some.action.target, some.level, some.rows
-        child = lay.child(t, s)
-        positions = nest.steps[-1, rows]
-        if child is not None:
-            moved = traffic.leaving[child] if t == lay.output else traffic.fills[t, child]
-            positions = moved[rows] / nest.tile_words[t, child, rows]
+        limit = _width(
+            chip.lookahead[some.action.place.storage or 0], some.action.width, some.action.gene, choices, rows
+        )
+        if some.kind != SKIP or t == lay.output or not limited(limit):
+            continue
         left = np.ones(len(rows))
         for outer in range(s):  # of several the innermost counts
             acts = removal.kind[t, outer, rows] == SKIP
             left = np.where(acts, 1.0 - removal.share[t, outer, rows], left)
-        positions = positions * left
-        found[rows] = np.maximum(found[rows], np.ceil(positions / (limit if np.ndim(limit) == 0 else limit[rows])))
-    unit, limit = known.places.compute, limits[-1]
-    if unit is not None and limited(limit):
+        child = lay.child(t, s)
+        if child is None:
+            positions = positions.copy()
+            positions[rows] = np.minimum(positions[rows], steps[rows] * left)
+            width[rows] = np.minimum(width[rows], limit)
+            continue
+        tiles = traffic.fills[t, child, rows] / nest.tile_words[t, child, rows] * left
+        taken = np.minimum(1.0, (1.0 - some.share) / np.where(left > 0.0, left, 1.0))
+        here = waits.setdefault(some.action.gene, np.zeros(nest.batch))
+        here[rows] = np.maximum(here[rows], passed(tiles, tiles * taken, limit) - tiles * taken)
+    unit = known.places.compute
+    if unit is not None:
         skips = unit.kind[choices.genes[unit.gene]] == SKIP
-        looked = np.ceil(reached / nest.instances_used[lay.S] / limit)
-        found = np.where(skips, np.maximum(found, looked), found)
-    return found
+        limit = np.where(skips, _width(chip.lookahead[-1], unit.width, unit.gene, choices, slice(None)), np.inf)
+        waits[-1] = np.where(skips, passed(positions, reached, width) - reached, 0.0)
+        positions, width = np.where(skips, reached, positions), np.where(skips, limit, width)
+    cycles = passed(positions, busy, width) + sum(waits[place] for place in sorted(waits))
+    return np.minimum(np.ceil(cycles * (1.0 - 1e-12)), steps)
+
+
+def passed(positions: Array, taken: Array, width: Array) -> Array:
+    """Cycles in which a unit passes so many positions, of which it takes some in a cycle each, and every `width` of the
+    empty ones between two of them in another one.
+
+    With a share x taken, each with the same chance: positions * x / (1 - (1 - x)^width), 1/width of them at least.
+    """
+    finite = np.isfinite(width) & (positions > 0.0)
+    x = np.minimum(1.0, np.where(finite, taken / np.where(finite, positions, 1.0), 1.0))
+    w = np.where(finite, width, 1.0)
+    seen = np.where(x * w < 1e-6, x * w, 1.0 - (1.0 - x) ** w)  # the difference would be noise
+    each = np.where(x > 0.0, x / np.where(seen > 0.0, seen, 1.0), 1.0 / w)
+    return np.where(finite, np.maximum(taken, positions * each), taken)
+
+
+def _width(stated: Array, own: Array, gene: int, choices: DesignChoices, rows: Rows | slice) -> Array:
+    """(n,) positions a cycle: what the hardware states and what the mechanism of each design has, the smaller of the two."""
+    return np.minimum(stated if np.ndim(stated) == 0 else stated[rows], own[choices.genes[gene][rows]])
 
 
 def compared_pj(known: ModelTables, choices: DesignChoices, counts: Counts) -> PerDesign:

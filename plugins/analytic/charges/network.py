@@ -23,7 +23,7 @@ def network_pj(known: ModelTables, nest: Nest, traffic: Traffic, counts: Counts,
                 continue
             down, up = columns.energy(counts.read[t, s]), columns.energy(counts.update[t, s])
             if t == lay.output and counts.leaving is not None:
-                down = np.maximum(down - columns.time(counts.leaving[s]), 0.0)
+                down = np.maximum(down - columns.energy(counts.leaving[s]), 0.0)
             bits = (down + up) * chip.word_bits[s]
             for action in ("read", "update"):
                 if action in counts.bits:

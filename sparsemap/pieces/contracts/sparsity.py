@@ -177,6 +177,9 @@ class Filter:
     """Positions that a skipping unit looks at in a cycle; None: all that there are."""
     effectiveness: float = 1.0
     """Share of what is in sight and empty that is caught."""
+    width: int | None = None
+    """Positions that a skipping unit passes in a cycle at most: a run of empty ones takes a cycle for every `width` of them.
+    Time only, for the charge `intersection`; None: no limit of its own."""
 
     @property
     def limited(self) -> bool:

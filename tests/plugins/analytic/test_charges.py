@@ -34,7 +34,7 @@ def test_a_gate_at_storage_lets_the_cycles_pass_and_saves_the_energy() -> None:
 def test_a_gate_that_finds_nothing_to_hold_back_costs_what_none_costs() -> None:
     dense = {"workload": product(1.0, m=4, k=8), "mapping": {"L2_T": ["m=4", "k=8"]}, "formats": {"P": ["bitmask"]}}
     gated = dense | {"gate_skip": {"Buffer": "gate-q-by-p"}}
-    for charges in ((), ("gate-time",), ("gate-time", "drains")):
+    for charges in ((), ("gate-time",), ("gate-time", "drains", "sums")):
         free, held = cost(dense, *charges), cost(gated, *charges)
         assert (free.cycles[0], free.energy_pj[0]) == (held.cycles[0], held.energy_pj[0])
 
@@ -60,11 +60,11 @@ def cell(found, tensor, level):
 
 def test_results_are_read_where_they_leave_and_updated_where_a_compute_is() -> None:
     table = {"workload": product((1.0, 1.0), m=4, k=8), "mapping": {"L2_T": ["m=4", "k=8"]}}
-    dense = cell(cost(table, "drains"), 2, 1)
+    dense = cell(cost(table, "drains", "sums"), 2, 1)
     assert (dense.update[0], dense.read[0]) == (32, 28 + 4)
     sparse = {**table, "workload": product((0.5, 1.0), m=4, k=8), "formats": {"P": ["bitmask"]}}
     sparse["gate_skip"] = {"MAC": "skip-q-by-p"}
-    found = cell(cost(sparse, "drains"), 2, 1)
+    found = cell(cost(sparse, "drains", "sums"), 2, 1)
     assert found.update[0] == 16
     assert found.read[0] == pytest.approx(16 - 4 * (1 - 2**-8) + 4)
 
@@ -74,7 +74,7 @@ def test_lanes_that_reduce_together_update_if_any_of_them_has_a_product() -> Non
         "workload": product((0.5, 1.0), m=4, k=8), "mapping": {"L2_T": ["m=4"], "L2_S": ["k=8"]},
         "formats": {"P": ["bitmask"]}, "gate_skip": {"MAC": "skip-q-by-p"},
     }  # fmt: skip
-    assert cell(cost(table, "drains"), 2, 1).update[0] == pytest.approx(4 * (1 - 2**-8))
+    assert cell(cost(table, "drains", "sums"), 2, 1).update[0] == pytest.approx(4 * (1 - 2**-8))
 
 
 def test_partial_sums_that_are_zero_stay_where_they_are() -> None:
@@ -82,7 +82,7 @@ def test_partial_sums_that_are_zero_stay_where_they_are() -> None:
         "workload": product((0.5, 0.5), m=4, k=2) | {"density": {"P": 0.5, "Q": 0.5, "Z": 0.75}},
         "mapping": {"L1_T": ["k=2", "m=2"], "L2_T": ["m=2"]}, "formats": {"Z": ["bitmask"]},
     }  # fmt: skip
-    found = cost(table, "drains")
+    found = cost(table, "drains", "sums")
     buffer, dram = cell(found, 2, 1), cell(found, 2, 0)
     # visited twice: half are there after the first visit, three quarters after the second; per instance with a tile
     held = found.detail.instances_active[2, 1, 0]
@@ -98,7 +98,7 @@ def test_instances_that_share_the_products_of_a_word_hold_fewer_sums() -> None:
         "workload": product((0.5, 0.5), m=4, k=2) | {"density": {"P": 0.5, "Q": 0.5, "Z": 0.75}},
         "mapping": {"L1_S": ["k=2"], "L2_T": ["m=4"]}, "formats": {"Z": ["bitmask"]},
     }  # fmt: skip
-    found = cost(table, "drains", levels=[LEVELS[0] | {"fanout": 2}, LEVELS[1]])
+    found = cost(table, "drains", "sums", levels=[LEVELS[0] | {"fanout": 2}, LEVELS[1]])
     held = found.detail.instances_active[2, 1, 0]
     assert cell(found, 2, 0).update[0] == pytest.approx(4 * 0.75)
     # nothing is read before the only update of a word, so that all reads are of words that leave
@@ -314,7 +314,6 @@ def test_a_skipping_unit_looks_at_so_many_positions_in_a_cycle() -> None:
     compute = {"gate_skip": True, "lookahead": 32}
     assert cost(table, compute=compute).cycles[0] < 5
     assert cost(table, "intersection", compute=compute).cycles[0] == pytest.approx(10_000 / 32, rel=0.02)
-    assert cost(table, "intersection").cycles[0] == cost(table).cycles[0]
     assert cost(table, "intersection").energy_pj[0] > cost(table).energy_pj[0]
 
 
