@@ -129,6 +129,7 @@ def search(
     except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:
             cli_output.say(f"best so far, {cli_output.one_line(error.result)}")
+            cli_output.say_place(error.result, out)
         raise
     if result.interrupted:
         advice = "; the same command resumes it" if out else ""
@@ -143,9 +144,11 @@ def search(
         click.echo(cli_output.one_line(result))
     else:
         cli_output.show_result(result, problem)
-    more = cli_output.write_wanted(result, problem, out) if out else []
+    place = str(result.place(out)) if out else ""
+    more = cli_output.write_wanted(result, problem, place) if out else []
     if out and not quiet:
-        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {out}")
+        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")
+    cli_output.say_place(result, out)
     if report and out:
         write_report(out, plugin_dirs)
     if result.interrupted:

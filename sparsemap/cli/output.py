@@ -120,6 +120,12 @@ def write_wanted(result: Result, problem: Problem, folder: str) -> list[Path]:
     return written
 
 
+def say_place(result: Result, out: str | None) -> None:
+    """Says that a partial result has not taken the place of a complete one."""
+    if out and (place := result.place(out)) != Path(out):
+        say(f"this search did not end: what it found is in {place}, and the complete result in {out} stays", "yellow")
+
+
 def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0, less: Sequence[int] = ()) -> str:
     """Rows as aligned columns. On a terminal the widest cells are wrapped, and where that is not enough columns with the
     indices `less` are left out, the first ones first; elsewhere a row is a line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from html import escape
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"
 HISTORY_FILE = "history.csv"
+PARTIAL_FOLDER = "partial"
+"""Where the files of a search, a network or a study that did not end go, below the complete ones."""
 RESULT_FILE = "result.json"
 TIMING_FILE = "timing.csv"
 HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64, "mean_score": np.float64}
@@ -178,8 +181,15 @@ class Result:
         problem = self.found.problem
         return plain(problem.registry.build("exporter", name, "", "exporter").text(self, problem, width))
 
+    def place(self, folder: Path | str) -> Path:
+        """Where `write` puts the files: into the folder, or below it into `partial` if this result is that of an
+        interrupted search and the folder holds a complete one."""
+        folder = Path(folder)
+        return folder / PARTIAL_FOLDER if self.interrupted and is_complete(folder) else folder
+
     def files(self, folder: Path | str) -> list[Path]:
         """The files that `write` has made, those in the folder `front` aside."""
+        folder = self.place(folder)
         names = [DESIGN_FILE] * (self.best is not None) + [FRONT_FILE] * bool(self.front)
         names += [HISTORY_FILE, TIMING_FILE, RESULT_FILE]
         return [path for name in names if (path := Path(folder) / name).exists()]
@@ -189,13 +199,14 @@ class Result:
         atomically. `timing.csv` has processor seconds per batch; it alone differs from run to run, and after a search
         that went on where it was stopped it counts the last run only.
 
-        The files of an earlier result stay until all new ones are written.
+        The files of an earlier result stay until all new ones are written. Those of a complete one stay until another
+        complete one is written: an interrupted search writes into the folder `partial` beside it, which then goes.
 
         With a front also `front.csv`, a line per design with its file, the objectives by name and the usual numbers, and
         each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with
         columns that a design file cannot hold are in `result.json` only, as genomes.
         """
-        folder = Path(folder)
+        partial, folder = Path(folder) / PARTIAL_FOLDER, self.place(folder)
         digits = len(str(len(self.front)))
         front = {f"{FRONT_FOLDER}/{number:0{digits}}.toml": best for number, best in enumerate(self.front, 1)}
         texts = {}
@@ -212,7 +223,9 @@ class Result:
         earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
         texts = {path: text for path, text in texts.items() if text}
         write_texts(texts, {folder / DESIGN_FILE, folder / FRONT_FILE, *earlier} - texts.keys())
-        return self.files(folder)
+        if not self.interrupted and _says_interrupted(partial):
+            shutil.rmtree(partial, ignore_errors=True)
+        return [path for path in texts if path.parent == folder]
 
     def history_csv(self) -> str:
         """One line per batch (merged ones in very long searches); floats as repr, empty where there is none."""
@@ -231,6 +244,21 @@ def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
         padded=dict(problem.padded),
         **found,
     )
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a folder holds the result of a search that came to its end."""
+    return _says_interrupted(folder) is False
+
+
+def _says_interrupted(folder: Path) -> bool | None:
+    """What the result in a folder says of its search; None if there is none."""
+    try:
+        table = read_result(folder / RESULT_FILE)
+    except SearchError:
+        return None
+    said = table.get("interrupted") if isinstance(table, dict) else None
+    return said if isinstance(said, bool) else None
 
 
 def read_result(path: Path | str) -> dict[str, Any]:

@@ -1,6 +1,11 @@
 """What happens to results in a folder when what they depend on has changed, or when somebody else writes there."""
 
+import logging
 import os
+import shutil
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -170,12 +175,57 @@ def test_whoever_waited_for_a_search_to_end_has_a_journal_of_his_own(monkeypatch
         assert os.path.samestat(os.fstat(second._file.fileno()), os.stat(Path("out", JOURNAL_FILE)))
 
 
-def test_a_study_leaves_a_cell_alone_that_another_process_is_searching(monkeypatch):
+class Other(logging.Handler):
+    """Another process with a cell's journal, which does something once it hears that somebody waits for it."""
+
+    def __init__(self, folder, then):
+        super().__init__()
+        self.journal = Journal(Path(folder, JOURNAL_FILE), {"search": "of another process"})
+        self.then, self.heard = then, []
+
+    def emit(self, record):
+        self.heard.append(record.getMessage())
+        self.then()
+        self.journal.path.unlink()
+        self.journal.__exit__()
+
+
+def test_a_study_waits_for_the_process_that_searches_a_cell_and_takes_its_result(monkeypatch):
     pytest.importorskip("fcntl")
     monkeypatch.setattr(journal, "WAIT_SECONDS", 0)
-    run(seeds=[1])
-    before = outcome("out/mm1--cloud--random--seed1")
-    with Journal(Path("out/mm1--cloud--random--seed0", JOURNAL_FILE), {"search": "of another process"}):
-        assert run(code=2) == 1
-    assert outcome("out/mm1--cloud--random--seed1") == before
-    assert run() == 1
+    run()
+    cell = "mm1--cloud--random--seed0"
+    other = Other(f"new/{cell}", lambda: shutil.copytree(f"out/{cell}", f"new/{cell}", dirs_exist_ok=True))
+    logging.getLogger("sparsemap").addHandler(other)
+    try:
+        done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "new"])
+    finally:
+        logging.getLogger("sparsemap").removeHandler(other)
+    assert (done.exit_code, done.stderr.partition(";")[0]) == (0, "2 cells, 1 kept from earlier")
+    about = f"mm1 on cloud with random, seed 0: waiting for process {os.getpid()} on {socket.gethostname()}"
+    assert other.heard == [f"{about}, which is searching it"]
+    assert files(f"out/{cell}") == files(f"new/{cell}")
+
+
+def test_a_cell_that_another_process_has_left_unfinished_is_searched(monkeypatch):
+    pytest.importorskip("fcntl")
+    monkeypatch.setattr(journal, "WAIT_SECONDS", 0)
+    other = Other("out/mm1--cloud--random--seed0", lambda: None)
+    logging.getLogger("sparsemap").addHandler(other)
+    try:
+        assert run() == 0
+    finally:
+        logging.getLogger("sparsemap").removeHandler(other)
+    assert len(other.heard) == 1
+    assert run() == 2
+
+
+def test_two_runs_of_one_study_at_a_time_end_with_the_same_table():
+    pytest.importorskip("fcntl")
+    toml_io.write("study.toml", {**STUDY, "budget": 3000})
+    command = [sys.executable, "-m", "sparsemap", "run", "study.toml", "--out", "out"]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [process.communicate()[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert all("2 cells" in text and "failed" not in text for text in told)
+    assert not list(Path("out").rglob(JOURNAL_FILE))
