@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -127,12 +129,26 @@ class Best:
             for name, there in self.scenarios.items()
         }
 
-    def text(self) -> str:
-        """The design as a TOML file; DesignError if it has columns that such a file cannot hold."""
+    def text(self, folder: Path | None = None) -> str:
+        """The design as a TOML file, with paths of data files relative to the `folder` that it is for, or else whole;
+        DesignError if it has columns that such a file cannot hold."""
         from ..problem import design_file
         from ..spec import toml_io
 
-        return toml_io.dumps(design_file.dump(self.design, self.numbers, self.scenario_numbers))
+        table = design_file.dump(self.design, self.numbers, self.scenario_numbers)
+        for density in table.get("workload", {}).get("density", {}).values() if folder is not None else ():
+            for key, value in density.items() if isinstance(density, dict) else ():
+                absolute = isinstance(value, str) and os.path.isabs(value)
+                density[key] = relative_to(folder, value) if absolute else value
+        return toml_io.dumps(table)
+
+
+def relative_to(folder: Path, file: str) -> str:
+    """A path as seen from a folder, with slashes; nothing stays nothing."""
+    try:
+        return Path(os.path.relpath(file, folder)).as_posix() if file else ""
+    except ValueError:  # on another drive
+        return file
 
 
 def best_of(problem: Problem, archive: Archive) -> Best | None:

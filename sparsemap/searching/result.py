@@ -20,7 +20,7 @@ from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE, REPORT
 from .archive import Row
-from .best import Best
+from .best import Best, relative_to
 from .breakdown import READS, Breakdown
 from .budget import PROPOSALS
 from .identity import versions_of
@@ -138,8 +138,8 @@ class Result:
         """The history as a data frame, a row per batch; `breakdown().to_pandas()` has the energies of the best design."""
         return need("pandas", "to_pandas()", "pandas").DataFrame(self.arrays())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; infinity and NaN become None."""
+    def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
+        """Plain data for JSON; infinity and NaN become None. Paths are relative to the `folder` that it is for."""
         numbers = self.best.numbers if self.best else dict.fromkeys(("edp", "energy_pj", "cycles", "score"))
         scenarios = {
             name: {key: _plain(x) for key, x in there.numbers.items()}
@@ -151,7 +151,7 @@ class Result:
             "fidelities": self.best.fidelities if self.best else {},
             "scenarios": scenarios,
             "front": [{"objectives": x.objectives, **x.numbers, "genome": x.genome.tolist()} for x in self.front],
-            "start": [dict(row) for row in self.start],
+            "start": [{**row, "file": relative_to(folder or Path(), row["file"])} for row in self.start],
             "versions": dict(self.versions),
             "identity": dict(self.identity),
         }
@@ -212,14 +212,14 @@ class Result:
         texts = {}
         for name, best in {DESIGN_FILE: self.best, **front}.items():
             with suppress(DesignError):
-                texts[folder / name] = best.text() if best is not None else ""
+                texts[folder / name] = best.text((folder / name).parent) if best is not None else ""
         if front:
             points = [{"design": name, **best.objectives, **best.numbers} for name, best in front.items()]
             texts[folder / FRONT_FILE] = csv_text(points)
         texts[folder / HISTORY_FILE] = self.history_csv()
         times = [{"evaluations": row.evaluations, "seconds": row.seconds} for row in self.history]
         texts[folder / TIMING_FILE] = csv_text(times, ("evaluations", "seconds"))
-        texts[folder / RESULT_FILE] = json.dumps(self.to_dict(), indent=2) + "\n"
+        texts[folder / RESULT_FILE] = json.dumps(self.to_dict(folder), indent=2) + "\n"
         earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
         texts = {path: text for path, text in texts.items() if text}
         write_texts(texts, {folder / DESIGN_FILE, folder / FRONT_FILE, *earlier} - texts.keys())

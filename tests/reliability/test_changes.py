@@ -1,5 +1,6 @@
 """What happens to results in a folder when what they depend on has changed, or when somebody else writes there."""
 
+import json
 import logging
 import os
 import shutil
@@ -11,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from crashes import outcome, search_quietly
+from crashes import search_quietly
 from toy_problem import toy_problem
 
 from sparsemap import SearchError
 from sparsemap.cli.main import cli
 from sparsemap.searching import journal
+from sparsemap.searching.driver import Search
 from sparsemap.searching.journal import JOURNAL_FILE, Journal
 from sparsemap.searching.run import search_into
 from sparsemap.spec import toml_io
@@ -229,3 +231,62 @@ def test_two_runs_of_one_study_at_a_time_end_with_the_same_table():
     assert [process.returncode for process in both] == [0, 0], told
     assert all("2 cells" in text and "failed" not in text for text in told)
     assert not list(Path("out").rglob(JOURNAL_FILE))
+
+
+# ------------------------------------------------------------------------------------------- the same files every time
+
+NETWORK = {"kind": "network", "name": "net", "input": [16],
+           "layers": [{"name": name, "type": "linear", "k": k, "n": n} for name, k, n in
+                      (("a", 16, 12), ("b", 12, 12), ("c", 12, 20))]}  # fmt: skip
+
+
+def test_a_resumed_network_has_the_files_of_an_undisturbed_one_but_for_the_documented_keys(monkeypatch):
+    toml_io.write("net.toml", NETWORK)
+    words = ["run", "net.toml", "--hardware", "cloud", "--budget", "300", "--out"]
+    assert CliRunner().invoke(cli, [*words, "whole"]).exit_code == 0
+    evaluate, calls = Search.evaluate, [0]
+
+    def interrupted_once(self, *args):
+        calls[0] += 1
+        if calls[0] == 25:
+            raise KeyboardInterrupt
+        return evaluate(self, *args)
+
+    monkeypatch.setattr(Search, "evaluate", interrupted_once)
+    assert CliRunner().invoke(cli, [*words, "deeper/stopped"]).exit_code == 130
+    assert Path("deeper/stopped/a/result.json").exists() and not Path("deeper/stopped/c/result.json").exists()
+    assert CliRunner().invoke(cli, [*words, "deeper/stopped"]).exit_code == 0
+    assert written("deeper/stopped") == written("whole")
+
+
+def written(folder):
+    """The files of a folder, but for what docs/reliability.md says to differ: `timing.csv`, and `seconds` of results."""
+    found = {}
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file() and path.name != "timing.csv":
+            kept = path.name == "result.json"
+            lines = path.read_text().splitlines(keepends=True)
+            found[str(path.relative_to(folder))] = "".join(
+                line for line in lines if not (kept and line.startswith('  "seconds": '))
+            )
+    return found
+
+
+def test_results_hold_no_absolute_paths_and_their_designs_can_be_read(tmp_path, monkeypatch):
+    np.save("q.npy", np.eye(16))
+    toml_io.write("layer.toml", WORKLOAD)
+    toml_io.write("net.toml", NETWORK)
+    words = ["--budget", "300", "--out"]
+    for command in (
+        ["run", "net.toml", "--hardware", "cloud", *words, str(tmp_path / "net")],
+        ["search", str(tmp_path / "layer.toml"), "cloud", *words, str(tmp_path / "one")],
+        ["search", "layer.toml", "cloud", *words, "two", "--start", str(tmp_path / "one")],
+        ["search", "layer.toml", "cloud", *words, "front", "--objective", "pareto:energy,delay"],
+    ):
+        assert CliRunner().invoke(cli, command).exit_code == 0
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
+    assert json.loads(Path("two/result.json").read_text())["start"][0]["file"] == "../one/design.toml"
+    for design in (tmp_path / "two/design.toml", tmp_path / "front/front/1.toml"):
+        assert CliRunner().invoke(cli, ["evaluate", str(design)]).exit_code == 0
+    monkeypatch.chdir("/")
+    assert CliRunner().invoke(cli, ["evaluate", str(tmp_path / "two/design.toml")]).exit_code == 0
