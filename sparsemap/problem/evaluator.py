@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ..pieces.boundary import described, guarded, numbers, wrong
+from ..pieces.boundary import described, guarded, locked, numbers, wrong
 from ..pieces.contracts import CostModel
 from ..pieces.contracts.base import Genomes, Scores
 from .designs import Designs
@@ -73,7 +73,7 @@ class Evaluator:
         """(B, *columns) float64, what a method of the objective returns."""
         objective = self.problem.judge
         with guarded(objective, method), np.errstate(all="ignore"):
-            found = getattr(objective, method)(evaluation)
+            found = getattr(objective, method)(locked(evaluation))
         return numbers(objective, method, what, found, (len(evaluation), *columns)).astype(np.float64)
 
 
@@ -81,7 +81,7 @@ def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evalu
     """What the cost model of a problem says about designs, if it is what the contract says; without scenarios."""
     model = problem.cost_model
     with guarded(model, "evaluate"), np.errstate(over="ignore", invalid="ignore"):  # `checked` names what is infinite
-        evaluation = model.evaluate(designs, problem, detail)
+        evaluation = model.evaluate(locked(designs), problem, detail)
     return checked(evaluation, len(designs), model)
 
 

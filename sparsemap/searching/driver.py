@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 
 from ..errors import EvaluationError, PluginError, SearchError
-from ..pieces.boundary import described, guarded, wrong, yield_line
+from ..pieces.boundary import described, guarded, locked, wrong, yield_line
 from ..pieces.contracts import Genomes, Proposals, Scored, Searcher
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import SEARCHER
@@ -245,7 +245,7 @@ class Search:
         scored, self._scored, self.designs = self._scored, None, None
         with guarded(self.searcher, "search"):
             try:
-                batch = next(self._proposals) if scored is None else self._proposals.send(scored)
+                batch = next(self._proposals) if scored is None else self._proposals.send(locked(scored))
             except StopIteration:
                 self._proposals = None
                 return None

@@ -444,3 +444,65 @@ def test_what_a_piece_raises_outside_of_a_search_is_named_as_well(tmp_path):
     done = CliRunner().invoke(cli, [*map(str, args)])
     assert done.exit_code == 2
     assert "exporter 'leaves': write raised SystemExit: 0" in done.stderr
+
+
+# --------------------------------------------------------------------------------------- plugins that write to their input
+
+EVALUATED = ("mm1", "cloud", "paper")
+
+
+def write_to(value, *keys):
+    """Writes to an array in what a piece was given."""
+    for key in keys:
+        value = value[key] if isinstance(value, dict) else getattr(value, key)
+    value[...] = 0
+
+
+def patched(monkeypatch, cls, method, *path):
+    """Makes a method of a built-in piece write to its first array argument, or to a part of it, before it works."""
+    works = getattr(cls, method)
+
+    def writes(self, *given, **more):
+        arrays = [item for item in given if isinstance(item, np.ndarray)]
+        write_to((arrays or given)[0], *path)
+        return works(self, *given, **more)
+
+    monkeypatch.setattr(cls, method, writes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "method", "path"),
+    [
+        ("format", "bitmask", "units", ["fibers"]),
+        ("mechanism", "skip-p-by-q", "eliminated", []),
+        ("cost-model", "timeloop", "evaluate", ["columns", "bounds"]),
+        ("objective", "edp", "score", ["energy_pj"]),
+        ("segment", "", "decode", []),
+    ],
+)
+def test_a_piece_cannot_change_what_it_is_given(kind, name, method, path, monkeypatch):
+    registry = load()
+    problem = load_problem(*EVALUATED, cost_model="timeloop", registry=registry)
+    piece = registry.get(kind, name) if name else next(iter(problem.space.segments.values()))
+    genomes = problem.space.sample(200, np.random.default_rng(0))
+    before = problem.evaluator.evaluate(genomes)
+    again = load_problem(*EVALUATED, cost_model="timeloop", registry=registry)
+    with monkeypatch.context() as change:
+        patched(change, type(piece), method, *path)
+        with pytest.raises(PluginError, match="read-only"):
+            again.evaluator.score(again.evaluator.evaluate(genomes))
+    after = again.evaluator.evaluate(genomes)
+    assert (after.energy_pj == before.energy_pj).all() and (after.cycles == before.cycles).all()
+
+
+def test_a_searcher_cannot_change_the_scores_it_is_told():
+    class Writing(Searcher):
+        type_name = "writing"
+
+        def search(self, space, budget, rng):
+            scored = yield space.sample(100, rng)
+            scored.scores[:] = 0.0
+
+    with pytest.raises(PluginError, match="read-only") as caught:
+        search(toy_problem(), 1000, searcher=Writing())
+    assert caught.value.result.best.score > 0
