@@ -5,6 +5,7 @@ matplotlib is imported where it is used, and never through pyplot, whose state b
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +68,10 @@ def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> No
     """Draws once and writes to each path in the format of its ending (`STAMPS`); the same data give the same bytes."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # of names too long for the layout, or of characters without a glyph
         figure = draw()
         for path in paths:
             kind = path.suffix.lower()

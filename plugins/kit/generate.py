@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -66,6 +67,8 @@ def files_of(name: str, kind: str, registry: Registry) -> dict[str, str]:
     module = name.replace("-", "_")
     if not NAME.fullmatch(name):
         raise SpecError.at("", "NAME", f"expected lower-case words with hyphens, such as wide-{kind}; found {name!r}")
+    if keyword.iskeyword(module) or keyword.issoftkeyword(module):
+        raise SpecError.at("", "NAME", f"'{module}' is a word of Python's own, and no package can be called so")
     if find_spec(module) is not None:
         raise SpecError.at("", "NAME", f"there is a module '{module}' already; a longer name would be of its own")
     taken = [known for known in registry.kinds() if name in {*registry.names(known), *registry.types(known)}]

@@ -10,6 +10,7 @@ import click
 from sparsemap.cli import output
 from sparsemap.cli.group import names_with_texts
 from sparsemap.errors import readable
+from sparsemap.files import check_writable
 
 from . import crisp, map_space, published, sparsemap, weight_blocks
 from .report import Report
@@ -58,6 +59,7 @@ def paper(
     Runs its study, or goes on with it, and writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg.
     For a quick look, --scale, --seeds and --workload make a study smaller.
     """
+    check_writable(out)
     runner = Runner(jobs, work, scale, seeds, workloads, out)
     report: Report = import_module(MODULES[name]).report(runner, name)
     paths = report.write(out)

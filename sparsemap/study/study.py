@@ -202,4 +202,4 @@ def _shown(key: str, value: Any) -> str:
         return f"{value:,.0f}"
     if key == "valid_fraction":
         return f"{value:.3f}"
-    return str(value).replace("|", "\\|")
+    return str(value)
