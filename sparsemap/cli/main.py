@@ -136,6 +136,8 @@ def search(
         cli_output.say(f"interrupted after {result.evaluations:,} of {budget:,} designs{advice}", "yellow")
     if result.given_up and result.best is not None:
         cli_output.say(result.given_up, "yellow")
+    if result.broken_bound:
+        cli_output.say(result.broken_bound, "red")
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif result.best is None:

@@ -219,6 +219,7 @@ def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callab
 def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
     """Finished cells, live; failures are printed at once. Ctrl-C ends the program with a note; without a `folder`
     nothing is kept."""
+    from ..searching.result import broken
     from ..study.cells import running
 
     def more() -> str:
@@ -228,6 +229,8 @@ def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterat
     def report(done: int, total: int, outcome: Outcome) -> None:
         if outcome.state == "failed":
             say(f"{outcome.cell.name}: {outcome.error}", "red")
+        elif wrong := broken(outcome.numbers.get("gap"), "the design scores too little"):
+            say(f"{outcome.cell.name}: {wrong}", "red")
         if update is not None:
             update(done, total, f"cells   {outcome.cell.name}")
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from ..problem.problem import Problem
 
 
+ROUNDING = 1e-9
+"""Sums in another order may move a score by so much of itself."""
+
+
 @attrs.frozen(eq=False, slots=False, repr=False)
 class Best:
     """The best design of a search, with the problem it solves."""
@@ -113,9 +117,8 @@ class Best:
 
     @property
     def gap(self) -> float | None:
-        """Score over the proven bound of the problem; None where no bound is known."""
-        bound = self.problem.bound
-        return self.score / bound if bound and self.score >= bound else None
+        """Score over the proven bound of the problem, below 1 where the proof is wrong; None where no bound is known."""
+        return gap_of(self.score, self.problem.bound)
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -141,6 +144,14 @@ class Best:
                 absolute = isinstance(value, str) and os.path.isabs(value)
                 density[key] = relative_to(folder, value) if absolute else value
         return toml_io.dumps(table)
+
+
+def gap_of(score: float, bound: float | None) -> float | None:
+    """Score over bound. Below 1, by more than rounding, the proof of the bound or the score is wrong."""
+    if not bound:
+        return None
+    gap = score / bound
+    return gap if abs(gap - 1.0) > ROUNDING else 1.0
 
 
 def relative_to(folder: Path, file: str) -> str:

@@ -215,9 +215,7 @@ class Search:
     def result(self) -> Result:
         """What was found so far."""
         archive, problem = self.archive, self.problem
-        best, bound = best_of(problem, archive), self._bound
-        if best is not None and bound is not None and best.score < bound:
-            bound = None
+        best = best_of(problem, archive)
         return result_of(
             problem,
             best,
@@ -234,7 +232,7 @@ class Search:
             seconds=self.seconds,
             searcher=OWN if 0 < self.own == archive.proposed else self.searcher.name or self.searcher.type_name,
             start=self.started,
-            bound=bound,
+            bound=self._bound,
             interrupted=self.interrupted,
         )
 

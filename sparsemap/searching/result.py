@@ -20,7 +20,7 @@ from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE, REPORT
 from .archive import Row
-from .best import Best, relative_to
+from .best import Best, gap_of, relative_to
 from .breakdown import READS, Breakdown
 from .budget import PROPOSALS
 from .identity import versions_of
@@ -79,8 +79,8 @@ class Result:
     objective: str
     versions: Mapping[str, Any]
     bound: float | None = None
-    """No design of the space can score lower, by proof; None: the cost model or the objective has no bound, or the
-    best design is below what the cost model says is one."""
+    """No design of the space can score lower, by proof; None: the cost model or the objective has no bound. `broken_bound`
+    says so if the best design scores lower all the same."""
     interrupted: bool = False
     identity: Mapping[str, Any] = attrs.field(factory=dict)
     """What the search was (`identity.identity_of`), if its files are in a folder."""
@@ -92,6 +92,7 @@ class Result:
     def __repr__(self) -> str:
         best = f"no valid design among {self.evaluations:,}" if self.best is None else self.best.headline
         near = f", within {self.gap:.2f}x of the optimum" if self.gap else ""
+        near = f", {self.gap:.3f}x of a bound that is broken" if self.broken_bound else near
         search = (
             f"{self.evaluations:,} designs, {percent(self.valid_fraction)} valid, {self.searcher}, seed {self.seed}"
         )
@@ -122,8 +123,15 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """Score over bound: 1.2 means that no design can be more than 17 % better. None without a bound or a design."""
-        return self.best.score / self.bound if self.best is not None and self.bound else None
+        """Score over bound: 1.2 means that no design can be more than 17 % better; below 1 the bound is broken. None
+        without a bound or a design."""
+        return gap_of(self.best.score, self.bound) if self.best is not None else None
+
+    @property
+    def broken_bound(self) -> str:
+        """What is wrong if the best design scores less than any design can; empty if it does not."""
+        gap, best = self.gap, self.best
+        return broken(gap, f"the design scores {best.score:,.6g}", self.bound) if best is not None else ""
 
     def breakdown(self) -> Breakdown:
         """The breakdown of the best design; `SearchError` if there is none."""
@@ -147,6 +155,7 @@ class Result:
             for name, there in (self.best.scenarios if self.best else {}).items()
         }
         if_any = {
+            "broken_bound": self.broken_bound,
             "given_up": self.given_up,
             "fidelities": self.best.fidelities if self.best else {},
             "scenarios": scenarios,
@@ -230,6 +239,17 @@ class Result:
     def history_csv(self) -> str:
         """One line per batch (merged ones in very long searches); floats as repr, empty where there is none."""
         return csv_text([{name: getattr(row, name) for name in HISTORY} for row in self.history], tuple(HISTORY))
+
+
+def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
+    """What is wrong where a gap is below 1; empty where it is not."""
+    if gap is None or gap >= 1.0:
+        return ""
+    said = f"{bound:,.6g}" if bound else "its bound"
+    return (
+        f"BROKEN BOUND: {scored}, {gap:.4g} times {said}, below which by proof no design can be; the cost model counts "
+        "too little, or its bound is wrong. Do not trust these numbers; `sparsemap verify` executes the design"
+    )
 
 
 def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
