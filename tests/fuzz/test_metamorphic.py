@@ -90,3 +90,8 @@ def test_the_numbers_of_a_broken_bound_are_named(registry, monkeypatch):
     assert bound is not None
     with pytest.raises(Broken, match=r"bound: 1\.0 pJ and 1\.0 cycles, though no design is below .* pJ and"):
         probes.check_above(problem, bound, case.designs(problem, 20), np.ones(1), np.ones(1))
+
+
+def test_what_lanes_wait_for_does_not_depend_on_other_designs_of_the_batch(registry):
+    """Case 14 has a design that waits for a tensor which its own lanes do not share, if those of another one do."""
+    assert PROBES["one-by-one"](cases_of(registry).case(14), DESIGNS)
