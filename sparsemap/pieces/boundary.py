@@ -118,17 +118,18 @@ def locked(given: T) -> T:
     if isinstance(value, np.ndarray):
         view = value.view()
         view.flags.writeable = False
-        return view
+        return view  # type: ignore[return-value]
     if isinstance(value, Mapping):
         return {key: locked(item) for key, item in value.items()}  # type: ignore[return-value]
     if not attrs.has(type(value)):
         return value
-    fields = {name: getattr(value, name) for name in _array_fields(type(value))}
+    names = _array_fields(type(value))  # type: ignore[arg-type]
+    fields = {name: getattr(value, name) for name in names}
     return attrs.evolve(value, **{name: locked(item) for name, item in fields.items() if item is not None})
 
 
 @cache
-def _array_fields(cls: type) -> tuple[str, ...]:
+def _array_fields(cls: Any) -> tuple[str, ...]:
     kinds = ("Array", "Genomes", "Scores", "Values", "Mapping")
     return tuple(field.name for field in attrs.fields(cls) if str(field.type).startswith(kinds))
 

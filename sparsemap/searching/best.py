@@ -139,7 +139,9 @@ class Best:
         from ..spec import toml_io
 
         table = design_file.dump(self.design, self.numbers, self.scenario_numbers)
-        for density in table.get("workload", {}).get("density", {}).values() if folder is not None else ():
+        if folder is None:
+            return toml_io.dumps(table)
+        for density in table.get("workload", {}).get("density", {}).values():
             for key, value in density.items() if isinstance(density, dict) else ():
                 absolute = isinstance(value, str) and os.path.isabs(value)
                 density[key] = relative_to(folder, value) if absolute else value

@@ -20,7 +20,8 @@ from sparsemap.files import write_text
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
 from sparsemap.testing.cases import SHARES, Case, Cases
-from sparsemap.testing.metamorphic import PROBES, Broken
+from sparsemap.testing.metamorphic import PROBES
+from sparsemap.testing.sides import Broken
 
 DESIGNS = 100
 """Random designs of every case."""

@@ -13,7 +13,8 @@ from metamorphic import DESIGNS, cases_of
 from sparsemap.pieces.loading import load
 from sparsemap.testing import metamorphic as probes
 from sparsemap.testing.cases import Cases
-from sparsemap.testing.metamorphic import PROBES, Broken
+from sparsemap.testing.metamorphic import PROBES
+from sparsemap.testing.sides import Broken
 
 CASES = int(os.environ.get("SPARSEMAP_CASES", "12"))
 
