@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -79,9 +80,19 @@ def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> int:
 
 
 def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
-    """The lines of a CSV file by the names in its head."""
+    """The lines of a CSV file by the names in its head, as they were before `csv_text` quoted formulas."""
     with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        return [
+            {key: value[1:] if _is_quoted(value) else value for key, value in row.items()}
+            for row in csv.DictReader(file)
+        ]
+
+
+def check_writable(folder: Path) -> None:
+    """Makes a folder, and tries to write there; OSError if either fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -131,7 +142,10 @@ def is_temporary(path: Path) -> bool:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], head: Sequence[str] = ()) -> str:
-    """One line per row, under the keys of all rows unless `head` names them; None, infinity and NaN are empty."""
+    """One line per row, under the keys of all rows unless `head` names them; None, infinity and NaN are empty.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe in front; a text that is a number does not.
+    """
     text = io.StringIO()
     keys = head or list(dict.fromkeys(key for row in rows for key in row))
     writer = csv.DictWriter(text, keys, lineterminator="\n")
@@ -143,12 +157,27 @@ def csv_text(rows: Sequence[Mapping[str, Any]], head: Sequence[str] = ()) -> str
 def _csv_cell(value: Any) -> Any:
     if isinstance(value, float):
         return repr(float(value)) if math.isfinite(value) else ""
-    return value
+    return f"'{value}" if isinstance(value, str) and (FORMULA.match(value) or _is_quoted(value)) else value
+
+
+FORMULA = re.compile(r"[=@\t\r]|[+-](?!\.?\d[\d_.]*(e[+-]?\d+)?$|$)", re.IGNORECASE)
+"""What a spreadsheet computes with; a number with its sign, and a dash for none, are not that."""
+
+
+def _is_quoted(value: Any) -> bool:
+    """Whether a cell of a CSV file has an apostrophe in front of what would be a formula."""
+    return isinstance(value, str) and value[:1] == "'" and bool(FORMULA.match(value.lstrip("'")))
+
+
+def markdown_text(text: str) -> str:
+    """A name as text of a Markdown page: on one line, its bars and what would be HTML escaped."""
+    text = " ".join(text.split()) if "\n" in text or "\r" in text else text
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("|", "\\|")
 
 
 def markdown_table(rows: Cells, align: str = "<>") -> str:
-    """A table whose first row is the head; `align` as in `aligned`."""
-    head, *below = _padded(rows, align)
+    """A table whose first row is the head, its cells as `markdown_text`; `align` as in `aligned`."""
+    head, *below = _padded([[markdown_text(cell) for cell in row] for row in rows], align)
     marks = _marks(align, len(head))
     rule = ["-" * (len(cell) - 1) + (":" if mark == ">" else "-") for cell, mark in zip(head, marks, strict=True)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, rule, *below))

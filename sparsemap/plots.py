@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
@@ -71,7 +72,10 @@ def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> No
     """Draws once and writes to each path in the format of its ending (`STAMPS`); the same data give the same bytes."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # of names too long for the layout, or of characters without a glyph
         figure = draw()
         for path in paths:
             kind = path.suffix.lower()

@@ -1,5 +1,6 @@
 """Files are read within limits and written whole; tables and numbers become text in one way."""
 
+import csv
 import errno
 import math
 import os
@@ -9,6 +10,7 @@ import pytest
 from sparsemap.errors import SpecError
 from sparsemap.files import (
     aligned,
+    check_writable,
     csv_text,
     is_temporary,
     markdown_table,
@@ -67,6 +69,33 @@ def test_csv_has_all_keys_full_precision_and_nothing_for_no_number(tmp_path):
     assert (tmp_path / "a.csv").read_text() == 'a,b,c\n0.1,"x,y",\n,,\n3,,\n'
     assert read_csv(tmp_path / "a.csv")[0] == {"a": "0.1", "b": "x,y", "c": ""}
     assert csv_text([], ["a"]) == "a\n"
+
+
+def test_cells_that_a_spreadsheet_would_compute_are_quoted_and_numbers_are_not(tmp_path):
+    odd = ["=cmd|calc", "@SUM(1+1)", "+1+1", "-x", "\tx", "'=1", "''@x"]
+    plain = ["-1.5", "+3", "-1e-5", "-", "'x", "x=1", "-.5", ""]
+    write_text(tmp_path / "a.csv", csv_text([{"x": text, "n": -1.5, "i": -3} for text in (*odd, *plain)]))
+    with open(tmp_path / "a.csv", newline="") as file:
+        cells = [row["x"] for row in csv.DictReader(file)]
+    assert cells == [*(f"'{text}" for text in odd), *plain]
+    assert {(row["n"], row["i"]) for row in read_csv(tmp_path / "a.csv")} == {("-1.5", "-3")}
+    assert [row["x"] for row in read_csv(tmp_path / "a.csv")] == [*odd, *plain]
+
+
+def test_names_break_no_table_and_bring_no_html():
+    rows = [["a|b", "<script>x</script>"], ["c\nd", "<1 % < 2"]]
+    assert markdown_table(rows) == (
+        "| a\\|b | &lt;script>x&lt;/script> |\n| ---- | -----------------------: |\n"
+        "| c d  |                 <1 % < 2 |\n"
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_found_at_once(tmp_path):
+    check_writable(tmp_path / "new/folder")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "new", tmp_path / "new/folder"]
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        check_writable(tmp_path / "file")
 
 
 def test_tables_are_aligned():

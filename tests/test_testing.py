@@ -195,7 +195,9 @@ class Careless(Mutation):
 
 def test_broken_operators(small):
     assert "mutate gave wrong values: genome 0: gene" in fails(testing.check_operator, Outside(), small)
-    assert fails(testing.check_operator, Careless(), small) == "changed the genomes it was given"
+    assert "mutate raised ValueError: assignment destination is read-only" in fails(
+        testing.check_operator, Careless(), small
+    )
 
 
 def test_a_searcher_with_a_generator_of_its_own(small):

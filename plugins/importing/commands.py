@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sparsemap.errors import SparseMapError, readable
+from sparsemap.errors import SparseMapError, SpecError, readable
 
 
 @click.command("import-model")
@@ -71,7 +71,11 @@ def import_model(
         raise click.UsageError("--network is for weights (.safetensors, .npz); an ONNX model has its own layers")
     else:
         found = Import(model, out, registry, save_weights, progress)
-        import_model(found, batch, _sizes(dims), activations, densities)
+        try:
+            import_model(found, batch, _sizes(dims), activations, densities)
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            text = f"cannot be imported: it has what nobody expected ({type(error).__name__}: {error})"
+            raise SpecError.at(str(model), "", text) from error
     progress("")
     if strict and found.skipped:
         raise SparseMapError("\n".join(found.notes))

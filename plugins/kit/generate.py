@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -218,6 +219,8 @@ def files_of(name: str, kind: str, registry: Registry) -> dict[str, str]:
     package = name.replace("-", "_")
     if not NAME.fullmatch(name):
         raise SpecError.at("", "NAME", f"expected lower-case words with hyphens, such as wide-{kind}; found {name!r}")
+    if keyword.iskeyword(package) or keyword.issoftkeyword(package):
+        raise SpecError.at("", "NAME", f"'{package}' is a word of Python's own, and no package can be called so")
     if find_spec(package) is not None:
         raise SpecError.at("", "NAME", f"there is a module '{package}' already; a longer name would be of its own")
     taken = [known for known in registry.kinds() if name in registry.type_names(known) or registry.has(known, name)]

@@ -10,6 +10,7 @@ import click
 
 from sparsemap.cli.group import names_with_texts
 from sparsemap.errors import readable
+from sparsemap.files import check_writable
 
 from . import crisp, map_space, published, sparsemap, weight_blocks
 
@@ -63,6 +64,7 @@ def paper(
 
     from .runs import Runner
 
+    check_writable(out)
     runner = Runner(jobs, work, scale, seeds, workloads, out)
     report: Report = import_module(MODULES[name]).report(runner, name)
     paths = report.write(out)

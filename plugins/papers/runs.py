@@ -124,7 +124,7 @@ class Runner:
     def run(self, name: str) -> list[StudyRun]:
         """Runs the searches of a study that are not finished yet, and writes their tables; all, in the order of the study."""
         cells, folder = self.cells(name), self.folder(name)
-        outcomes = self.run_cells(name, cells, lambda found: write_tables(found, folder))
+        outcomes = self.run_cells(name, cells, lambda found: write_tables(found, folder, len(cells)))
         kept = sum(outcome.state == "kept" for outcome in outcomes)
         say(f"{name}: {len(outcomes)} searches, {kept} kept from earlier, are in {folder}")
         return [StudyRun.of(cell) for cell in cells]

@@ -41,6 +41,8 @@ class SummaryText(Exporter):
             numbers.insert(0, ["score", f"{best.score:.6g}{unit}   {result.objective}"])
         if result.bound is not None and result.gap is not None:
             proof = f"{result.bound:.3e}{unit} by proof in space {result.space}: optimum within {result.gap:.2f}x"
+            if result.broken_bound:
+                proof = styled(f"{result.bound:.3e}{unit}, BROKEN: the design is at {result.gap:.4g}x of it", "warning")
             numbers.append(["bound", proof])
         for name, there in best.fidelities.items():
             if "edp" in there:

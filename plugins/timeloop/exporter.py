@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +12,8 @@ import attrs
 
 from sparsemap import Exporter
 from sparsemap.errors import DesignError
-from sparsemap.files import write_text
+from sparsemap.files import markdown_text, write_text
+from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.result import Result
@@ -22,7 +23,7 @@ from .architecture import architecture, area_table, energy_table
 from .mapping import mapping
 from .names import Names
 from .problem import problem_table
-from .sparse import sparse_optimizations
+from .sparse import crashing, sparse_optimizations
 
 COLUMNS = ("bounds", "order", "formats", "mechanisms")
 QUIRKS = "timeloop-v3"
@@ -36,16 +37,17 @@ class TimeloopExporter(Exporter):
 
     def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
         best = result.found
+        written, looks = unlimited(best.design)
         texts = {
             name: yaml_text.dumps(table, f"{problem.workload.name} on {problem.hardware.name}: {ABOUT[name]}.")
-            for name, table in tables(best.design).items()
+            for name, table in tables(written).items()
         }
         own = {"cycles": float(best.cycles), "energy_pj": float(best.energy_pj)}
         if not all(map(math.isfinite, own.values())):
             raise DesignError("the design is not valid; there are no numbers to compare Timeloop's with")
-        there = expected(best.design, own)
-        texts["README.md"] = readme(problem, list(texts), own, there)
-        texts["expected.json"] = json.dumps(there, indent=2) + "\n"
+        there = expected(written, own)
+        texts["README.md"] = readme(problem, list(texts), own, there, looks)
+        texts["expected.json"] = json.dumps(there.numbers, indent=2) + "\n"
         if "sparse-opt.yaml" not in texts:
             (Path(path) / "sparse-opt.yaml").unlink(missing_ok=True)  # of another design
         for name, text in texts.items():
@@ -83,30 +85,91 @@ def tables(design: Design) -> dict[str, dict[str, Any]]:
     return {name: table for name, table in found.items() if table is not None}
 
 
-def expected(design: Design, own: dict[str, float]) -> dict[str, float | None]:
-    """What Timeloop should print: the cost model's numbers with Timeloop's defects and without charges, None where it
-    should stop instead.
+@attrs.frozen
+class Expectation:
+    """What Timeloop should print, or why it should stop."""
+
+    cycles: float | None
+    energy_pj: float | None
+    stop: str = ""
+    """Why it should stop instead; empty where it should not."""
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        return {"cycles": self.cycles, "energy_pj": self.energy_pj}
+
+
+DEFECT = "by a defect of its own"
+
+
+def expected(design: Design, own: Mapping[str, float]) -> Expectation:
+    """The cost model's numbers with Timeloop's defects and without charges, or why Timeloop should stop.
 
     A cost model that does not know the defects is taken at its word (`own`).
     """
     model: Any = design.problem.cost_model
     if "quirks" not in attrs.fields_dict(type(model)):
-        return {**own}
-    evaluation = attrs.evolve(model, quirks=QUIRKS, charges=()).evaluate(design.batch, design.problem)
-    found = {"cycles": float(evaluation.cycles[0]), "energy_pj": float(evaluation.energy_pj[0])}
-    return {key: value if math.isfinite(value) else None for key, value in found.items()}
+        return Expectation(own["cycles"], own["energy_pj"])
+    problem = apart(design.problem)
+    evaluation = attrs.evolve(model, quirks=QUIRKS, charges=()).evaluate(design.batch, problem)
+    if not evaluation.valid[0]:
+        full = [reason for reason in evaluation.reasons_of(0) if "capacity" in reason.partition(":")[0]]
+        if not full:
+            return Expectation(None, None, DEFECT)
+        text = f"since it does not fit as Timeloop counts it ({', '.join(full)})"
+        return Expectation(None, None, f"{text}: Timeloop counts a run length per nonzero, not what an encoder writes")
+    if tensor := crashing(design):
+        text = (
+            f"{DEFECT}: '{tensor}' is all nonzeros but not dense, which leaves it without counts of metadata where it"
+        )
+        return Expectation(None, None, f"{text} is filtered, and it reads them all the same (segmentation fault)")
+    return Expectation(float(evaluation.cycles[0]), float(evaluation.energy_pj[0]))
 
 
-def readme(problem: Problem, files: list[str], own: Mapping[str, float], there: Mapping[str, float | None]) -> str:
+def apart(problem: Problem) -> Problem:
+    """The problem with memories that Timeloop is told of: metadata have as much room as data, and share none of it."""
+    made = problem.variant()
+    made.__dict__["levels"] = tuple(
+        attrs.evolve(level, shared_capacity=False, metadata_capacity_bits=level.capacity_bits)
+        if level.shared_capacity
+        else level
+        for level in problem.levels
+    )
+    return made
+
+
+def unlimited(design: Design) -> tuple[Design, list[str]]:
+    """The design with mechanisms that look any distance ahead, as Timeloop has them alone, and those that do not.
+
+    The same design where every mechanism looks as far.
+    """
+    chosen = {design.mechanism(place).name: design.mechanism(place) for place in design.problem.places}
+    looks = [
+        name
+        for name, one in chosen.items()
+        if "lookahead" in attrs.fields_dict(type(one)) and getattr(one, "lookahead", None) is not None
+    ]
+    if not looks or any(name not in COLUMNS for name in design.batch.columns):
+        return design, []
+    table = design_file.dump(design)
+    for name in looks:
+        table["pieces"]["mechanism"][name].pop("lookahead")
+    return design_file.structure(table, design.problem.registry, "design"), looks
+
+
+def readme(
+    problem: Problem, files: list[str], own: Mapping[str, float], there: Expectation, looks: Sequence[str] = ()
+) -> str:
     """How to run Timeloop on the files, and what it should say."""
     lines = [
-        f"# {problem.workload.name} on {problem.hardware.name}, for Timeloop v3.0.3",
+        f"# {markdown_text(f'{problem.workload.name} on {problem.hardware.name}')}, for Timeloop v3.0.3",
         "",
         "Run, in this folder:",
         "",
         f"    timeloop-model {' '.join(files)}",
         "",
         *_numbers(problem, "sparse-opt.yaml" in files, own, there),
+        *_looks(looks, own),
         "",
         "Notes:",
         "",
@@ -115,28 +178,46 @@ def readme(problem: Problem, files: list[str], own: Mapping[str, float], there: 
     return "\n".join(lines) + "\n"
 
 
-def _numbers(problem: Problem, sparse: bool, own: Mapping[str, float], there: Mapping[str, float | None]) -> list[str]:
-    cycles, energy_pj = there["cycles"], there["energy_pj"]
-    mine = f"{own['cycles']:.0f} cycles and {own['energy_pj']!r} pJ"
-    if cycles is None or energy_pj is None:
-        return [f"Timeloop is expected to stop on this design, by a defect of its own; without it: {mine}."]
+def _numbers(problem: Problem, sparse: bool, own: Mapping[str, float], there: Expectation) -> list[str]:
+    mine = _mine(own)
+    if there.cycles is None or there.energy_pj is None:
+        by = f"by cost model `{problem.cost_model.name}`"
+        return [f"Timeloop is expected to stop on this design, {there.stop}. Without that, {by}: {mine}."]
     computes = math.prod(problem.sizes.values())
     word = "Algorithmic-Compute" if sparse else "Compute"
+    total = there.energy_pj * 1000 / computes
     lines = [
         "Expected:",
         "",
-        f"- Cycles: {cycles:.0f}",
-        f"- Energy: {energy_pj!r} pJ ({energy_pj / 1e6:.2f} uJ; `Total` = {energy_pj * 1000 / computes:.2f} fJ/{word})",
+        f"- Cycles: {there.cycles:.0f}",
+        f"- Energy: {there.energy_pj!r} pJ ({there.energy_pj / 1e6:.2f} uJ; `Total` = {total:.2f} fJ/{word})",
         "",
         f"`timeloop-model.stats.txt` rounds the energy to 0.01 uJ; `Total` below `fJ/{word}`, times {computes} "
         "computes, is more exact, and `timeloop-model.map+stats.xml` has all digits per level and tensor. In tiles of "
         "about a thousand words and more, single counts may be one more or less than expected, because Timeloop's own "
-        "arithmetic decides which way a `ceil` goes there; the energy then differs by up to some 1e-5 of itself.",
+        "arithmetic decides which way a `ceil` goes there; the energy then differs by up to some 1e-5 of itself, and the "
+        "cycles, where such a count decides them, by one transfer of a word.",
     ]
-    if dict(own) != dict(there):
+    if dict(own) != there.numbers:
         beyond = ", which charges for what Timeloop leaves out" if getattr(problem.cost_model, "charges", ()) else ""
         lines += ["", f"By cost model `{problem.cost_model.name}`, without Timeloop's defects{beyond}: {mine}."]
     return lines
+
+
+def _looks(looks: Sequence[str], own: Mapping[str, float]) -> list[str]:
+    """What is not as in the design where its mechanisms look ahead so far only."""
+    if not looks:
+        return []
+    names = " and ".join(f"`{name}`" for name in looks)
+    text = f"{names} of the design looks so many positions ahead only, which Timeloop cannot be told. Written is the "
+    text += (
+        f"same mechanism without that limit, and the numbers above are those of it; those of the design: {_mine(own)}."
+    )
+    return ["", text]
+
+
+def _mine(own: Mapping[str, float]) -> str:
+    return f"{own['cycles']:.0f} cycles and {own['energy_pj']!r} pJ"
 
 
 def _notes(problem: Problem) -> list[str]:

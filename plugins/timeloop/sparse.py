@@ -157,9 +157,36 @@ def mechanisms(design: Design) -> list[tuple[Place, Mechanism]]:
                 raise DesignError(f"{place.name}: action '{rule.action}' of '{chosen.name}' is unknown to Timeloop")
             if rule.action in ACTIONS and not np.array_equal(chosen.eliminated(place, rule, empty), empty):
                 text = "removes only some of the accesses to empty words, which Timeloop cannot be told"
-                text += "; space 'paper' has none of this kind"
+                text += "; write one in its place that removes all, such as those of space 'paper'"
                 raise DesignError(f"{place.name}: mechanism '{chosen.name}' {text}")
     return found
+
+
+def crashing(design: Design) -> str:
+    """The tensor on whose missing counts of metadata Timeloop falls over; empty if there is none.
+
+    Its smallest occupancy of a tile comes out of unsigned arithmetic (Q3). Where that is above the largest one, the loop
+    over occupancies never runs, and the level has no counts; a filter of the tensor there, or at a level below that does
+    not store it, reads them (storage-optimization-combiner.cpp, line 80).
+    """
+    problem = design.problem
+    for place, chosen in mechanisms(design):
+        if place.storage is None:
+            continue
+        for rule, t, _ in problem.filters(chosen, place):
+            tensor = problem.tensors[t]
+            holder = max((s for s in range(place.storage + 1) if problem.stores(t, s)), default=0)
+            if rule.action in ACTIONS and any(rank.format.compressed for rank in design.ranks(t)):
+                inside = dict.fromkeys(problem.sizes, 1)
+                for loop in design.loops:
+                    if loop.storage >= holder:
+                        inside[loop.dim] *= loop.bound
+                tile = tensor.shape(inside)
+                occupancy = tensor.density.occupancy(tensor.shape(problem.sizes))
+                smallest = getattr(occupancy, "timeloop_smallest", None)
+                if smallest is not None and smallest(tile) > occupancy.largest(tile):
+                    return tensor.name
+    return ""
 
 
 def _actions(problem: Problem, place: Place, mechanism: Mechanism) -> list[dict[str, Any]]:

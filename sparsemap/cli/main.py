@@ -130,12 +130,15 @@ def search(
     except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:
             cli_output.say(f"best so far, {cli_output.one_line(error.result)}")
+            cli_output.say_place(error.result, out)
         raise
     if result.interrupted:
         advice = "; the same command resumes it" if out else ""
         cli_output.say(f"interrupted after {result.evaluations:,} of {budget:,} designs{advice}", "yellow")
     if result.given_up and result.best is not None:
         cli_output.say(result.given_up, "yellow")
+    if result.broken_bound:
+        cli_output.say(result.broken_bound, "red")
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif result.best is None:
@@ -146,9 +149,11 @@ def search(
         click.echo(cli_output.one_line(result))
     else:
         cli_output.show_result(result, problem)
-    more = cli_output.write_wanted(result, problem, out) if out else []
+    place = str(result.place(out)) if out else ""
+    more = cli_output.write_wanted(result, problem, place) if out else []
     if out and not quiet:
-        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {out}")
+        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")
+    cli_output.say_place(result, out)
     if report and out:
         write_report(out, plugin_dirs)
     if result.interrupted:

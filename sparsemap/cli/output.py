@@ -121,6 +121,12 @@ def write_wanted(result: Result, problem: Problem, folder: str) -> list[Path]:
     return written
 
 
+def say_place(result: Result, out: str | None) -> None:
+    """Says that a partial result has not taken the place of a complete one."""
+    if out and (place := result.place(out)) != Path(out):
+        say(f"this search did not end: what it found is in {place}, and the complete result in {out} stays", "yellow")
+
+
 def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0, less: Sequence[int] = ()) -> str:
     """Rows as aligned columns. On a terminal the widest cells are wrapped, and where that is not enough columns with the
     indices `less` are left out, the first ones first; elsewhere a row is a line."""
@@ -214,6 +220,7 @@ def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callab
 def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
     """Finished cells, live; failures are printed at once. Ctrl-C ends the program with a note; without a `folder`
     nothing is kept."""
+    from ..searching.result import broken
     from ..study.cells import running
 
     def more() -> str:
@@ -223,6 +230,8 @@ def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterat
     def report(done: int, total: int, outcome: Outcome) -> None:
         if outcome.state == "failed":
             say(f"{outcome.cell.name}: {outcome.error}", "red")
+        elif wrong := broken(outcome.numbers.get("gap"), "the design scores too little"):
+            say(f"{outcome.cell.name}: {wrong}", "red")
         if update is not None:
             update(done, total, f"cells   {outcome.cell.name}")
 

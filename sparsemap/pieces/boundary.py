@@ -1,7 +1,7 @@
 """The boundary to plugins: what a piece raises, or returns against its contract, names the piece, method, file and line.
 
     with guarded(piece, "mutate"):
-        genomes = space.check(piece.mutate(genomes, context))
+        genomes = space.check(piece.mutate(locked(genomes), context))
 
 Whatever goes wrong in the block becomes a `PluginError`. It names the piece in whose method an error was raised: an
 operator, not the searcher that calls it. So a call needs a block of its own only where its result is checked.
@@ -13,9 +13,10 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import numpy as np
@@ -106,6 +107,34 @@ def yield_line(piece: of.Piece, generator: Any) -> Line | None:
     return _innermost(calls, _folder(piece)) if calls else None
 
 
+T = TypeVar("T")
+
+
+def locked(given: T) -> T:
+    """Arrays, or an attrs object with arrays, as pieces get them: views that cannot be written, no copies.
+
+    A piece that writes to what it is given would change numbers that others compute with.
+    """
+    value: Any = given
+    if isinstance(value, np.ndarray):
+        view = value.view()
+        view.flags.writeable = False
+        return view  # type: ignore[return-value]
+    if not attrs.has(type(value)):
+        if isinstance(value, Mapping):
+            return {key: locked(item) for key, item in value.items()}  # type: ignore[return-value]
+        return value
+    names = _array_fields(type(value))  # type: ignore[arg-type]
+    fields = {name: getattr(value, name) for name in names}
+    return attrs.evolve(value, **{name: locked(item) for name, item in fields.items() if item is not None})
+
+
+@cache
+def _array_fields(cls: Any) -> tuple[str, ...]:
+    kinds = ("Array", "Genomes", "Scores", "Values", "Mapping", "Costs")
+    return tuple(field.name for field in attrs.fields(cls) if str(field.type).startswith(kinds))
+
+
 def numbers(
     piece: of.Piece, method: str, what: str, value: Any, shape: tuple[int, ...], kinds: str = "fiu"
 ) -> of.Array:
@@ -122,7 +151,7 @@ def units_of(piece: of.Format, fiber: of.Fiber, method: str = "units") -> of.Uni
     """The units of fibers by a format: finite numbers from 0 on, single ones or one per fiber."""
     shape = fiber.fibers.shape
     with guarded(piece, method):
-        units = getattr(piece, method)(fiber)
+        units = getattr(piece, method)(locked(fiber))
     for field in UNITS:
         if not hasattr(units, field):
             raise wrong(piece, method, f"returned {described(units)}, expected Units")
@@ -137,7 +166,7 @@ def units_of(piece: of.Format, fiber: of.Fiber, method: str = "units") -> of.Uni
 def eliminated_of(piece: of.Mechanism, place: Place, filter: of.Filter, empty: of.Array) -> of.Array:
     """The shares that a mechanism removes, of the shape of `empty`: numbers between 0 and `empty`."""
     with guarded(piece, "eliminated"):
-        share = np.asarray(piece.eliminated(place, filter, empty.copy()), dtype=np.float64)
+        share = np.asarray(piece.eliminated(place, filter, locked(empty)), dtype=np.float64)
     if share.shape != empty.shape:
         raise wrong(piece, "eliminated", f"returned {described(share)}, expected one of shape {empty.shape}")
     bad = np.flatnonzero(~((share >= 0.0) & (share <= empty + 1e-9)))
@@ -162,25 +191,25 @@ def charged(piece: of.Charge, method: str, counts: of.ChipCounts, chip: Chip) ->
 def mutated(piece: of.Mutation, genomes: of.Genomes, context: of.Context) -> of.Genomes:
     """The genomes (n, G) after a mutation."""
     with guarded(piece, "mutate"):
-        return _within(piece.mutate(genomes, context), genomes.shape, context.space)
+        return _within(piece.mutate(locked(genomes), context), genomes.shape, context.space)
 
 
 def crossed(piece: of.Crossover, pairs: of.Genomes, context: of.Context) -> of.Genomes:
     """A child (n, G) of each pair (n, 2, G)."""
     with guarded(piece, "cross"):
-        return _within(piece.cross(pairs, context), (len(pairs), pairs.shape[2]), context.space)
+        return _within(piece.cross(locked(pairs), context), (len(pairs), pairs.shape[2]), context.space)
 
 
 def picked(piece: of.Selection, parents: of.Scored, count: int, context: of.Context) -> of.Genomes:
     """Mating pairs (count, 2, G)."""
     with guarded(piece, "pick"):
-        return _within(piece.pick(parents, count, context), (count, 2, len(context.space)), context.space)
+        return _within(piece.pick(locked(parents), count, context), (count, 2, len(context.space)), context.space)
 
 
 def survivors(piece: of.Selection, parents: of.Scored, children: of.Scored, size: int) -> of.Scored:
     """The next population, at most `size`."""
     with guarded(piece, "survive"):
-        return _scored(piece.survive(parents, children, size), size)
+        return _scored(piece.survive(locked(parents), locked(children), size), size)
 
 
 def filled(piece: of.Init, size: int, context: of.Context) -> of.Proposals:

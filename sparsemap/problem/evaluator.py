@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from ..errors import EvaluationError
-from ..pieces.boundary import described, guarded, numbers, wrong
+from ..pieces.boundary import described, guarded, locked, numbers, wrong
 from ..pieces.contracts import CostModel
 from ..pieces.contracts.base import Genomes, Scores
 from .costs import BASIC
@@ -96,7 +96,7 @@ class Evaluator:
         """(B, *columns) float64, what a method of the objective returns."""
         objective = self.problem.judge
         with guarded(objective, method), np.errstate(all="ignore"):
-            found = getattr(objective, method)(evaluation.on(self.problem.chip))
+            found = getattr(objective, method)(locked(evaluation.on(self.problem.chip)))
         return numbers(objective, method, what, found, (len(evaluation), *columns)).astype(np.float64)
 
 
@@ -104,7 +104,7 @@ def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evalu
     """What the cost model of a problem says about designs, if it is what the contract says; without scenarios."""
     model = problem.cost_model
     with guarded(model, "evaluate"), np.errstate(over="ignore", invalid="ignore"):  # `checked` names what is infinite
-        evaluation = model.evaluate(designs, problem, detail)
+        evaluation = model.evaluate(locked(designs), problem, detail)
     return checked(evaluation, len(designs), model).on(problem.chip)
 
 

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from ..errors import EvaluationError, Mistake, SpecError, unknown
-from ..pieces.boundary import guarded, numbers, wrong
+from ..pieces.boundary import guarded, locked, numbers, wrong
 from ..pieces.contracts import Array, Genes, Piece, Segment
 from ..pieces.contracts.base import GeneColumns, Genomes
 from ..pieces.data_specs import SpaceSpec
@@ -177,7 +177,7 @@ class Space:
     def _columns(self, segment: Segment, genes: GeneColumns) -> Mapping[str, Array]:
         """The columns that a segment decodes (g, B) to."""
         with guarded(segment, "decode"):
-            columns = segment.decode(genes, self.problem)
+            columns = segment.decode(locked(genes), self.problem)
             shapes = {name: column.shape[-1:] for name, column in columns.items()}
         expected = dict.fromkeys(segment.provides, genes.shape[1:])
         if shapes != expected:
@@ -219,7 +219,7 @@ class Space:
         changed = genomes.copy()
         part = self.slices[segment]
         genes = np.ascontiguousarray(genomes[:, part].T)
-        changed[:, part] = self._genes(self.segments[segment], "vary", genes.shape, genes, self.problem, rng).T
+        changed[:, part] = self._genes(self.segments[segment], "vary", genes.shape, locked(genes), self.problem, rng).T
         return changed
 
     @cached_property

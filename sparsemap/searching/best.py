@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -23,6 +25,10 @@ from .breakdown import Breakdown
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
+
+
+ROUNDING = 1e-9
+"""Sums in another order may move a score by so much of itself."""
 
 
 @attrs.frozen(eq=False, slots=False, repr=False)
@@ -146,9 +152,8 @@ class Best:
 
     @property
     def gap(self) -> float | None:
-        """Score over the proven bound of the problem; None where no bound is known."""
-        bound = self.problem.bound
-        return self.score / bound if bound and self.score >= bound else None
+        """Score over the proven bound of the problem, below 1 where the proof is wrong; None where no bound is known."""
+        return gap_of(self.score, self.problem.bound)
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -163,12 +168,36 @@ class Best:
             for name, there in self.scenarios.items()
         }
 
-    def text(self) -> str:
-        """The design as a TOML file; DesignError if it has columns that such a file cannot hold."""
+    def text(self, folder: Path | None = None) -> str:
+        """The design as a TOML file, with paths of data files relative to the `folder` that it is for, or else whole;
+        DesignError if it has columns that such a file cannot hold."""
         from ..problem import design_file
         from ..spec import toml_io
 
-        return toml_io.dumps(design_file.dump(self.design, self.numbers, self.scenario_numbers))
+        table = design_file.dump(self.design, self.numbers, self.scenario_numbers)
+        if folder is None:
+            return toml_io.dumps(table)
+        for density in table.get("workload", {}).get("density", {}).values():
+            for key, value in density.items() if isinstance(density, dict) else ():
+                absolute = isinstance(value, str) and os.path.isabs(value)
+                density[key] = relative_to(folder, value) if absolute else value
+        return toml_io.dumps(table)
+
+
+def gap_of(score: float, bound: float | None) -> float | None:
+    """Score over bound. Below 1, by more than rounding, the proof of the bound or the score is wrong."""
+    if not bound:
+        return None
+    gap = score / bound
+    return gap if abs(gap - 1.0) > ROUNDING else 1.0
+
+
+def relative_to(folder: Path, file: str) -> str:
+    """A path as seen from a folder, with slashes; nothing stays nothing."""
+    try:
+        return Path(os.path.relpath(file, folder)).as_posix() if file else ""
+    except ValueError:  # on another drive
+        return file
 
 
 def best_of(problem: Problem, archive: Archive) -> Best | None:

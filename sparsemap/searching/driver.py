@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 
 from ..errors import EvaluationError, PluginError, SearchError
-from ..pieces.boundary import described, guarded, wrong, yield_line
+from ..pieces.boundary import described, guarded, locked, wrong, yield_line
 from ..pieces.contracts import Genomes, Proposals, Scored, Searcher
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import SEARCHER
@@ -224,9 +224,7 @@ class Search:
     def result(self) -> Result:
         """What was found so far."""
         archive, problem = self.archive, self.problem
-        best, bound = best_of(problem, archive), self._bound
-        if best is not None and bound is not None and best.score < bound:
-            bound = None
+        best = best_of(problem, archive)
         return result_of(
             problem,
             best,
@@ -243,7 +241,7 @@ class Search:
             seconds=self.seconds,
             searcher=OWN if 0 < self.own == archive.proposed else self.searcher.name or self.searcher.type_name,
             start=self.started,
-            bound=bound,
+            bound=self._bound,
             interrupted=self.interrupted,
         )
 
@@ -254,7 +252,7 @@ class Search:
         scored, self._scored, self.designs = self._scored, None, None
         with guarded(self.searcher, "search"), proposing():
             try:
-                batch = next(self._proposals) if scored is None else self._proposals.send(scored)
+                batch = next(self._proposals) if scored is None else self._proposals.send(locked(scored))
             except StopIteration:
                 self._proposals = None
                 return None

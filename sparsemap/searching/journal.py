@@ -7,6 +7,7 @@ for each scenario) and is read one record at a time. A torn or damaged end, whic
 leaves, counts as never written.
 
     b"sparsemap journal 2\\n"
+    owner    64 bytes of text: the process that writes it, for messages; no part of what is checked
     header   length (uint32), JSON text, CRC-32 (uint32)
     record   designs n, columns c, bytes of names, CRC-32 of the genomes (uint32), seconds so far (float64), CRC-32 of
              these five; names of the costs and of the reasons as JSON lists in a list if they differ from those of the
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import struct
 import time
 import zlib
@@ -30,7 +32,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..errors import SearchError
+from ..errors import SearchError, readable
 from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
 from .identity import SCENARIOS, Identity, differences, text_of
@@ -44,6 +46,7 @@ except ImportError:  # not a POSIX system: two searches in one folder are not to
 JOURNAL_FILE = "journal.bin"
 KIND = b"sparsemap journal "
 MAGIC = KIND + b"2\n"
+OWNER_BYTES = 64
 HEAD = struct.Struct("<IIIId")
 WORD = 8
 """Bytes of a number."""
@@ -57,11 +60,18 @@ class JournalMismatch(SearchError):
     """The journal in a folder is not of the search that is to be run there."""
 
 
+class JournalBusy(SearchError):
+    """Another process writes the journal."""
+
+    owner = ""
+    """Which one, such as `process 4711 on host`."""
+
+
 class Journal:
     """The journal at `path`, to read from its start and then to append to.
 
-    Raises `JournalMismatch` if the journal there is of another search, unless `overwrite` discards it. An OSError
-    becomes a SearchError that names the file.
+    Raises `JournalMismatch` if the journal there is of another search, unless `overwrite` discards it, and `JournalBusy`
+    if another process writes it for longer than `WAIT_SECONDS`. An OSError becomes a SearchError that names the file.
     """
 
     def __init__(self, path: Path, identity: Identity, overwrite: bool = False) -> None:
@@ -80,6 +90,7 @@ class Journal:
             self._file = self._opened()
         try:
             with self._named():
+                self._own()
                 found = None if overwrite else _header(self._file, path)
                 if found is None:
                     self._start(identity)
@@ -169,8 +180,14 @@ class Journal:
         text = text_of(identity).encode()
         self._file.seek(0)
         self._file.truncate()
-        self._write(MAGIC + len(text).to_bytes(4, "little") + text + _crc(text))
+        self._write(MAGIC + _owner() + len(text).to_bytes(4, "little") + text + _crc(text))
         self.replaying = False
+
+    def _own(self) -> None:
+        """Says in the file who writes it now; a new one says so when it is started."""
+        if _read(self._file, len(MAGIC)) == MAGIC:
+            self._write(_owner())
+        self._file.seek(0)
 
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -187,10 +204,15 @@ class Journal:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                owner = _owner_in(file)
                 file.close()
                 if time.monotonic() > deadline:
-                    text = f"{self.path}: another search is writing it; wait for its end or choose another folder"
-                    raise SearchError(text) from None
+                    text = (
+                        f"{self.path}: another search is writing it, {owner}; wait for its end or choose another folder"
+                    )
+                    error = JournalBusy(text)
+                    error.owner = owner
+                    raise error from None
                 time.sleep(0.05)
                 continue
             except OSError:
@@ -216,8 +238,22 @@ def _header(file: FileIO, path: Path) -> dict[str, Any] | None:
         text = "was written by another version of SparseMap: run the search with that one to end it"
         raise JournalMismatch(f"{path} {text}, choose another folder, or overwrite it (--overwrite)")
     if not MAGIC.startswith(start):
-        raise JournalMismatch(f"{path} is not the journal of a search; choose another folder")
+        raise JournalMismatch(f"{path} is not the journal of a search, or of an earlier version; choose another folder")
+    _read(file, OWNER_BYTES)
     return _parsed(_whole(file, int.from_bytes(_read(file, 4), "little")) or b"", dict)
+
+
+def _owner() -> bytes:
+    text = f"process {os.getpid()} on {socket.gethostname()}".encode(errors="replace")
+    return text[:OWNER_BYTES].ljust(OWNER_BYTES)
+
+
+def _owner_in(file: FileIO) -> str:
+    """The process that writes a journal, as it says itself."""
+    with suppress(OSError):
+        said = os.pread(file.fileno(), len(MAGIC) + OWNER_BYTES, 0)[len(MAGIC) :].decode(errors="replace").strip()
+        return readable(said) or "a process that has just begun"
+    return "a process that says no more"
 
 
 def _whole(file: FileIO, size: int) -> bytes | None:

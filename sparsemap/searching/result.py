@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from html import escape
@@ -20,7 +21,7 @@ from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE, REPORT
 from ..problem.costs import BASIC
 from .archive import Row
-from .best import Best
+from .best import Best, gap_of, relative_to
 from .breakdown import Breakdown
 from .budget import PROPOSALS
 from .identity import versions_of
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"
 HISTORY_FILE = "history.csv"
+PARTIAL_FOLDER = "partial"
+"""Where the files of a search, a network or a study that did not end go, below the complete ones."""
 RESULT_FILE = "result.json"
 TIMING_FILE = "timing.csv"
 HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64, "mean_score": np.float64}
@@ -77,8 +80,8 @@ class Result:
     objective: str
     versions: Mapping[str, Any]
     bound: float | None = None
-    """No design of the space can score lower, by proof; None: the cost model or the objective has no bound, or the
-    best design is below what the cost model says is one."""
+    """No design of the space can score lower, by proof; None: the cost model or the objective has no bound. `broken_bound`
+    says so if the best design scores lower all the same."""
     interrupted: bool = False
     identity: Mapping[str, Any] = attrs.field(factory=dict)
     """What the search was (`identity.identity_of`), if its files are in a folder."""
@@ -90,6 +93,7 @@ class Result:
     def __repr__(self) -> str:
         best = f"no valid design among {self.evaluations:,}" if self.best is None else self.best.headline
         near = f", within {self.gap:.2f}x of the optimum" if self.gap else ""
+        near = f", {self.gap:.3f}x of a bound that is broken" if self.broken_bound else near
         search = (
             f"{self.evaluations:,} designs, {percent(self.valid_fraction)} valid, {self.searcher}, seed {self.seed}"
         )
@@ -120,8 +124,15 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """Score over bound: 1.2 means that no design can be more than 17 % better. None without a bound or a design."""
-        return self.best.score / self.bound if self.best is not None and self.bound else None
+        """Score over bound: 1.2 means that no design can be more than 17 % better; below 1 the bound is broken. None
+        without a bound or a design."""
+        return gap_of(self.best.score, self.bound) if self.best is not None else None
+
+    @property
+    def broken_bound(self) -> str:
+        """What is wrong if the best design scores less than any design can; empty if it does not."""
+        gap, best = self.gap, self.best
+        return broken(gap, f"the design scores {best.score:,.6g}", self.bound) if best is not None else ""
 
     def breakdown(self) -> Breakdown:
         """The breakdown of the best design; `SearchError` if there is none."""
@@ -136,8 +147,8 @@ class Result:
         """The history as a data frame, a row per batch; `breakdown().to_pandas()` has the energies of the best design."""
         return need("pandas", "to_pandas()", "pandas").DataFrame(self.arrays())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; infinity and NaN become None."""
+    def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
+        """Plain data for JSON; infinity and NaN become None. Paths are relative to the `folder` that it is for."""
         numbers = self.best.numbers if self.best else dict.fromkeys(("edp", *BASIC, "score"))
         scenarios = {
             name: {key: _plain(x) for key, x in there.numbers.items()}
@@ -145,12 +156,13 @@ class Result:
             for name, there in (self.best.scenarios if self.best else {}).items()
         }
         if_any = {
+            "broken_bound": self.broken_bound,
             "costs": {key: _plain(cost) for key, cost in self.best.costs.items()} if self.best else {},
             "given_up": self.given_up,
             "fidelities": self.best.fidelities if self.best else {},
             "scenarios": scenarios,
             "front": [{"objectives": x.objectives, **x.numbers, "genome": x.genome.tolist()} for x in self.front],
-            "start": [dict(row) for row in self.start],
+            "start": [{**row, "file": relative_to(folder or Path(), row["file"])} for row in self.start],
             "versions": dict(self.versions),
             "identity": dict(self.identity),
         }
@@ -180,8 +192,15 @@ class Result:
         problem = self.found.problem
         return plain(problem.registry.build("exporter", name, "", "exporter").text(self, problem, width))
 
+    def place(self, folder: Path | str) -> Path:
+        """Where `write` puts the files: into the folder, or below it into `partial` if this result is that of an
+        interrupted search and the folder holds a complete one."""
+        folder = Path(folder)
+        return folder / PARTIAL_FOLDER if self.interrupted and is_complete(folder) else folder
+
     def files(self, folder: Path | str) -> list[Path]:
         """The files that `write` has made, those in the folder `front` aside."""
+        folder = self.place(folder)
         names = [DESIGN_FILE] * (self.best is not None) + [FRONT_FILE] * bool(self.front)
         names += [HISTORY_FILE, TIMING_FILE, RESULT_FILE]
         return [path for name in names if (path := Path(folder) / name).exists()]
@@ -191,30 +210,33 @@ class Result:
         atomically. `timing.csv` has processor seconds per batch; it alone differs from run to run, and after a search
         that went on where it was stopped it counts the last run only.
 
-        The files of an earlier result stay until all new ones are written.
+        The files of an earlier result stay until all new ones are written. Those of a complete one stay until another
+        complete one is written: an interrupted search writes into the folder `partial` beside it, which then goes.
 
         With a front also `front.csv`, a line per design with its file, the objectives by name and the usual numbers, and
         each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with
         columns that a design file cannot hold are in `result.json` only, as genomes.
         """
-        folder = Path(folder)
+        partial, folder = Path(folder) / PARTIAL_FOLDER, self.place(folder)
         digits = len(str(len(self.front)))
         front = {f"{FRONT_FOLDER}/{number:0{digits}}.toml": best for number, best in enumerate(self.front, 1)}
         texts = {}
         for name, best in {DESIGN_FILE: self.best, **front}.items():
             with suppress(DesignError):
-                texts[folder / name] = best.text() if best is not None else ""
+                texts[folder / name] = best.text((folder / name).parent) if best is not None else ""
         if front:
             points = [{"design": name, **best.objectives, **best.numbers, **best.costs} for name, best in front.items()]
             texts[folder / FRONT_FILE] = csv_text(points)
         texts[folder / HISTORY_FILE] = self.history_csv()
         times = [{"evaluations": row.evaluations, "seconds": row.seconds} for row in self.history]
         texts[folder / TIMING_FILE] = csv_text(times, ("evaluations", "seconds"))
-        texts[folder / RESULT_FILE] = json.dumps(self.to_dict(), indent=2) + "\n"
+        texts[folder / RESULT_FILE] = json.dumps(self.to_dict(folder), indent=2) + "\n"
         earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
         texts = {path: text for path, text in texts.items() if text}
         write_texts(texts, {folder / DESIGN_FILE, folder / FRONT_FILE, *earlier} - texts.keys())
-        return self.files(folder)
+        if not self.interrupted and _says_interrupted(partial):
+            shutil.rmtree(partial, ignore_errors=True)
+        return [path for path in texts if path.parent == folder]
 
     def history_csv(self) -> str:
         """One line per batch (merged ones in very long searches), with the best design's costs by name; floats as repr,
@@ -223,6 +245,17 @@ class Result:
         return csv_text(
             rows, tuple(dict.fromkeys((*HISTORY, *(name for row in self.history[-1:] for name in row.costs))))
         )
+
+
+def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
+    """What is wrong where a gap is below 1; empty where it is not."""
+    if gap is None or gap >= 1.0:
+        return ""
+    said = f"{bound:,.6g}" if bound else "its bound"
+    return (
+        f"BROKEN BOUND: {scored}, {gap:.4g} times {said}, below which by proof no design can be; the cost model counts "
+        "too little, or its bound is wrong. Do not trust these numbers; `sparsemap verify` executes the design"
+    )
 
 
 def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
@@ -237,6 +270,21 @@ def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
         padded=dict(problem.padded),
         **found,
     )
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a folder holds the result of a search that came to its end."""
+    return _says_interrupted(folder) is False
+
+
+def _says_interrupted(folder: Path) -> bool | None:
+    """What the result in a folder says of its search; None if there is none."""
+    try:
+        table = read_result(folder / RESULT_FILE)
+    except SearchError:
+        return None
+    said = table.get("interrupted") if isinstance(table, dict) else None
+    return said if isinstance(said, bool) else None
 
 
 def read_result(path: Path | str) -> dict[str, Any]:

@@ -81,8 +81,8 @@ def search_into(
     """Like `search`, with the result written to `folder`, and the journal there until it is.
 
     A search that was stopped, by whatever, goes on where it was and ends with the same result. If it fails, the best
-    design so far is written as that of an interrupted search. What an earlier search left stays until the new result
-    is written; two searches cannot write to one folder at a time.
+    design so far is written as that of an interrupted search. A complete result stays until a complete one takes its
+    place (`Result.place`); two searches cannot write to one folder at a time.
     """
     from .journal import JOURNAL_FILE, Journal
 
@@ -94,8 +94,9 @@ def search_into(
             result = completed(run, progress, journal)
         except (PluginError, SearchStopped) as error:
             if error.result is not None:
+                error.result = attrs.evolve(error.result, interrupted=True)
                 with suppress(OSError):  # what made the search fail is what has to be reported
-                    attrs.evolve(error.result, interrupted=True).write(folder)
+                    error.result.write(folder)
             raise
         result = attrs.evolve(result, identity=identity)
         try:

@@ -23,7 +23,7 @@ from ..pieces.data_specs import DESIGN_KIND
 from ..problem.designs import Design
 from ..problem.similarity import nearness
 from .best import Best
-from .result import DESIGN_FILE, Result
+from .result import DESIGN_FILE, PARTIAL_FOLDER, Result
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -166,7 +166,8 @@ def given_designs(given: Iterable[Given], registry: Registry) -> Iterator[Found]
         files = [path / DESIGN_FILE] if (path / DESIGN_FILE).exists() else [path]
         named = not files[0].is_dir()
         if not named:
-            files = sorted({*path.rglob(DESIGN_FILE), *(file for file in path.glob("*.toml") if _is_design(file))})
+            whole = (file for file in path.rglob(DESIGN_FILE) if file.parent.name != PARTIAL_FOLDER)
+            files = sorted({*whole, *(file for file in path.glob("*.toml") if _is_design(file))})
         if not files:
             text = "there is no design in this folder; expected design.toml in it or in folders below"
             raise SearchError(f"{path}: {text}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,10 @@ from ..pieces.defaults import PAGE_FILE
 from ..pieces.registry import is_path
 from ..problem.load import located
 from ..searching.journal import JOURNAL_FILE, designs_in
-from ..searching.result import RESULT_FILE
+from ..searching.result import PARTIAL_FOLDER, RESULT_FILE
 from ..spec.unstructuring import plain
+
+logger = logging.getLogger("sparsemap")
 
 TABLE_FILES = ("table.csv", "table.md")
 NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
@@ -111,6 +115,23 @@ def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "wo
     return cells
 
 
+def placed(folder: Path, names: Iterable[str], partial: bool, stays: bool) -> Path:
+    """Where tables go: into the folder, or into `partial` below it if they are partial and complete ones stay there.
+
+    Complete ones take away those in `partial`.
+    """
+    beside = folder / PARTIAL_FOLDER
+    if partial and stays:
+        logger.warning("%s has the tables of this run, which is not complete; those of the complete run stay", beside)
+        return beside
+    if not partial:
+        for name in names:
+            (beside / name).unlink(missing_ok=True)
+        with suppress(OSError):  # it holds something else, or is not there
+            beside.rmdir()
+    return folder
+
+
 def running(cells: Iterable[Cell]) -> tuple[int, int]:
     """How many cells have a search that has begun and not ended, of a network one for each layer, and about how many
     designs these searches have evaluated."""
@@ -146,6 +167,8 @@ def _is_of_study(entry: Path) -> bool:
     """Whether a study made this file or folder."""
     if not entry.is_dir():
         return entry.name in (*TABLE_FILES, *COMPARISON_FILES, PAGE_FILE) or is_temporary(entry)
+    if entry.name == PARTIAL_FOLDER:
+        return {below.name for below in entry.iterdir() if not is_temporary(below)} <= {*TABLE_FILES}
     return re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name) is not None and _is_result(entry, layers=True)
 
 

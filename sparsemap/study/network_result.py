@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..files import csv_text, four_digits, markdown_table, percent, times, write
 from ..problem.chip import Chip
 from ..problem.costs import Costs
 from ..spec import units
-from .cells import NETWORK_FILES
+from .cells import NETWORK_FILES, placed
 
 
 @attrs.frozen(kw_only=True)
@@ -135,9 +136,11 @@ class NetworkResult:
         return {key: getattr(self, key) for key in keys} | {"costs": self.costs}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per layer, with its shares."""
+        """A row per layer, with its shares. A layer is `done` whether this run or an earlier one has searched it."""
         return [
-            attrs.asdict(layer) | {f"share_of_{key}": self.share(layer, key) for key in ("energy_pj", "cycles")}
+            attrs.asdict(layer)
+            | {"state": "done" if layer.state == "kept" else layer.state}
+            | {f"share_of_{key}": self.share(layer, key) for key in ("energy_pj", "cycles")}
             for layer in self.layers
         ]
 
@@ -167,9 +170,16 @@ class NetworkResult:
         return [name, count, *_numbers(self.edp, self.energy_pj, self.cycles), times(self.gap), "", ""]
 
     def write(self, folder: Path | str) -> list[Path]:
-        """Writes `layers.csv` with full precision, `layers.md`, and `network.json` with the totals; whole or not at all."""
+        """Writes `layers.csv` with full precision, `layers.md`, and `network.json` with the totals; whole or not at all.
+
+        Those of a run in which not every layer has a design do not take the place of complete ones (`cells.placed`).
+        """
         texts = (csv_text(self.rows()), self.markdown(), json.dumps(self.to_dict(), indent=2) + "\n")
-        return write_texts({Path(folder) / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
+        stays = False
+        with suppress(OSError, ValueError, AttributeError):
+            stays = json.loads((Path(folder) / NETWORK_FILES[-1]).read_text("utf-8")).get("complete") is True
+        place = placed(Path(folder), NETWORK_FILES, partial=not self.complete, stays=stays)
+        return write_texts({place / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
 
 
 HEAD = ["layer", "times", "EDP", "energy used", "cycles", "gap", "of energy", "of cycles"]

@@ -7,29 +7,34 @@ the very same search is kept.
 
 from __future__ import annotations
 
+import csv
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..errors import SearchError, SparseMapError, traced
-from ..files import csv_text, four_digits, markdown_table, write_texts
+from ..files import csv_text, four_digits, markdown_table, read_csv, write_texts
 from ..pieces.boundary import raised_in
 from ..pieces.data_specs import Study
 from ..pieces.loading import load
 from ..pieces.registry import Registry
 from ..problem.load import load_problem
 from ..searching.budget import Budget
-from ..searching.journal import JournalMismatch
+from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
 from ..searching.run import finished, search_into
 from ..searching.start import start_of
-from .cells import KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of
+from .cells import KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
 from .plan import plans_of
 from .workers import in_processes, on_cluster
+
+logger = logging.getLogger("sparsemap")
 
 Progress = Callable[[int, int, Outcome], None]
 """Called after every cell that ends: how many have, of how many, and the last one."""
@@ -68,7 +73,10 @@ def run_study(
         return ended
 
     every = [*cells, *(cell for _, plan in plans for cell in plan.cells)]
-    return whole(run_cells(every, lambda found: write_tables(whole(found), folder), args, jobs, progress, cluster))
+    count = len(cells) + len(plans)
+    return whole(
+        run_cells(every, lambda found: write_tables(whole(found), folder, count), args, jobs, progress, cluster)
+    )
 
 
 def run_cells(
@@ -116,7 +124,8 @@ def run_cells(
 def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
     """Runs one cell, or goes on with it, unless it is finished; errors become the outcome.
 
-    A journal of another search, such as that of a cell which the study has changed since, is discarded.
+    A journal of another search, such as that of a cell which the study has changed since, is discarded. While another
+    process writes the cell, this one waits, says for whom, and takes what the other has found.
     """
     try:
         parts = dict(cell.parts)
@@ -125,18 +134,23 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any]) -> Outcome:
         designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
         designs += [Path(file) for file in cell.start]
         start = start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None
-        kept = finished(cell.folder, problem, searcher, Budget(cell.budget, count=cell.count), cell.seed, start)
-        if kept:
-            return Outcome(cell, "kept", {key: kept.get(key) for key in KEPT})
-
-        def searched(overwrite: bool) -> Result:
+        result: Result | None = None
+        overwrite, told = False, ""
+        while result is None:
             budget = Budget(cell.budget, count=cell.count)
-            return search_into(cell.folder, problem, budget, cell.seed, searcher, None, overwrite, start)
-
-        try:
-            result = searched(overwrite=False)
-        except JournalMismatch:
-            result = searched(overwrite=True)
+            kept = finished(cell.folder, problem, searcher, budget, cell.seed, start)
+            if kept:
+                return Outcome(cell, "kept", {key: kept.get(key) for key in KEPT})
+            try:
+                result = search_into(cell.folder, problem, budget, cell.seed, searcher, None, overwrite, start)
+            except JournalMismatch:
+                if overwrite:
+                    raise
+                overwrite = True
+            except JournalBusy as busy:  # it has been waited for already
+                if busy.owner != told:
+                    logger.warning("%s: waiting for %s, which is searching it", cell.name, busy.owner)
+                told = busy.owner
     except SparseMapError as error:
         return Outcome(cell, "failed", error=traced(error))
     except OSError as error:
@@ -158,11 +172,19 @@ def _loaded(args: str, thread: int) -> Registry:
     return load(**json.loads(args))
 
 
-def write_tables(outcomes: Iterable[Outcome], folder: Path) -> list[Path]:
-    """`table.csv` with full precision and `table.md` for reading, one row per cell, whole or not at all."""
+def write_tables(outcomes: Iterable[Outcome], folder: Path, cells: int) -> list[Path]:
+    """`table.csv` with full precision and `table.md` for reading, one row per cell, whole or not at all.
+
+    Where not all `cells` have ended well, tables of more cells that have do not give way (`cells.placed`).
+    """
     rows = [outcome.row for outcome in outcomes]
+    ended = sum(row["evaluations"] is not None for row in rows)
+    earlier = 0
+    with suppress(OSError, ValueError, csv.Error):
+        earlier = sum(bool(row.get("evaluations")) for row in read_csv(folder / TABLE_FILES[0]))
+    place = placed(folder, TABLE_FILES, partial=ended < cells, stays=ended < earlier)
     texts = (csv_text(rows), markdown_text(rows))
-    return write_texts({folder / name: text for name, text in zip(TABLE_FILES, texts, strict=True)})
+    return write_texts({place / name: text for name, text in zip(TABLE_FILES, texts, strict=True)})
 
 
 def markdown_text(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -180,4 +202,4 @@ def _shown(key: str, value: Any) -> str:
         return f"{value:,.0f}"
     if key == "valid_fraction":
         return f"{value:.3f}"
-    return str(value).replace("|", "\\|")
+    return str(value)

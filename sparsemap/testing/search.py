@@ -154,8 +154,6 @@ def check_operator(piece: of.Init | of.Selection | of.Crossover | of.Mutation, p
             results.append(_operated(piece, parents, context))
         except PluginError as error:
             expect(piece, False, error.mistakes[0].message)
-        expect(piece, (parents.genomes == genomes).all(), "changed the genomes it was given")
-        expect(piece, (parents.scores == scores).all(), "changed the scores it was given")
     expect(piece, (results[0] == results[1]).all(), "gave two results for one seed")
 
 

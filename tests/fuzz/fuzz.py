@@ -25,11 +25,18 @@ from pathlib import Path
 import numpy as np
 from sparsemap_plugins.densities.data import ActualData
 from sparsemap_plugins.timeloop.importer import read_problem
+from sparsemap_plugins.weight_blocks.machine import Machine
+from sparsemap_plugins.weight_blocks.networks import layers_of, read_masks
+from sparsemap_plugins.weight_blocks.quirks import quirks_of
+from sparsemap_plugins.weight_blocks.schedule import compile_layers
+from sparsemap_plugins.weight_blocks.schedule_file import SCHEDULE, read_schedule
+from sparsemap_plugins.weight_blocks.simulate import simulate
 from spec_fuzz import Inputs, mutated_bytes
 
 from sparsemap import SparseMapError, load_problem
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.problem.network import nodes_of
 from sparsemap.spec import toml_io
 from sparsemap.study.study import cells_of, folder_of
 
@@ -96,12 +103,35 @@ class Attempts:
         Path(name).write_bytes(mutated_bytes(rng, data) if rng.random() < 0.5 else data)
         ActualData(file=Path(name)).occupancy(rng.choice([*[(8, 8)] * 8, (16, 8), (10**6, 8)])).density  # noqa: B018
 
+    def network(self, rng: random.Random) -> None:
+        """Up to the shapes of its layers, and what the compiler for a mesh of cores makes of them."""
+        network = self.registry.build("network", self.inputs.network(rng), "network.toml", "")
+        layers_of(nodes_of(network, self.registry, file="network.toml"), rng.choice((0.0, 0.5)))
+
+    def chip(self, rng: random.Random) -> None:
+        """A mesh of cores, with a layer compiled for it."""
+        hardware = self.registry.build("hardware", self.inputs.chip(rng), "hardware.toml", "")
+        machine = Machine.of(hardware, self.registry, quirks_of(rng.choice(("none", "paper"))), "hardware.toml")
+        compile_layers(self.inputs.layers[:1], machine)
+
+    def masks(self, rng: random.Random) -> None:
+        name, data = self.inputs.masks(rng)
+        Path(name).write_bytes(data)
+        masks = read_masks(Path(name))
+        layers_of(self.inputs.nodes, 0.0, masks)
+
+    def schedule(self, rng: random.Random) -> None:
+        """Up to its instructions as events."""
+        for name, text in self.inputs.schedule(rng).items():
+            Path(name).write_bytes(text)
+        simulate(read_schedule(Path(SCHEDULE)), 0, False)
+
 
 KINDS: dict[str, int] = {
     "made_up_table": 5, "real_spec": 5, "bytes_of_a_spec": 3, "problem": 1, "expression": 2, "design": 1, "study": 2,
-    "timeloop_problem": 2, "tensor": 4,
+    "timeloop_problem": 2, "tensor": 4, "network": 2, "chip": 1, "masks": 1, "schedule": 1,
 }  # fmt: skip
-"""The inputs of each kind among 25."""
+"""The inputs of each kind among 30."""
 TURNS = [kind for kind, share in KINDS.items() for _ in range(share)]
 
 

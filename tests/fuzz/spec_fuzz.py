@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import io
+import json
 import math
 import random
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +17,16 @@ import attrs
 import numpy as np
 import sparsemap_specs
 import yaml
+from sparsemap_plugins.weight_blocks.machine import Machine
+from sparsemap_plugins.weight_blocks.networks import layers_of
+from sparsemap_plugins.weight_blocks.schedule import compile_layers
+from sparsemap_plugins.weight_blocks.schedule_file import write_schedule
 
 from sparsemap import load_problem
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
+from sparsemap.problem.network import nodes_of
 from sparsemap.spec import toml_io
 
 NUMBERS = [
@@ -70,6 +77,18 @@ BY_HAND = {
     "formats": {tensor: ["uncompressed"] * 5 for tensor in "PQZ"},
     "gate_skip": {"GLB": "none", "PEB": "none", "MAC": "none"},
 }
+NETWORK = {
+    "name": "tiny",
+    "input": [3, 8, 8],
+    "layers": [
+        {"name": "stem", "type": "conv2d", "k": 16, "c": 3, "p": 8, "q": 8, "r": 3, "s": 3, "padding": 1},
+        {"name": "conv", "type": "conv2d", "k": 16, "c": 16, "p": 8, "q": 8, "r": 3, "s": 3, "padding": 1},
+        {"name": "sum", "type": "add", "inputs": ["stem", "conv"]},
+        {"name": "pool", "type": "max-pool", "r": 2, "s": 2, "stride": 2},
+        {"name": "last", "type": "conv2d", "k": 32, "c": 16, "p": 4, "q": 4, "r": 1, "s": 1, "density": {"Q": 0.5}},
+    ],
+}
+CHIP = "aie2-2x2"
 SIMPLE = [*NUMBERS, *TEXTS, True, False]
 
 
@@ -104,6 +123,12 @@ class Inputs:
             for kind in registry.kinds()
             for name, cls in registry.types(kind).items()
         }
+        self.nodes = nodes_of(registry.build("network", NETWORK), registry)
+        self.layers = layers_of(self.nodes, 0.5)
+        machine = Machine.of(registry.resolve("hardware", CHIP), registry)
+        with tempfile.TemporaryDirectory() as folder:
+            write_schedule(Path(folder), "tiny", CHIP, compile_layers(self.layers, machine))
+            self.compiled = {path.name: path.read_bytes() for path in Path(folder).glob("*.json")}
         keys = {key for spec in self.real for key in _keys(spec)}
         self.keys = sorted(keys.union(*self.fields.values()))
 
@@ -196,6 +221,49 @@ class Inputs:
         for _ in range(rng.choice((1, 1, 2, 3))):
             self._mutate(rng, table)
         return table
+
+    def network(self, rng: random.Random) -> dict[str, Any]:
+        """A small network, or a real one, with odd changes."""
+        real = [spec for spec in self.real if spec.get("kind") == "network"]
+        table = {key: value for key, value in _copy(rng.choice((NETWORK, NETWORK, *real))).items() if key != "kind"}
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            self._mutate(rng, table)
+        return table
+
+    def chip(self, rng: random.Random) -> dict[str, Any]:
+        """A mesh of cores with odd changes."""
+        table = {key: value for key, value in _copy(self.registry.spec("hardware", CHIP)).items() if key != "kind"}
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            self._mutate(rng, table)
+        return table
+
+    def masks(self, rng: random.Random) -> tuple[str, bytes]:
+        """A name and the bytes of kept blocks by layer, or of almost such."""
+        if rng.random() < 0.5:
+            return "masks.json", self._json(rng, self.compiled["masks.json"])
+        shapes = [(2, 2), (2, 2), (4, 2), (0, 2), (2,), (2, 2, 1), ()]
+        kinds = ("?", "?", "u1", "i4", "f8", "c8", "U3")
+        arrays = {
+            rng.choice(("conv", "conv", "last", "stem", "x", "../x")): np.ones(rng.choice(shapes), rng.choice(kinds))
+            for _ in range(rng.choice((0, 1, 1, 2)))
+        }
+        stream = io.BytesIO()
+        np.savez(stream, **arrays)
+        return "masks.npz", mutated_bytes(rng, stream.getvalue()) if rng.random() < 0.4 else stream.getvalue()
+
+    def schedule(self, rng: random.Random) -> dict[str, bytes]:
+        """The files of a compiled network, one of them with odd changes."""
+        name = rng.choice(("schedule.json", "schedule.json", "schedule.json", "masks.json"))
+        return {**self.compiled, name: self._json(rng, self.compiled[name])}
+
+    def _json(self, rng: random.Random, data: bytes) -> bytes:
+        """JSON with odd changes of its values, or of its bytes."""
+        if rng.random() < 0.2:
+            return mutated_bytes(rng, data)
+        table = json.loads(data)
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            self._mutate(rng, table)
+        return json.dumps(table).encode()
 
     def yaml(self, rng: random.Random) -> bytes:
         """A problem file of Timeloop with odd changes of its values, or of its bytes."""

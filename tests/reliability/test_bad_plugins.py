@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.analytic import AnalyticModel
 from toy_problem import ToyGenes, ToyModel, ToyObjective, toy_problem
 
 from sparsemap import PluginError, Searcher, load_problem, search
@@ -16,6 +17,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Decoded, Designs
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.searching.run import search_into, unfinished
+from sparsemap.spec import toml_io
 
 RANDOM = {"type": "random", "batch": 100}
 
@@ -169,20 +171,40 @@ def test_a_lower_bound_that_raises_is_told_before_anything_is_evaluated():
         search(problem, 1000)
 
 
-def test_a_lower_bound_that_a_design_beats_is_not_in_the_result():
+def test_a_lower_bound_that_a_design_beats_stays_in_the_result_which_says_so():
     class Beaten(ToyModel):
         def lower_bound(self, problem):
             return Evaluation({"energy_pj": np.array([least]), "cycles": np.array([10.0])}, np.zeros(1, np.uint64), ())
 
     problem = toy_problem()
     problem.objective = type("Monotone", (ToyObjective,), {"monotone": True})(name="toy-edp")
-    for least, gap in ((0.5, 2.0), (1.5, None)):  # noqa: B007  # the best design takes 1 pJ
+    for least, gap in ((0.5, 2.0), (1.0 + 1e-12, 1.0), (1.25, 0.8)):  # the best design takes 1 pJ
         for kept in ("bound", "lower_bound"):
             problem.__dict__.pop(kept, None)
         problem.cost_model = Beaten(name="toy-model")
         found = search(problem, 3000, seed=0)
-        assert found.gap == gap
-        assert (found.bound is None) == (gap is None)
+        assert (found.gap, found.bound, found.best.gap) == (gap, least * 10.0, gap)
+        assert bool(found.broken_bound) == (gap < 1) == ("broken_bound" in found.to_dict())
+    assert "BROKEN BOUND: the design scores 10, 0.8 times 12.5, below which" in found.broken_bound
+
+
+def test_a_broken_bound_is_told_by_the_command_and_by_a_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    works = AnalyticModel.lower_bound
+
+    def too_high(self, problem):
+        found = works(self, problem)
+        return attrs.evolve(found, energy_pj=1e6 * found.energy_pj)
+
+    monkeypatch.setattr(AnalyticModel, "lower_bound", too_high)
+    for more in ((), ("--json",), ("--quiet",)):
+        done = CliRunner().invoke(cli, ["search", "mm1", "cloud", "--budget", "300", "--out", "out", *more])
+        assert done.exit_code == 0 and "BROKEN BOUND: the design scores" in done.stderr
+    assert json.loads(Path("out/result.json").read_text())["broken_bound"].startswith("BROKEN BOUND")
+    study = {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"], "budget": 300}
+    toml_io.write("study.toml", study)
+    done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "study", "--quiet"])
+    assert "mm1 on cloud with sparsemap, seed 0: BROKEN BOUND" in done.stderr
 
 
 # ----------------------------------------------------------------------------------------------- objectives, segments
@@ -450,3 +472,65 @@ def test_what_a_piece_raises_outside_of_a_search_is_named_as_well(tmp_path):
     done = CliRunner().invoke(cli, [*map(str, args)])
     assert done.exit_code == 2
     assert "exporter 'leaves': write raised SystemExit: 0" in done.stderr
+
+
+# --------------------------------------------------------------------------------------- plugins that write to their input
+
+EVALUATED = ("mm1", "cloud", "paper")
+
+
+def write_to(value, *keys):
+    """Writes to an array in what a piece was given."""
+    for key in keys:
+        value = value[key] if isinstance(value, dict) else getattr(value, key)
+    value[...] = 0
+
+
+def patched(monkeypatch, cls, method, *path):
+    """Makes a method of a built-in piece write to its first array argument, or to a part of it, before it works."""
+    works = getattr(cls, method)
+
+    def writes(self, *given, **more):
+        arrays = [item for item in given if isinstance(item, np.ndarray)]
+        write_to((arrays or given)[0], *path)
+        return works(self, *given, **more)
+
+    monkeypatch.setattr(cls, method, writes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "method", "path"),
+    [
+        ("format", "bitmask", "units", ["fibers"]),
+        ("mechanism", "skip-p-by-q", "eliminated", []),
+        ("cost-model", "timeloop", "evaluate", ["columns", "bounds"]),
+        ("objective", "edp", "score", ["energy_pj"]),
+        ("segment", "", "decode", []),
+    ],
+)
+def test_a_piece_cannot_change_what_it_is_given(kind, name, method, path, monkeypatch):
+    registry = load()
+    problem = load_problem(*EVALUATED, cost_model="timeloop", registry=registry)
+    piece = registry.get(kind, name) if name else next(iter(problem.space.segments.values()))
+    genomes = problem.space.sample(200, np.random.default_rng(0))
+    before = problem.evaluator.evaluate(genomes)
+    again = load_problem(*EVALUATED, cost_model="timeloop", registry=registry)
+    with monkeypatch.context() as change:
+        patched(change, type(piece), method, *path)
+        with pytest.raises(PluginError, match="read-only"):
+            again.evaluator.score(again.evaluator.evaluate(genomes))
+    after = again.evaluator.evaluate(genomes)
+    assert (after.energy_pj == before.energy_pj).all() and (after.cycles == before.cycles).all()
+
+
+def test_a_searcher_cannot_change_the_scores_it_is_told():
+    class Writing(Searcher):
+        type_name = "writing"
+
+        def search(self, space, budget, rng):
+            scored = yield space.sample(100, rng)
+            scored.scores[:] = 0.0
+
+    with pytest.raises(PluginError, match="read-only") as caught:
+        search(toy_problem(), 1000, searcher=Writing())
+    assert caught.value.result.best.score > 0

@@ -1,17 +1,24 @@
 """What happens to results in a folder when what they depend on has changed, or when somebody else writes there."""
 
+import json
+import logging
 import os
+import shutil
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from crashes import outcome, search_quietly
+from crashes import search_quietly
 from toy_problem import toy_problem
 
 from sparsemap import SearchError
 from sparsemap.cli.main import cli
 from sparsemap.searching import journal
+from sparsemap.searching.driver import Search
 from sparsemap.searching.journal import JOURNAL_FILE, Journal
 from sparsemap.searching.run import search_into
 from sparsemap.spec import toml_io
@@ -170,12 +177,116 @@ def test_whoever_waited_for_a_search_to_end_has_a_journal_of_his_own(monkeypatch
         assert os.path.samestat(os.fstat(second._file.fileno()), os.stat(Path("out", JOURNAL_FILE)))
 
 
-def test_a_study_leaves_a_cell_alone_that_another_process_is_searching(monkeypatch):
+class Other(logging.Handler):
+    """Another process with a cell's journal, which does something once it hears that somebody waits for it."""
+
+    def __init__(self, folder, then):
+        super().__init__()
+        self.journal = Journal(Path(folder, JOURNAL_FILE), {"search": "of another process"})
+        self.then, self.heard = then, []
+
+    def emit(self, record):
+        self.heard.append(record.getMessage())
+        self.then()
+        self.journal.path.unlink()
+        self.journal.__exit__()
+
+
+def test_a_study_waits_for_the_process_that_searches_a_cell_and_takes_its_result(monkeypatch):
     pytest.importorskip("fcntl")
     monkeypatch.setattr(journal, "WAIT_SECONDS", 0)
-    run(seeds=[1])
-    before = outcome("out/mm1--cloud--random--seed1")
-    with Journal(Path("out/mm1--cloud--random--seed0", JOURNAL_FILE), {"search": "of another process"}):
-        assert run(code=2) == 1
-    assert outcome("out/mm1--cloud--random--seed1") == before
-    assert run() == 1
+    run()
+    cell = "mm1--cloud--random--seed0"
+    other = Other(f"new/{cell}", lambda: shutil.copytree(f"out/{cell}", f"new/{cell}", dirs_exist_ok=True))
+    logging.getLogger("sparsemap").addHandler(other)
+    try:
+        done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "new"])
+    finally:
+        logging.getLogger("sparsemap").removeHandler(other)
+    assert (done.exit_code, done.stderr.partition(";")[0]) == (0, "2 cells, 1 kept from earlier")
+    about = f"mm1 on cloud with random, seed 0: waiting for process {os.getpid()} on {socket.gethostname()}"
+    assert other.heard == [f"{about}, which is searching it"]
+    assert files(f"out/{cell}") == files(f"new/{cell}")
+
+
+def test_a_cell_that_another_process_has_left_unfinished_is_searched(monkeypatch):
+    pytest.importorskip("fcntl")
+    monkeypatch.setattr(journal, "WAIT_SECONDS", 0)
+    other = Other("out/mm1--cloud--random--seed0", lambda: None)
+    logging.getLogger("sparsemap").addHandler(other)
+    try:
+        assert run() == 0
+    finally:
+        logging.getLogger("sparsemap").removeHandler(other)
+    assert len(other.heard) == 1
+    assert run() == 2
+
+
+def test_two_runs_of_one_study_at_a_time_end_with_the_same_table():
+    pytest.importorskip("fcntl")
+    toml_io.write("study.toml", {**STUDY, "budget": 3000})
+    command = [sys.executable, "-m", "sparsemap", "run", "study.toml", "--out", "out"]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [process.communicate()[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert all("2 cells" in text and "failed" not in text for text in told)
+    assert not list(Path("out").rglob(JOURNAL_FILE))
+
+
+# ------------------------------------------------------------------------------------------- the same files every time
+
+NETWORK = {"kind": "network", "name": "net", "input": [16],
+           "layers": [{"name": name, "type": "linear", "k": k, "n": n} for name, k, n in
+                      (("a", 16, 12), ("b", 12, 12), ("c", 12, 20))]}  # fmt: skip
+
+
+def test_a_resumed_network_has_the_files_of_an_undisturbed_one_but_for_the_documented_keys(monkeypatch):
+    toml_io.write("net.toml", NETWORK)
+    words = ["run", "net.toml", "--hardware", "cloud", "--budget", "300", "--out"]
+    assert CliRunner().invoke(cli, [*words, "whole"]).exit_code == 0
+    evaluate, calls = Search.evaluate, [0]
+
+    def interrupted_once(self, *args):
+        calls[0] += 1
+        if calls[0] == 25:
+            raise KeyboardInterrupt
+        return evaluate(self, *args)
+
+    monkeypatch.setattr(Search, "evaluate", interrupted_once)
+    assert CliRunner().invoke(cli, [*words, "deeper/stopped"]).exit_code == 130
+    assert Path("deeper/stopped/a/result.json").exists() and not Path("deeper/stopped/c/result.json").exists()
+    assert CliRunner().invoke(cli, [*words, "deeper/stopped"]).exit_code == 0
+    assert written("deeper/stopped") == written("whole")
+
+
+def written(folder):
+    """The files of a folder, but for what docs/reliability.md says to differ: `timing.csv`, and `seconds` of results."""
+    found = {}
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file() and path.name != "timing.csv":
+            kept = path.name == "result.json"
+            lines = path.read_text().splitlines(keepends=True)
+            found[str(path.relative_to(folder))] = "".join(
+                line for line in lines if not (kept and line.startswith('  "seconds": '))
+            )
+    return found
+
+
+def test_results_hold_no_absolute_paths_and_their_designs_can_be_read(tmp_path, monkeypatch):
+    np.save("q.npy", np.eye(16))
+    toml_io.write("layer.toml", WORKLOAD)
+    toml_io.write("net.toml", NETWORK)
+    words = ["--budget", "300", "--out"]
+    for command in (
+        ["run", "net.toml", "--hardware", "cloud", *words, str(tmp_path / "net")],
+        ["search", str(tmp_path / "layer.toml"), "cloud", *words, str(tmp_path / "one")],
+        ["search", "layer.toml", "cloud", *words, "two", "--start", str(tmp_path / "one")],
+        ["search", "layer.toml", "cloud", *words, "front", "--objective", "pareto:energy,delay"],
+    ):
+        assert CliRunner().invoke(cli, command).exit_code == 0
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
+    assert json.loads(Path("two/result.json").read_text())["start"][0]["file"] == "../one/design.toml"
+    for design in (tmp_path / "two/design.toml", tmp_path / "front/front/1.toml"):
+        assert CliRunner().invoke(cli, ["evaluate", str(design)]).exit_code == 0
+    monkeypatch.chdir("/")
+    assert CliRunner().invoke(cli, ["evaluate", str(tmp_path / "two/design.toml")]).exit_code == 0

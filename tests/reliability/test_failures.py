@@ -20,6 +20,7 @@ from sparsemap.searching import journal
 from sparsemap.searching.driver import Search
 from sparsemap.searching.journal import JOURNAL_FILE, Journal
 from sparsemap.searching.run import SearchStopped, search_into, unfinished
+from sparsemap.searching.start import given_designs
 from sparsemap.spec import toml_io
 
 
@@ -266,3 +267,103 @@ def test_an_observer_that_raises_does_not_cost_what_was_found(tmp_path):
     search_quietly(tmp_path / "whole", toy_problem(), 600)
     search_quietly(tmp_path, toy_problem(), 600)
     assert outcome(tmp_path) == outcome(tmp_path / "whole")
+
+
+# ----------------------------------------------------------------------------------------- complete and partial results
+
+
+def interrupted_at(count):
+    def interrupt(snapshot):
+        if snapshot.evaluations >= count:
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+def test_an_interrupted_search_leaves_a_complete_result_and_writes_its_own_beside_it():
+    search_quietly("out", toy_problem(), 600)
+    before = files_of("out")
+    search_quietly("out", toy_problem(), 900, progress=interrupted_at(300))
+    after = files_of("out")
+    assert {name: after[name] for name in before} == before
+    assert json.loads(Path("out/partial/result.json").read_text())["interrupted"] is True
+    search_quietly("out", toy_problem(), 900)
+    assert json.loads(Path("out/result.json").read_text())["evaluations"] == 900
+    assert not Path("out/partial").exists()
+    assert sorted(files_of("out")) == sorted(before)
+
+
+def test_a_search_that_fails_leaves_a_complete_result_and_writes_its_own_beside_it():
+    class Failing(Searcher):
+        type_name = "failing"
+
+        def search(self, space, budget, rng):
+            yield space.sample(50, rng)
+            raise ValueError("no idea")
+
+    search_quietly("out", toy_problem(), 500)
+    before = files_of("out")
+    with pytest.raises(PluginError, match="no idea"):
+        search_quietly("out", toy_problem(), 500, Failing())
+    assert {name: text for name, text in files_of("out").items() if name in before} == before
+    assert json.loads(Path("out/partial/result.json").read_text())["evaluations"] == 50
+
+
+def test_the_command_names_the_folder_of_a_partial_result(monkeypatch):
+    command("search", "mm1", "cloud", "--budget", 300, "--searcher", "random", "--out", "out")
+    evaluate = Search.evaluate
+    monkeypatch.setattr(Search, "evaluate", fails_after(evaluate, 1, error=interrupt))
+    done = command("search", "mm3", "cloud", "--budget", 9000, "--searcher", "random", "--out", "out", code=130)
+    assert "what it found is in out/partial, and the complete result in out stays" in done.stderr
+    assert json.loads(Path("out/result.json").read_text())["workload"] == "mm1"
+    assert json.loads(Path("out/partial/result.json").read_text())["workload"] == "mm3"
+
+
+def interrupt(*args, **kwargs):
+    raise KeyboardInterrupt
+
+
+def test_a_search_does_not_start_from_a_partial_design_beside_complete_ones(registry):
+    problem = load_problem("mm1", "cloud", registry=registry)
+    search_quietly("runs/one", problem, 300, "random")
+    search_quietly("runs/one", problem, 9000, "random", progress=interrupted_at(300))
+    assert Path("runs/one/partial/design.toml").exists()
+    assert [Path(file).as_posix() for _, file, _ in given_designs(["runs"], registry)] == ["runs/one/design.toml"]
+
+
+STUDY = {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": ["cloud"], "searchers": ["random"],
+         "budget": 300}  # fmt: skip
+
+
+def test_tables_of_a_study_that_is_interrupted_do_not_replace_complete_ones(monkeypatch):
+    toml_io.write("study.toml", STUDY)
+    command("run", "study.toml", "--out", "out")
+    before = Path("out/table.csv").read_text()
+    toml_io.write("study.toml", {**STUDY, "budget": 400})
+    with monkeypatch.context() as patched:
+        patched.setattr(Search, "evaluate", fails_after(Search.evaluate, 1, error=interrupt))
+        command("run", "study.toml", "--out", "out", code=130)
+    assert Path("out/table.csv").read_text() == before
+    assert len(Path("out/partial/table.csv").read_text().splitlines()) == 2
+    command("run", "study.toml", "--out", "out")
+    assert "400" in Path("out/table.csv").read_text()
+    assert not Path("out/partial").exists()
+
+
+def test_tables_of_a_network_that_is_interrupted_do_not_replace_complete_ones(monkeypatch):
+    layers = [{"name": name, "type": "linear", "k": size, "n": 12} for name, size in (("a", 16), ("b", 12))]
+    toml_io.write("net.toml", {"kind": "network", "name": "net", "input": [16], "layers": layers})
+    words = ("run", "net.toml", "--hardware", "cloud", "--searcher", "random", "--out", "out", "--budget")
+    command(*words, 300)
+    before = {name: Path("out", name).read_text() for name in ("layers.csv", "layers.md", "network.json")}
+    with monkeypatch.context() as patched:
+        patched.setattr(Search, "evaluate", fails_after(Search.evaluate, 1, error=interrupt))
+        command(*words, 400, code=130)
+    assert {name: Path("out", name).read_text() for name in before} == before
+    assert json.loads(Path("out/partial/network.json").read_text())["complete"] is False
+    command(*words, 400)
+    assert not Path("out/partial").exists()

@@ -1,5 +1,6 @@
 """Specs from others are data: they run no code, keep nothing busy, and make nothing be written where it should not be."""
 
+import csv
 import json
 import os
 import pickle
@@ -15,6 +16,7 @@ from sparsemap import SearchError, SparseMapError, SpecError, load_problem, sear
 from sparsemap.cli.main import cli
 from sparsemap.pieces.data_specs import Study
 from sparsemap.pieces.loading import load
+from sparsemap.problem.network import nodes_of
 from sparsemap.searching.run import search_into
 from sparsemap.spec import toml_io
 from sparsemap.spec.expressions import Expression
@@ -343,3 +345,44 @@ def test_counts_have_bounds(kind, table, registry):
     with at_most(5_000_000), pytest.raises(SparseMapError):
         problem = load_problem(**{"workload": "mm1", "hardware": "cloud", kind: table}, registry=registry)
         assert len(problem.space)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\tb", "a\u2028b", "a\n"])
+def test_names_of_specs_and_of_layers_are_on_one_line(name, registry):
+    layer = {"name": name, "type": "linear", "k": 16, "n": 4}
+    with pytest.raises(SpecError, match="name: holds a tab or a line break, expected a name on one line"):
+        registry.build("workload", {**layer, "m": 4})
+    network = registry.build("network", {"name": "x", "input": [16], "layers": [layer]})
+    with pytest.raises(SpecError, match=r"layers\[0\].name: holds a tab or a line break"):
+        nodes_of(network, registry)
+    network = registry.build("network", {"name": "x", "layers": [{"name": name, "workload": "mm1"}]})
+    with pytest.raises(SpecError, match=r"layers\[0\].*holds a tab or a line break"):
+        nodes_of(network, registry)
+
+
+def test_tables_of_a_network_cannot_be_broken_by_the_names_of_layers():
+    names = ["=cmd|calc", "<script>alert(1)</script>", "@SUM(1+1)"]
+    layers = [{"name": name, "type": "linear", "k": 16, "n": 16 + n} for n, name in enumerate(names)]
+    toml_io.write("net.toml", {"kind": "network", "name": "net", "layers": layers})
+    done = CliRunner().invoke(
+        cli, ["run", "net.toml", "--hardware", "cloud", "--searcher", "random", "--budget", "300", "--out", "out"]
+    )
+    assert done.exit_code == 0, done.output
+    with open("out/layers.csv", newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert not [cell for cell in cells if cell[:1] in "=@" and cell]
+    assert "'=cmd|calc" in cells
+    text = Path("out/layers.md").read_text()
+    assert "<script" not in text and "=cmd\\|calc" in text
+
+
+def test_what_goes_wrong_while_a_model_is_read_names_the_model_and_no_line_of_code(monkeypatch):
+    def fails(*given):
+        raise ValueError("cannot reshape array of size 0")
+
+    Path("odd.onnx").write_bytes(b"x")
+    monkeypatch.setattr("sparsemap_plugins.importing.importer.import_model", fails)
+    done = CliRunner().invoke(cli, ["import-model", "odd.onnx"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("odd.onnx: cannot be imported") and "cannot reshape" in done.stderr
+    assert ".py" not in done.stderr

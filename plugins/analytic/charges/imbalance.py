@@ -89,11 +89,12 @@ def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
             parent = lay.parent(t, h)
             assert parent is not None
             apart = {u: (block >= parent) & ~lay.relevant[u, dim] for u in here}
-            if not (spatial[apart[t]] > 1.0).any():
+            shared = (spatial[apart[t]] > 1.0).any(axis=0)  # design by design: others in the batch must not matter
+            if not shared.any():
                 continue
             couples = np.zeros(spatial.shape, dtype=bool)
             for u in here:
-                couples[apart[u]] |= pace[u] >= pace[t]
+                couples[apart[u]] |= shared & (pace[u] >= pace[t])
             add(temporal[h] * held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
     add(temporal[0], np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
     extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from sparsemap import Occupancy
+from sparsemap.pieces.boundary import locked
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 Shape = tuple[int, ...]
@@ -60,7 +61,7 @@ class OccupancyMethods:
         return float(k[0])
 
     def _one_by_one(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
-        ends = np.cumsum(counts)
+        k, ends = locked(k), np.cumsum(counts)
         pairs = zip(sub_tiles, tiles, counts, ends, strict=True)
         parts = [
             self.within(tuple(sub.tolist()), tuple(tile.tolist()), k[end - count : end])

@@ -73,6 +73,11 @@ def unit(text: str) -> dict[str, Any]:
     return {UNIT: text}
 
 
+def _on_one_line(piece: Any, field: Any, name: str) -> None:
+    if isinstance(name, str) and ("\t" in name or name.splitlines() not in ([], [name])):
+        raise ValueError(f"holds a tab or a line break, expected a name on one line; found {shortened(name)}")
+
+
 @attrs.frozen(kw_only=True)
 class Piece:
     """What every piece has: the keys `name`, `description` and `source` of its spec."""
@@ -84,7 +89,7 @@ class Piece:
     default_type: ClassVar[str] = ""
     """The `type_name` used when a spec of this kind has no `type` key; a contract's is in `defaults.TYPES`."""
 
-    name: str = ""
+    name: str = attrs.field(default="", validator=_on_one_line)
     description: str = ""
     source: str = ""
 

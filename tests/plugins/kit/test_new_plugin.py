@@ -80,6 +80,8 @@ def test_a_plugin_that_is_not_installed_is_found_in_its_folder(tmp_path: Path) -
         ("wide", "formt", "no kind 'formt'; did you mean 'format'?"),
         ("bitmask", "format", "there is a format 'bitmask' already"),
         ("random", "searcher", "there is a module 'random' already"),
+        ("class", "format", "'class' is a word of Python's own"),
+        ("match", "format", "'match' is a word of Python's own"),
     ],
 )
 def test_a_name_that_will_not_do_is_told(registry, name: str, kind: str, told: str) -> None:

@@ -92,3 +92,12 @@ def test_what_cannot_be_drawn_is_said(result, folder, tmp_path):
     odd = plot(folder, "--kind", "energy", "-o", tmp_path / "a.gif")
     assert (odd.exit_code, "a figure ends in .png, .svg, .pdf" in odd.output) == (2, True)
     assert not list(tmp_path.glob("a.*"))
+
+
+@pytest.mark.parametrize("kind", ["loopnest", "energy"])
+def test_names_too_long_or_without_a_glyph_cause_no_warnings(kind, result, tmp_path, recwarn):
+    workload = {"name": "\U00012000 very long " * 60, "extends": "mm3"}
+    search(load_problem(workload, "cloud"), budget=300).write(tmp_path)
+    found = plot(tmp_path, "--kind", kind, "-o", tmp_path / "a.png")
+    assert found.exit_code == 0, found.output
+    assert not [str(warning.message) for warning in recwarn]

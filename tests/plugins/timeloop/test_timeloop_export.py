@@ -382,3 +382,83 @@ def test_yaml_text_reads_back():
     assert yaml.safe_load(yaml_text.dumps(table, "a comment\nin two lines")) == table
     with pytest.raises(ValueError):
         yaml_text.dumps({"energy": float("inf")})
+
+
+# ------------------------------------------------------------------------------- what Timeloop stops on, or cannot be told
+
+CRASHING = {
+    "kind": "design",
+    "hardware": "edge-16gbps",
+    "cost_model": "timeloop",
+    "workload": {
+        "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
+        "dims": {"m": 14, "n": 14, "k": 4},
+        "density": {"P": 0.3, "Q": 0.3, "Z": 0.9999},
+    },
+    "mapping": {"L1_T": ["m=2", "n=2"], "L2_T": ["m=7"], "L2_S": [], "L3_T": ["n=7", "k=4"], "L3_S": []},
+    "formats": {tensor: ["uncompressed", "uncompressed", "bitmask", "bitmask"] for tensor in "PQZ"},
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "mechanism", "stops"),
+    [
+        ("GLB", "gate-z-by-both", True),
+        ("GLB", "skip-all", True),
+        ("PEB", "gate-z-by-both", False),
+        ("GLB", "none", False),
+        ("GLB", "skip-both", False),
+    ],
+)
+def test_a_filter_of_a_tensor_without_counts_of_metadata_is_expected_to_stop(
+    level, mechanism, stops, registry, tmp_path
+):
+    """A tile of 49 words of 196 that are all nonzeros though the density is not 1: Timeloop falls over the filter."""
+    places = {"GLB": "none", "PEB": "none", "MAC": "none", level: mechanism}
+    design = design_file.structure({**CRASHING, "gate_skip": places}, registry)
+    export(design.problem, design.batch, tmp_path)
+    assert (json.loads((tmp_path / "expected.json").read_text())["cycles"] is None) == stops
+    assert ("'Z' is all nonzeros but not dense" in (tmp_path / "README.md").read_text()) == stops
+
+
+def valid_of(problem, count, seed=0):
+    genomes = problem.space.guess(count, np.random.default_rng(seed))
+    evaluation = problem.evaluator.evaluate(genomes)
+    for row in np.flatnonzero(evaluation.valid):
+        own = {"cycles": float(evaluation.cycles[row]), "energy_pj": float(evaluation.energy_pj[row])}
+        yield Design(problem, problem.space.decode(genomes[row][None])), own
+
+
+RUNS = ["uncompressed", "run-length"]
+
+
+def test_a_design_that_fits_only_as_an_encoder_writes_it_is_not_told_as_a_defect(registry):
+    space = {"extends": "paper", "formats": {"candidates": RUNS}}
+    problem = load_problem("conv5", "dstc-core", space, cost_model="physical", registry=registry)
+    stops = [exporter.expected(design, own).stop for design, own in valid_of(problem, 3000)]
+    full = [text for text in stops if text]
+    assert full and all(text.startswith("since it does not fit as Timeloop counts it (metadata-") for text in full)
+
+
+def test_where_data_and_metadata_share_a_memory_there_are_numbers_although_they_do_not_fit_together(registry):
+    space = {"extends": "paper", "formats": {"candidates": RUNS}}
+    problem = load_problem("mm11", "crisp-stc", space, cost_model="physical", registry=registry)
+    plain = load_problem("mm11", "crisp-stc", space, cost_model="timeloop", registry=registry)
+    unfit = []
+    for design, own in valid_of(problem, 3000):
+        there = exporter.expected(design, own)
+        assert there.cycles is not None
+        evaluation = plain.evaluator.evaluate_designs(design.batch)
+        if not evaluation.valid[0]:
+            unfit += evaluation.reasons_of(0)
+    assert set(unfit) == {"capacity:RF"}
+
+
+def test_a_limited_look_ahead_is_written_as_the_skip_that_timeloop_knows_with_the_numbers_for_that(registry, tmp_path):
+    for folder, mechanism in (("a", "skip-all-16-ahead"), ("b", "skip-all")):
+        table = worked_example.table(0.25, 0.5, {"P": BITMASKS, "Q": BITMASKS}, GLB=mechanism)
+        design = design_file.structure(table, registry)
+        export(design.problem, design.batch, tmp_path / folder)
+    for name in ("expected.json", "sparse-opt.yaml", "arch.yaml", "map.yaml"):
+        assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
+    assert "`skip-all-16-ahead` of the design looks so many positions" in (tmp_path / "a/README.md").read_text()

@@ -138,3 +138,10 @@ def test_numbers_as_texts():
     assert (report.number(1.234e12), report.number(math.inf)) == ("1.23e12", "-")
     assert geometric_mean([2, 8]) == pytest.approx(4)
     assert math.isnan(geometric_mean([]))
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("sparsemap_plugins.papers.commands.import_module", lambda name: pytest.fail("it was run"))
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(cli, ["paper", "fig-10", "--out", str(tmp_path / "file/below")])
+    assert done.exit_code == 2 and "Not a directory" in done.stderr

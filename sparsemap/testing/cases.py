@@ -1,0 +1,216 @@
+"""Random problems for property tests: products of one to four operands on two to five levels, as specs say them.
+
+    for case in Cases(load()).first(100):
+        problem = case.problem()
+        designs = case.designs(problem, 200)
+
+A number always stands for the same case. What the cases choose from, spaces, cost models and densities, is given by the
+caller, so that a plugin tests its own pieces with them.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..errors import SparseMapError
+from ..pieces import defaults
+from ..pieces.contracts import MemoryLevel
+from ..pieces.registry import Registry
+from ..problem.designs import Designs
+from ..problem.load import load_problem
+from ..problem.problem import Problem
+
+Named = Mapping[str, str]
+"""Other names by name."""
+Index = tuple[tuple[int, str], ...]
+"""An index of a tensor as a sum: (coefficient, dimension)."""
+
+PRODUCT = defaults.TYPES["workload"]
+"""The type of workload that is a product, and its key for the text of it."""
+ENERGY = attrs.fields(MemoryLevel).energy.name
+DIMS = "mknpq"
+TENSORS = ("Z", "P", "Q", "R", "S")
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+MOST_STEPS = 200_000
+SHARES = (1e-4, 0.02, 0.1, 0.3, 0.5, 0.8, 0.97, 1.0)
+ACTIONS = ("read", "write", "metadata_read", "metadata_write")
+STATES = tuple(
+    f"{state}_{action}"
+    for state in ("gated", "skipped")
+    for action in ("read", "fill", "update", "metadata_read", "metadata_fill", "metadata_update")
+)
+BANDWIDTHS = ("bandwidth", "read_bandwidth", "write_bandwidth")
+
+
+@attrs.frozen
+class Case:
+    """A random problem in parts, which tests change one at a time."""
+
+    number: int
+    registry: Registry = attrs.field(repr=False)
+    tensors: tuple[tuple[str, tuple[Index, ...]], ...]
+    """Name and indices, the output first."""
+    sizes: Mapping[str, int]
+    """In the order of the workload."""
+    density: Mapping[str, Any]
+    levels: tuple[Mapping[str, Any], ...]
+    """Storage levels: keys of the spec, but bandwidths as words per cycle and `bypass` as names of tensors."""
+    compute: Mapping[str, Any]
+    space: str | Mapping[str, Any]
+    cost_model: str
+    word_bits: int = 16
+
+    def product(self, dims: Named | None = None, tensors: Named | None = None) -> str:
+        """The product as text, with other names."""
+
+        def index(parts: Index) -> str:
+            names = [(dims or {}).get(dim, dim) for _, dim in parts]
+            return " + ".join(f"{n}*{name}" if n > 1 else name for (n, _), name in zip(parts, names, strict=True))
+
+        def access(name: str, indices: Sequence[Index]) -> str:
+            return f"{(tensors or {}).get(name, name)}[{', '.join(map(index, indices))}]"
+
+        output, *operands = [access(*tensor) for tensor in self.tensors]
+        return f"{output} = {' * '.join(operands)}"
+
+    def workload(self, dims: Named | None = None, tensors: Named | None = None) -> dict[str, Any]:
+        named = {(tensors or {}).get(name, name): value for name, value in self.density.items()}
+        sizes = {(dims or {}).get(dim, dim): size for dim, size in self.sizes.items()}
+        return {"name": "case", PRODUCT: self.product(dims, tensors), "dims": sizes, "density": named}
+
+    def hardware(self, tensors: Named | None = None) -> dict[str, Any]:
+        levels = []
+        for level in self.levels:
+            table = {key: f"{value} words/cycle" if key in BANDWIDTHS else value for key, value in level.items()}
+            table["bypass"] = [f"name:{(tensors or {}).get(name, name)}" for name in level.get("bypass", ())]
+            levels.append(table)
+        return {"name": "case", "word_bits": self.word_bits, "levels": levels, "compute": dict(self.compute)}
+
+    def problem(self, objective: str = defaults.OBJECTIVE, **names: Named) -> Problem:
+        """The problem; `names` are `dims` and `tensors` with others in their place. SpecError if it is none."""
+        tensors = names.get("tensors")
+        parts = (self.workload(names.get("dims"), tensors), self.hardware(tensors), self.space, objective)
+        return load_problem(*parts, self.cost_model, registry=self.registry)
+
+    def genomes(self, problem: Problem, count: int) -> np.ndarray:
+        """Random genomes (count, G), half of them repaired."""
+        rng = np.random.default_rng(self.number)
+        genomes = problem.space.guess(count, rng)
+        genomes[::2] = problem.space.repair(problem.space.sample(len(genomes[::2]), rng), rng)
+        return genomes
+
+    def designs(self, problem: Problem, count: int) -> Designs:
+        """The valid designs among so many random ones."""
+        designs = problem.space.decode(self.genomes(problem, count))
+        return designs.take(np.flatnonzero(problem.evaluator.evaluate_designs(designs).valid))
+
+
+@attrs.frozen
+class Cases:
+    """Random cases by number, on `spaces`, `cost_models` and `densities` (numbers, or tables of any type that suits)."""
+
+    registry: Registry
+    spaces: Sequence[str | Mapping[str, Any]] = (defaults.SPACE,)
+    cost_models: Sequence[str] = defaults.FIDELITIES
+    densities: Sequence[Any] = SHARES
+
+    def case(self, number: int) -> Case:
+        """The case of a number: of what the number draws, the first that is a problem."""
+        rng = random.Random(number)
+        while True:
+            case = self._drawn(number, rng)
+            with suppress(SparseMapError):
+                case.designs(case.problem(), 2)  # some patterns are refused when they are first asked
+                return case
+
+    def first(self, count: int, start: int = 0) -> Iterator[Case]:
+        return map(self.case, range(start, start + count))
+
+    def _drawn(self, number: int, rng: random.Random) -> Case:
+        tensors = _product(rng)
+        dims = list(dict.fromkeys(dim for _, indices in tensors for index in indices for _, dim in index))
+        sizes = dict.fromkeys(rng.sample(dims, len(dims)), 1)
+        for dim in sizes:
+            room = MOST_STEPS // math.prod(sizes.values())
+            sizes[dim] = rng.choice([size for size in SIZES if size <= room])
+        names = [name for name, _ in tensors]
+        known = names if rng.random() < 0.3 else names[1:]
+        return Case(
+            number=number,
+            registry=self.registry,
+            tensors=tensors,
+            sizes=sizes,
+            density={name: rng.choice(self.densities) for name in known},
+            levels=_levels(rng, names),
+            compute=_unit(rng),
+            space=rng.choice(self.spaces),
+            cost_model=rng.choice(self.cost_models),
+            word_bits=rng.choice((8, 16, 16, 32)),
+        )
+
+
+def _product(rng: random.Random) -> tuple[tuple[str, tuple[Index, ...]], ...]:
+    """A matrix product, a strided window, or any other product of one to four tensors."""
+    kind = rng.random()
+    if kind < 0.25:
+        texts = {"Z": "mn", "P": "mk", "Q": "kn"}
+    elif kind < 0.4:
+        window: Index = ((rng.choice((1, 1, 2, 3)), "p"), (1, "q"))
+        return (("Z", _of("mp")), ("P", (*_of("k"), window)), ("Q", _of("mkq")))
+    else:
+        dims = DIMS[: rng.choice((1, 2, 3, 3, 4))]
+        names = TENSORS[1 : 1 + rng.choice((1, 2, 2, 3, 4))]
+        texts = {name: "".join(dim for dim in dims if rng.random() < 0.7) for name in names}
+        used = "".join(dim for dim in dims if any(dim in text for text in texts.values()))
+        texts = {"Z": "".join(dim for dim in used if rng.random() < 0.6), **texts}
+    return tuple((name, _of(text)) for name, text in texts.items())
+
+
+def _of(dims: str) -> tuple[Index, ...]:
+    return tuple(((1, dim),) for dim in dims)
+
+
+def _levels(rng: random.Random, tensors: Sequence[str]) -> tuple[dict[str, Any], ...]:
+    count = rng.choice((2, 3, 3, 4, 5))
+    found, capacity, energy = [], 4096, 200.0
+    for place in range(count):
+        level: dict[str, Any] = {"name": f"L{place}", "metadata_width": rng.choice((4, 8, 16, 32, 64))}
+        level[ENERGY] = _energies(rng, energy)
+        if place:
+            capacity = max(2, capacity // rng.choice((1, 2, 4, 8, 16)))
+            level["capacity"] = f"{capacity} words"
+            if rng.random() < 0.25:
+                level["metadata_capacity"] = rng.choice(("unlimited", f"{8 * capacity} bit", f"{32 * capacity} bit"))
+            if rng.random() < 0.2:
+                level["word_bits"] = rng.choice((8, 24))
+            if rng.random() < 0.2:
+                level["double_buffered"] = True
+        if rng.random() < 0.6:
+            level["fanout"] = rng.choice((1, 2, 4, 16, 64))
+        if rng.random() < 0.6:
+            level["gate_skip"] = True
+        for key in rng.sample(BANDWIDTHS, rng.choice((0, 1, 1, 2))):
+            level[key] = rng.choice((0.1, 0.5, 0.75, 1, 4, 7, 16))
+        if 0 < place < count - 1 and rng.random() < 0.3:
+            level["bypass"] = tuple(rng.sample(tensors, rng.randrange(1, len(tensors))))
+        found.append(level)
+        energy /= rng.choice((1, 2, 5, 10))
+    return tuple(found)
+
+
+def _energies(rng: random.Random, access: float) -> dict[str, float]:
+    gated = access * rng.choice((0.0, 0.1))
+    own = dict.fromkeys(ACTIONS, access) | {"metadata_read": access / 4, "metadata_write": access / 4}
+    return own | {state: gated / 4 if state.startswith("gated") else 0.0 for state in STATES}
+
+
+def _unit(rng: random.Random) -> dict[str, Any]:
+    energy = {"compute": 1.0, "gated": rng.choice((0.0, 0.1)), "skipped": 0.0}
+    return {"name": "MAC", "gate_skip": rng.random() < 0.6, ENERGY: energy}

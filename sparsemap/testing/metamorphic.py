@@ -1,0 +1,276 @@
+"""What has to hold between a design and a changed one, whatever the pieces: probes for random cases.
+
+    for case in Cases(load(), densities=[{"type": "mine", ...}]).first(100):
+        for probe in PROBES.values():
+            probe(case, 200)
+
+A probe gives the number of designs that it has evaluated, and raises `Broken`, which names the designs and both numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..pieces.contracts.base import Array
+from ..problem.designs import Design, Designs
+from ..problem.evaluation import Evaluation
+from ..problem.problem import Problem
+from ..searching.best import ROUNDING
+from ..searching.run import search
+from .cases import BANDWIDTHS, ENERGY, Case, Index
+from .sides import Broken, Side, compared, doing, equal, reordered
+
+BUDGET = 300
+"""Designs of the searches that try to get below the bound."""
+
+Probe = Callable[[Case, int], int]
+
+
+# ------------------------------------------------------------------------------------------------------- other words
+
+
+def renamed(case: Case, count: int) -> int:
+    """Other names of tensors and dimensions, also such as are roles of others, change no bit."""
+    names = [name for name, _ in case.tensors]
+    turned = dict(zip(names, [*names[1:], names[0]], strict=True))
+    tensors = turned if case.number % 2 else {name: f"tensor_{place}" for place, name in enumerate(names)}
+    dims = {dim: f"d{len(case.sizes) - place}" for place, dim in enumerate(case.sizes)}
+    problem, other = case.problem(), case.problem(dims=dims, tensors=tensors)
+    genomes = case.genomes(problem, count)
+    sides = [Side(made, made.space.decode(genomes)) for made in (problem, other)]
+    a, b = (side.worth for side in sides)
+    if not np.array_equal(a.reasons, b.reasons):
+        row = int(np.flatnonzero(a.reasons != b.reasons)[0])
+        raise Broken("renamed: reasons differ", *(side.design(row) for side in sides))
+    valid = np.flatnonzero(a.valid)
+    one, two = (Side(side.problem, side.designs.take(valid)) for side in sides)
+    return 2 * count + equal(one, two, "renamed", 0.0)
+
+
+def dims_permuted(case: Case, count: int) -> int:
+    """Dimensions in another order."""
+    sizes = dict(reversed(list(case.sizes.items())))
+    problem, other = case.problem(), attrs.evolve(case, sizes=sizes).problem()
+    designs = case.designs(problem, count)
+    to = [other.dims.index(dim) for dim in problem.dims]
+    return reordered(case, Side(problem, designs), Side(other, with_dims(designs, other, to)), "dimensions permuted")
+
+
+def with_dims(designs: Designs, other: Problem, to: Sequence[int]) -> Designs:
+    """The designs in a problem whose dimension `to[d]` is dimension d here."""
+    bounds, order = (np.empty_like(designs.columns[name]) for name in ("bounds", "order"))
+    bounds[:, list(to)] = designs.columns["bounds"]
+    order[...] = np.asarray(to, order.dtype)[designs.columns["order"]]
+    return Designs({**designs.columns, "bounds": bounds, "order": order})
+
+
+def operands_permuted(case: Case, count: int) -> int:
+    """Operands in the reverse order, with mechanisms that do the same to the same tensors."""
+    output, *operands = case.tensors
+    if len(operands) < 2:
+        return 0
+    swapped = attrs.evolve(case, tensors=(output, *reversed(operands)))
+    problem, other = case.problem(), swapped.problem()
+    designs = case.designs(problem, count)
+    mechanisms, there = designs.columns["mechanisms"].copy(), np.ones(len(designs), bool)
+    for gene, (place, again) in enumerate(zip(problem.places, other.places, strict=True)):
+        known = {doing(other, again, m): index for index, m in enumerate(other.candidates("mechanism"))}
+        same = np.array([known.get(doing(problem, place, m), -1) for m in problem.candidates("mechanism")])
+        mechanisms[gene] = same[mechanisms[gene]]
+        there &= mechanisms[gene] >= 0
+    names = [tensor.name for tensor in problem.tensors]
+    formats = designs.columns["formats"][[names.index(tensor.name) for tensor in other.tensors]]
+    rows, to = np.flatnonzero(there), [other.dims.index(dim) for dim in problem.dims]
+    made = with_dims(Designs({**designs.columns, "formats": formats, "mechanisms": mechanisms}), other, to)
+    return reordered(case, Side(problem, designs.take(rows)), Side(other, made.take(rows)), "operands permuted")
+
+
+def loops_split(case: Case, count: int) -> int:
+    """A dimension as two, the outer loops of the one and the inner loops of the other, without sums in indices."""
+    plain = [dim for dim, size in case.sizes.items() if size in (4, 6, 8, 12, 16, 24) and _alone(case, dim)]
+    if not plain or any(not isinstance(value, float) for value in case.density.values()):
+        return 0  # patterns with a shape are other patterns in more ranks
+    whole = plain[case.number % len(plain)]
+    inner = 2 if case.sizes[whole] % 4 else 4
+    parts = {f"{whole}1": case.sizes[whole] // inner, f"{whole}0": inner}
+    sizes = {k: v for dim, size in case.sizes.items() for k, v in (parts if dim == whole else {dim: size}).items()}
+    pair: list[Index] = [((1, dim),) for dim in parts]
+    tensors = tuple(
+        (name, tuple(made for index in indices for made in (pair if index == ((1, whole),) else [index])))
+        for name, indices in case.tensors
+    )
+    split = attrs.evolve(case, sizes=sizes, tensors=tensors)
+    problem, merged = split.problem(), case.problem()
+    designs = split.designs(problem, count)
+    bounds, order = designs.columns["bounds"], designs.columns["order"]
+    outer, within = (problem.dims.index(dim) for dim in parts)
+    levels = np.arange(len(bounds))[:, None]
+    last = np.where(bounds[:, outer] > 1, levels, -1).max(axis=0)
+    first = np.where(bounds[:, within] > 1, levels, len(bounds)).min(axis=0)
+    rows = np.flatnonzero(last < first)
+    if not rows.size:
+        return 0
+    bounds, order = bounds[..., rows], order[..., rows]
+    made = np.ones((len(bounds), len(merged.dims), rows.size))
+    to = [merged.dims.index(dim if dim not in parts else whole) for dim in problem.dims]
+    for axis, place in enumerate(to):
+        made[:, place] *= bounds[:, axis]
+    # of the two loops, the one that runs keeps its place
+    runs = np.where(bounds[:, outer] > 1, outer, within)[:, None]
+    idle = outer + within - runs
+    kept = np.sort(np.where(order != idle, np.arange(order.shape[1])[None, :, None], order.shape[1]), axis=1)[:, :-1]
+    turned = np.asarray(to, order.dtype)[np.take_along_axis(order, kept, axis=1)]
+    columns = {**designs.take(rows).columns, "bounds": made, "order": np.ascontiguousarray(turned)}
+    return reordered(case, Side(problem, designs.take(rows)), Side(merged, Designs(columns)), "loops split")
+
+
+def _alone(case: Case, dim: str) -> bool:
+    """Whether a dimension stands in no sum."""
+    return all(len(index) == 1 for _, indices in case.tensors for index in indices if any(d == dim for _, d in index))
+
+
+# ------------------------------------------------------------------------------------------------------ other hardware
+
+
+def energies_scaled(case: Case, count: int) -> int:
+    """All energies doubled: the energy doubles without charges, and at most doubles with them; cycles stay."""
+
+    def doubled(table: Mapping[str, Any]) -> dict[str, Any]:
+        return {**table, ENERGY: {action: 2.0 * pj for action, pj in table[ENERGY].items()}}
+
+    problem = case.problem()
+    other = attrs.evolve(case, levels=tuple(map(doubled, case.levels)), compute=doubled(case.compute)).problem()
+    designs = case.designs(problem, count)
+    least = 1.0 if getattr(problem.cost_model, "charges", ()) else 2.0
+    low, high = {"energy_pj": least, "cycles": 1.0}, {"energy_pj": 2.0, "cycles": 1.0}
+    low, high = ({key: x * (1 + r) for key, x in limit.items()} for limit, r in ((low, -ROUNDING), (high, ROUNDING)))
+    return compared(Side(problem, designs), Side(other, designs), low, high, "energies doubled")
+
+
+def bandwidths_scaled(case: Case, count: int) -> int:
+    """All bandwidths doubled: half the cycles or more, no cycle more; no more energy, and without charges no less."""
+    levels = tuple(
+        {key: 2 * value if key in BANDWIDTHS else value for key, value in level.items()} for level in case.levels
+    )
+    problem, other = case.problem(), attrs.evolve(case, levels=levels).problem()
+    designs = case.designs(problem, count)
+    least = 0.0 if getattr(problem.cost_model, "charges", ()) else 1.0 - ROUNDING
+    high = 1.0 + ROUNDING
+    return compared(
+        Side(problem, designs), Side(other, designs), {"energy_pj": least, "cycles": 0.5 - ROUNDING}, high,
+        "bandwidths doubled",
+    )  # fmt: skip
+
+
+def level_inserted(case: Case, count: int) -> int:
+    """A level with a fan-out of one that stores nothing and runs no loop."""
+    place = 1 + case.number % (len(case.levels) - 1)
+    names = tuple(name for name, _ in case.tensors)
+    added = {"name": "Added", "bypass": names, ENERGY: case.levels[place][ENERGY]}
+    levels = (*case.levels[:place], added, *case.levels[place:])
+    problem, other = case.problem(), attrs.evolve(case, levels=levels).problem()
+    designs = case.designs(problem, count)
+    at = sum(level.storage < place for level in problem.mapping_levels)
+    bounds, order = designs.columns["bounds"], designs.columns["order"]
+    idle = np.ones((1, *bounds.shape[1:]))
+    columns = {
+        **designs.columns,
+        "bounds": np.concatenate([bounds[:at], idle, bounds[at:]]),
+        "order": np.concatenate([order[:at], order[at : at + 1], order[at:]]),
+    }
+    return equal(Side(problem, designs), Side(other, Designs(columns)), "level inserted")
+
+
+# --------------------------------------------------------------------------------------------------- what is at least so
+
+
+def dense(case: Case, count: int) -> int:
+    """Where nothing is zero, no format and no mechanism saves energy or cycles."""
+    full = attrs.evolve(case, density={name: 1.0 for name, _ in case.tensors})
+    problem = full.problem()
+    designs = full.designs(problem, count)
+    plain = [index for index, chosen in enumerate(problem.candidates("format")) if not _costs(chosen)]
+    nothing = [
+        index
+        for index, chosen in enumerate(problem.candidates("mechanism"))
+        if not any(chosen.filters(place) for place in problem.places)
+    ]
+    if not plain or (problem.places and not nothing):
+        return 0
+    columns = dict(designs.columns)
+    columns["formats"] = np.full_like(columns["formats"], plain[0])
+    if problem.places:
+        columns["mechanisms"] = np.full_like(columns["mechanisms"], nothing[0])
+    return compared(Side(problem, designs), Side(problem, Designs(columns)), 0.0, 1.0 + ROUNDING, "dense and plain")
+
+
+def _costs(chosen: Any) -> bool:
+    """Whether a format writes anything about a fiber of four positions, two of them filled."""
+    from .pieces import fibers
+
+    units = chosen.units(fibers(8))
+    bits = [units.metadata * np.asarray(units.metadata_bits), units.payload * np.asarray(units.payload_bits)]
+    return bool(chosen.compressed or any(np.any(part > 0) for part in bits))
+
+
+def one_by_one(case: Case, count: int) -> int:
+    """A design alone is worth what it is worth among others, bit by bit."""
+    designs = case.designs(case.problem(), count)
+    whole, few = case.problem().evaluator.evaluate_designs(designs), min(len(designs), 12)
+    alone = case.problem()
+    for row in range(len(designs) - few, len(designs)):
+        single = Side(alone, designs.take(np.array([row])))
+        for key in ("energy_pj", "cycles"):
+            if (x := float(getattr(whole, key)[row])) != (y := float(getattr(single.worth, key)[0])):
+                raise Broken(f"one by one: {key} {x!r} among others, {y!r} alone", single.design(0))
+    return len(designs) + few
+
+
+def above_bound(case: Case, count: int) -> int:
+    """No design, random or searched for, is below the bound of the cost model."""
+    problem = case.problem()
+    bound = problem.lower_bound
+    if bound is None:
+        return 0
+    designs = case.designs(problem, count)
+    worth, tried = problem.evaluator.evaluate_designs(designs), count + len(designs)
+    check_above(problem, bound, designs, worth.energy_pj, worth.cycles)
+    for objective in ("energy_pj", "cycles", "energy_pj * cycles"):
+        aimed = case.problem(objective)
+        found = search(aimed, BUDGET, case.number)
+        tried += found.evaluations
+        if found.best is not None:
+            energy_pj, cycles = np.array([found.best.energy_pj]), np.array([found.best.cycles])
+            check_above(aimed, bound, found.best.design.batch, energy_pj, cycles)
+            if found.broken_bound:
+                raise Broken(f"bound of {objective}: {found.broken_bound}", found.best.design)
+    return tried
+
+
+def check_above(problem: Problem, bound: Evaluation, designs: Designs, energy_pj: Array, cycles: Array) -> None:
+    """Raises `Broken` for the first design that is below every pair of the bound in energy or cycles."""
+    near = 1.0 + ROUNDING
+    above = (energy_pj[:, None] * near >= bound.energy_pj) & (cycles[:, None] * near >= bound.cycles)
+    below = np.flatnonzero(~above.any(axis=1))
+    if below.size:
+        row = int(below[0])
+        pairs = zip(bound.energy_pj.tolist()[:4], bound.cycles.tolist()[:4], strict=True)
+        least = "; ".join(f"{pj!r} pJ and {steps!r} cycles" for pj, steps in pairs)
+        text = (
+            f"bound: {float(energy_pj[row])!r} pJ and {float(cycles[row])!r} cycles, though no design is below {least}"
+        )
+        raise Broken(f"{text} ({below.size} designs)", Design(problem, designs.take(np.array([row]))))
+
+
+PROBES: Mapping[str, Probe] = {
+    probe.__name__.replace("_", "-"): probe
+    for probe in (
+        renamed, dims_permuted, operands_permuted, loops_split, energies_scaled, bandwidths_scaled, level_inserted, dense,
+        one_by_one, above_bound,
+    )
+}  # fmt: skip
+"""By name, what is tried on every case."""

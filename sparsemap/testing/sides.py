@@ -1,0 +1,124 @@
+"""Designs of two problems that belong together, and the comparison of what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..errors import DesignError
+from ..problem import design_file
+from ..problem.designs import Design, Designs
+from ..problem.evaluation import Evaluation
+from ..problem.levels import Place
+from ..problem.problem import Problem
+from ..searching.best import ROUNDING
+from ..spec import toml_io
+from .cases import BANDWIDTHS, ENERGY, Case
+
+ROUNDED = 1e-5
+"""What the rounding of probabilities to six decimals, as Timeloop has it, may make of another order of factors."""
+TURNED = 4.0
+"""Counts of an instance that rounding may turn: of each tensor and of the computes."""
+
+
+class Broken(AssertionError):
+    """Two designs whose numbers are not as they have to be."""
+
+    def __init__(self, text: str, *designs: Design) -> None:
+        super().__init__(text)
+        self.designs = designs
+
+    def files(self) -> list[str]:
+        """The designs as texts of design files."""
+        texts = []
+        for design in self.designs:
+            try:
+                texts.append(toml_io.dumps(design_file.dump(design)))
+            except DesignError as error:
+                texts.append(f"# {error}\n")
+        return texts
+
+
+@attrs.frozen
+class Side:
+    """Designs of one of two problems that belong together, with what they are worth."""
+
+    problem: Problem
+    designs: Designs
+
+    @property
+    def worth(self) -> Evaluation:
+        return self.problem.evaluator.evaluate_designs(self.designs)
+
+    def design(self, row: int) -> Design:
+        return Design(self.problem, self.designs.take(np.array([row])))
+
+
+def compared(
+    one: Side, other: Side, low: Any, high: Any, what: str, keys: Sequence[str] = ("energy_pj", "cycles")
+) -> int:
+    """Raises `Broken` unless every design of the other side is valid and its numbers are `low` to `high` times those of
+    the first side. `low` and `high` are numbers, or tables by key."""
+    a, b = one.worth, other.worth
+    for row in np.flatnonzero(a.valid & ~b.valid)[:1]:
+        reasons = ", ".join(b.reasons_of(row))
+        raise Broken(f"{what}: a valid design becomes invalid ({reasons})", one.design(row), other.design(row))
+    for key in keys:
+        lowest, highest = (limit[key] if isinstance(limit, Mapping) else limit for limit in (low, high))
+        x, y = getattr(a, key)[a.valid], getattr(b, key)[a.valid]
+        wrong = np.flatnonzero(~((y >= lowest * x) & (y <= highest * x)))
+        if wrong.size:
+            row = int(np.flatnonzero(a.valid)[wrong[0]])
+            before, after = float(x[wrong[0]]), float(y[wrong[0]])
+            text = f"{what}: {key} {before!r} becomes {after!r}, expected {lowest:g} to {highest:g} times as much"
+            raise Broken(f"{text} ({wrong.size} of {len(x)} designs)", one.design(row), other.design(row))
+    return 2 * len(a)
+
+
+def equal(one: Side, other: Side, what: str, within: float = ROUNDING) -> int:
+    return compared(one, other, 1.0 - within, 1.0 + within, what)
+
+
+def reordered(case: Case, one: Side, other: Side, what: str) -> int:
+    """Raises `Broken` unless the designs are worth the same, where probabilities are multiplied in another order.
+
+    Without filters they are to within rounding. With filters, probabilities are rounded to six decimals and counts up to
+    whole numbers, as Timeloop does it, which may turn single counts, one in every instance at most.
+    """
+    columns, places = one.designs.columns, one.problem.places
+    filters = np.zeros(len(one.designs), bool)
+    for gene, place in enumerate(places):
+        acts = np.array([bool(doing(one.problem, place, m)[0]) for m in one.problem.candidates("mechanism")])
+        filters |= acts[columns["mechanisms"][gene]]
+    plain, odd = np.flatnonzero(~filters), np.flatnonzero(filters)
+    tried = equal(Side(one.problem, one.designs.take(plain)), Side(other.problem, other.designs.take(plain)), what)
+    if not odd.size:
+        return tried
+    one, other = (Side(side.problem, side.designs.take(odd)) for side in (one, other))
+    a, b = one.worth, other.worth
+    spatial = [level.spatial for level in one.problem.mapping_levels]
+    lanes = one.designs.columns["bounds"][spatial].prod(axis=(0, 1)) if any(spatial) else np.ones(odd.size)
+    slowest = min([1.0, *(level[key] for level in case.levels for key in BANDWIDTHS if key in level)])
+    most_pj = sum(max(level[ENERGY].values()) for level in case.levels) + max(case.compute[ENERGY].values())
+    for key, slack in (("energy_pj", TURNED * most_pj * lanes), ("cycles", TURNED / slowest * lanes)):
+        x, y = getattr(a, key), getattr(b, key)
+        with np.errstate(invalid="ignore"):
+            wrong = np.flatnonzero((a.valid != b.valid) | (a.valid & (np.abs(x - y) > ROUNDED * x + slack)))
+        if wrong.size:
+            row = int(wrong[0])
+            text = f"{what}: {key} {float(x[row])!r} becomes {float(y[row])!r}"
+            raise Broken(f"{text} ({wrong.size} of {odd.size} designs)", one.design(row), other.design(row))
+    return tried + 2 * odd.size
+
+
+def doing(problem: Problem, place: Place, mechanism: Any) -> Any:
+    """What a mechanism does at a place, by the names of tensors."""
+    names = [tensor.name for tensor in problem.tensors]
+    rules = [
+        (attrs.evolve(rule, target="", leaders=()), names[target], frozenset(names[leader] for leader in leaders))
+        for rule, target, leaders in problem.filters(mechanism, place)
+    ]
+    return frozenset((str(rule), target, leaders) for rule, target, leaders in rules), mechanism.needs_metadata(place)

@@ -1,0 +1,104 @@
+"""What has to hold between a design and a changed one, on random problems, for as long as one likes.
+
+    python tests/fuzz/metamorphic.py --minutes 30
+
+Cases are numbered, and a number always stands for the same case; `--first N --only` tries a single one, `--probe NAME` one
+probe. Design files of what is broken go to `--out`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from sparsemap.files import write_text
+from sparsemap.pieces.loading import load
+from sparsemap.pieces.registry import Registry
+from sparsemap.testing.cases import SHARES, Case, Cases
+from sparsemap.testing.metamorphic import PROBES
+from sparsemap.testing.sides import Broken
+
+DESIGNS = 100
+"""Random designs of every case."""
+PATTERNS = [
+    {"type": "structured", "density": 0.5},
+    {"type": "n-of-m", "n": 2, "m": 4},
+    {"type": "block", "density": 0.25, "block": [2, 2]},
+    {"type": "banded", "half_width": 2},
+]
+LED_BY_OUTPUT = [
+    {"name": f"{action}-{target}-by-z".lower(), "action": action, "filters": [{"target": target, "leader": "Z"}]}
+    for action in ("gate", "skip")
+    for target in "PQ"
+]
+SPACES = [
+    "full",
+    "full",
+    "paper",
+    {"extends": "full", "formats": {"candidates": ["uncompressed", "ellpack", "bitmask", "blocked-bitmask"]}},
+    {"extends": "full", "formats": {"candidates": ["uncompressed", "nm-offset", "run-length", "coordinate"]}},
+    {"extends": "paper", "gate-skip": {"candidates": ["none", "skip-all", *LED_BY_OUTPUT]}},
+]
+
+
+def cases_of(registry: Registry) -> Cases:
+    """Cases on all kinds of patterns, formats and mechanisms, under both cost models."""
+    return Cases(registry, SPACES, densities=[*SHARES, *PATTERNS])
+
+
+def tried(case: Case, probes: list[str], counts: Counter[str]) -> Iterator[tuple[str, Exception]]:
+    """Tries probes on a case: counts the designs evaluated, yields what is broken."""
+    for name in probes:
+        try:
+            counts[name] += PROBES[name](case, DESIGNS)
+        except Exception as error:
+            counts[f"{name}: broken"] += 1
+            yield name, error
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long to try (5)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--only", action="store_true", help="try the first case only, and print tracebacks")
+    parser.add_argument(
+        "--probe", action="append", choices=PROBES, help="try this probe only; may be given several times"
+    )
+    parser.add_argument("--out", type=Path, help="folder for the designs of what is broken")
+    options = parser.parse_args()
+    cases, probes = cases_of(load()), options.probe or list(PROBES)
+    counts, number, end = Counter[str](), options.first, time.monotonic() + 60 * options.minutes
+    told = time.monotonic()
+    while time.monotonic() < end:
+        case = cases.case(number)
+        for name, error in tried(case, probes, counts):
+            print(f"{number} ({name}, {case.cost_model}): {type(error).__name__}: {error}"[:600], flush=True)
+            if options.only:
+                print(case, *traceback.format_exception(error), sep="\n")
+            if options.out and isinstance(error, Broken):
+                for place, text in enumerate(error.files()):
+                    write_text(options.out / f"{number}-{name}-{place}.toml", text)
+        number += 1
+        if options.only:
+            break
+        if time.monotonic() > told + 30:
+            told = time.monotonic()
+            print(summary(number - options.first, counts), flush=True)
+    print(summary(number - options.first, counts))
+    return 1 if any(": broken" in name for name in counts) else 0
+
+
+def summary(cases: int, counts: Counter[str]) -> str:
+    designs = {name: count for name, count in counts.items() if ": broken" not in name}
+    by_probe = ", ".join(f"{name} {designs.get(name, 0):,}" for name in designs)
+    broken = sum(counts.values()) - sum(designs.values())
+    return f"{cases:,} cases, {sum(designs.values()):,} designs evaluated, {broken} broken ({by_probe})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Renaming, permuting, splitting and scaling change of a design what they have to, and no more; bounds are bounds.
+
+These are the first cases of `python tests/fuzz/metamorphic.py --minutes 30`; `SPARSEMAP_CASES=1000` tries more of them here.
+"""
+
+import os
+
+import attrs
+import numpy as np
+import pytest
+from metamorphic import DESIGNS, cases_of
+
+from sparsemap.pieces.loading import load
+from sparsemap.testing import metamorphic as probes
+from sparsemap.testing.cases import Cases
+from sparsemap.testing.metamorphic import PROBES
+from sparsemap.testing.sides import Broken
+
+CASES = int(os.environ.get("SPARSEMAP_CASES", "12"))
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load()
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_what_has_to_hold_between_designs_holds(probe, registry):
+    designs = 0
+    for case in cases_of(registry).first(CASES):
+        try:
+            designs += PROBES[probe](case, DESIGNS)
+        except Broken as error:
+            again = f"python tests/fuzz/metamorphic.py --first {case.number} --only --probe {probe}"
+            raise AssertionError(f"{error}; {again}") from error
+    assert designs > 20 * CASES  # or nothing was tried
+
+
+def test_a_case_is_the_same_whenever_it_is_drawn(registry):
+    one, two = (cases_of(registry).case(5) for _ in range(2))
+    assert (one.workload(), one.hardware()) == (two.workload(), two.hardware())
+    assert np.array_equal(one.genomes(one.problem(), 50), two.genomes(two.problem(), 50))
+
+
+def test_cases_have_one_to_four_operands_and_two_to_five_levels(registry):
+    drawn = list(cases_of(registry).first(150))
+    assert {len(case.tensors) - 1 for case in drawn} == {1, 2, 3, 4}
+    assert {len(case.levels) for case in drawn} == {2, 3, 4, 5}
+    assert {case.cost_model for case in drawn} == {"timeloop", "physical"}
+
+
+WRONG = {
+    "renamed": lambda problem, found, designs: found.energy_pj * (1.0 + 1e-3 * len(problem.dims[0])),
+    "dims-permuted": lambda problem, found, designs: found.energy_pj * problem.sizes[problem.dims[0]],
+    "energies-scaled": lambda problem, found, designs: found.energy_pj + 5.0,
+    "bandwidths-scaled": lambda problem, found, designs: found.energy_pj + 1e3 / found.cycles,
+    "level-inserted": lambda problem, found, designs: found.energy_pj * len(problem.levels),
+    "dense": lambda problem, found, designs: found.energy_pj / (1.0 + designs.columns["formats"].sum(axis=(0, 1))),
+    "one-by-one": lambda problem, found, designs: found.energy_pj * len(designs),
+    "above-bound": lambda problem, found, designs: found.energy_pj * 1e-6,
+}
+
+
+@pytest.mark.parametrize("probe", WRONG)
+def test_a_probe_finds_a_model_that_is_wrong(probe, registry, monkeypatch):
+    """Every probe names the designs, whose files can be read, and both numbers."""
+    case = next(
+        case
+        for case in Cases(registry, ["paper"], ["timeloop"], [0.3, 0.5]).first(100)
+        if len(case.sizes) == 3 and len(set(case.sizes.values())) == 3 and len(case.designs(case.problem(), 40)) > 20
+    )
+    model = type(case.problem().cost_model)
+    works = model.evaluate
+
+    def wrong(self, designs, problem, detail=False):
+        found = works(self, designs, problem, detail)
+        with np.errstate(invalid="ignore"):
+            return attrs.evolve(found, energy_pj=WRONG[probe](problem, found, designs))
+
+    monkeypatch.setattr(model, "evaluate", wrong)
+    with pytest.raises(Broken) as caught:
+        PROBES[probe](case, DESIGNS)
+    assert "pj" in str(caught.value).lower()
+    assert all("[mapping]" in text for text in caught.value.files())
+
+
+def test_the_numbers_of_a_broken_bound_are_named(registry, monkeypatch):
+    case = Cases(registry, ["paper"], ["timeloop"], [0.3]).case(1)
+    problem = case.problem()
+    bound = problem.lower_bound
+    assert bound is not None
+    with pytest.raises(Broken, match=r"bound: 1\.0 pJ and 1\.0 cycles, though no design is below .* pJ and"):
+        probes.check_above(problem, bound, case.designs(problem, 20), np.ones(1), np.ones(1))
+
+
+def test_what_lanes_wait_for_does_not_depend_on_other_designs_of_the_batch(registry):
+    """Case 14 has a design that waits for a tensor which its own lanes do not share, if those of another one do."""
+    assert PROBES["one-by-one"](cases_of(registry).case(14), DESIGNS)
