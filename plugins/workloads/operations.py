@@ -76,3 +76,20 @@ class Concat(Operation):
         if len(inputs) < 2 or len({shape[1:] for shape in inputs}) > 1:
             raise ValueError("expected two inputs or more that differ in their first axis only")
         return (sum(shape[0] for shape in inputs), *inputs[0][1:])
+
+
+@attrs.frozen(kw_only=True)
+class Cache(Operation):
+    """Rows kept from earlier steps, then those of the input: the keys or values of a decoder that writes word by word."""
+
+    type_name: ClassVar[str] = "cache"
+
+    rows: int = attrs.field(validator=attrs.validators.ge(1))
+    """Rows from earlier steps."""
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        given = one_of(inputs)
+        if len(given) > 2:
+            raise ValueError("expected rows x columns, or one row")
+        rows = given[0] if len(given) == 2 else 1
+        return (self.rows + rows, given[-1])
