@@ -19,11 +19,12 @@ def macs(node: Any, model: OnnxModel) -> int | None:
     """Multiplications of a node: words of its output times the products that are added up in each. None if unknown."""
     kind = node.op_type
     shapes = [model.shapes.get(name, ()) for name in node.input]
-    out = prod(model.shapes[node.output[0]]) if node.output and node.output[0] in model.shapes else None
-    if (out is None and kind not in ("ConvTranspose", "LSTM", "GRU", "RNN")) or not all(shapes[:2]):
+    out = next((prod(model.shapes[name]) for name in node.output if name in model.shapes), None)
+    places = (0, 3) if kind.startswith("QLinear") else (0, 1)
+    if out is None or any(place >= len(shapes) or not shapes[place] for place in places):
         return None
     if kind in ("Conv", "ConvInteger", "QLinearConv"):
-        return out * prod(shapes[3 if kind == "QLinearConv" else 1][1:])
+        return out * prod(shapes[places[1]][1:])
     if kind in ("MatMul", "MatMulInteger", "QLinearMatMul"):
         return out * shapes[0][-1]
     if kind == "Gemm":

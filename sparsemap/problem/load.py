@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from ..pieces import defaults
 from ..pieces.registry import Registry, is_path
 from .problem import Problem
@@ -53,9 +55,10 @@ def make_problem(
     """The problem of these parts; `file` is where tables among them stand."""
     parts = {"workload": workload, "hardware": hardware, "space": space}
     built = {kind: piece_of(registry, kind, value, file) for kind, value in parts.items()}
+    workload, machine = built["workload"], built["hardware"]
     return Problem(
-        workload=built["workload"],
-        hardware=built["hardware"],
+        workload=workload,
+        hardware=attrs.evolve(machine, word_bits=workload.word_bits) if workload.word_bits else machine,
         space_spec=built["space"],
         cost_model=piece_of(
             registry, "cost-model", cost_model or built["space"].cost_model or defaults.COST_MODEL, file
