@@ -69,7 +69,7 @@ class GraphWalk:
         if layers:
             self.layers += layers
             self.layer_of.update(dict.fromkeys(filter(None, node.output), layers[-1].name))
-            if node.op_type in KEEPING and self.rectified.issuperset(given):
+            if node.op_type in OPERATIONS and self._rectifies(node, given):
                 self.rectified.add(node.output[0])
             return
         if node.op_type in ("Shape", "Size"):
@@ -205,18 +205,28 @@ class GraphWalk:
             return None
         return self._layer(node, {"type": "add"}, given)
 
+    def _multiply(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        """Of two layers, as where one is the gate of the other."""
+        shapes = {self.model.shapes.get(name) for name in node.input}
+        if len(shapes) > 1 or len({self.layer_of[name] for name in given}) < 2:
+            return None
+        return self._layer(node, {"type": "multiply"}, given)
+
     def _concat(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """Channels or rows one behind the other; or keys and values behind those of earlier steps, which are an input."""
+        """Channels or rows one behind the other; or rows behind those of earlier steps, which are an input, or behind a
+        class token, which is constant."""
         found = self.model.shapes.get(node.output[0], ())
-        if len(given) < 2 or len(given) < len(node.input) or len(found) < 2:
+        if len(found) < 2:
             return None
         axis = attributes_of(node)["axis"] % len(found)
-        if axis == 1 and self.layer_of[given[0]] != INPUT:
-            return self._layer(node, {"type": "concat"}, given)
-        past, *new = given
-        if past in self.model.inputs and len(new) == 1 and self.layer_of[new[0]] != INPUT:
-            return self._layer(node, {"type": "cache", "rows": self.model.shape(past, node)[axis]}, new)
-        return self._layer(node, {"type": "concat"}, given) if axis == 1 else None
+        new = [name for name in given if self.layer_of[name] != INPUT]
+        kept = [name for name in node.input if name not in new]
+        if len(new) == 1 and kept and all(name in self.model.inputs or name not in given for name in kept):
+            rows = sum(self.model.shape(name, node)[axis] for name in kept)
+            return self._layer(node, {"type": "prepend", "rows": rows}, new) if len(found) in (3, 4) else None
+        if axis != 1 or len(given) < 2 or len(given) < len(node.input):
+            return None
+        return self._layer(node, {"type": "concat"}, given)
 
     # -- parts
 
@@ -313,6 +323,7 @@ OPERATIONS: dict[str, Any] = {
     "ReduceMean": GraphWalk._global,
     "Add": GraphWalk._add,
     "Sum": GraphWalk._add,
+    "Mul": GraphWalk._multiply,
     "Concat": GraphWalk._concat,
 }
 RECTIFYING = ("Relu", "ThresholdedRelu")

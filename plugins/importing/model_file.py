@@ -18,7 +18,7 @@ from .onnx_package import FILE_BYTES, dims_text, onnx_of, reported, told
 
 NODES = 100_000
 """Of a graph, once its functions are written out."""
-DEPTH = 64
+DEPTH = 24
 """Functions within functions, and graphs within nodes."""
 SMALL = 1024
 """Words up to which constants take part in the inference of shapes, as those that say how a tensor is reshaped."""

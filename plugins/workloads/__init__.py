@@ -4,7 +4,7 @@ from sparsemap import hookimpl
 
 from .einsum import EinsumWorkload
 from .layers import Conv2d, Depthwise, Linear, MatMul
-from .operations import Add, AveragePool, Cache, Concat, GlobalAverage, MaxPool
+from .operations import Add, AveragePool, Concat, GlobalAverage, MaxPool, Multiply, Prepend, Take
 
 
 @hookimpl
@@ -14,4 +14,4 @@ def register_workload_kinds():
 
 @hookimpl
 def register_operations():
-    return [MaxPool, AveragePool, GlobalAverage, Add, Concat, Cache]
+    return [MaxPool, AveragePool, GlobalAverage, Add, Multiply, Concat, Prepend, Take]
