@@ -55,7 +55,8 @@ class GraphWalk:
     def run(self) -> None:
         model = self.model
         self.layer_of = dict.fromkeys(model.inputs, INPUT)
-        self.input = max((model.shapes[name] for name in model.inputs), key=len)
+        shapes = [model.shapes[name] for name in model.inputs]
+        self.input = next((shape for shape in shapes if len(shape) > 1), shapes[0])
         for node in model.proto.graph.node:
             self._makers.update(dict.fromkeys(node.output, node))
             given = [name for name in node.input if name in self.layer_of]
@@ -228,6 +229,15 @@ class GraphWalk:
             return None
         return self._layer(node, {"type": "concat"}, given)
 
+    def _take_rows(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        """Of a sequence, as the class token is taken."""
+        data, found = (self.model.shapes.get(name, ()) for name in (node.input[0], node.output[0]))
+        wanted = len(data) == 3 and attributes_of(node).get("axis", 0) % 3 == 1 and found[-1:] == data[-1:]
+        if not wanted or self.layer_of.get(node.input[0], INPUT) == INPUT or len(found) not in (2, 3):
+            return None
+        rows = found[1] if len(found) == 3 else 1
+        return self._layer(node, {"type": "take", **({"rows": rows} if rows > 1 else {})}, given[:1])
+
     # -- parts
 
     def _workload(
@@ -325,6 +335,7 @@ OPERATIONS: dict[str, Any] = {
     "Sum": GraphWalk._add,
     "Mul": GraphWalk._multiply,
     "Concat": GraphWalk._concat,
+    "Gather": GraphWalk._take_rows,
 }
 RECTIFYING = ("Relu", "ThresholdedRelu")
 MOVING = (

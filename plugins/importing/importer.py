@@ -192,7 +192,7 @@ def import_model(
         layers.append({**layer.per_sample(samples), **({"density": table} if table else {})})
     found.skipped, found.passed = walk.skipped, walk.passed
     shape = walk.input[1:] if walk.input[:1] == (samples,) else walk.input
-    found.finish(layers, samples, input=list(shape))
+    found.finish(layers, samples, input=list(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape))
     check_totals(model, walk.layers, found.nodes)
 
 
