@@ -22,6 +22,8 @@ DEPTH = 24
 """Functions within functions, and graphs within nodes."""
 SMALL = 1024
 """Words up to which constants take part in the inference of shapes, as those that say how a tensor is reshaped."""
+LISTED = 1 << 16
+"""Words of what is made of those: ONNX computes it while it infers shapes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -74,6 +76,7 @@ def read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> OnnxMo
         raise SpecError.at(file, "", "is not an ONNX model: its graph has no nodes")
     with reported(file, "", "has a graph that is not valid"):
         constants = Constants.of(proto, path)
+        _check_lists(proto.graph, constants.tensors, file)
         sized, size = _sized(proto, constants.tensors, batch, dims, file)
         inferred = onnx.shape_inference.infer_shapes(sized, check_type=True, strict_mode=True, data_prop=True)
         shapes = {name: tuple(map(int, tensor.dims)) for name, tensor in constants.tensors.items()}
@@ -117,6 +120,21 @@ def _inlined(proto: Any, file: str) -> Any:
 
 
 # ---------------------------------------------------------------------------------------------------------------- sizes
+
+
+def _check_lists(graph: Any, constants: Mapping[str, Any], file: str) -> None:
+    """SpecError where sizes are joined to lists of any length, which ONNX would write out."""
+    integers = [(name, each) for name, each in constants.items() if each.data_type in (each.INT32, each.INT64)]
+    words = {name: math.prod(each.dims) for name, each in integers if math.prod(each.dims) <= SMALL}
+    for node in graph.node:
+        given = [words.get(name, -1) for name in node.input if name]
+        if node.op_type in ("Shape", "Size"):
+            words.update(dict.fromkeys(node.output, SMALL))
+        elif given and min(given) >= 0:
+            count = sum(given) if node.op_type == "Concat" else max(given)
+            if count > LISTED:
+                raise SpecError.at(file, told(node), f"makes a list of {count:,} sizes, at most {LISTED:,} are read")
+            words.update(dict.fromkeys(node.output, count))
 
 
 def _sized(

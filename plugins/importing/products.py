@@ -12,8 +12,10 @@ from typing import Any
 
 import attrs
 
+from sparsemap.errors import SpecError
+
 from .model_file import OnnxModel
-from .onnx_package import attributes_of
+from .onnx_package import attributes_of, dims_text, told
 from .repeats import Axis, common, plain
 
 Labels = tuple[tuple[str, int], ...]
@@ -95,8 +97,25 @@ Axes = Mapping[str, tuple[Axis, ...]]
 
 
 def products_of(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
-    """The products of a node, which is in `PRODUCTS`; none where it is no product of two tensors."""
-    return PRODUCTS[node.op_type](node, model, axes)
+    """The products of a node, which is in `PRODUCTS`; none where it is no product of two tensors. SpecError where sizes of
+    its tensors do not fit, which ONNX does not check for all operators."""
+    for name, ranks in zip(node.input, RANKS.get(node.op_type, ()), strict=False):
+        if len(found := model.shape(name, node)) not in ranks:
+            text = f"tensor '{name}' is {dims_text(found)}, expected {' or '.join(map(str, ranks))} dimensions"
+            raise SpecError.at(model.file, told(node), text)
+    found = PRODUCTS[node.op_type](node, model, axes)
+    for product in found:
+        first, second = dict(product.first.labels), dict(product.second.labels)
+        for label in first.keys() & second.keys():
+            if first[label] != second[label]:
+                text = f"sizes of its tensors do not fit: {first[label]} and {second[label]} for the same dimension"
+                raise SpecError.at(model.file, told(node), text)
+    return found
+
+
+RANKS = {**dict.fromkeys(("LSTM", "GRU", "RNN"), ((3,),) * 3), "Attention": ((3, 4),) * 3}
+"""Dimensions that the first inputs of an operator may have, where ONNX takes others too."""
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 def _labelled(node: Any, operands: Operands, first: Labels, second: Labels, summed: str) -> list[LabelledProduct]:
@@ -184,6 +203,11 @@ def _transposed_convolution(node: Any, model: OnnxModel, axes: Axes) -> list[Lab
 def _recurrent(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
     """LSTM, GRU and RNN: the gates from the input of every step, and from the state that the step before has left."""
     data, weights, state = (model.shape(name, node) for name in node.input[:3])
+    directions = 2 if attributes_of(node).get("direction") == b"bidirectional" else 1
+    wanted = (directions, GATES[node.op_type] * state[2])
+    if weights[:2] != wanted or state[:2] != wanted:
+        text = f"its weights are {dims_text(weights)} and {dims_text(state)}, expected {dims_text(wanted)} x inputs"
+        raise SpecError.at(model.file, told(node), text)
     steps = (("t", data[0]), ("b", data[1]))
     inner = _labelled(
         node, FLOATS, (*steps, ("i", data[2])), (("d", weights[0]), ("g", weights[1]), ("i", weights[2])), "i"
@@ -203,6 +227,9 @@ def _attention(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]
     q, k, v = (model.shape(name, node) for name in node.input[:3])
     batch, words, keys = q[0], q[-2], k[-2]
     heads, shared = (q[1], k[1]) if len(q) == 4 else (attributes["q_num_heads"], attributes["kv_num_heads"])
+    if len({len(shape) for shape in (q, k, v)}) > 1 or heads % shared or k[-2] != v[-2] or k[0] != batch:
+        text = f"sizes of its tensors do not fit: {', '.join(map(dims_text, (q, k, v)))}"
+        raise SpecError.at(model.file, told(node), text)
     width, out = (q[3], v[3]) if len(q) == 4 else (q[2] // heads, v[2] // shared)
     if len(node.input) > 4 and node.input[4]:
         keys += model.shape(node.input[4], node)[2]

@@ -60,6 +60,13 @@ def test_constants_larger_than_the_file_allows_are_not_computed(name: str, tmp_p
     assert "the limit for this file" in text or "does not follow" in text
 
 
+def test_lists_of_sizes_are_not_written_out(tmp_path: Path):
+    nodes = [node("Concat", "s s" if step == 0 else f"t{step} t{step}", f"t{step + 1}", axis=0) for step in range(40)]
+    nodes += [node("Reshape", "x t40", "r"), node("MatMul", "r w", "y")]
+    text = refused(written(tmp_path / "m.onnx", nodes, {"w": (8, 4), "s": ints(1, 4, 8)}, X))
+    assert "Concat '/t15/Concat': makes a list of 98,304 sizes" in text
+
+
 def test_functions_that_call_each_other_twice_are_not_written_out(tmp_path: Path):
     file = tmp_path / "functions.onnx"
     made = model([helper.make_node("f20", ["x"], ["z"], domain="own"), node("MatMul", "z w", "y")], {"w": (8, 4)}, X)
