@@ -52,8 +52,8 @@ def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterat
     count = min(min(len(array) for array in arrays.values()) // step, SAMPLES)
     if not count:
         raise SpecError.at(shown(path), "", f"holds too few samples: the model takes {step} at a time")
-    for name, shape in model.shapes.items():
-        if (words := math.prod(shape)) > WORDS:
+    for name, sides in model.shapes.items():
+        if (words := math.prod(sides)) > WORDS:
             text = f"tensor '{name}' has {words:,} words; models with more than {WORDS:,} in a tensor are not run"
             raise SpecError.at(model.file, "", text)
     zeros = {name: model.constant(zero) for name, zero in tensors.items() if zero}

@@ -51,6 +51,8 @@ class ModelImport:
     skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
     """Nodes without a layer, and their MACs where these are known."""
     passed: Counter[str] = attrs.field(factory=Counter)
+    widths: Counter[str] = attrs.field(factory=Counter)
+    """Layers by the bits of their operands, where one of them was quantised."""
     notes: list[str] = attrs.field(factory=list)
     table: dict[str, Any] = attrs.field(factory=dict)
     nodes: tuple[Node, ...] = ()
@@ -86,7 +88,7 @@ class ModelImport:
         self.table = {
             "kind": "network",
             "name": self.out.stem,
-            "description": f"Imported from {self.path.name}",
+            "description": f"Imported from {self.path.name}{self._without()}",
             "source": f"sparsemap import-model {self.path.name}{option}",
             **{key: value for key, value in parts.items() if value},
             **({"batch": batch} if batch > 1 else {}),
@@ -107,6 +109,11 @@ class ModelImport:
         for node, macs in self.skipped:
             share = f"{100 * macs / max(known, 1):.0f} % of all MACs" if macs is not None else "of unknown MACs"
             self.notes.append(f"{node} is skipped, {share}: no workload says it")
+
+    def _without(self) -> str:
+        """What the network lacks of the model."""
+        kinds = Counter(node.partition(" ")[0] for node, _ in self.skipped)
+        return f", without {_counts(kinds)}" if kinds else ""
 
     def _built(self) -> tuple[Node, ...]:
         """The nodes of the network, with paths relative to the file that it is written to."""
@@ -152,6 +159,8 @@ class ModelImport:
         ]
         operations = Counter(node.piece.type_name for node in self.nodes if not node.loops)
         lines += [f"operations: {_counts(operations)}"] if operations else []
+        shares = ", ".join(f"{widths} in {count}" for widths, count in sorted(self.widths.items()))
+        lines += [f"bits of activations x weights: {shares}"] if self.widths else []
         lines += [f"without a layer of their own: {_counts(self.passed)}"] if self.passed else []
         return lines
 
@@ -191,6 +200,9 @@ def import_model(
         table = {role: value for role, value in table.items() if value != 1.0}
         layers.append({**layer.per_sample(samples), **({"density": table} if table else {})})
     found.skipped, found.passed = walk.skipped, walk.passed
+    for layer in workloads:
+        if any(width and width <= 8 for width in layer.widths):
+            found.widths[" x ".join(str(width or "?") for width in layer.widths)] += 1
     shape = walk.input[1:] if walk.input[:1] == (samples,) else walk.input
     found.finish(layers, samples, input=list(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape))
     check_totals(model, walk.layers, found.nodes)

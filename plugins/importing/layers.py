@@ -49,7 +49,7 @@ class ImportedLayer:
     def per_sample(self, batch: int) -> dict[str, Any]:
         """The table with the sizes of one sample, for a network of so many."""
         table = dict(self.table)
-        key = SAMPLES.get(table["type"])
+        key = SAMPLES.get(table["type"], "")
         if key == "batch":
             return table if table[key] != batch else {name: size for name, size in table.items() if name != key}
         if key and not self.divides(batch):

@@ -78,9 +78,10 @@ class Operands:
         return (node.input[self.first], node.input[self.second])
 
     def zeros(self, node: Any) -> tuple[str, str]:
-        count = len(node.input)
-        found = (node.input[place] if 0 <= place < count else "" for place in (self.first_zero, self.second_zero))
-        return tuple(found)  # type: ignore[return-value]
+        one, two = (
+            node.input[place] if 0 <= place < len(node.input) else "" for place in (self.first_zero, self.second_zero)
+        )
+        return (one, two)
 
 
 FLOATS = Operands()
@@ -100,8 +101,8 @@ def products_of(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct
     """The products of a node, which is in `PRODUCTS`; none where it is no product of two tensors. SpecError where sizes of
     its tensors do not fit, which ONNX does not check for all operators."""
     for name, ranks in zip(node.input, RANKS.get(node.op_type, ()), strict=False):
-        if len(found := model.shape(name, node)) not in ranks:
-            text = f"tensor '{name}' is {dims_text(found)}, expected {' or '.join(map(str, ranks))} dimensions"
+        if len(shape := model.shape(name, node)) not in ranks:
+            text = f"tensor '{name}' is {dims_text(shape)}, expected {' or '.join(map(str, ranks))} dimensions"
             raise SpecError.at(model.file, told(node), text)
     found = PRODUCTS[node.op_type](node, model, axes)
     for product in found:

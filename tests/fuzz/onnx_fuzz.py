@@ -38,7 +38,7 @@ class OnnxModels:
             found.CopyFrom(rng.choice(self.real))
         if rng.random() < 0.3:
             _joined(rng, found, rng.choice(self.real))
-        for _ in range(rng.choice((0, 1, 1, 1, 2, 3, 6))):
+        for _ in range(rng.choice((0, 0, 0, 0, 1, 1, 1, 2, 4))):
             rng.choice(CHANGES)(rng, found)
         return found
 

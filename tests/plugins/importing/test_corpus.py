@@ -105,6 +105,9 @@ def test_words_of_8_bits_are_told_and_zeros_are_what_stands_for_zero(tmp_path: P
     assert layer["density"] == {"Q": {"type": "block", "density": 0.5, "block": [1, 8]}}
     (layer,) = imported(tmp_path, *CASES["weights of 4 bits"][:3], opset=21).values()
     assert "word_bits" not in layer, "activations have more bits"
+    file = str(tmp_path / "m.onnx")
+    outcome = CliRunner().invoke(cli, ["import-model", file, "-o", str(tmp_path / "m.toml")])
+    assert "bits of activations x weights: 32 x 4 in 1" in outcome.output
 
 
 def test_a_node_whose_layers_and_shapes_disagree_is_refused(tmp_path: Path, monkeypatch: Any):

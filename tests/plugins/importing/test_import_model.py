@@ -284,6 +284,8 @@ def test_what_no_workload_says_is_reported_with_its_share_of_macs(tmp_path, regi
     assert f"Einsum '/b/Einsum' is skipped, {100 * macs / (macs + 256 + 1024):.0f} % of all MACs" in text
     assert "FusedConv '/z/FusedConv' is skipped, of unknown MACs" in text
     assert "list of layers" in text, "sizes do not fit without it"
+    network = tomllib.loads((tmp_path / "net.toml").read_text("utf-8"))
+    assert network["description"] == "Imported from net.onnx, without Einsum 1, FusedConv 1"
     assert [node.macs for node in nodes(tmp_path / "net.toml", registry).values()] == [256, 1024]
     (tmp_path / "net.toml").unlink()
     assert "Einsum" in run(file, "-o", tmp_path / "net.toml", "--strict", code=2)
