@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ DEPTH = 24
 """Functions within functions, and graphs within nodes."""
 SMALL = 1024
 """Words up to which constants take part in the inference of shapes, as those that say how a tensor is reshaped."""
+TERM = r"[A-Za-z]{0,40}(\.\.\.)?[A-Za-z]{0,40}"
+EQUATION = re.compile(rf"{TERM}(,{TERM})*(->{TERM})?")
 LISTED = 1 << 16
 """Words of what is made of those: ONNX computes it while it infers shapes."""
 
@@ -108,6 +111,7 @@ def _inlined(proto: Any, file: str) -> Any:
                 raise SpecError.at(file, told(node), "calls the function that it is part of")
             if key in bodies and key not in counted:
                 counted[key] = count(bodies[key], (*within, key))
+            _check_equation(node, file)
             graphs = [graph for item in node.attribute for graph in (item.g, *item.graphs) if graph.node]
             total += counted.get(key, 1) + sum(count(graph.node, (*within, None)) for graph in graphs)
         if total > NODES:
@@ -117,6 +121,15 @@ def _inlined(proto: Any, file: str) -> Any:
     count(proto.graph.node, ())
     with reported(file, "", "has functions that cannot be written out"):
         return onnx_of("onnx.inliner").inline_local_functions(proto) if proto.functions else proto
+
+
+def _check_equation(node: Any, file: str) -> None:
+    """SpecError for an einsum that is not written as one: ONNX's inference of shapes does not end for some."""
+    for item in node.attribute if node.op_type == "Einsum" else ():
+        if item.name == "equation" and not EQUATION.fullmatch(item.s.decode("latin-1").replace(" ", "")):
+            raise SpecError.at(
+                file, told(node), f"has the equation {item.s!r:.60}, expected a form such as 'ij,jk->ik'"
+            )
 
 
 # ---------------------------------------------------------------------------------------------------------------- sizes

@@ -67,6 +67,13 @@ def test_lists_of_sizes_are_not_written_out(tmp_path: Path):
     assert "Concat '/t15/Concat': makes a list of 98,304 sizes" in text
 
 
+@pytest.mark.parametrize("equation", ["ij,jk-...", "i.j,jk", "ij,jk->i->k", "i1,1k", ""])
+def test_equations_that_are_none_are_told(equation: str, tmp_path: Path):
+    nodes = [node("Einsum", "x w", "y", equation=equation)]
+    text = refused(written(tmp_path / "m.onnx", nodes, {"w": (8, 4)}, {"x": [4, 8]}))
+    assert "m.onnx" in text and ("equation" in text or "Einsum" in text)
+
+
 def test_functions_that_call_each_other_twice_are_not_written_out(tmp_path: Path):
     file = tmp_path / "functions.onnx"
     made = model([helper.make_node("f20", ["x"], ["z"], domain="own"), node("MatMul", "z w", "y")], {"w": (8, 4)}, X)
