@@ -24,8 +24,8 @@ WORDS = 1 << 24
 """What may be computed of a small file, over all constants of a model; a larger file may compute more."""
 WORDS_PER_BYTE = 16
 """Words that may be computed per byte of the file and its tensors: 4-bit weights pass some nodes before they are used."""
-NODES = 5_000
-"""Nodes that may be computed."""
+NODES, BYTES_PER_NODE = 5_000, 1_000
+"""Nodes that may be computed of a small file, and bytes of a larger one for every further node."""
 MACS = 1 << 32
 """Multiplications of a product between constants."""
 COMPUTED = frozenset(
@@ -121,8 +121,8 @@ class Constants:
             if self._spent["words"] > limit:
                 many = f"{self._spent['words']:,} words or more"
                 raise self._wrong(place, f"takes {many} to compute; the limit for this file is {limit:,}")
-            if self._spent["nodes"] > NODES:
-                raise self._wrong(place, f"takes more than {NODES:,} nodes to compute")
+            if self._spent["nodes"] > (most := NODES + self.file_bytes // BYTES_PER_NODE):
+                raise self._wrong(place, f"takes more than {most:,} nodes to compute")
             if node.op_type in ("MatMul", "Gemm"):
                 words, summed = math.prod(shapes[node.output[0]]), max(shapes.get(node.input[0], ()), default=1)
                 if words * summed > MACS:

@@ -60,9 +60,10 @@ class ModelImport:
     def weights_of(self, layer: ImportedLayer, weights: Array) -> Any:
         """The density of a layer's weights, which are saved if that is wanted; 1.0 if they are dense."""
         self.progress(layer.name)
-        wrong = weights.size - int(np.count_nonzero(np.isfinite(weights))) if weights.dtype.kind not in "iub" else 0
+        weights = weights if weights.dtype.kind in "fiub" else weights.astype(np.float32)
+        wrong = weights.size - int(np.count_nonzero(np.isfinite(weights)))
         if wrong:
-            text = f"has {wrong:,} words that are no finite numbers (NaN or infinity)"
+            text = f"{wrong:,} of {weights.size:,} words are no finite numbers (NaN or infinity)"
             raise SpecError.at(shown(self.path), f"weights of layer '{layer.name}'", text)
         tensor = layer.tensor(weights)
         self.patterns[layer.name] = pattern = found_in(layer.view(tensor))
@@ -118,7 +119,7 @@ class ModelImport:
     def _built(self) -> tuple[Node, ...]:
         """The nodes of the network, with paths relative to the file that it is written to."""
         network = self.registry.build("network", SpecTable.of(self.table, str(self.out)))
-        return nodes_of(network, self.registry, self.out.parent, str(self.out))
+        return nodes_of(network, self.registry, self.out.parent, shown(self.path))
 
     def _macs(self) -> int:
         return sum(node.repeat * node.macs for node in self.nodes)

@@ -52,6 +52,8 @@ class OnnxModel:
 
     def shape(self, name: str, node: Any) -> tuple[int, ...]:
         """SpecError if it does not follow from the inputs, or if the tensor has no words."""
+        if not name:
+            raise SpecError.at(self.file, told(node), "lacks an input that it multiplies")
         if name not in self.shapes:
             text = f"the shape of tensor '{name}' does not follow from the inputs; export the model with fixed sizes"
             raise SpecError.at(self.file, told(node), text)

@@ -100,7 +100,8 @@ Axes = Mapping[str, tuple[Axis, ...]]
 def products_of(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
     """The products of a node, which is in `PRODUCTS`; none where it is no product of two tensors. SpecError where sizes of
     its tensors do not fit, which ONNX does not check for all operators."""
-    for name, ranks in zip(node.input, RANKS.get(node.op_type, ()), strict=False):
+    needed = RANKS.get(node.op_type, ())
+    for name, ranks in zip([*node.input, *[""] * len(needed)], needed, strict=False):
         if len(shape := model.shape(name, node)) not in ranks:
             text = f"tensor '{name}' is {dims_text(shape)}, expected {' or '.join(map(str, ranks))} dimensions"
             raise SpecError.at(model.file, told(node), text)

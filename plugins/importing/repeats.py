@@ -40,8 +40,10 @@ def after(node: Any, model: OnnxModel, known: Mapping[str, tuple[Axis, ...]]) ->
         return None
     axes, kind = known.get(name) or plain(given), node.op_type
     if kind == "Expand":
-        axes = (*[((1, True),)] * (len(shape) - len(given)), *axes)
-        return tuple(((size, False),) if old == ((1, True),) else old for old, size in zip(axes, shape, strict=True))
+        missing = len(shape) - len(given)
+        old = (*plain([1] * missing), *axes)
+        before = (*[1] * missing, *given)
+        return tuple(((new, False),) if size == 1 else axis for axis, size, new in zip(old, before, shape, strict=True))
     if kind == "Tile":
         return tuple(((new // old, False), *axis) for axis, old, new in zip(axes, given, shape, strict=True))
     if name not in known:

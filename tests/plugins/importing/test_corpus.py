@@ -117,3 +117,17 @@ def test_a_node_whose_layers_and_shapes_disagree_is_refused(tmp_path: Path, monk
     outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(out)])
     assert outcome.exit_code == 2 and not out.exists()
     assert "MatMul '/y/MatMul': its layers have 4,096 MACs, and its shapes say 7" in " ".join(outcome.output.split())
+
+
+def test_weights_of_experts_are_given_to_a_layer_with_groups(tmp_path: Path):
+    network = tmp_path / "n.toml"
+    network.write_text(
+        'kind = "network"\nname = "n"\n'
+        'layers = [{ name = "experts", type = "linear", m = 2, k = 4, n = 5, groups = 3 }]\n'
+    )
+    weights = np.arange(60.0).reshape(3, 5, 4) * (np.arange(5) < 2)[None, :, None]
+    np.savez(tmp_path / "w.npz", experts=weights)
+    args = ["import-model", str(tmp_path / "w.npz"), "--network", str(network), "-o", str(tmp_path / "m.toml")]
+    outcome = CliRunner().invoke(cli, [*args, "--save-weights"])
+    assert outcome.exit_code == 0, outcome.output
+    assert np.array_equal(np.load(tmp_path / "m-weights" / "experts.npy"), weights.transpose(0, 2, 1))
