@@ -110,6 +110,15 @@ def test_words_of_8_bits_are_told_and_zeros_are_what_stands_for_zero(tmp_path: P
     assert "bits of activations x weights: 32 x 4 in 1" in outcome.output
 
 
+def test_words_that_stand_for_zero_have_to_fit(tmp_path: Path):
+    nodes = [node("MatMulInteger", "x w - z", "y")]
+    constants = {"w": np.ones((32, 8), np.int8), "z": np.ones(5, np.int8)}
+    file = written(tmp_path / "m.onnx", nodes, constants, {"x": (INT8, [1, 16, 32])})
+    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(tmp_path / "m.toml")])
+    assert outcome.exit_code == 2
+    assert "'z' has 5 words for what is zero in 8 outputs" in " ".join(outcome.output.split())
+
+
 def test_a_node_whose_layers_and_shapes_disagree_is_refused(tmp_path: Path, monkeypatch: Any):
     monkeypatch.setattr(counting, "macs", lambda node, model: 7)
     out = tmp_path / "m.toml"
