@@ -43,6 +43,8 @@ def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterat
         if name not in arrays:
             raise SpecError.at(shown(path), "", f"has no array for input '{name}' of the model")
         shape, found = [item.dim_value or None for item in value.type.tensor_type.shape.dim], arrays[name].shape
+        if not shape:
+            raise SpecError.at(model.file, f"input '{name}'", "has no dimensions, expected one for samples")
         if len(found) != len(shape) or any(a and a != b for a, b in zip(shape[1:], found[1:], strict=False)):
             expected = " x ".join(["samples", *(str(size or "any") for size in shape[1:])])
             raise SpecError.at(shown(path), name, f"is {' x '.join(map(str, found))}, expected {expected}")

@@ -11,7 +11,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import attrs
@@ -21,7 +20,7 @@ from sparsemap.errors import SpecError
 from . import counting, repeats
 from .layers import ImportedLayer
 from .model_file import OnnxModel
-from .onnx_package import attributes_of, dims_text, has_graphs, onnx_of, reported, told
+from .onnx_package import attributes_of, dims_text, has_graphs, reported, told, widths
 from .products import CONVOLUTIONS, PRODUCTS, LabelledProduct, arranged, products_of
 from .windows import both, window_of
 
@@ -313,16 +312,6 @@ class GraphWalk:
     def _shape(self, node: Any, place: int) -> tuple[int, ...]:
         """Of an input, or with -1 of the output."""
         return self.model.shape(node.output[0] if place < 0 else node.input[place], node)
-
-
-@cache
-def widths() -> dict[int, int]:
-    """Bits of ONNX's element types by their numbers."""
-    found = {}
-    for name, number in onnx_of().TensorProto.DataType.items():
-        digits = re.match(r"(?:U?INT|FLOAT|BFLOAT)(\d+)", name)
-        found[number] = int(digits[1]) if digits else {"FLOAT": 32, "DOUBLE": 64}.get(name, 0)
-    return {number: bits for number, bits in found.items() if bits}
 
 
 OPERATIONS: dict[str, Any] = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from sparsemap.errors import SpecError, need, shortened
@@ -47,3 +49,13 @@ def attributes_of(node: Any) -> dict[str, Any]:
 def has_graphs(node: Any) -> bool:
     """Whether a node runs graphs of its own, as If and Loop do."""
     return any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
+
+
+@cache
+def widths() -> dict[int, int]:
+    """Bits of ONNX's element types by their numbers."""
+    found = {}
+    for name, number in onnx_of().TensorProto.DataType.items():
+        digits = re.match(r"(?:U?INT|FLOAT|BFLOAT)(\d+)", name)
+        found[number] = int(digits[1]) if digits else {"FLOAT": 32, "DOUBLE": 64}.get(name, 0)
+    return {number: bits for number, bits in found.items() if bits}

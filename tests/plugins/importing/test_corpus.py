@@ -110,6 +110,15 @@ def test_words_of_8_bits_are_told_and_zeros_are_what_stands_for_zero(tmp_path: P
     assert "bits of activations x weights: 32 x 4 in 1" in outcome.output
 
 
+def test_activations_that_are_quantised_are_measured_against_what_stands_for_zero(tmp_path: Path):
+    image = np.full((2, 3, 8, 8), 7, np.uint8)  # the zero of the corpus
+    image[:, 0] = 0
+    np.savez(tmp_path / "samples.npz", x=image)
+    about = CASES["quantised convolution"][:3]
+    (layer,) = imported(tmp_path, *about, options=("--activations", str(tmp_path / "samples.npz"))).values()
+    assert layer["density"]["P"] == 0.3333
+
+
 def test_words_that_stand_for_zero_have_to_fit(tmp_path: Path):
     nodes = [node("MatMulInteger", "x w - z", "y")]
     constants = {"w": np.ones((32, 8), np.int8), "z": np.ones(5, np.int8)}
