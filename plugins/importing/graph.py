@@ -150,7 +150,7 @@ class GraphWalk:
         layers: list[ImportedLayer] = []
         for product in products_of(node, self.model, self._axes):
             first, second = product.first.name, product.second.name
-            data = [not name or name in self.layer_of for name in (first, second)]
+            data = [name not in self.model.constants for name in (first, second)]
             if not any(data):  # a product of constants, to which something is added
                 return []
             layers.append(self._product(node, product.swapped if data == [False, True] else product, all(data), layers))
@@ -252,7 +252,7 @@ class GraphWalk:
         before this one."""
         constants = self.model.constants
         weights = operands["Q"] if operands["Q"] in constants else ""
-        given = {role: name for role, name in operands.items() if name in self.layer_of}
+        given = {role: name for role, name in operands.items() if name and name not in constants}
         layer = self._layer(node, table, list(given.values()), weights, part, [] if operands["P"] else before[-1:])
         widths = [self._width(name) for name in operands.values() if name]
         widest = max((width or 32 for width in widths), default=32)
@@ -276,7 +276,7 @@ class GraphWalk:
         inner: Sequence[str] = (),
     ) -> ImportedLayer:
         """The layer with a name and the layers before it."""
-        inputs = [*inner, *(self.layer_of[name] for name in given)]
+        inputs = [*inner, *(self.layer_of.get(name, INPUT) for name in given)]
         last = inner[-1] if inner else self.layers[-1].name if self.layers else INPUT
         name = self._name(node, weights, part)
         return ImportedLayer(

@@ -259,19 +259,21 @@ def counted(path: Path, batch: int, named: dict[str, int], left_out: set[str]) -
     shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     for value in (*known.graph.input, *known.graph.value_info, *known.graph.output):
         shapes.setdefault(value.name, [dim.dim_value for dim in value.type.tensor_type.shape.dim])
-    data = {value.name for value in graph.input} - constants
+    data, fixed = {value.name for value in graph.input} - constants, set(constants)
     macs = weights = 0
     for each in graph.node:
         label = f"{each.op_type} '{each.name or each.output[0]}'"
         if each.op_type not in ("Shape", "Size") and (data.intersection(each.input) or not _constant_node(each)):
             data.update(each.output)
+        if fixed.issuperset(filter(None, each.input)) and _constant_node(each):
+            fixed.update(each.output)
         if label in left_out or not data.intersection(each.input):
             continue
         found = _indices(each, shapes)
         if found:
             macs += sum(math.prod(part) for part in found)
             words = {place: each.input[place] for place in WEIGHTS.get(each.op_type, (0, 1))}
-            weights += sum(math.prod(shapes[name]) for name in words.values() if name not in data)
+            weights += sum(math.prod(shapes[name]) for name in words.values() if name in fixed)
     return macs, weights
 
 

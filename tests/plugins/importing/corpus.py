@@ -213,6 +213,13 @@ CASES: dict[str, tuple[Any, ...]] = {
         [node("Gather", "table x", "e"), node("Transpose", "table", "t"), node("MatMul", "e t", "y")],
         {"table": (50, 8)}, {"x": (INT64, [1, 6])}, 6 * 8 * 50, 400,
     ),
+    "frequencies times positions": (
+        [
+            node("Shape", "x", "s"), node("Gather", "s first", "b"), node("Concat", "b four one", "e", axis=0),
+            node("Expand", "f e", "g"), node("MatMul", "g x", "y"),
+        ],
+        {"f": (1, 4, 1), "first": ints(0), "four": ints(4), "one": ints(1)}, {"x": [2, 1, 6]}, 2 * 4 * 6, 0,
+    ),
     "image in patches": (
         [
             node("Conv", "x p", "a", strides=[4, 4]), node("Reshape", "a rows", "b"),
