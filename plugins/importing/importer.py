@@ -215,7 +215,7 @@ def weights_in(model: OnnxModel, layer: ImportedLayer) -> Array:
     if "Q" not in layer.zeros:
         return weights
     zero = model.constant(layer.zeros["Q"]).astype(np.int32)
-    if zero.size > 1:  # one for each output: the first axis of convolutions, the columns or rows of a product
+    if zero.size != 1:  # one for each output: the first axis of convolutions, the columns or rows of a product
         axis = 0 if not layer.axes else -1 if layer.axes[-1][0] == "n" else -2
         sides = [1] * weights.ndim
         sides[axis] = weights.shape[axis]
@@ -223,7 +223,7 @@ def weights_in(model: OnnxModel, layer: ImportedLayer) -> Array:
             text = f"'{layer.zeros['Q']}' has {zero.size} words for what is zero in {sides[axis]} outputs"
             raise SpecError.at(model.file, told(layer.node), text)
         zero = zero.reshape(sides)
-    return weights.astype(np.int32) - zero.reshape(zero.shape if zero.size > 1 else ())
+    return weights.astype(np.int32) - zero.reshape(zero.shape if zero.size != 1 else ())
 
 
 def check_totals(model: OnnxModel, layers: Sequence[ImportedLayer], nodes: Sequence[Node]) -> None:
