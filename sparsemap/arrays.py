@@ -18,7 +18,10 @@ from .files import check_file, replacing, shown
 Array = np.ndarray[Any, Any]
 
 FILE_BYTES = 64 << 30
-HEADER_BYTES = 100 << 20
+HEADER_BYTES = 16 << 20
+"""Of a safetensors file: some hundred thousand tensors."""
+UNPACKED_BYTES, UNPACKED = 256 << 20, 64
+"""An archive may unpack to so many bytes, or to so many times its own size."""
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F8_E4M3": "<u1", "F8_E5M2": "<u1"} | {
     f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)
 }
@@ -42,6 +45,10 @@ def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -
         if path.suffix == ".npy":
             arrays = {path.stem: np.load(path, allow_pickle=False)}
         else:
+            with zipfile.ZipFile(path) as members:
+                unpacked = sum(member.file_size for member in members.infolist())
+            if unpacked > max(UNPACKED_BYTES, UNPACKED * os.path.getsize(path)):
+                raise ValueError(f"it unpacks to {unpacked:,} bytes, more than {UNPACKED} times its size")
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, KeyError, MemoryError, AttributeError, zipfile.BadZipFile) as error:
@@ -82,7 +89,7 @@ def _safetensors(path: Path) -> dict[str, Array]:
                 np.memmap(path, kind, "r", 8 + length + start, tuple(shape)) if stop > start else np.zeros(shape, kind)
             )
             found[name] = _floats(words, dtype) if kind.kind == "u" else words
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise SpecError.at(shown(path), "", f"is not a safetensors file: {error}") from None
     return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,21 @@ from sparsemap.errors import SpecError, unknown
 from sparsemap.files import shown
 from sparsemap.pieces.contracts.base import Array
 
-from .model_file import Model, onnx_of, reported
+from .model_file import OnnxModel
+from .onnx_package import onnx_of, reported
 
 SAMPLES = 32
 """Samples that are run at most."""
+WORDS = 1 << 28
+"""Of a tensor of a model that is run."""
 BINS = 5
 NARROW = 0.01
 """Densities that differ by less over all samples are one number, their mean."""
 
 
-def measured(model: Model, path: Path, tensors: Sequence[str]) -> Iterator[dict[str, float]]:
-    """By tensor the share of nonzeros in one sample after the other, up to 32.
+def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterator[dict[str, float]]:
+    """By tensor the share of nonzeros in one sample after the other, up to 32; the value of a tensor names the constant
+    that says what stands for zero in it, if one does.
 
     The file is an .npz with an array per input of the model, samples first. They are run one at a time by the reference
     of the package `onnx`, or as many as the model takes where its batch is fixed.
@@ -38,6 +43,8 @@ def measured(model: Model, path: Path, tensors: Sequence[str]) -> Iterator[dict[
         if name not in arrays:
             raise SpecError.at(shown(path), "", f"has no array for input '{name}' of the model")
         shape, found = [item.dim_value or None for item in value.type.tensor_type.shape.dim], arrays[name].shape
+        if not shape:
+            raise SpecError.at(model.file, f"input '{name}'", "has no dimensions, expected one for samples")
         if len(found) != len(shape) or any(a and a != b for a, b in zip(shape[1:], found[1:], strict=False)):
             expected = " x ".join(["samples", *(str(size or "any") for size in shape[1:])])
             raise SpecError.at(shown(path), name, f"is {' x '.join(map(str, found))}, expected {expected}")
@@ -47,12 +54,21 @@ def measured(model: Model, path: Path, tensors: Sequence[str]) -> Iterator[dict[
     count = min(min(len(array) for array in arrays.values()) // step, SAMPLES)
     if not count:
         raise SpecError.at(shown(path), "", f"holds too few samples: the model takes {step} at a time")
+    for name, sides in model.shapes.items():
+        if (words := math.prod(sides)) > WORDS:
+            text = f"tensor '{name}' has {words:,} words; models with more than {WORDS:,} in a tensor are not run"
+            raise SpecError.at(model.file, "", text)
+    zeros = {name: model.constant(zero) for name, zero in tensors.items() if zero}
     with reported(model.file, "", "cannot be run by the reference of the package onnx"):
+        onnx_of("onnx.external_data_helper").load_external_data_for_model(model.proto, str(model.path.parent))
         run = onnx_of("onnx.reference").ReferenceEvaluator(model.proto)
         for sample in range(count):
             part = slice(sample * step, (sample + 1) * step)
             found = run.run(list(tensors), {name: array[part].astype(kinds[name]) for name, array in arrays.items()})
-            yield {name: _share(array) for name, array in zip(tensors, found, strict=True)}
+            yield {
+                name: _share(array != zeros[name] if name in zeros else array)
+                for name, array in zip(tensors, found, strict=True)
+            }
 
 
 def _share(array: Array) -> float:

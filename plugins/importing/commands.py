@@ -51,7 +51,7 @@ def import_model(
     from sparsemap.pieces.loading import load
     from sparsemap.problem.network import nodes_of
 
-    from .importer import Import, import_model, import_weights
+    from .importer import ModelImport, import_model, import_weights
 
     registry, out = load(), out or Path(f"{model.stem}.toml")
     shown = not quiet and sys.stderr.isatty()
@@ -65,12 +65,12 @@ def import_model(
             raise click.UsageError(f"{model.name} holds weights; name the network of their layers with --network")
         piece, base, file = network_of(registry, network)
         nodes = nodes_of(piece, registry, base, file)
-        found = Import(model, out, registry, save_weights, progress, piece.name)
+        found = ModelImport(model, out, registry, save_weights, progress, piece.name)
         import_weights(found, piece, nodes)
     elif network:
         raise click.UsageError("--network is for weights (.safetensors, .npz); an ONNX model has its own layers")
     else:
-        found = Import(model, out, registry, save_weights, progress)
+        found = ModelImport(model, out, registry, save_weights, progress)
         try:
             import_model(found, batch, _sizes(dims), activations, densities)
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:

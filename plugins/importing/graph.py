@@ -10,15 +10,19 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from sparsemap.errors import SpecError
 
-from .layers import WORKLOADS, Layer
-from .model_file import Model, onnx_of, told
+from . import counting, repeats
+from .layers import ImportedLayer
+from .model_file import OnnxModel
+from .onnx_package import attributes_of, dims_text, has_graphs, reported, told, widths
+from .products import CONVOLUTIONS, PRODUCTS, LabelledProduct, arranged, products_of
+from .windows import both, window_of
 
 INPUT = "input"
 SCOPES = re.compile(r"\.(weight|kernel)$")
@@ -27,48 +31,64 @@ NAMELESS = re.compile(r"(onnx::|_|/|val_|\d|$)")
 
 
 @attrs.define
-class Walk:
-    """Goes over the nodes of a model in their order."""
+class GraphWalk:
+    """Goes over the nodes of a model in their order. Sizes of layers are those of all samples together."""
 
-    model: Model
-    layers: list[Layer] = attrs.field(factory=list)
+    model: OnnxModel
+    layers: list[ImportedLayer] = attrs.field(factory=list)
     skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
     """Nodes that cannot be searched, with their MACs where these are known."""
     passed: Counter[str] = attrs.field(factory=Counter)
     """Other nodes by type, such as Relu."""
     input: tuple[int, ...] = ()
-    """Shape of the network's input without the batch."""
+    """Shape of the network's input with the batch."""
     layer_of: dict[str, str] = attrs.field(factory=dict)
     """By tensor, the layer that it comes from; constants have none."""
     rectified: set[str] = attrs.field(factory=set)
     """Tensors whose negative values became zeros, by a ReLU or the like."""
+    _axes: dict[str, tuple[repeats.Axis, ...]] = attrs.field(factory=dict)
+    """Of tensors that repeat themselves."""
+    _names: set[str] = attrs.field(factory=lambda: {INPUT})
+    _makers: dict[str, Any] = attrs.field(factory=dict)
 
     def run(self) -> None:
         model = self.model
         self.layer_of = dict.fromkeys(model.inputs, INPUT)
-        self.input = model.shapes[model.inputs[0]][1:]
+        shapes = [model.shapes[name] for name in model.inputs]
+        self.input = next((shape for shape in shapes if len(shape) > 1), shapes[0])
         for node in model.proto.graph.node:
+            self._makers.update(dict.fromkeys(node.output, node))
             given = [name for name in node.input if name in self.layer_of]
-            if given or _has_graphs(node):
-                self._take(node, given)
+            if given or has_graphs(node) or not (node.input or node.op_type == "Constant"):
+                with reported(model.file, told(node), "cannot be imported"):
+                    self._take(node, given)
 
     def _take(self, node: Any, given: list[str]) -> None:
         foreign = node.domain not in ("", "ai.onnx")  # what a node of another domain does is not known
-        handler = None if foreign else HANDLERS.get(node.op_type)
-        layer = handler(self, node, given) if handler else None
-        if layer is not None:
-            self.layers.append(layer)
-            self.layer_of[node.output[0]] = layer.name
-            if node.op_type in KEEPING and self.rectified.issuperset(given):
+        layers = [] if foreign else self._layers_of(node, given)
+        if layers:
+            self.layers += layers
+            self.layer_of.update(dict.fromkeys(filter(None, node.output), layers[-1].name))
+            if node.op_type in OPERATIONS and self._rectifies(node, given):
                 self.rectified.add(node.output[0])
             return
         if node.op_type in ("Shape", "Size"):
             return
-        if foreign or node.op_type in MULTIPLYING or _has_graphs(node):
-            self.skipped.append((told(node), _macs(self.model, node)))
+        if foreign or node.op_type in MULTIPLYING or has_graphs(node):
+            self.skipped.append((told(node), None if foreign else counting.macs(node, self.model)))
         else:
             self.passed[node.op_type] += 1
         self._pass(node, given)
+
+    def _layers_of(self, node: Any, given: list[str]) -> list[ImportedLayer]:
+        """What a node becomes: products, a convolution or an operation; none where no piece says it."""
+        if node.op_type in PRODUCTS:
+            return self._products(node)
+        if node.op_type in CONVOLUTIONS:
+            found = self._convolution(node)
+        else:
+            found = OPERATIONS[node.op_type](self, node, given) if node.op_type in OPERATIONS else None
+        return [found] if found is not None else []
 
     def _pass(self, node: Any, given: list[str]) -> None:
         """The outputs of a node that is no layer are those of the layer that made its (largest) input."""
@@ -77,10 +97,13 @@ class Walk:
         layer = self.layer_of[main] if main else INPUT
         embeds = node.op_type == "Gather" and node.input[0] not in self.layer_of
         if embeds and layer == INPUT:  # what is embedded counts as the input
-            self.input = sizes.get(node.output[0], self.input)[1:]
-        self.layer_of.update(dict.fromkeys(node.output, layer))
+            self.input = sizes.get(node.output[0], self.input)
+        self.layer_of.update(dict.fromkeys(filter(None, node.output), layer))
         if self._rectifies(node, given):
             self.rectified.update(node.output)
+        axes = repeats.after(node, self.model, self._axes)
+        if axes is not None and repeats.repeats(axes):
+            self._axes[node.output[0]] = axes
 
     def _rectifies(self, node: Any, given: list[str]) -> bool:
         if node.op_type == "Mul":  # a product is zero where one factor is
@@ -92,232 +115,228 @@ class Walk:
     def _clips_at_zero(self, node: Any) -> bool:
         if node.op_type != "Clip":
             return False
-        if len(node.input) > 1 and node.input[1] and self.model.is_constant(node.input[1]):
+        if len(node.input) > 1 and node.input[1] and node.input[1] in self.model.constants:
             return float(self.model.constant(node.input[1])) == 0
-        return _attributes(node).get("min") == 0
+        return attributes_of(node).get("min") == 0
 
     # -- layers
 
-    def _convolution(self, node: Any, given: list[str]) -> Layer | None:
-        image, weights = self._shape(node, 0), self._shape(node, 1)
+    def _convolution(self, node: Any) -> ImportedLayer | None:
+        operands = CONVOLUTIONS[node.op_type]
+        names, zeros = operands.names(node), operands.zeros(node)
+        image, weights = (self.model.shape(name, node) for name in names)
         found = self._shape(node, -1)
-        if len(image) not in (3, 4):
+        if len(image) not in (3, 4) or names[1] not in self.model.constants or names[0] not in self.layer_of:
             return None
-        attributes = _attributes(node)
-        if len(image) == 3 and self.layer_of[node.input[0]] == INPUT:  # rows of samples are images of one row
-            self.input = (image[1], 1, image[2])
+        attributes = attributes_of(node)
+        if len(image) == 3 and self.layer_of[names[0]] == INPUT:  # rows of samples are images of one row
+            self.input = (*image[:2], 1, image[2])
         groups, channels = attributes.get("group", 1), image[1]
         if groups < 1 or weights[1] * groups != channels or weights[0] % groups:
-            text = f"takes {channels} channels in {groups} groups, and its weights are {' x '.join(map(str, weights))}"
+            text = f"takes {channels} channels in {groups} groups, and its weights are {dims_text(weights)}"
             raise SpecError.at(self.model.file, told(node), text)
-        window = self._window(node, weights[2:], image[2:], found[2:])
-        sizes = {"p": found[-2] if len(found) == 4 else 1, "q": found[-1]}
-        dilation = _both(attributes.get("dilations"))
+        window = window_of(attributes, weights[2:], image[2:], found[2:])
+        sizes = {"batch": image[0], "p": found[-2] if len(found) == 4 else 1, "q": found[-1]}
+        dilation = both(attributes.get("dilations"))
         common = {**sizes, **window, **({"dilation": dilation} if dilation else {})}
         if groups == channels == weights[0] and groups > 1:
             table = {"type": "depthwise", "c": channels, **common}
         else:
             table = {"type": "conv2d", "k": weights[0], "c": channels, **common}
             table |= {"groups": groups} if groups > 1 else {}
-        return self._layer(node, table, [node.input[0]], node.input[1])
+        return self._workload(node, table, dict(zip("PQ", names, strict=True)), dict(zip("PQ", zeros, strict=True)))
 
-    def _product(self, node: Any, given: list[str]) -> Layer | None:
-        """Of MatMul and Gemm; the latter may transpose its inputs."""
-        attributes = _attributes(node)
-        turned_a, turned_b = bool(attributes.get("transA")), bool(attributes.get("transB"))
-        a, b = self._shape(node, 0), self._shape(node, 1)
-        a, b = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
-        a, b = (_turned(a) if turned_a else a), (_turned(b) if turned_b else b)
-        first, second = (name in self.layer_of for name in node.input[:2])
-        if second and not first and len(a) == len(b) == 2:  # W X is the transpose of X' W'
-            return self._linear(node, b[1], b[0], a[0], node.input[1], node.input[0], not turned_a)
-        if first and not second and len(b) == 2:
-            return self._linear(node, math.prod(a[:-1]), a[-1], b[-1], node.input[0], node.input[1], turned_b)
-        count = max(math.prod(a[:-2]), math.prod(b[:-2]))
-        table = {"type": "matmul", **self._per_sample("h", count), "m": a[-2], "k": a[-1], "n": b[-1]}
-        given = [name for name in node.input[:2] if name in self.layer_of]
-        constants = [name for name in node.input[:2] if name not in self.layer_of]
-        return self._layer(node, table, given, constants[-1] if constants else "")
+    def _products(self, node: Any) -> list[ImportedLayer]:
+        layers: list[ImportedLayer] = []
+        for product in products_of(node, self.model, self._axes):
+            first, second = product.first.name, product.second.name
+            data = [name not in self.model.constants for name in (first, second)]
+            if not any(data):  # a product of constants, to which something is added
+                return []
+            layers.append(self._product(node, product.swapped if data == [False, True] else product, all(data), layers))
+        return layers
 
-    def _linear(self, node: Any, rows: int, k: int, n: int, data: str, weights: str, turned: bool) -> Layer:
-        table = {"type": "linear", **self._per_sample("m", rows), "k": k, "n": n}
-        return attrs.evolve(self._layer(node, table, [data], weights), turned=turned)
-
-    def _per_sample(self, key: str, count: int) -> dict[str, int]:
-        """The number of rows or heads of a sample; where a batch is not a factor of them, the layer has a batch of one."""
-        batch = self.model.batch
-        if count % batch:
-            return {"batch": 1, key: count}
-        return {key: count // batch} if count > batch else {}
+    def _product(
+        self, node: Any, product: LabelledProduct, both_data: bool, before: Sequence[ImportedLayer]
+    ) -> ImportedLayer:
+        """A matmul of two inputs, or a linear layer with the second one as its weights."""
+        sizes = product.sizes()
+        h, m, k, n = (sizes[role] for role in "hmkn")
+        if both_data:
+            table = {"type": "matmul", "h": h, "m": m, "k": k, "n": n}
+        else:
+            table = {"type": "linear", "m": m, "k": k, "n": n, **({"groups": h} if h > 1 else {})}
+        tensors = {"P": product.first, "Q": product.second}
+        operands = {role: tensor.name for role, tensor in tensors.items()}
+        zeros = {role: tensor.zero for role, tensor in tensors.items()}
+        layer = self._workload(node, table, operands, zeros, product.part, [layer.name for layer in before])
+        return attrs.evolve(layer, axes=() if both_data else arranged(product))
 
     # -- operations
 
-    def _pool(self, node: Any, given: list[str]) -> Layer | None:
+    def _pool(self, node: Any, given: list[str]) -> ImportedLayer | None:
         image, found = self._shape(node, 0), self._shape(node, -1)
         if len(image) not in (3, 4):
             return None
-        attributes = _attributes(node)
+        attributes = attributes_of(node)
         kind = "max-pool" if node.op_type == "MaxPool" else "average-pool"
-        reach = [
-            (size - 1) * dilation + 1
-            for size, dilation in zip(attributes["kernel_shape"], attributes.get("dilations") or [1] * 2, strict=False)
-        ]
-        return self._layer(
-            node, {"type": kind, **self._window(node, reach, image[2:], found[2:], pool=True)}, given[:1]
-        )
+        steps = attributes.get("dilations") or [1] * 2
+        reach = [(size - 1) * dilation + 1 for size, dilation in zip(attributes["kernel_shape"], steps, strict=False)]
+        attributes.pop("dilations", None)
+        return self._layer(node, {"type": kind, **window_of(attributes, reach, image[2:], found[2:])}, given[:1])
 
-    def _global(self, node: Any, given: list[str]) -> Layer | None:
+    def _global(self, node: Any, given: list[str]) -> ImportedLayer | None:
         image = self._shape(node, 0)
         if len(image) != 4:
             return None
         if node.op_type == "GlobalMaxPool":
             return self._layer(node, {"type": "max-pool", "r": image[2], "s": image[3]}, given)
         if node.op_type == "ReduceMean":
-            axes = _attributes(node).get("axes")
-            if axes is None and len(node.input) > 1 and self.model.is_constant(node.input[1]):
+            axes = attributes_of(node).get("axes")
+            if axes is None and len(node.input) > 1 and node.input[1] in self.model.constants:
                 axes = self.model.constant(node.input[1]).tolist()
             if sorted(axis % 4 for axis in axes or ()) != [2, 3]:
                 return None
         return self._layer(node, {"type": "global-average"}, given[:1])
 
-    def _add(self, node: Any, given: list[str]) -> Layer | None:
-        shapes = {self._shape(node, place) for place in range(len(node.input))}
+    def _add(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        shapes = {self.model.shapes.get(name) for name in node.input}
         if len(given) < 2 or len(given) < len(node.input) or len(shapes) > 1:
             return None
         return self._layer(node, {"type": "add"}, given)
 
-    def _concat(self, node: Any, given: list[str]) -> Layer | None:
-        if len(given) < 2 or len(given) < len(node.input) or len(self._shape(node, -1)) < 2:
+    def _multiply(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        """Of two layers, as where one is the gate of the other."""
+        shapes = {self.model.shapes.get(name) for name in node.input}
+        if len(shapes) > 1 or len({self.layer_of[name] for name in given}) < 2:
+            return None
+        return self._layer(node, {"type": "multiply"}, given)
+
+    def _concat(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        """Channels or rows one behind the other; or rows behind those of earlier steps, which are an input, or behind a
+        class token, which is constant."""
+        found = self.model.shapes.get(node.output[0], ())
+        if len(found) < 2:
+            return None
+        axis = attributes_of(node)["axis"] % len(found)
+        new = [name for name in given if self.layer_of[name] != INPUT]
+        kept = [name for name in node.input if name not in new]
+        if len(new) == 1 and kept and all(name in self.model.inputs or name not in given for name in kept):
+            rows = sum(self.model.shape(name, node)[axis] for name in kept)
+            return self._layer(node, {"type": "prepend", "rows": rows}, new) if len(found) in (3, 4) else None
+        if axis != 1 or len(given) < 2 or len(given) < len(node.input):
             return None
         return self._layer(node, {"type": "concat"}, given)
 
+    def _take_rows(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        """Of a sequence, as the class token is taken."""
+        data, found = (self.model.shapes.get(name, ()) for name in (node.input[0], node.output[0]))
+        wanted = len(data) == 3 and attributes_of(node).get("axis", 0) % 3 == 1 and found[-1:] == data[-1:]
+        if not wanted or self.layer_of.get(node.input[0], INPUT) == INPUT or len(found) not in (2, 3):
+            return None
+        rows = found[1] if len(found) == 3 else 1
+        return self._layer(node, {"type": "take", **({"rows": rows} if rows > 1 else {})}, given[:1])
+
     # -- parts
 
-    def _layer(self, node: Any, table: dict[str, Any], given: Sequence[str], weights: str = "") -> Layer:
-        """The layer with a name, the layers before it, and where its operands come from."""
-        inputs = [self.layer_of[name] for name in given]
-        constant = weights if weights and self.model.is_constant(weights) else ""
-        operands = {} if table["type"] not in WORKLOADS else dict(zip("PQ", [*given, weights], strict=False))
-        operands = {role: name for role, name in operands.items() if name and name != constant}
-        before = self.layers[-1].name if self.layers else INPUT
-        named = {"name": self._name(node, constant), **table, **({"inputs": inputs} if inputs != [before] else {})}
-        rectified = tuple(role for role, name in operands.items() if name in self.rectified)
-        return Layer(table=named, operands=operands, rectified=rectified, weights=constant)
+    def _workload(
+        self,
+        node: Any,
+        table: dict[str, Any],
+        operands: Mapping[str, str],
+        zeros: Mapping[str, str],
+        part: str = "",
+        before: Sequence[str] = (),
+    ) -> ImportedLayer:
+        """A layer that is searched: P comes from layers, Q may be weights. An operand without a tensor is the product
+        before this one."""
+        constants = self.model.constants
+        weights = operands["Q"] if operands["Q"] in constants else ""
+        given = {role: name for role, name in operands.items() if name and name not in constants}
+        layer = self._layer(node, table, list(given.values()), weights, part, [] if operands["P"] else before[-1:])
+        widths = [self._width(name) for name in operands.values() if name]
+        widest = max((width or 32 for width in widths), default=32)
+        return attrs.evolve(
+            layer,
+            table={**layer.table, **({"word_bits": widest} if widest <= 8 else {})},
+            operands=given,
+            rectified=tuple(role for role, name in given.items() if name in self.rectified),
+            weights=weights,
+            zeros={role: name for role, name in zeros.items() if name and name in constants},
+            widths=tuple(widths),
+        )
 
-    def _name(self, node: Any, weights: str) -> str:
+    def _layer(
+        self,
+        node: Any,
+        table: dict[str, Any],
+        given: Sequence[str],
+        weights: str = "",
+        part: str = "",
+        inner: Sequence[str] = (),
+    ) -> ImportedLayer:
+        """The layer with a name and the layers before it."""
+        inputs = [*inner, *(self.layer_of.get(name, INPUT) for name in given)]
+        last = inner[-1] if inner else self.layers[-1].name if self.layers else INPUT
+        name = self._name(node, weights, part)
+        return ImportedLayer(
+            table={"name": name, **table, **({"inputs": inputs} if inputs and inputs != [last] else {})}, node=node
+        )
+
+    def _name(self, node: Any, weights: str, part: str) -> str:
         """The module of the weights, or else of the node: "/layer1/layer1.0/conv1/Conv" is layer1.0.conv1."""
         scopes = [part for part in node.name.split("/") if part]
         found = scopes[0] if scopes else ""
-        for part in scopes[1:-1]:
-            found = part if part.startswith(f"{found}.") else f"{found}.{part}"
+        for scope in scopes[1:-1]:
+            found = scope if scope.startswith(f"{found}.") else f"{found}.{scope}"
         last, kind = (scopes[-1] if scopes else ""), node.op_type.lower()
         if weights and SCOPES.search(weights) and not NAMELESS.match(weights):
             found = SCOPES.sub("", weights)
-        elif len(scopes) > 1 and not weights and not found.rpartition(".")[2].lower().startswith(kind):
+        elif len(scopes) > 1 and not weights and not part and not found.rpartition(".")[2].lower().startswith(kind):
             found = f"{found}.{last.lower()}"
-        found = re.sub(r"[^A-Za-z0-9_.-]+", "-", found).strip("-.") or kind
-        names = {layer.name for layer in self.layers} | {INPUT}
+        found = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{found or kind}.{part}").strip("-.") or kind
         several = (f"{found}-{count}" for count in itertools.count(2))
-        return next(name for name in itertools.chain([found], several) if name not in names)
+        name = next(name for name in itertools.chain([found], several) if name not in self._names)
+        self._names.add(name)
+        return name
 
-    def _window(self, node: Any, window: Sequence[int], given: Sequence[int], found: Sequence[int], pool: bool = False):
-        """Window, stride and padding of a layer; the padding behind is what the size of the output needs."""
-        attributes, count = _attributes(node), len(window)
-        strides = attributes.get("strides") or [1] * count
-        dilations = [1] * count if pool else attributes.get("dilations") or [1] * count
-        pads = attributes.get("pads") or [0] * (2 * count)
-        mode = attributes.get("auto_pad", b"NOTSET").decode()
-        sides = []
-        for axis in range(count):
-            reach = (window[axis] - 1) * dilations[axis] + 1
-            needed = (found[axis] - 1) * strides[axis] + reach - given[axis]
-            before, after = pads[axis], pads[count + axis]
-            if mode in ("SAME_UPPER", "SAME_LOWER"):
-                before, after = (max(needed, 0) + (mode == "SAME_LOWER")) // 2, 0
-            sides.append([before, max(after, needed - before)])
-        if count == 1:
-            sides, strides, window = [[0, 0], *sides], [1, *strides], [1, *window]
-        r, s = (int(size) for size in window)
-        stride = {"stride": _both(strides)} if _both(strides) else {}
-        same = sides[0][0] if all(side == [sides[0][0]] * 2 for side in sides) else sides
-        return {"r": r, "s": s, **stride, **({"padding": same} if same else {})}
+    def _width(self, name: str) -> int | None:
+        """Bits of the words of a tensor: those of the whole numbers that it is made of, where it was dequantised."""
+        makers, types = self._makers, self.model.types
+        while (node := makers.get(name)) is not None and node.op_type in MOVING:
+            name = node.input[0]
+            if node.op_type == "DequantizeLinear":
+                break
+        return widths().get(types.get(name, 0))
 
     def _shape(self, node: Any, place: int) -> tuple[int, ...]:
         """Of an input, or with -1 of the output."""
         return self.model.shape(node.output[0] if place < 0 else node.input[place], node)
 
 
-HANDLERS: dict[str, Any] = {
-    "Conv": Walk._convolution,
-    "Gemm": Walk._product,
-    "MatMul": Walk._product,
-    "MaxPool": Walk._pool,
-    "AveragePool": Walk._pool,
-    "GlobalAveragePool": Walk._global,
-    "GlobalMaxPool": Walk._global,
-    "ReduceMean": Walk._global,
-    "Add": Walk._add,
-    "Sum": Walk._add,
-    "Concat": Walk._concat,
+OPERATIONS: dict[str, Any] = {
+    "MaxPool": GraphWalk._pool,
+    "AveragePool": GraphWalk._pool,
+    "GlobalAveragePool": GraphWalk._global,
+    "GlobalMaxPool": GraphWalk._global,
+    "ReduceMean": GraphWalk._global,
+    "Add": GraphWalk._add,
+    "Sum": GraphWalk._add,
+    "Mul": GraphWalk._multiply,
+    "Concat": GraphWalk._concat,
+    "Gather": GraphWalk._take_rows,
 }
 RECTIFYING = ("Relu", "ThresholdedRelu")
-KEEPING = (
-    *(
-        "Identity",
-        "Dropout",
-        "Reshape",
-        "Flatten",
-        "Squeeze",
-        "Unsqueeze",
-        "Transpose",
-        "Cast",
-        "Slice",
-        "Split",
-        "Pad",
-    ),
-    *("QuantizeLinear", "DequantizeLinear", "MaxPool", "GlobalMaxPool", "Concat"),
+MOVING = (
+    *("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Slice"),
+    *("MaxPool", "DequantizeLinear"),
 )
+"""What leaves words as they are; words of whole numbers that are dequantised need no more bits than those."""
+KEEPING = (*MOVING, "Cast", "Split", "Pad", "QuantizeLinear", "GlobalMaxPool", "Concat")
 """What leaves zeros zero, and makes none."""
 MULTIPLYING = (
-    *("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv"),
-    *("Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "Einsum", "Attention", "LSTM", "GRU", "RNN"),
+    *CONVOLUTIONS,
+    *PRODUCTS,
+    *("DeformConv", "CausalConvWithState", "LinearAttention", "DFT", "STFT", "Det", "AffineGrid"),
 )
 """What multiplies and accumulates; where no workload can say it, it is reported as skipped."""
-
-
-def _macs(model: Model, node: Any) -> int | None:
-    """Multiplications of a node that is not searched; None if they do not follow from its shapes."""
-    sizes = [model.shapes.get(name) for name in node.input]
-    found = model.shapes.get(node.output[0])
-    place = 3 if node.op_type.startswith("QLinear") else 1
-    data, weights = (sizes[0], sizes[place]) if len(sizes) > place else (None, None)
-    if found is None or data is None or weights is None:
-        return None
-    if node.op_type == "ConvTranspose":
-        return math.prod(data) * math.prod(weights[1:])
-    if "Conv" in node.op_type:
-        return math.prod(found) * math.prod(weights[1:])
-    if "MatMul" in node.op_type:
-        return math.prod(found) * data[-1]
-    if node.op_type in ("LSTM", "GRU", "RNN") and (state := sizes[2]) is not None:
-        return data[0] * data[1] * (math.prod(weights) + math.prod(state))
-    return None
-
-
-def _has_graphs(node: Any) -> bool:
-    """Whether a node runs graphs of its own, as If and Loop do."""
-    return any(attribute.HasField("g") for attribute in node.attribute)
-
-
-def _attributes(node: Any) -> dict[str, Any]:
-    return {item.name: onnx_of("onnx.helper").get_attribute_value(item) for item in node.attribute}
-
-
-def _both(values: Sequence[int] | None) -> int | list[int]:
-    """One number for rows and columns if they are alike; 0 for ones."""
-    rows, columns = (1, 1, *(values or ()))[-2:]
-    return [rows, columns] if rows != columns else rows if rows > 1 else 0
-
-
-def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (*shape[:-2], shape[-1], shape[-2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,13 @@ from sparsemap.problem.network import Node, distinct, nodes_of
 from sparsemap.spec import toml_io
 from sparsemap.spec.structuring import SpecTable
 
+from . import counting
 from .calibration import density, measured
-from .graph import Walk
-from .layers import WORKLOADS, Layer
-from .model_file import read_model
-from .patterns import DENSE, Pattern, found_in
+from .graph import GraphWalk
+from .layers import WORKLOADS, ImportedLayer
+from .model_file import OnnxModel, read_model
+from .onnx_package import dims_text, told
+from .patterns import DENSE, WeightPattern, found_in
 
 RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
 """What is assumed of activations behind a ReLU: their density changes with every input."""
@@ -33,7 +35,7 @@ DATA_BYTES = 512_000_000
 
 
 @attrs.define
-class Import:
+class ModelImport:
     """A network on its way to a file."""
 
     path: Path
@@ -44,23 +46,30 @@ class Import:
     progress: Callable[[str], None]
     network: str = ""
     """Where the file has weights alone, the name of the network that has their layers."""
-    patterns: dict[str, Pattern] = attrs.field(factory=dict)
+    patterns: dict[str, WeightPattern] = attrs.field(factory=dict)
     """By layer, what its weights keep to."""
     skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
     """Nodes without a layer, and their MACs where these are known."""
     passed: Counter[str] = attrs.field(factory=Counter)
+    widths: Counter[str] = attrs.field(factory=Counter)
+    """Layers by the bits of their operands, where one of them was quantised."""
     notes: list[str] = attrs.field(factory=list)
     table: dict[str, Any] = attrs.field(factory=dict)
     nodes: tuple[Node, ...] = ()
 
-    def weights_of(self, layer: Layer, weights: Array) -> Any:
+    def weights_of(self, layer: ImportedLayer, weights: Array) -> Any:
         """The density of a layer's weights, which are saved if that is wanted; 1.0 if they are dense."""
         self.progress(layer.name)
+        weights = weights if weights.dtype.kind in "fiub" else weights.astype(np.float32)
+        wrong = weights.size - int(np.count_nonzero(np.isfinite(weights)))
+        if wrong:
+            text = f"{wrong:,} of {weights.size:,} words are no finite numbers (NaN or infinity)"
+            raise SpecError.at(shown(self.path), f"weights of layer '{layer.name}'", text)
         tensor = layer.tensor(weights)
         self.patterns[layer.name] = pattern = found_in(layer.view(tensor))
         if not pattern.density:
             self.notes.append(f"layer '{layer.name}' has zeros only; one word counts as nonzero")
-        if pattern.density < DENSE and self.save_weights:
+        elif pattern.density < DENSE and self.save_weights:
             return self._saved(layer.name, tensor)
         block = layer.block(pattern.block, tensor) if pattern.block else ()
         if block is None:
@@ -80,7 +89,7 @@ class Import:
         self.table = {
             "kind": "network",
             "name": self.out.stem,
-            "description": f"Imported from {self.path.name}",
+            "description": f"Imported from {self.path.name}{self._without()}",
             "source": f"sparsemap import-model {self.path.name}{option}",
             **{key: value for key, value in parts.items() if value},
             **({"batch": batch} if batch > 1 else {}),
@@ -99,13 +108,18 @@ class Import:
             )
         known = self._macs() + sum(macs or 0 for _, macs in self.skipped)
         for node, macs in self.skipped:
-            share = f"{100 * macs / known:.2g} % of all MACs" if macs is not None else "of unknown MACs"
+            share = f"{100 * macs / max(known, 1):.0f} % of all MACs" if macs is not None else "of unknown MACs"
             self.notes.append(f"{node} is skipped, {share}: no workload says it")
+
+    def _without(self) -> str:
+        """What the network lacks of the model."""
+        kinds = Counter(node.partition(" ")[0] for node, _ in self.skipped)
+        return f", without {_counts(kinds)}" if kinds else ""
 
     def _built(self) -> tuple[Node, ...]:
         """The nodes of the network, with paths relative to the file that it is written to."""
         network = self.registry.build("network", SpecTable.of(self.table, str(self.out)))
-        return nodes_of(network, self.registry, self.out.parent, str(self.out))
+        return nodes_of(network, self.registry, self.out.parent, shown(self.path))
 
     def _macs(self) -> int:
         return sum(node.repeat * node.macs for node in self.nodes)
@@ -146,25 +160,34 @@ class Import:
         ]
         operations = Counter(node.piece.type_name for node in self.nodes if not node.loops)
         lines += [f"operations: {_counts(operations)}"] if operations else []
+        shares = ", ".join(f"{widths} in {count}" for widths, count in sorted(self.widths.items()))
+        lines += [f"bits of activations x weights: {shares}"] if self.widths else []
         lines += [f"without a layer of their own: {_counts(self.passed)}"] if self.passed else []
         return lines
 
 
-def import_model(found: Import, batch: int | None, dims: Mapping[str, int], activations: str, densities: str) -> None:
+def import_model(
+    found: ModelImport, batch: int | None, dims: Mapping[str, int], activations: str, densities: str
+) -> None:
     """The layers of an ONNX model; `activations` is "range", "dense", or the path of an .npz with samples."""
     found.progress(f"reading {found.path.name}")
     model = read_model(found.path, batch, dims)
-    walk = Walk(model)
+    walk = GraphWalk(model)
     walk.run()
-    if not any(layer.table["type"] in WORKLOADS for layer in walk.layers):
-        raise SpecError.at(model.file, "", "has no convolution and no matrix product to search")
+    workloads = [layer for layer in walk.layers if layer.table["type"] in WORKLOADS]
+    if not workloads:
+        text = "has no convolution and no matrix product to search"
+        if walk.skipped:
+            text += f"; what multiplies in it cannot be imported: {listed(node for node, _ in walk.skipped)}"
+        raise SpecError.at(model.file, "", text)
     shares: dict[str, list[float]] = {}
     if activations not in ("range", "dense"):
-        tensors = list(dict.fromkeys(name for layer in walk.layers for name in layer.operands.values()))
+        tensors = {name: layer.zeros.get(role, "") for layer in workloads for role, name in layer.operands.items()}
         for sample, measures in enumerate(measured(model, Path(activations), tensors), 1):
             found.progress(f"sample {sample}")
             for name, share in measures.items():
                 shares.setdefault(name, []).append(share)
+    samples = model.batch if 2 * sum(layer.divides(model.batch) for layer in workloads) > len(workloads) else 1
     layers = []
     for layer in walk.layers:
         table: dict[str, Any] = {}
@@ -174,14 +197,57 @@ def import_model(found: Import, batch: int | None, dims: Mapping[str, int], acti
             elif activations == "range" and role in layer.rectified:
                 table[role] = RECTIFIED
         if layer.weights and densities == "measured":
-            table["Q"] = found.weights_of(layer, model.constant(layer.weights))
+            table["Q"] = found.weights_of(layer, weights_in(model, layer))
         table = {role: value for role, value in table.items() if value != 1.0}
-        layers.append({**layer.table, **({"density": table} if table else {})})
+        layers.append({**layer.per_sample(samples), **({"density": table} if table else {})})
     found.skipped, found.passed = walk.skipped, walk.passed
-    found.finish(layers, model.batch, input=list(walk.input))
+    for layer in workloads:
+        if any(width and width <= 8 for width in layer.widths):
+            found.widths[" x ".join(str(width or "?") for width in layer.widths)] += 1
+    shape = walk.input[1:] if walk.input[:1] == (samples,) else walk.input
+    found.finish(layers, samples, input=list(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape))
+    check_totals(model, walk.layers, found.nodes)
 
 
-def import_weights(found: Import, network: Network, nodes: tuple[Node, ...]) -> None:
+def weights_in(model: OnnxModel, layer: ImportedLayer) -> Array:
+    """The weights of a layer as the file has them; quantised ones less the whole number that stands for zero."""
+    weights = model.constant(layer.weights)
+    if "Q" not in layer.zeros:
+        return weights
+    zero = model.constant(layer.zeros["Q"]).astype(np.int32)
+    if zero.size != 1:  # one for each output: the first axis of convolutions, the columns or rows of a product
+        axis = 0 if not layer.axes else -1 if layer.axes[-1][0] == "n" else -2
+        sides = [1] * weights.ndim
+        sides[axis] = weights.shape[axis]
+        if zero.size != sides[axis]:
+            text = f"'{layer.zeros['Q']}' has {zero.size} words for what is zero in {sides[axis]} outputs"
+            raise SpecError.at(model.file, told(layer.node), text)
+        zero = zero.reshape(sides)
+    return weights.astype(np.int32) - zero.reshape(zero.shape if zero.size != 1 else ())
+
+
+def check_totals(model: OnnxModel, layers: Sequence[ImportedLayer], nodes: Sequence[Node]) -> None:
+    """SpecError for a node whose layers do not have the MACs and weights that follow from the shapes of its tensors."""
+    by_name = {node.name: node for node in nodes}
+    groups: dict[str, list[ImportedLayer]] = {}
+    for layer in layers:
+        if layer.table["type"] in WORKLOADS:
+            groups.setdefault(layer.node.output[0] or layer.name, []).append(layer)
+    for group in groups.values():
+        origin, own = group[0].node, [by_name[layer.name] for layer in group]
+        pairs = {
+            "MACs": (counting.macs(origin, model), sum(node.repeat * node.macs for node in own)),
+            "words of weights": (counting.weights(origin, model), sum(node.repeat * node.weights for node in own)),
+        }
+        for unit, (counted, imported) in pairs.items():
+            if counted != imported:
+                text = (
+                    f"its layers have {imported:,} {unit}, and its shapes say {counted}; this is a defect of the import"
+                )
+                raise SpecError.at(model.file, told(origin), text)
+
+
+def import_weights(found: ModelImport, network: Network, nodes: tuple[Node, ...]) -> None:
     """The densities of weights that a file has for the layers of a network, as `NAME.weight` or `NAME`."""
     arrays, file = read_arrays(found.path), shown(found.path)
     layers = []
@@ -200,14 +266,15 @@ def import_weights(found: Import, network: Network, nodes: tuple[Node, ...]) -> 
     found.finish(layers, network.batch, input=list(network.input), defaults=dict(network.defaults))
 
 
-def _layer(node: Node) -> Layer:
+def _layer(node: Node) -> ImportedLayer:
     """A layer of a network as those of a graph; PyTorch's linear layers are outputs x inputs."""
     keys = ("k", "c", "r", "s", "n", "groups")
     table = {key: getattr(node.piece, key) for key in keys if hasattr(node.piece, key)}
-    return Layer(table={"name": node.name, "type": node.piece.type_name, **table}, turned=True)
+    axes = (("h", table["groups"]), ("n", table["n"]), ("k", table["k"])) if node.piece.type_name == "linear" else ()
+    return ImportedLayer(table={"name": node.name, "type": node.piece.type_name, **table}, axes=axes)
 
 
-def _check_shape(file: str, name: str, found: tuple[int, ...], layer: Layer) -> None:
+def _check_shape(file: str, name: str, found: tuple[int, ...], layer: ImportedLayer) -> None:
     """SpecError unless it is the shape that PyTorch's weights of the layer have."""
     table = layer.table
     expected: tuple[int, ...]
@@ -217,12 +284,12 @@ def _check_shape(file: str, name: str, found: tuple[int, ...], layer: Layer) -> 
         case "depthwise":
             expected = (table["c"], 1, table["r"], table["s"])
         case "linear":
-            expected = (table["n"], table["k"])
+            expected = (*([table["groups"]] if table["groups"] > 1 else []), table["n"], table["k"])
         case other:
             raise SpecError.at(file, name, f"is for layer '{layer.name}' of type {other}, which is not supported")
     if found != expected:
-        shapes = [" x ".join(map(str, shape)) for shape in (found, expected)]
-        raise SpecError.at(file, name, f"is {shapes[0]}, and layer '{layer.name}' has weights of {shapes[1]}")
+        text = f"is {dims_text(found)}, and layer '{layer.name}' has weights of {dims_text(expected)}"
+        raise SpecError.at(file, name, text)
 
 
 def _counts(counter: Mapping[str, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,33 +12,60 @@ from sparsemap.pieces.contracts.base import Array
 
 WORKLOADS = ("conv2d", "depthwise", "linear", "matmul")
 
+SAMPLES = {"conv2d": "batch", "depthwise": "batch", "linear": "m", "matmul": "h"}
+"""By type of layer, the key that samples of a batch make larger."""
+
 
 @attrs.frozen(kw_only=True)
-class Layer:
+class ImportedLayer:
     """A layer of the network, before it has densities."""
 
     table: dict[str, Any]
     """As a network has it."""
+    node: Any = None
+    """The ONNX node that it is (a part) of."""
     operands: Mapping[str, str] = attrs.field(factory=dict)
     """The ONNX tensors of P and Q that are not constant."""
     rectified: tuple[str, ...] = ()
     """Those of P and Q that a ReLU has made."""
     weights: str = ""
     """The ONNX tensor of Q, if it is constant."""
-    turned: bool = False
-    """Whether the weights are outputs x inputs where Q is inputs x outputs."""
+    zeros: Mapping[str, str] = attrs.field(factory=dict)
+    """By P and Q, the ONNX tensor that says which whole number stands for zero."""
+    axes: tuple[tuple[str, int], ...] = ()
+    """Of the weights of a product in the file: h, k or n, and the size."""
+    widths: tuple[int | None, ...] = ()
+    """Bits of the words of P and Q in the model, where they are known."""
 
     @property
     def name(self) -> str:
         return self.table["name"]
 
+    def divides(self, batch: int) -> bool:
+        """Whether the layer does the same for each of so many samples."""
+        key = SAMPLES.get(self.table["type"], "")
+        return not self.table.get(key, batch) % batch if key != "batch" else self.table[key] == batch
+
+    def per_sample(self, batch: int) -> dict[str, Any]:
+        """The table with the sizes of one sample, for a network of so many."""
+        table = dict(self.table)
+        key = SAMPLES.get(table["type"], "")
+        if key == "batch":
+            return table if table[key] != batch else {name: size for name, size in table.items() if name != key}
+        if key and not self.divides(batch):
+            return {**table, "batch": 1}
+        size = table.pop(key, 1) // batch if key else 1
+        return {**table, key: size} if size > 1 else table
+
     def tensor(self, weights: Array) -> Array:
         """The weights with the ranks of Q."""
         table = self.table
         if table["type"] == "linear":
-            return weights.T if self.turned else weights
-        if table["type"] == "matmul":
-            return weights.reshape(-1, *weights.shape[-2:]) if table.get("h", 1) > 1 else weights
+            sizes = [size for _, size in self.axes]
+            roles = "".join(role for role, _ in self.axes)
+            order = sorted(range(len(sizes)), key=lambda axis: "hkn".index(roles[axis]))
+            words = [math.prod(size for role, size in self.axes if role == name) for name in "hkn"]
+            return weights.reshape(sizes).transpose(order).reshape(words if words[0] > 1 else words[1:])
         window = (table.get("r", 1), table.get("s", 1))
         if table["type"] == "depthwise":
             return weights.reshape(table["c"], *window)
@@ -48,7 +76,7 @@ class Layer:
     def view(self, tensor: Array) -> Array:
         """Q as outputs x reduced inputs x taps."""
         kind = self.table["type"]
-        if kind in ("linear", "matmul"):
+        if kind == "linear":
             return tensor.reshape(-1, *tensor.shape[-2:]).swapaxes(-1, -2).reshape(-1, tensor.shape[-2], 1)
         taps = tensor.shape[-2] * tensor.shape[-1]
         inputs = 1 if kind == "depthwise" else tensor.shape[-3]
@@ -58,7 +86,7 @@ class Layer:
         """A block of the view in the order of the ranks of Q; None where it would reach over two groups."""
         rows, columns, taps = block
         kind, shape = self.table["type"], tensor.shape
-        if kind in ("linear", "matmul"):
+        if kind == "linear":
             return None if tensor.ndim > 2 and shape[-1] % rows else (columns, rows)
         window = shape[-2:] if taps > 1 else (1, 1)
         if kind == "depthwise":

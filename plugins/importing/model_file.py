@@ -1,143 +1,155 @@
-"""An ONNX file as its graph with the shape of every tensor, and the values of constants."""
+"""An ONNX file as its graph with the shape of every tensor. Sizes are checked before anything is read or computed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from sparsemap.errors import SpecError, need, shortened, unknown
+from sparsemap.errors import SpecError, unknown
 from sparsemap.files import check_file, shown
 from sparsemap.pieces.contracts.base import Array
 
-FILE_BYTES = 64 << 30
+from .constants import Constants
+from .onnx_package import FILE_BYTES, dims_text, onnx_of, reported, told
+
+NODES = 100_000
+"""Of a graph, once its functions are written out."""
+DEPTH = 24
+"""Functions within functions, and graphs within nodes."""
 SMALL = 1024
 """Words up to which constants take part in the inference of shapes, as those that say how a tensor is reshaped."""
-
-
-def onnx_of(module: str = "onnx") -> Any:
-    """The package `onnx`, or one of its modules."""
-    return need(module, "import of ONNX models", "onnx")
+TERM = r"[A-Za-z]{0,40}(\.\.\.)?[A-Za-z]{0,40}"
+EQUATION = re.compile(rf"{TERM}(,{TERM})*(->{TERM})?")
+LISTED = 1 << 16
+"""Words of what is made of those: ONNX computes it while it infers shapes."""
 
 
 @attrs.frozen(kw_only=True)
-class Model:
+class OnnxModel:
     """A graph whose shapes are known."""
 
-    file: str
+    path: Path
     proto: Any
+    """Tensors that lie in files of their own are not read yet."""
     inputs: tuple[str, ...]
     """Tensors that the graph is given; constants left out."""
     batch: int
+    """The first dimension of all inputs that have two dimensions or more; 1 where they differ."""
     shapes: Mapping[str, tuple[int, ...]]
     """By tensor; those that do not follow from the inputs are missing."""
-    _constants: dict[str, Any]
-    """By tensor: as in the file, or as arrays once they were asked for."""
-    _makers: Mapping[str, Any]
-    """The node that makes a tensor, for those that are computed from constants."""
+    types: Mapping[str, int]
+    """By tensor, ONNX's number of its element type, as far as known."""
+    constants: Constants
 
-    def is_constant(self, name: str) -> bool:
-        return name in self._constants or name in self._makers
-
-    def constant(self, name: str) -> Array:
-        """The values of a constant. Those of nodes between constants, as where weights are dequantised, are computed."""
-        found = self._constants.get(name)
-        if found is None:
-            node = self._makers[name]
-            with reported(self.file, told(node)):
-                run = onnx_of("onnx.reference").ReferenceEvaluator(_single(node, self.proto))
-                given = {text: self.constant(text) for text in node.input if text}
-                self._constants.update(zip(node.output, run.run(None, given), strict=True))
-            found = self._constants[name]
-        if hasattr(found, "data_type"):
-            with reported(self.file, f"tensor '{name}'"):
-                found = onnx_of("onnx.numpy_helper").to_array(found)
-        return found
+    @property
+    def file(self) -> str:
+        return shown(self.path)
 
     def shape(self, name: str, node: Any) -> tuple[int, ...]:
-        """SpecError if it does not follow from the inputs."""
+        """SpecError if it does not follow from the inputs, or if the tensor has no words."""
+        if not name:
+            raise SpecError.at(self.file, told(node), "lacks an input that it multiplies")
         if name not in self.shapes:
             text = f"the shape of tensor '{name}' does not follow from the inputs; export the model with fixed sizes"
             raise SpecError.at(self.file, told(node), text)
+        if min(self.shapes[name], default=1) < 1:
+            raise SpecError.at(self.file, told(node), f"tensor '{name}' is {dims_text(self.shapes[name])}: no words")
         return self.shapes[name]
 
+    def constant(self, name: str) -> Array:
+        """The values of a constant; SpecError where it would be too large to compute."""
+        return self.constants.value(name, self.shapes)
 
-def told(node: Any) -> str:
-    """A node in messages."""
-    return f"{node.op_type} '{node.name or node.output[0]}'"
 
-
-def read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> Model:
+def read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> OnnxModel:
     """Reads a model and infers its shapes; `dims` has the sizes of named dimensions, the batch is 1 unless given.
 
-    The batch is the first dimension of every input. SpecError for a file that is no model, or has sizes without a value.
+    The batch is the first dimension of the inputs where it is open. SpecError for a file that is no model, is larger than
+    the limits of this module, or has sizes without a value.
     """
-    onnx = onnx_of()
+    onnx, file = onnx_of(), shown(path)
     check_file(path, FILE_BYTES)
-    with reported(shown(path), "", "is not an ONNX model that can be read"):
-        proto = onnx.load(path)
-        proto = onnx_of("onnx.inliner").inline_local_functions(proto) if proto.functions else proto
+    with reported(file, "", "is not an ONNX model that can be read"):
+        proto = onnx.load(path, load_external_data=False)
+    proto = _inlined(proto, file)
     if not proto.graph.node:
-        raise SpecError.at(shown(path), "", "is not an ONNX model: its graph has no nodes")
-    with reported(shown(path), "", "has a graph that is not valid"):
-        constants = {tensor.name: tensor for tensor in proto.graph.initializer}
-        makers = _makers(proto.graph, constants)
-        sized, size = _sized(proto, constants, batch, dims, shown(path))
+        raise SpecError.at(file, "", "is not an ONNX model: its graph has no nodes")
+    with reported(file, "", "has a graph that is not valid"):
+        constants = Constants.of(proto, path)
+        _check_lists(proto.graph, constants.tensors, file)
+        sized, size = _sized(proto, constants.tensors, batch, dims, file)
         inferred = onnx.shape_inference.infer_shapes(sized, check_type=True, strict_mode=True, data_prop=True)
-        shapes = {name: tuple(map(int, tensor.dims)) for name, tensor in constants.items()}
+        shapes = {name: tuple(map(int, tensor.dims)) for name, tensor in constants.tensors.items()}
+        types = {name: tensor.data_type for name, tensor in constants.tensors.items()}
         for value in (*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output):
+            types.setdefault(value.name, value.type.tensor_type.elem_type)
             shape = _shape(value)
             if shape is not None and all(isinstance(item, int) for item in shape):
                 shapes[value.name] = tuple(item for item in shape if isinstance(item, int))
-    inputs = tuple(value.name for value in proto.graph.input if value.name not in constants)
-    return Model(
-        file=shown(path), proto=proto, inputs=inputs, batch=size, shapes=shapes, constants=constants, makers=makers
-    )
+    inputs = tuple(value.name for value in proto.graph.input if value.name not in constants.tensors)
+    return OnnxModel(path=path, proto=proto, inputs=inputs, batch=size, shapes=shapes, types=types, constants=constants)
 
 
-@contextmanager
-def reported(file: str, place: str, text: str = "cannot be computed") -> Iterator[None]:
-    """What the package raises inside becomes a SpecError at this place; it has many classes of errors."""
-    try:
-        yield
-    except SpecError:
-        raise
-    except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        why = shortened(" ".join(lines[:2]) or type(error).__name__, 300)
-        raise SpecError.at(file, place, f"{text}: {why}") from error
+# ------------------------------------------------------------------------------------------------------------ functions
 
 
-def _makers(graph: Any, constants: dict[str, Any]) -> dict[str, Any]:
-    """The nodes between constants, by output; those named Constant are in `constants` afterwards."""
-    makers: dict[str, Any] = {}
-    for node in graph.node:
-        if node.op_type == "Constant" and len(node.attribute) == 1 and node.attribute[0].HasField("t"):
-            constants[node.output[0]] = node.attribute[0].t
-        elif (node.op_type == "Constant" or node.input) and all(
-            name in constants or name in makers for name in node.input if name
-        ):
-            makers |= dict.fromkeys(node.output, node)
-    return makers
+def _inlined(proto: Any, file: str) -> Any:
+    """The model with its functions written out. They are counted before: some can call each other twice at each step."""
+    bodies = {(function.domain, function.name): function.node for function in proto.functions}
+    counted: dict[Any, int] = {}
+
+    def count(nodes: Any, within: tuple[Any, ...]) -> int:
+        if len(within) > DEPTH:
+            raise SpecError.at(file, "", f"nests functions or graphs more than {DEPTH} deep")
+        total = 0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            if key in within:
+                raise SpecError.at(file, told(node), "calls the function that it is part of")
+            if key in bodies and key not in counted:
+                counted[key] = count(bodies[key], (*within, key))
+            _check_equation(node, file)
+            graphs = [graph for item in node.attribute for graph in (item.g, *item.graphs) if graph.node]
+            total += counted.get(key, 1) + sum(count(graph.node, (*within, None)) for graph in graphs)
+        if total > NODES:
+            raise SpecError.at(file, "", f"has more than {NODES:,} nodes, counting those of its functions at each call")
+        return total
+
+    count(proto.graph.node, ())
+    with reported(file, "", "has functions that cannot be written out"):
+        return onnx_of("onnx.inliner").inline_local_functions(proto) if proto.functions else proto
 
 
-def _single(node: Any, proto: Any) -> Any:
-    """A model of one node, of the version of the model that it is from."""
-    onnx = onnx_of()
-    inputs = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name]
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
-    graph = onnx.helper.make_graph([node], "node", inputs, outputs)
-    versions = proto.opset_import
-    if node.op_type == "DequantizeLinear":  # the reference begins with version 19, and older ones compute the same
-        versions = [onnx.helper.make_opsetid("", max(19, *(item.version for item in versions)))]
-    return onnx.helper.make_model(graph, opset_imports=versions, ir_version=max(proto.ir_version, 9))
+def _check_equation(node: Any, file: str) -> None:
+    """SpecError for an einsum that is not written as one: ONNX's inference of shapes does not end for some."""
+    for item in node.attribute if node.op_type == "Einsum" else ():
+        if item.name == "equation" and not EQUATION.fullmatch(item.s.decode("latin-1").replace(" ", "")):
+            raise SpecError.at(
+                file, told(node), f"has the equation {item.s!r:.60}, expected a form such as 'ij,jk->ik'"
+            )
 
 
 # ---------------------------------------------------------------------------------------------------------------- sizes
+
+
+def _check_lists(graph: Any, constants: Mapping[str, Any], file: str) -> None:
+    """SpecError where sizes are joined to lists of any length, which ONNX would write out."""
+    integers = [(name, each) for name, each in constants.items() if each.data_type in (each.INT32, each.INT64)]
+    words = {name: math.prod(each.dims) for name, each in integers if math.prod(each.dims) <= SMALL}
+    for node in graph.node:
+        given = [words.get(name, -1) for name in node.input if name]
+        if node.op_type in ("Shape", "Size"):
+            words.update(dict.fromkeys(node.output, SMALL))
+        elif given and min(given) >= 0:
+            count = sum(given) if node.op_type == "Concat" else max(given)
+            if count > LISTED:
+                raise SpecError.at(file, told(node), f"makes a list of {count:,} sizes, at most {LISTED:,} are read")
+            words.update(dict.fromkeys(node.output, count))
 
 
 def _sized(
@@ -158,7 +170,7 @@ def _sized(
         graph.output[-1].type.tensor_type.ClearField("shape")
     size = _size_inputs(graph, [value for value in proto.graph.input if value.name not in constants], batch, dims, file)
     for name, tensor in constants.items():
-        if math.prod(tensor.dims) <= SMALL:
+        if math.prod(tensor.dims) <= SMALL and tensor.data_location != tensor.EXTERNAL:
             graph.initializer.add().CopyFrom(tensor)
             graph.initializer[-1].name = name
         else:
@@ -178,23 +190,26 @@ def _size_inputs(graph: Any, inputs: Any, batch: int | None, dims: Mapping[str, 
     for name in dims:
         if name not in free:
             raise SpecError.at(file, "", f"--dim: {unknown('dimension', name, free)}")
-    first: dict[str, int] = {}
+    opened = False
     for value in inputs:
-        value = graph.input.add(name=value.name, type=value.type)
+        sized = graph.input.add(name=value.name, type=value.type)
         for axis, dim in enumerate(shapes[value.name]):
+            opened = opened or (axis == 0 and isinstance(dim, str))
             size = dims.get(dim, (batch or 1) if axis == 0 else None) if isinstance(dim, str) else dim
+            place = f"input '{value.name}', dimension {axis}"
             if size is None:
-                text = f"has no size, its name is '{dim}'; give it one with --dim {dim}=N"
-                raise SpecError.at(file, f"input '{value.name}', dimension {axis}", text)
-            value.type.tensor_type.shape.dim[axis].dim_value = size
-            if axis == 0:
-                first[value.name] = size
-    if not first:
+                raise SpecError.at(file, place, f"has no size, its name is '{dim}'; give it one with --dim {dim}=N")
+            if size < 1:
+                raise SpecError.at(file, place, f"is {size}, expected at least 1")
+            sized.type.tensor_type.shape.dim[axis].dim_value = size
+            shapes[value.name][axis] = size
+    if not any(shapes.values()):
         raise SpecError.at(file, "", "has no input with dimensions, so no batch")
-    for name, size in first.items():
-        if batch is not None and size != batch:
-            raise SpecError.at(file, f"input '{name}'", f"has a batch of {size}, and --batch is {batch}")
-    return next(iter(first.values()))
+    firsts = {name: shape[0] for name, shape in shapes.items() if len(shape) > 1 or len(shapes) == 1}
+    for name, first in firsts.items():
+        if batch is not None and not opened and first != batch:
+            raise SpecError.at(file, f"input '{name}'", f"has a batch of {first}, and --batch is {batch}")
+    return int(next(iter(firsts.values()))) if len(set(firsts.values())) == 1 else 1
 
 
 def _shape(value: Any) -> list[int | str | None] | None:

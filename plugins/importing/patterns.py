@@ -29,7 +29,7 @@ FULL = 0.99
 
 
 @attrs.frozen(kw_only=True)
-class Pattern:
+class WeightPattern:
     """What was found in the weights of a layer."""
 
     density: float
@@ -75,20 +75,20 @@ def share(count: int, of: int) -> float:
     return float(np.nextafter(count / of, 0))
 
 
-def found_in(weights: Array) -> Pattern:
+def found_in(weights: Array) -> WeightPattern:
     """The pattern of weights (rows, columns, taps). N:M runs along the reduction: over columns, or over columns and taps
     as they lie in PyTorch's weights, taps fastest. Of blocks and groups that both fit, the larger is reported."""
     mask = np.ascontiguousarray(weights != 0)
     density = float(np.count_nonzero(mask) / mask.size)
     if density >= DENSE:
-        return Pattern(density=density)
+        return WeightPattern(density=density)
     area, block = max(_blocks(mask), key=lambda found: found[0], default=((0, 0, 0), {}))
     views = [mask.transpose(0, 2, 1), mask.reshape(len(mask), -1)] if mask.shape[2] > 1 else [mask[:, :, 0]]
     for m in GROUPS:
         for view in views:
             if m > area[0] and (n := _n_of(view, m, density)):
-                return Pattern(density=density, n=n, m=m)
-    return Pattern(density=density, **block)
+                return WeightPattern(density=density, n=n, m=m)
+    return WeightPattern(density=density, **block)
 
 
 def _n_of(view: Array, m: int, density: float) -> int:

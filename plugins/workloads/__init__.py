@@ -21,5 +21,8 @@ def register_operations():
         "average-pool": "operations:AveragePool",
         "global-average": "operations:GlobalAverage",
         "add": "operations:Add",
+        "multiply": "operations:Multiply",
         "concat": "operations:Concat",
+        "prepend": "operations:Prepend",
+        "take": "operations:Take",
     }

@@ -31,7 +31,7 @@ POSITIVE = attrs.validators.ge(1)
 
 
 @attrs.frozen(kw_only=True)
-class Layer(Workload):
+class LayerWorkload(Workload):
     """A workload that is the einsum of its `table`."""
 
     weights: ClassVar[str] = "Q"
@@ -52,7 +52,7 @@ class Layer(Workload):
 
 
 @attrs.frozen(kw_only=True)
-class Window(Layer):
+class Window(LayerWorkload):
     """What convolutions have in common: a window that slides over an image."""
 
     p: int = attrs.field(validator=POSITIVE)
@@ -156,28 +156,33 @@ class Depthwise(Window):
 
 
 @attrs.frozen(kw_only=True)
-class Linear(Layer):
+class Linear(LayerWorkload):
     """A fully connected layer: `Z[m, n] = P[m, k] * Q[k, n]`; samples of a batch are further rows."""
 
     type_name: ClassVar[str] = "linear"
 
     m: int = attrs.field(default=1, validator=POSITIVE)
-    """Rows of a sample, such as the words of a sentence."""
+    """Rows of a sample, such as the words of a sentence; of each group, where there are several."""
     k: int = attrs.field(validator=POSITIVE)
     """Inputs of a row."""
     n: int = attrs.field(validator=POSITIVE)
     """Outputs of a row."""
+    groups: int = attrs.field(default=1, validator=POSITIVE)
+    """Layers side by side, such as experts: each has rows and weights of its own."""
 
     def terms(self) -> tuple[str, dict[str, int]]:
-        return "Z[m, n] = P[m, k] * Q[k, n]", {"m": self.batch * self.m, "k": self.k, "n": self.n}
+        g, groups = _several("g", self.groups)
+        dims = {"m": self.batch * self.m, "k": self.k, "n": self.n}
+        return f"Z[{g}m, n] = P[{g}m, k] * Q[{g}k, n]", {**groups, **dims}
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
-        _words(one_of(inputs), (self.m, self.k))
-        return (self.m, self.n) if self.m > 1 else (self.n,)
+        groups = (self.groups,) if self.groups > 1 else ()
+        _words(one_of(inputs), (*groups, self.m, self.k))
+        return (*groups, *((self.m,) if self.m > 1 else ()), self.n)
 
 
 @attrs.frozen(kw_only=True)
-class MatMul(Layer):
+class MatMul(LayerWorkload):
     """Matrix products of two inputs, such as those of attention: `Z[h, m, n] = P[h, m, k] * Q[h, k, n]`."""
 
     type_name: ClassVar[str] = "matmul"

@@ -61,9 +61,7 @@ class Add(Operation):
     type_name: ClassVar[str] = "add"
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
-        if len(inputs) < 2 or len(set(inputs)) > 1:
-            raise ValueError("expected two inputs or more, of one shape")
-        return inputs[0]
+        return alike(inputs)
 
 
 @attrs.frozen(kw_only=True)
@@ -76,3 +74,57 @@ class Concat(Operation):
         if len(inputs) < 2 or len({shape[1:] for shape in inputs}) > 1:
             raise ValueError("expected two inputs or more that differ in their first axis only")
         return (sum(shape[0] for shape in inputs), *inputs[0][1:])
+
+
+@attrs.frozen(kw_only=True)
+class Multiply(Operation):
+    """The product of inputs of one shape, word by word, as where a gate opens a layer."""
+
+    type_name: ClassVar[str] = "multiply"
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        return alike(inputs)
+
+
+@attrs.frozen(kw_only=True)
+class Prepend(Operation):
+    """Rows before those of the input: keys that a decoder keeps from earlier words, or the class token of an image."""
+
+    type_name: ClassVar[str] = "prepend"
+
+    rows: int = attrs.field(validator=attrs.validators.ge(1))
+    """Rows that come first."""
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        rows, columns = as_rows(one_of(inputs))
+        return (self.rows + rows, columns)
+
+
+@attrs.frozen(kw_only=True)
+class Take(Operation):
+    """Some rows of the input, such as that of the class token."""
+
+    type_name: ClassVar[str] = "take"
+
+    rows: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Rows that are left."""
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        rows, columns = as_rows(one_of(inputs))
+        if self.rows > rows:
+            raise ValueError(f"expected {self.rows} rows or more")
+        return (self.rows, columns) if self.rows > 1 else (columns,)
+
+
+def alike(inputs: Sequence[Shape]) -> Shape:
+    """The shape that all inputs have."""
+    if len(inputs) < 2 or len(set(inputs)) > 1:
+        raise ValueError("expected two inputs or more, of one shape")
+    return inputs[0]
+
+
+def as_rows(given: Shape) -> tuple[int, int]:
+    """Rows and columns; an image has a row for every pixel."""
+    if len(given) == 3:
+        return (given[1] * given[2], given[0])
+    return (given[0] if len(given) == 2 else 1, given[-1])

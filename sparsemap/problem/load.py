@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from ..errors import Mistake, SpecError, unknown
 from ..pieces import defaults
 from ..pieces.registry import Registry, is_path
@@ -57,9 +59,10 @@ def make_problem(
     built = {kind: piece_of(registry, kind, value, file) for kind, value in parts.items()}
     model = piece_of(registry, "cost-model", cost_model or built["space"].cost_model or defaults.COST_MODEL, file)
     aim = objective_of(registry, objective, file, model.costs)
+    workload, machine = built["workload"], built["hardware"]
     return Problem(
-        workload=built["workload"],
-        hardware=built["hardware"],
+        workload=workload,
+        hardware=attrs.evolve(machine, word_bits=workload.word_bits) if workload.word_bits else machine,
         space_spec=built["space"],
         cost_model=model,
         objective=aim,

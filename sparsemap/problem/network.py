@@ -62,12 +62,13 @@ class Node:
 
     @cached_property
     def content(self) -> str:
-        """Sizes, tensors and densities of the loops as text: equal for layers that are the same search."""
+        """Sizes, tensors, densities and word width of the loops as text: equal for layers that are the same search."""
         tensors = [
             [tensor.name, tensor.ranks, tensor.output, tensor.density.type_name, _unnamed(unstructure(tensor.density))]
             for tensor, _ in self._tensors
         ]
-        return json.dumps([list(self.loops.sizes.items()) if self.loops else [], tensors])
+        width = [self.piece.word_bits] if isinstance(self.piece, Workload) and self.piece.word_bits else []
+        return json.dumps([list(self.loops.sizes.items()) if self.loops else [], tensors, *width])
 
     @property
     def _tensors(self) -> list[tuple[Tensor, Shape]]:

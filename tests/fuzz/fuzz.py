@@ -23,7 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from onnx_fuzz import OnnxModels, counted
 from sparsemap_plugins.densities.data import ActualData
+from sparsemap_plugins.importing.importer import ModelImport, import_model
 from sparsemap_plugins.timeloop.importer import read_problem
 from sparsemap_plugins.weight_blocks.machine import Machine
 from sparsemap_plugins.weight_blocks.networks import layers_of, read_masks
@@ -54,6 +56,7 @@ class Attempts:
     def __init__(self) -> None:
         self.registry = load(env={})
         self.inputs = Inputs(self.registry)
+        self.models = OnnxModels()
 
     def made_up_table(self, rng: random.Random) -> None:
         kind, table = self.inputs.made_up(rng)
@@ -98,6 +101,21 @@ class Attempts:
         Path("problem.yaml").write_bytes(self.inputs.yaml(rng))
         self.registry.build("workload", read_problem("problem.yaml"), "problem.yaml").loops(self.registry)
 
+    def onnx(self, rng: random.Random) -> None:
+        """A result has the MACs and weights that an independent count says."""
+        model, path = self.models.model(rng), Path("model.onnx")
+        data = model.SerializeToString()
+        path.write_bytes(mutated_bytes(rng, data) if rng.random() < 0.1 else data)
+        batch, dims = rng.choice((None,) * 9 + (1, 2, 3)), {"words": 5} if b"words" in path.read_bytes() else {}
+        found = ModelImport(path, Path("net.toml"), self.registry, False, lambda text: None)
+        import_model(found, batch, dims, rng.choice(("range", "dense")), rng.choice(("measured", "dense")))
+        totals = (
+            sum(node.repeat * node.macs for node in found.nodes),
+            sum(node.repeat * node.weights for node in found.nodes),
+        )
+        expected = counted(path, batch or 1, dims, {told for told, _ in found.skipped})
+        assert totals == expected, f"has {totals} MACs and weights, counted {expected}"
+
     def tensor(self, rng: random.Random) -> None:
         name, data = self.inputs.tensor(rng)
         Path(name).write_bytes(mutated_bytes(rng, data) if rng.random() < 0.5 else data)
@@ -129,14 +147,16 @@ class Attempts:
 
 KINDS: dict[str, int] = {
     "made_up_table": 5, "real_spec": 5, "bytes_of_a_spec": 3, "problem": 1, "expression": 2, "design": 1, "study": 2,
-    "timeloop_problem": 2, "tensor": 4, "network": 2, "chip": 1, "masks": 1, "schedule": 1,
+    "timeloop_problem": 2, "tensor": 4, "network": 2, "chip": 1, "masks": 1, "schedule": 1, "onnx": 3,
 }  # fmt: skip
-"""The inputs of each kind among 30."""
+"""The inputs of each kind among 33."""
 TURNS = [kind for kind, share in KINDS.items() for _ in range(share)]
+ONLY = "SPARSEMAP_FUZZ_KIND"
+"""A variable of the environment: the one kind that is tried, set by `--kind`."""
 
 
 def kind_of(number: int) -> str:
-    return TURNS[number % len(TURNS)]
+    return os.environ.get(ONLY) or TURNS[number % len(TURNS)]
 
 
 def attempt(attempts: Attempts, number: int) -> str:
@@ -233,9 +253,12 @@ def main() -> int:
     parser.add_argument("count", nargs="?", type=int, default=200_000, help="inputs to try (200,000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--kind", choices=list(KINDS), help="inputs of this kind alone")
     parser.add_argument("--only", action="store_true", help="try the first one here, with its traceback")
     parser.add_argument("--work", nargs=2, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.kind:
+        os.environ[ONLY] = options.kind
     if options.work:
         work(*options.work)
         return 0

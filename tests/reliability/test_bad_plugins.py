@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.analytic import AnalyticModel
+from sparsemap_plugins.analytic.model import AnalyticModel
 from toy_problem import ToyGenes, ToyModel, ToyObjective, toy_problem
 
 from sparsemap import PluginError, Searcher, load_problem, search

@@ -7,14 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-Shape = tuple[int, ...]
+import transformers
+from network_graph import Graph
+
 SOURCES = {
     "vgg16": "Simonyan and Zisserman, 2014 (configuration D); layers named as in torchvision's vgg16",
     "resnet50": "He et al., 2015, with the stride in the 3 x 3 layers (v1.5), as torchvision's resnet50 has it",
     "mobilenetv2": "Sandler et al., 2018; layers named as in torchvision's mobilenet_v2",
     "mnasnet": "Tan et al., 2018 (B1, without squeeze and excitation), as torchvision's mnasnet1_0 has it",
     "inception-v3": "Szegedy et al., 2015, as torchvision's inception_v3 has it, without the auxiliary classifier",
-    "bert-large": "Devlin et al., 2018, BERT-large with 512 words; attention as products per head",
+    **transformers.SOURCES,
 }
 DESCRIPTIONS = {
     "vgg16": "VGG-16 on images of 224 x 224: 13 convolutions, 3 fully connected layers",
@@ -22,66 +24,8 @@ DESCRIPTIONS = {
     "mobilenetv2": "MobileNetV2 on images of 224 x 224: 35 convolutions, 17 depthwise ones, 1 fully connected layer",
     "mnasnet": "MnasNet-B1 on images of 224 x 224: 35 convolutions, 17 depthwise ones, 1 fully connected layer",
     "inception-v3": "Inception v3 on images of 299 x 299: 94 convolutions, 1 fully connected layer",
-    "bert-large": "BERT-large, the 24 layers of its encoder on 512 words: 6 products with weights, 2 of attention each",
+    **transformers.DESCRIPTIONS,
 }
-
-
-class Graph:
-    """Layers one after the other; `at` is the one added last, and the sizes of the next follow from its shape."""
-
-    def __init__(self, shape: Shape) -> None:
-        self.shapes: dict[str, Shape] = {"input": shape}
-        self.layers: list[dict[str, Any]] = []
-        self.at = "input"
-
-    def add(self, name: str, type_name: str, shape: Shape, inputs: tuple[str, ...], **keys: Any) -> str:
-        wired = {"inputs": list(inputs)} if inputs != (self.at,) else {}
-        self.layers.append({"name": name, "type": type_name, **keys, **wired})
-        self.shapes[name], self.at = shape, name
-        return name
-
-    def _window(self, of: str, r: int, s: int, stride: int, padding: tuple[int, int]) -> tuple[Shape, dict[str, Any]]:
-        _, height, width = self.shapes[of]
-        p, q = (
-            (size + 2 * pad - k) // stride + 1 for size, pad, k in zip((height, width), padding, (r, s), strict=True)
-        )
-        keys: dict[str, Any] = {"r": r, "s": s}
-        if stride > 1:
-            keys["stride"] = stride
-        if any(padding):
-            keys["padding"] = padding[0] if padding[0] == padding[1] else list(padding)
-        return (p, q), keys
-
-    def conv(self, name: str, k: int, r: int, s: int = 0, stride: int = 1, pad: Any = None, of: str = "") -> str:
-        """A convolution; without `pad` the size stays, but for the stride."""
-        of, s = of or self.at, s or r
-        padding = (r // 2, s // 2) if pad is None else (pad, pad)
-        (p, q), keys = self._window(of, r, s, stride, padding)
-        return self.add(name, "conv2d", (k, p, q), (of,), k=k, c=self.shapes[of][0], p=p, q=q, **keys)
-
-    def depthwise(self, name: str, r: int, stride: int = 1) -> str:
-        c = self.shapes[self.at][0]
-        (p, q), keys = self._window(self.at, r, r, stride, (r // 2, r // 2))
-        return self.add(name, "depthwise", (c, p, q), (self.at,), c=c, p=p, q=q, **keys)
-
-    def pool(self, name: str, kind: str, r: int, stride: int, pad: int = 0, of: str = "") -> str:
-        of = of or self.at
-        (p, q), keys = self._window(of, r, r, stride, (pad, pad))
-        return self.add(name, kind, (self.shapes[of][0], p, q), (of,), **keys)
-
-    def average(self, name: str = "avgpool") -> str:
-        return self.add(name, "global-average", (self.shapes[self.at][0], 1, 1), (self.at,))
-
-    def linear(self, name: str, n: int, k: int, m: int = 1, of: str = "") -> str:
-        rows = {"m": m} if m > 1 else {}
-        return self.add(name, "linear", (m, n) if m > 1 else (n,), (of or self.at,), **rows, k=k, n=n)
-
-    def sum(self, name: str, *inputs: str) -> str:
-        return self.add(name, "add", self.shapes[inputs[0]], inputs)
-
-    def concat(self, name: str, *inputs: str) -> str:
-        channels = sum(self.shapes[text][0] for text in inputs)
-        return self.add(name, "concat", (channels, *self.shapes[inputs[0]][1:]), inputs)
 
 
 def vgg16() -> Graph:
@@ -207,30 +151,13 @@ def inception_v3() -> Graph:
     return net
 
 
-def bert_large() -> Graph:
-    words, width, heads, hidden = 512, 1024, 16, 4096
-    net = Graph((words, width))
-    before, each = "input", width // heads
-    for index in range(24):
-        name = f"layer.{index}"
-        of = {key: net.linear(f"{name}.{key}", width, width, words, before) for key in ("query", "key", "value")}
-        pair = (of["query"], of["key"])
-        scores = net.add(f"{name}.scores", "matmul", (heads, words, words), pair, h=heads, m=words, k=each, n=words)
-        pair = (scores, of["value"])
-        net.add(f"{name}.context", "matmul", (heads, words, each), pair, h=heads, m=words, k=words, n=each)
-        attention = net.sum(f"{name}.attention", net.linear(f"{name}.output", width, width, words), before)
-        net.linear(f"{name}.up", hidden, width, words)
-        before = net.sum(f"{name}.add", net.linear(f"{name}.down", width, hidden, words), attention)
-    return net
-
-
 GRAPHS = {
     "vgg16": vgg16,
     "resnet50": resnet50,
     "mobilenetv2": mobilenetv2,
     "mnasnet": mnasnet,
     "inception-v3": inception_v3,
-    "bert-large": bert_large,
+    **transformers.GRAPHS,
 }
 
 
@@ -243,7 +170,7 @@ def text_of(name: str) -> str:
         f'name = "{name}"',
         f'description = "{DESCRIPTIONS[name]}"',
         f'source = "{SOURCES[name]}"',
-        f"input = {json.dumps(net.shapes['input'])}",
+        *([f"input = {json.dumps(net.shapes['input'])}"] if net.shapes["input"] else []),
         "layers = [",
         *(
             "  { " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in layer.items()) + " },"

@@ -19,8 +19,20 @@ COUNTS = {
     "mnasnet": (53, 34, 314_415_872, 4_344_392, 52, 313_135_872, 3_064_392),
     "inception-v3": (95, 44, 5_713_216_096, 23_799_136, 94, 5_711_168_096, 21_751_136),
     "bert-large": (192, 5, 167_503_724_544, 301_989_888, 48, 12_884_901_888, 0),
+    "bert-base": (96, 5, 48_318_382_080, 84_934_656, 24, 4_831_838_208, 0),
+    "vit-b-16": (98, 7, 17_563_828_224, 86_292_480, 25, 830_932_992, 589_824),
+    "llama3-8b-prefill": (9, 6, 481_036_337_152, 218_103_808, 2, 34_359_738_368, 0),
+    "llama3-8b-decode": (9, 6, 234_881_024, 218_103_808, 2, 16_777_216, 0),
+    "mixtral-8x7b-prefill": (10, 7, 841_880_698_880, 1_451_261_952, 2, 34_359_738_368, 0),
 }
-OUTPUTS = {"bert-large": (512, 1024)}
+SPARSE = {
+    "bert-base-90": "bert-base",
+    "vit-b-16-50": "vit-b-16",
+    **{f"{name}-2of4": name for name in ("llama3-8b-prefill", "llama3-8b-decode", "mixtral-8x7b-prefill")},
+}
+"""Networks with the sizes of others and densities of their own."""
+OUTPUTS = {"bert-large": (512, 1024), "bert-base": (512, 768), "mixtral-8x7b-prefill": ()}
+OUTPUTS |= {"llama3-8b-prefill": (2048, 4096), "llama3-8b-decode": (4096,)}
 
 
 @pytest.mark.parametrize("name", sorted(COUNTS))
@@ -35,7 +47,20 @@ def test_layers_multiplications_and_weights(name: str):
 
 
 def test_there_are_networks_for_all_counts():
-    assert set(REGISTRY.names("network")) == COUNTS.keys() == GRAPHS.keys()
+    assert set(REGISTRY.names("network")) == COUNTS.keys() | SPARSE.keys()
+    assert COUNTS.keys() == GRAPHS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(SPARSE))
+def test_sparse_networks_have_the_sizes_of_the_dense_ones_and_a_source(name: str):
+    dense, sparse = (REGISTRY.get("network", text) for text in (SPARSE[name], name))
+    one, two = (nodes_of(network, REGISTRY) for network in (dense, sparse))
+    assert [(node.name, node.macs, node.weights, node.shape) for node in one] == [
+        (node.name, node.macs, node.weights, node.shape) for node in two
+    ]
+    assert sparse.source and sparse.source != dense.source
+    shares = {node.densities["Q"] for node in two if node.weights}
+    assert min(shares) < 1.0 and all(node.densities["Q"] == 1.0 for node in one if node.loops)
 
 
 @pytest.mark.parametrize("name", sorted(GRAPHS))

@@ -122,6 +122,9 @@ class Workload(Piece):
 
     kind: ClassVar[str] = "workload"
 
+    word_bits: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Bits of a word of its tensors, in place of the hardware's, where a level does not set its own; absent: as there."""
+
     def loops(self, registry: Any) -> Loops:
         """Dimensions, tensors and index projections; `registry` resolves the names of density models."""
         raise NotImplementedError

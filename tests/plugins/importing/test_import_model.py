@@ -269,21 +269,26 @@ def test_attention_products_have_two_inputs_and_heads_per_sample(tmp_path, regis
 
 
 def test_what_no_workload_says_is_reported_with_its_share_of_macs(tmp_path, registry):
-    constants = {"conv.weight": RNG.standard_normal((4, 4, 1, 1)), "up.weight": RNG.standard_normal((4, 4, 2, 2))}
+    constants = {"conv.weight": RNG.standard_normal((4, 4, 1, 1)), "one": np.ones((4, 5)), "two": np.ones((5, 4))}
+    constants["scales"] = np.array([1.0, 1, 2, 2])
     layers = [
         ("Conv", ["x", "conv.weight"], "a", {}),
-        ("ConvTranspose", ["a", "up.weight"], "b", {"strides": [2, 2]}),
-        ("Conv", ["b", "conv.weight"], "y", {}),
+        ("Einsum", ["a", "one", "two"], "b", {"equation": "nchw,cd,de->nehw"}),
+        ("Resize", ["b", "", "scales"], "r", {}),
+        ("Conv", ["r", "conv.weight"], "y", {}),
         ("FusedConv", ["y", "conv.weight"], "z", {"domain": "com.microsoft"}),
     ]
     file = saved(tmp_path / "net.onnx", layers, constants, {"x": [1, 4, 4, 4]}, "z")
     text = " ".join(run(file, "-o", tmp_path / "net.toml").split())
-    assert "ConvTranspose '/b/ConvTranspose' is skipped, 44 % of all MACs" in text
+    macs = 4 * 5 * 4 * 16
+    assert f"Einsum '/b/Einsum' is skipped, {100 * macs / (macs + 256 + 1024):.0f} % of all MACs" in text
     assert "FusedConv '/z/FusedConv' is skipped, of unknown MACs" in text
     assert "list of layers" in text, "sizes do not fit without it"
+    network = tomllib.loads((tmp_path / "net.toml").read_text("utf-8"))
+    assert network["description"] == "Imported from net.onnx, without Einsum 1, FusedConv 1"
     assert [node.macs for node in nodes(tmp_path / "net.toml", registry).values()] == [256, 1024]
     (tmp_path / "net.toml").unlink()
-    assert "ConvTranspose" in run(file, "-o", tmp_path / "net.toml", "--strict", code=2)
+    assert "Einsum" in run(file, "-o", tmp_path / "net.toml", "--strict", code=2)
     assert not (tmp_path / "net.toml").exists()
 
 

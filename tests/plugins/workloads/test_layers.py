@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from sparsemap_plugins.workloads.layers import Conv2d, Depthwise, Linear, MatMul
-from sparsemap_plugins.workloads.operations import MaxPool
+from sparsemap_plugins.workloads.operations import MaxPool, Multiply, Prepend, Take
 from sparsemap_plugins.workloads.windows import sides, windows
 
+from sparsemap import load_problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 
@@ -38,6 +39,10 @@ def test_einsums_of_layers():
     assert MatMul(h=2, m=3, k=4, n=5).terms() == (
         "Z[h, m, n] = P[h, m, k] * Q[h, k, n]",
         {"h": 2, "m": 3, "k": 4, "n": 5},
+    )
+    assert Linear(m=3, k=4, n=5, batch=2, groups=8).terms() == (
+        "Z[g, m, n] = P[g, m, k] * Q[g, k, n]",
+        {"g": 8, "m": 6, "k": 4, "n": 5},
     )
     assert MatMul(m=3, k=4, n=5).terms()[0] == "Z[m, n] = P[m, k] * Q[k, n]"
 
@@ -88,3 +93,24 @@ def test_pools_and_layers_say_what_does_not_fit():
         Linear(m=5, k=4, n=3).shape([(4, 4)])
     with pytest.raises(ValueError, match="expected two inputs, P and Q"):
         MatMul(m=5, k=4, n=3).shape([(5, 4)])
+
+
+def test_rows_are_put_before_others_and_taken():
+    assert Prepend(rows=2047).shape([(1024,)]) == (2048, 1024)
+    assert Prepend(rows=1).shape([(768, 14, 14)]) == (197, 768), "an image has a row for every pixel"
+    assert Take().shape([(197, 768)]) == (768,) and Take(rows=2).shape([(197, 768)]) == (2, 768)
+    assert Multiply().shape([(4, 8), (4, 8)]) == (4, 8)
+    assert Linear(m=3, k=4, n=5, groups=8).shape([(24, 4)]) == (8, 3, 5)
+    with pytest.raises(ValueError, match="expected 3 rows or more"):
+        Take(rows=3).shape([(2, 8)])
+    with pytest.raises(ValueError, match="of one shape"):
+        Multiply().shape([(4, 8), (8, 4)])
+
+
+def test_words_of_a_workload_take_the_place_of_those_of_the_hardware():
+    layer = {"type": "linear", "m": 8, "k": 8, "n": 8}
+    wide, narrow = (load_problem({**layer, **more}, "edge-16gbps") for more in ({}, {"word_bits": 8}))
+    assert [level.word_bits for level in wide.levels] == [16] * len(wide.levels)
+    assert [level.word_bits for level in narrow.levels] == [8] * len(narrow.levels)
+    with pytest.raises(SpecError, match="word_bits"):
+        load_problem({**layer, "word_bits": 0}, "edge-16gbps")

@@ -1,0 +1,181 @@
+"""Constants of an ONNX model: tensors of the file, and those that nodes make of them, such as dequantised weights.
+
+A few bytes can stand for any number of words (ConstantOfShape, Expand, a Concat of a Concat). So what would be computed
+is counted first, by the shapes that ONNX infers, and what exceeds the limits is refused by name.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from sparsemap.errors import SpecError
+from sparsemap.files import check_file, shown
+from sparsemap.pieces.contracts.base import Array
+
+from .onnx_package import FILE_BYTES, dims_text, has_graphs, onnx_of, reported, told
+
+WORDS = 1 << 24
+"""What may be computed of a small file, over all constants of a model; a larger file may compute more."""
+WORDS_PER_BYTE = 16
+"""Words that may be computed per byte of the file and its tensors: 4-bit weights pass some nodes before they are used."""
+NODES, BYTES_PER_NODE = 5_000, 1_000
+"""Nodes that may be computed of a small file, and bytes of a larger one for every further node."""
+MACS = 1 << 32
+"""Multiplications of a product between constants."""
+COMPUTED = frozenset(
+    (
+        *("Identity", "Cast", "CastLike", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Concat", "Slice"),
+        *("Split", "Gather", "GatherElements", "Expand", "Tile", "Pad", "Where", "ConstantOfShape", "Constant"),
+        *("Shape", "Size", "Range", "Trilu", "QuantizeLinear", "DequantizeLinear", "Add", "Sub", "Mul", "Div", "Neg"),
+        *("Abs", "Sqrt", "Reciprocal", "Pow", "Exp", "Log", "Floor", "Ceil", "Round", "Clip", "Min", "Max", "Equal"),
+        *("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Not", "Mod", "Sign", "Relu", "Sigmoid"),
+        *("Tanh", "MatMul", "Gemm", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "DepthToSpace"),
+        *("SpaceToDepth",),
+    )
+)
+"""Operators whose work follows from the words that they make (or, for products, from the shapes)."""
+
+
+@attrs.frozen(kw_only=True)
+class Constants:
+    """The tensors of a file by name, and the nodes between them."""
+
+    path: Path
+    tensors: dict[str, Any]
+    """As in the file."""
+    makers: Mapping[str, Any]
+    """By tensor, the node that computes it."""
+    proto: Any
+    """The model, which says the versions of its operators."""
+    file_bytes: int
+    """Of the model and of its tensors in files of their own."""
+    _spent: dict[str, int] = attrs.field(factory=lambda: {"words": 0, "nodes": 0})
+
+    @classmethod
+    def of(cls, proto: Any, path: Path) -> Constants:
+        """SpecError for a tensor with impossible dimensions, or one whose words are not in the files."""
+        tensors = {tensor.name: tensor for tensor in proto.graph.initializer}
+        makers: dict[str, Any] = {}
+        for node in proto.graph.node:
+            if node.op_type == "Constant" and len(node.attribute) == 1 and node.attribute[0].HasField("t"):
+                tensors[node.output[0]] = node.attribute[0].t
+            elif (
+                (node.op_type == "Constant" or node.input)
+                and all(name in tensors or name in makers for name in node.input if name)
+                and not has_graphs(node)
+            ):
+                makers |= dict.fromkeys(filter(None, node.output), node)
+        size = sum(_external(tensor, name, path) for name, tensor in tensors.items()) + os.path.getsize(path)
+        return cls(path=path, tensors=tensors, makers=makers, proto=proto, file_bytes=size)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors or name in self.makers
+
+    def value(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Array:
+        """The words of a constant; those that nodes make are computed, if that is little enough."""
+        if name in self.tensors:
+            return self._read(name)
+        needed = self._needed(name)
+        self._check(name, needed, shapes)
+        found: dict[str, Array] = {}
+        for node in needed:
+            given = {text: found[text] if text in found else self._read(text) for text in node.input if text}
+            found.update(zip(node.output, self._computed(node, given), strict=True))
+        return found[name]
+
+    def _needed(self, name: str) -> list[Any]:
+        """The nodes that make a constant, in an order in which they can be computed."""
+        order: list[Any] = []
+        made: set[str] = set()
+        waiting = [name]
+        while waiting:
+            text = waiting[-1]
+            node = self.makers.get(text)
+            missing = [each for each in node.input if each in self.makers and each not in made] if node else []
+            if node is None or text in made or not missing:
+                waiting.pop()
+                if node is not None and text not in made:
+                    order.append(node)
+                    made.update(node.output)
+            else:
+                waiting += missing
+        return order
+
+    def _check(self, name: str, needed: Iterable[Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        limit = WORDS + WORDS_PER_BYTE * self.file_bytes
+        for node in needed:
+            place = f"constant '{name}'"
+            if node.domain not in ("", "ai.onnx") or node.op_type not in COMPUTED:
+                raise self._wrong(place, f"needs {node.op_type} '{node.name or node.output[0]}', which is not computed")
+            for text in filter(None, node.output):
+                if text not in shapes:
+                    raise self._wrong(place, f"needs '{text}', whose shape does not follow from the file")
+                self._spent["words"] += math.prod(shapes[text])
+            self._spent["nodes"] += 1
+            if self._spent["words"] > limit:
+                many = f"{self._spent['words']:,} words or more"
+                raise self._wrong(place, f"takes {many} to compute; the limit for this file is {limit:,}")
+            if self._spent["nodes"] > (most := NODES + self.file_bytes // BYTES_PER_NODE):
+                raise self._wrong(place, f"takes more than {most:,} nodes to compute")
+            if node.op_type in ("MatMul", "Gemm"):
+                words, summed = math.prod(shapes[node.output[0]]), max(shapes.get(node.input[0], ()), default=1)
+                if words * summed > MACS:
+                    raise self._wrong(place, f"takes {words * summed:,} multiplications, at most {MACS:,} are done")
+
+    def _read(self, name: str) -> Array:
+        with reported(shown(self.path), f"tensor '{name}'", "cannot be read"):
+            tensor = self.tensors[name]
+            if tensor.data_location == tensor.EXTERNAL:
+                loaded = onnx_of().TensorProto()
+                loaded.CopyFrom(tensor)
+                onnx_of("onnx.external_data_helper").load_external_data_for_tensor(loaded, str(self.path.parent))
+                tensor = loaded
+            return onnx_of("onnx.numpy_helper").to_array(tensor)
+
+    def _computed(self, node: Any, given: Mapping[str, Array]) -> list[Array]:
+        """The outputs of one node, from the reference of the package."""
+        onnx = onnx_of()
+        inputs = [onnx.ValueInfoProto(name=name) for name in given]
+        outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
+        graph = onnx.helper.make_graph([node], "node", inputs, outputs)
+        versions = self.proto.opset_import
+        if node.op_type == "DequantizeLinear":  # the reference begins with version 19, and older ones compute the same
+            versions = [onnx.helper.make_opsetid("", max(19, *(item.version for item in versions)))]
+        with reported(shown(self.path), told(node)):
+            single = onnx.helper.make_model(graph, opset_imports=versions, ir_version=max(self.proto.ir_version, 9))
+            return onnx_of("onnx.reference").ReferenceEvaluator(single).run(None, dict(given))
+
+    def _wrong(self, place: str, text: str) -> SpecError:
+        return SpecError.at(shown(self.path), place, text)
+
+
+def _external(tensor: Any, name: str, path: Path) -> int:
+    """Bytes of a tensor in a file of its own; 0 for one that lies in the model. SpecError if they are not there."""
+    place = f"tensor '{name}'"
+    if min(tensor.dims, default=0) < 0:
+        raise SpecError.at(shown(path), place, f"is {dims_text(tensor.dims)}, expected sizes from 0 on")
+    if tensor.data_location != tensor.EXTERNAL:
+        return 0
+    entries = {item.key: item.value for item in tensor.external_data}
+    location, offset, length = entries.get("location", ""), entries.get("offset", "0"), entries.get("length", "")
+    folder = os.path.realpath(path.parent)
+    found = os.path.realpath(os.path.join(folder, location))
+    if not location or os.path.commonpath([folder, found]) != folder:
+        raise SpecError.at(shown(path), place, f"lies in {location!r}, expected a file in the folder of the model")
+    size = check_file(found, FILE_BYTES)
+    wide = onnx_of("onnx.helper").tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    words = math.prod(tensor.dims)
+    if not offset.isdecimal() or len(offset) > 18 or (length and (not length.isdecimal() or len(length) > 18)):
+        raise SpecError.at(shown(path), place, f"has offset {offset[:30]!r} and length {length[:30]!r}")
+    bytes_ = int(length) if length else size - int(offset)
+    if int(offset) + bytes_ > size or bytes_ < 0:
+        raise SpecError.at(shown(path), place, f"ends behind {location}, which has {size:,} bytes")
+    if bytes_ > words * wide or bytes_ < words * wide // 8:
+        raise SpecError.at(shown(path), place, f"has {bytes_:,} bytes in {location}, expected {words * wide:,}")
+    return bytes_

@@ -1,0 +1,61 @@
+"""The package `onnx`: it is imported where it is used, and what it raises becomes errors that name the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from sparsemap.errors import SpecError, need, shortened
+
+FILE_BYTES = 64 << 30
+"""Of a file, and of the files with its tensors."""
+
+
+def onnx_of(module: str = "onnx") -> Any:
+    """The package `onnx`, or one of its modules."""
+    return need(module, "import of ONNX models", "onnx")
+
+
+@contextmanager
+def reported(file: str, place: str, text: str = "cannot be computed") -> Iterator[None]:
+    """What the package raises inside becomes a SpecError at this place; it has many classes of errors."""
+    try:
+        yield
+    except SpecError:
+        raise
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        why = shortened(" ".join(lines[:2]) or type(error).__name__, 300)
+        raise SpecError.at(file, place, f"{text}: {why}") from error
+
+
+def told(node: Any) -> str:
+    """A node in messages."""
+    return f"{node.op_type} '{node.name or (node.output[0] if node.output else '')}'"
+
+
+def dims_text(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape)) or "a single word"
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """The attributes of a node by name."""
+    return {item.name: onnx_of("onnx.helper").get_attribute_value(item) for item in node.attribute}
+
+
+def has_graphs(node: Any) -> bool:
+    """Whether a node runs graphs of its own, as If and Loop do."""
+    return any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
+
+
+@cache
+def widths() -> dict[int, int]:
+    """Bits of ONNX's element types by their numbers."""
+    found = {}
+    for name, number in onnx_of().TensorProto.DataType.items():
+        digits = re.match(r"(?:U?INT|FLOAT|BFLOAT)(\d+)", name)
+        found[number] = int(digits[1]) if digits else {"FLOAT": 32, "DOUBLE": 64}.get(name, 0)
+    return {number: bits for number, bits in found.items() if bits}

@@ -1,0 +1,271 @@
+"""Operators that are matrix products: which axes of their two tensors are h, m, k and n of `Z[h, m, n] = P[h, m, k] *
+Q[h, k, n]`.
+
+An operator only labels the axes. A label that both tensors have is k where it is summed, else h; one of the first tensor
+alone is m, one of the second alone is n. So a tensor that is broadcast counts its words once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from sparsemap.errors import SpecError
+
+from .model_file import OnnxModel
+from .onnx_package import attributes_of, dims_text, told
+from .repeats import Axis, common, plain
+
+Labels = tuple[tuple[str, int], ...]
+"""The axes of a tensor, outer to inner, with their sizes; those of one word may be left out."""
+
+
+@attrs.frozen(kw_only=True)
+class LabelledTensor:
+    """One of the two tensors of a product."""
+
+    name: str
+    """Of the ONNX tensor; empty: the product before this one."""
+    labels: Labels
+    zero: str = ""
+    """The tensor that says which whole number stands for zero, where words are quantised."""
+
+    def sizes(self) -> dict[str, int]:
+        return {label: size for label, size in self.labels if size > 1}
+
+
+@attrs.frozen(kw_only=True)
+class LabelledProduct:
+    """A product of two tensors, summed over some labels that both have."""
+
+    first: LabelledTensor
+    second: LabelledTensor
+    summed: frozenset[str]
+    part: str = ""
+    """What it is of its node, where a node has several."""
+
+    @property
+    def swapped(self) -> LabelledProduct:
+        """With the tensors exchanged: a product is the transpose of the product of the transposed."""
+        return attrs.evolve(self, first=self.second, second=self.first)
+
+    def roles(self) -> dict[str, str]:
+        """By label h, m, k or n."""
+        first, second = self.first.sizes(), self.second.sizes()
+        both = {label: "k" if label in self.summed else "h" for label in first if label in second}
+        return {**dict.fromkeys(first, "m"), **dict.fromkeys(second, "n"), **both}
+
+    def sizes(self) -> dict[str, int]:
+        """Words along h, m, k and n."""
+        found, sizes = dict.fromkeys("hmkn", 1), {**self.first.sizes(), **self.second.sizes()}
+        for label, role in self.roles().items():
+            found[role] *= sizes[label]
+        return found
+
+
+@attrs.frozen
+class Operands:
+    """Which inputs of an operator are multiplied, and which say what stands for zero."""
+
+    first: int = 0
+    second: int = 1
+    first_zero: int = -1
+    second_zero: int = -1
+
+    def names(self, node: Any) -> tuple[str, str]:
+        return (node.input[self.first], node.input[self.second])
+
+    def zeros(self, node: Any) -> tuple[str, str]:
+        one, two = (
+            node.input[place] if 0 <= place < len(node.input) else "" for place in (self.first_zero, self.second_zero)
+        )
+        return (one, two)
+
+
+FLOATS = Operands()
+INTEGERS = Operands(0, 1, 2, 3)
+"""MatMulInteger(A, B, zero of A, zero of B), and ConvInteger."""
+QUANTISED = Operands(0, 3, 2, 5)
+"""QLinearMatMul(a, scale, zero, b, scale, zero, ...), and QLinearConv."""
+
+CONVOLUTIONS: Mapping[str, Operands] = {"Conv": FLOATS, "ConvInteger": INTEGERS, "QLinearConv": QUANTISED}
+"""These slide a window, and become workloads that say so."""
+
+Axes = Mapping[str, tuple[Axis, ...]]
+"""By tensor, axes along which words are known to repeat."""
+
+
+def products_of(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
+    """The products of a node, which is in `PRODUCTS`; none where it is no product of two tensors. SpecError where sizes of
+    its tensors do not fit, which ONNX does not check for all operators."""
+    needed = RANKS.get(node.op_type, ())
+    for name, ranks in zip([*node.input, *[""] * len(needed)], needed, strict=False):
+        if len(shape := model.shape(name, node)) not in ranks:
+            text = f"tensor '{name}' is {dims_text(shape)}, expected {' or '.join(map(str, ranks))} dimensions"
+            raise SpecError.at(model.file, told(node), text)
+    found = PRODUCTS[node.op_type](node, model, axes)
+    for product in found:
+        first, second = dict(product.first.labels), dict(product.second.labels)
+        for label in first.keys() & second.keys():
+            if first[label] != second[label]:
+                text = f"sizes of its tensors do not fit: {first[label]} and {second[label]} for the same dimension"
+                raise SpecError.at(model.file, told(node), text)
+    return found
+
+
+RANKS = {**dict.fromkeys(("LSTM", "GRU", "RNN"), ((3,),) * 3), "Attention": ((3, 4),) * 3}
+"""Dimensions that the first inputs of an operator may have, where ONNX takes others too."""
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def _labelled(node: Any, operands: Operands, first: Labels, second: Labels, summed: str) -> list[LabelledProduct]:
+    (one, two), zeros = operands.names(node), operands.zeros(node)
+    return [
+        LabelledProduct(
+            first=LabelledTensor(name=one, labels=first, zero=zeros[0]),
+            second=LabelledTensor(name=two, labels=second, zero=zeros[1]),
+            summed=frozenset(summed),
+        )
+    ]
+
+
+def _matrices(operands: Operands) -> Callable[[Any, OnnxModel, Axes], list[LabelledProduct]]:
+    """MatMul and its kin: leading axes broadcast, also those of vectors."""
+
+    def products(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
+        names = operands.names(node)
+        a, b = (model.shape(name, node) for name in names)
+        one, two = (list(axes.get(name) or plain(shape)) for name, shape in zip(names, (a, b), strict=True))
+        first: list[tuple[str, int]] = []
+        second: list[tuple[str, int]] = []
+        lead, other = one[:-2], two[:-2]
+        count = max(len(lead), len(other))
+        for place in range(-count, 0):
+            pair = [(found[place] if -place <= len(found) else ((1, True),)) for found in (lead, other)]
+            for part, (size, here, there) in enumerate(common(*pair)):
+                label = (f"{place}.{part}", size)
+                first += [label] if here or not there else []
+                second += [label] if there or not here else []
+        first += [("m", a[-2])] if len(a) > 1 else []
+        second += [("k", b[-2] if len(b) > 1 else b[-1])]
+        second += [("n", b[-1])] if len(b) > 1 else []
+        return _labelled(node, operands, (*first, ("k", a[-1])), tuple(second), "k")
+
+    return products
+
+
+def _gemm(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
+    attributes = attributes_of(node)
+    a, b = (model.shape(name, node) for name in node.input[:2])
+    one, two = ("km" if attributes.get("transA") else "mk"), ("nk" if attributes.get("transB") else "kn")
+    return _labelled(node, FLOATS, tuple(zip(one, a, strict=True)), tuple(zip(two, b, strict=True)), "k")
+
+
+def _einsum(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
+    """Of two tensors; none where a tensor has a label twice, or one alone is summed over one of its labels."""
+    equation = attributes_of(node)["equation"].decode().replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != 2 or len(node.input) != 2:
+        return []
+    shapes = [model.shape(name, node) for name in node.input]
+    labels = []
+    for term, shape in zip(terms, shapes, strict=True):
+        before, dots, after = term.partition("...")
+        free = len(shape) - len(before) - len(after)
+        names = [*before, *(f"...{place - free}" for place in range(free if dots else 0)), *after]
+        if len(names) != len(shape) or len(set(names)) < len(names):
+            return []
+        labels.append({name: size for name, size in zip(names, shape, strict=True) if size > 1})
+    every = [label for found in labels for label in found]
+    kept = {label for label in every if label.startswith("...")}
+    kept |= set(right) if arrow else {label for label in every if (terms[0] + terms[1]).count(label) == 1}
+    if any(label not in kept and not all(label in found for found in labels) for label in every):
+        return []
+    summed = frozenset(label for label in every if label not in kept)
+    first, second = (
+        LabelledTensor(name=name, labels=tuple(found.items())) for name, found in zip(node.input, labels, strict=True)
+    )
+    return [LabelledProduct(first=first, second=second, summed=summed)]
+
+
+def _transposed_convolution(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
+    """A row per pixel of the input, a column per output channel and tap; what overlaps is added up afterwards."""
+    data, weights = (model.shape(name, node) for name in node.input[:2])
+    groups = attributes_of(node).get("group", 1)
+    pixels = tuple((f"p{place}", size) for place, size in enumerate(data[2:]))
+    taps = tuple((f"t{place}", size) for place, size in enumerate(weights[2:]))
+    first = (("b", data[0]), ("g", groups), ("c", data[1] // groups), *pixels)
+    second = (("g", groups), ("c", weights[0] // groups), ("o", weights[1]), *taps)
+    return _labelled(node, FLOATS, first, second, "c")
+
+
+def _recurrent(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
+    """LSTM, GRU and RNN: the gates from the input of every step, and from the state that the step before has left."""
+    data, weights, state = (model.shape(name, node) for name in node.input[:3])
+    directions = 2 if attributes_of(node).get("direction") == b"bidirectional" else 1
+    wanted = (directions, GATES[node.op_type] * state[2])
+    if weights[:2] != wanted or state[:2] != wanted:
+        text = f"its weights are {dims_text(weights)} and {dims_text(state)}, expected {dims_text(wanted)} x inputs"
+        raise SpecError.at(model.file, told(node), text)
+    steps = (("t", data[0]), ("b", data[1]))
+    inner = _labelled(
+        node, FLOATS, (*steps, ("i", data[2])), (("d", weights[0]), ("g", weights[1]), ("i", weights[2])), "i"
+    )
+    own = LabelledTensor(name="", labels=(("d", state[0]), *steps, ("j", state[2])))
+    recurrent = LabelledTensor(name=node.input[2], labels=(("d", state[0]), ("g", state[1]), ("j", state[2])))
+    return [
+        attrs.evolve(inner[0], part="input"),
+        LabelledProduct(first=own, second=recurrent, summed=frozenset("j"), part="state"),
+    ]
+
+
+def _attention(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
+    """Scores and context; several heads of queries may share one of keys and values, and keys of earlier steps may be given
+    (past_key)."""
+    attributes = attributes_of(node)
+    q, k, v = (model.shape(name, node) for name in node.input[:3])
+    batch, words, keys = q[0], q[-2], k[-2]
+    heads, shared = (q[1], k[1]) if len(q) == 4 else (attributes["q_num_heads"], attributes["kv_num_heads"])
+    if len({len(shape) for shape in (q, k, v)}) > 1 or heads % shared or k[-2] != v[-2] or k[0] != batch:
+        text = f"sizes of its tensors do not fit: {', '.join(map(dims_text, (q, k, v)))}"
+        raise SpecError.at(model.file, told(node), text)
+    width, out = (q[3], v[3]) if len(q) == 4 else (q[2] // heads, v[2] // shared)
+    if len(node.input) > 4 and node.input[4]:
+        keys += model.shape(node.input[4], node)[2]
+    grouped = (("b", batch), ("h", shared), ("g", heads // shared), ("s", words))
+    scores = LabelledProduct(
+        first=LabelledTensor(name=node.input[0], labels=(*grouped, ("d", width))),
+        second=LabelledTensor(name=node.input[1], labels=(("b", batch), ("h", shared), ("t", keys), ("d", width))),
+        summed=frozenset("d"),
+        part="scores",
+    )
+    context = LabelledProduct(
+        first=LabelledTensor(name="", labels=(*grouped, ("t", keys))),
+        second=LabelledTensor(name=node.input[2], labels=(("b", batch), ("h", shared), ("t", keys), ("e", out))),
+        summed=frozenset("t"),
+        part="context",
+    )
+    return [scores, context]
+
+
+PRODUCTS: Mapping[str, Callable[[Any, OnnxModel, Axes], list[LabelledProduct]]] = {
+    "MatMul": _matrices(FLOATS),
+    "MatMulInteger": _matrices(INTEGERS),
+    "QLinearMatMul": _matrices(QUANTISED),
+    "Gemm": _gemm,
+    "Einsum": _einsum,
+    "ConvTranspose": _transposed_convolution,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "RNN": _recurrent,
+    "Attention": _attention,
+}
+
+
+def arranged(product: LabelledProduct) -> tuple[tuple[str, int], ...]:
+    """How the second tensor lies in the file: role and size of its axes."""
+    roles = product.roles()
+    return tuple((roles[label], size) for label, size in product.second.labels if size > 1)

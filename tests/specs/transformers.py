@@ -1,0 +1,102 @@
+"""The built-in transformers. Attention is a product per head of keys; heads of queries that share one are further rows."""
+
+from __future__ import annotations
+
+from network_graph import Graph
+
+SOURCES = {
+    "bert-large": "Devlin et al., 2018, BERT-large with 512 words; attention as products per head",
+    "bert-base": "Devlin et al., 2018, BERT-base with 512 words; attention as products per head",
+    "vit-b-16": "Dosovitskiy et al., 2021, ViT-Base with patches of 16 x 16; attention as products per head",
+    "mixtral-8x7b-prefill": "Jiang et al., 2024, Mixtral 8x7B; that all experts are alike busy is assumed",
+    **dict.fromkeys(("llama3-8b-prefill", "llama3-8b-decode"), "Grattafiori et al., 2024, Llama 3 8B"),
+}
+ENCODER = "layers of its encoder on 512 words: 6 products with weights, 2 of attention each"
+DESCRIPTIONS = {
+    "bert-large": f"BERT-large, the 24 {ENCODER}",
+    "bert-base": f"BERT-base, the 12 {ENCODER}",
+    "vit-b-16": "ViT-B/16 on images of 224 x 224: 196 patches and a class token, 12 layers of an encoder",
+    "llama3-8b-prefill": "One of the 32 blocks of Llama 3 8B, reading 2,048 words; scores that the mask hides are counted",
+    "llama3-8b-decode": "One of the 32 blocks of Llama 3 8B, writing word 2,048; keys and values of the others are kept",
+    "mixtral-8x7b-prefill": "One of the 32 blocks of Mixtral 8x7B, reading 2,048 words, two of its eight experts each",
+}
+
+
+def _attend(net: Graph, prefix: str, heads: int, rows: int, width: int, queries: str, keys: str, values: str) -> str:
+    """Scores and context of `rows` queries for each of `heads` heads of keys."""
+    words = net.shapes[keys][0]
+    sizes = {"h": heads, "m": rows, "k": width, "n": words}
+    scores = net.add(f"{prefix}scores", "matmul", (heads, rows, words), (queries, keys), **sizes)
+    sizes |= {"k": words, "n": width}
+    return net.add(f"{prefix}context", "matmul", (heads, rows, width), (scores, values), **sizes)
+
+
+def encoder(net: Graph, layers: int, words: int, width: int, heads: int, hidden: int) -> Graph:
+    before = net.at
+    for index in range(layers):
+        name = f"layer.{index}"
+        of = {key: net.linear(f"{name}.{key}", width, width, words, before) for key in ("query", "key", "value")}
+        _attend(net, f"{name}.", heads, words, width // heads, *of.values())
+        attention = net.sum(f"{name}.attention", net.linear(f"{name}.output", width, width, words), before)
+        net.linear(f"{name}.up", hidden, width, words)
+        before = net.sum(f"{name}.add", net.linear(f"{name}.down", width, hidden, words), attention)
+    return net
+
+
+def vit() -> Graph:
+    net, width = Graph((3, 224, 224)), 768
+    net.conv("patches", width, 16, stride=16, pad=0)
+    net.add("tokens", "prepend", (197, width), (net.at,), rows=1)
+    encoder(net, 12, 197, width, 12, 3072)
+    net.add("token", "take", (width,), (net.at,))
+    net.linear("head", 1000, width)
+    return net
+
+
+WIDTH, HIDDEN, KEY_HEADS, SHARING, EACH = 4096, 14336, 8, 4, 128
+"""Of Llama 3 8B, and of Mixtral 8x7B as well: 4 heads of queries share one of keys and values."""
+
+
+def _attention(net: Graph, words: int, kept: int) -> str:
+    queries = net.linear("q_proj", WIDTH, WIDTH, words, "input")
+    found = []
+    for name, rows in (("k_proj", "keys"), ("v_proj", "values")):
+        found.append(net.linear(name, KEY_HEADS * EACH, WIDTH, words, "input"))
+        if kept:
+            found[-1] = net.add(rows, "prepend", (kept + words, KEY_HEADS * EACH), (net.at,), rows=kept)
+    _attend(net, "", KEY_HEADS, SHARING * words, EACH, queries, *found)
+    return net.linear("o_proj", WIDTH, WIDTH, words)
+
+
+def llama(words: int, kept: int) -> Graph:
+    """A block that reads `words`, after `kept` others."""
+    net = Graph((words, WIDTH) if words > 1 else (WIDTH,))
+    attention = net.sum("attention", _attention(net, words, kept), "input")
+    gate = net.linear("gate_proj", HIDDEN, WIDTH, words)
+    up = net.linear("up_proj", HIDDEN, WIDTH, words, attention)
+    net.add("gated", "multiply", net.shapes[up], (gate, up))
+    net.sum("add", net.linear("down_proj", WIDTH, HIDDEN, words), attention)
+    return net
+
+
+def mixtral(words: int, experts: int = 8, chosen: int = 2) -> Graph:
+    """A list of layers: which rows go to which expert does not follow from shapes."""
+    net, rows = Graph((words, WIDTH)), words * chosen // experts
+    _attention(net, words, 0)
+    net.linear("router", experts, WIDTH, words)
+    for name, n, k in (("gate", HIDDEN, WIDTH), ("up", HIDDEN, WIDTH), ("down", WIDTH, HIDDEN)):
+        net.add(f"experts.{name}", "linear", (experts, rows, n), (net.at,), m=rows, k=k, n=n, groups=experts)
+    net.shapes["input"] = ()
+    for layer in net.layers:
+        layer.pop("inputs", None)
+    return net
+
+
+GRAPHS = {
+    "bert-large": lambda: encoder(Graph((512, 1024)), 24, 512, 1024, 16, 4096),
+    "bert-base": lambda: encoder(Graph((512, 768)), 12, 512, 768, 12, 3072),
+    "vit-b-16": vit,
+    "llama3-8b-prefill": lambda: llama(2048, 0),
+    "llama3-8b-decode": lambda: llama(1, 2047),
+    "mixtral-8x7b-prefill": lambda: mixtral(2048),
+}
