@@ -185,12 +185,17 @@ def simulate_command(context: click.Context, folder: Path, seed: int, only_times
     """
     import json
 
+    from .machinery import Broken
     from .schedule_file import read_schedule
     from .simulate import simulate
 
     compiled = read_schedule(folder)
     with click.progressbar(length=len(compiled.layers), file=bar_file(), label=compiled.network) as bar:
-        outcome = simulate(compiled, seed, not only_times, lambda name: bar.update(1))
+        try:
+            outcome = simulate(compiled, seed, not only_times, lambda name: bar.update(1))
+        except Broken as error:
+            click.echo(f"\n{error}", err=True)
+            context.exit(1)
     click.echo(json.dumps(outcome.table(), indent=2) if as_json else outcome.text())
     if not outcome.correct:
         context.exit(1)

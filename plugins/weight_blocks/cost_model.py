@@ -141,7 +141,7 @@ class ConvProblem:
             text = f"sub-volumes are for cost models of type '{Aie2Time.type_name}', not for '{model.name}'"
             raise SpecError.at(problem.files.get("space", ""), "segments", text)
         machine = Machine.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
-        return cls(Cut(_layer(problem), machine))
+        return cls(Cut(_layer(problem, machine), machine))
 
     # ------------------------------------------------------------------------------------------------------ what fits
 
@@ -202,7 +202,7 @@ class ConvProblem:
         return np.array(found, float)[inverse].reshape(*np.shape(splits.tiles), 3).T
 
 
-def _layer(problem: Problem) -> Layer:
+def _layer(problem: Problem, machine: Machine) -> Layer:
     piece: Any = problem.workload
     file = problem.files.get("workload", "")
     if piece.type_name != "conv2d" or piece.groups > 1 or piece.dilation != (1, 1) or piece.batch > 1:
@@ -222,6 +222,6 @@ def _layer(problem: Problem) -> Layer:
     if mask is None:
         density = float(weights.density.occupancy(weights.shape(problem.loops.sizes)).density)
     else:
-        mask = np.asarray(mask, bool)[: round_up(piece.k) // 8]
+        mask = np.asarray(mask, bool)[: round_up(piece.k, machine.grain) // machine.block[0]]
         density = float(mask.mean())
-    return attrs.evolve(layer, density=density, mask=mask)
+    return attrs.evolve(layer, density=density, mask=mask, block=machine.block)

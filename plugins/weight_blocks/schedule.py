@@ -20,7 +20,7 @@ import numpy as np
 from sparsemap.errors import SpecError
 
 from .durations import Steps, layer_steps
-from .layers import BLOCK, Layer, round_up
+from .layers import Layer, round_up
 from .machine import Machine
 from .memory import Allocator, Place, Placement
 from .record import ChunkProfile
@@ -130,7 +130,7 @@ def least_weights(cut: Cut, passes: int) -> int:
         rule = cut.rule()
         chunks = -(-cut.layer.padded_out_channels // rule.co) * cut.parts(rule.ci)
         return math.ceil(-(-chunks // cut.machine.columns) * cut.chunk_bytes(rule.co, rule.ci) / passes)
-    sizes = (float(pass_bytes(cut, Splits(co, cut.channels, 1, 1, passes))) for co in (BLOCK, cut.row_channels))
+    sizes = (float(pass_bytes(cut, Splits(co, cut.channels, 1, 1, passes))) for co in (cut.layer.grain, cut.row_channels))
     return int(min(*sizes, cut.machine.memtile + 1))
 
 

@@ -40,7 +40,7 @@ def measured(size: int, block: int, rng: np.random.Generator) -> dict[str, Any]:
 
 def report(source: Cells, name: str, quirks: str) -> Report:
     rng = np.random.default_rng(0)
-    pairs = [[measured(size, block, rng) for block in (1, BLOCK)] for size in SIZES]
+    pairs = [[measured(size, block, rng) for block in (1, BLOCK[0])] for size in SIZES]
     lines = [["size", "1x1, GFLOPS", "8x8, GFLOPS", "times as fast"]]
     gains = [blocks["gflops"] / words["gflops"] for words, blocks in pairs]
     for (words, blocks), gain in zip(pairs, gains, strict=True):

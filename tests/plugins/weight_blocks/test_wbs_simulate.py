@@ -12,7 +12,7 @@ from sparsemap_plugins.weight_blocks.layers import Layer
 from sparsemap_plugins.weight_blocks.machinery import Broken
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
-from sparsemap_plugins.weight_blocks.simulate import Outcome, pipeline, simulate
+from sparsemap_plugins.weight_blocks.simulate import SimulationOutcome, pipeline, simulate
 from sparsemap_plugins.weight_blocks.splits import Splits
 from wbs_layers import machine
 
@@ -39,7 +39,7 @@ def run(
     memtile: int = 0,
     quirks: str = "none",
     index: str = "u16",
-) -> Outcome:
+) -> SimulationOutcome:
     mesh = attrs.evolve(machine(2, quirks), columns=columns, rows=rows or columns, index=index)
     if memtile:
         mesh = attrs.evolve(mesh, memtile=memtile)
@@ -114,7 +114,7 @@ def test_pruned_blocks_are_never_multiplied(tmp_path: Path) -> None:
     layers = [conv("a", "x", (8, 16, 64), 64, (3, 3), mask=mask)]
     outcome = run(tmp_path, layers, 4, index="bitmap")
     assert outcome.correct
-    _, splits, _ = read_schedule(tmp_path).layers["a"]
+    splits = read_schedule(tmp_path).layers["a"].splits
     steps = -(-8 // splits.rows)
     assert outcome.tally.blocks == mask.sum() * steps * splits.rows * 16
 
@@ -127,7 +127,7 @@ def test_a_stale_address_is_found(tmp_path: Path) -> None:
     spoiled = attrs.evolve(
         compiled, instructions=(*compiled.instructions[:at], wrong, *compiled.instructions[at + 1 :])
     )
-    with pytest.raises(Broken, match="b: LOADFM reads a where"):
+    with pytest.raises(Broken, match=r"instructions\[\d+\], LOADFM of b: reads a where"):
         simulate(spoiled)
 
 

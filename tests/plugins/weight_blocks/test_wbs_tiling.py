@@ -17,7 +17,7 @@ from sparsemap_plugins.weight_blocks.schedule import (
     recomputed,
 )
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
-from sparsemap_plugins.weight_blocks.simulate import execute
+from sparsemap_plugins.weight_blocks.simulate import NetworkData, execute, simulate
 from wbs_layers import machine
 
 MASK = np.random.default_rng(0).random((4, 3)) < 0.5
@@ -52,7 +52,8 @@ def test_tiles_have_the_output_of_the_whole_bit_by_bit(count: int, tmp_path: Pat
         ("tiled", compile_tiled(CHAIN, SMALL, [(CHAIN, count)])),
     ):
         write_schedule(tmp_path / name, name, "mesh", schedule)
-        _, equal, ddr = execute(read_schedule(tmp_path / name))
+        compiled = read_schedule(tmp_path / name)
+        _, equal, ddr = execute(compiled, NetworkData.of(compiled))
         assert all(equal.values())
         outputs.append(ddr["c"])
     assert np.array_equal(*outputs) and outputs[0].any()
@@ -65,7 +66,7 @@ def test_the_best_number_of_tiles_is_found_and_layers_around_a_chain_stay(tmp_pa
     schedule, counts = best_tiles(layers, slow)
     assert schedule.seconds < compile_layers(layers, slow).seconds and set(counts) == {"a"}
     write_schedule(tmp_path, "net", "mesh", schedule)
-    assert all(execute(read_schedule(tmp_path))[1].values())
+    assert simulate(read_schedule(tmp_path)).correct
 
 
 def test_the_figure_has_its_best_point_where_nothing_leaves_the_memory_tiles() -> None:
