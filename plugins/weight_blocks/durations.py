@@ -81,7 +81,7 @@ def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
         own = np.clip(height - first, 0, rows)
         step = np.minimum(splits.rows, np.maximum(own, 1))
         groups = row_groups(cut, np.minimum(first, height - 1), np.maximum(own, 1), step)
-        repeats = np.where(own > 0, splits.passes if listed else 1, 0)
+        repeats = np.where(own > 0, splits.passes if listed else 1, 0) * cut.layer.repeats
         totals = totals + repeats * _tile(cut, splits, chunks, step, *groups)
     cores, load_core, weights, compute, write_core = totals
     if listed:  # loaded once, before all groups

@@ -11,15 +11,16 @@ from .instructions import GROUP, Instruction
 from .machinery import OPERATIONS, Broken
 
 ANY = ("type", "layer", "group", "seconds", "start", "end", "iterations")
+TILE = ("bytes", "tensor", "address", "origin", "rows", "columns", "channels", "cores", "core", "lock", "steps")
 OWN = {
     "LOAD": ("bytes", "tensor", "address", "origin", "rows"),
     "LOADW": ("bytes", "address", "offset"),
     "LOADWM": ("bytes", "address", "apart", "parts", "core"),
-    "LOADFM": ("bytes", "tensor", "operands", "address", "origin", "rows", "columns", "channels", "cores", "core")
-    + ("lock", "parts", "steps"),
+    "LOADFM": (*TILE, "operands", "parts"),
     "COMP": ("parts", "core", "lock", "weights", "out", "out_lock", "op", "kernel", "stride", "relu", "reads", "makes"),
-    "WRITEFM": ("bytes", "tensor", "address", "origin", "rows", "columns", "channels", "cores", "core", "lock", "steps"),
+    "WRITEFM": TILE,
 }
+"""Fields by type, beside those of all."""
 OWN["WRITE"] = OWN["LOAD"]
 LENGTHS = {"columns": 3, "channels": 4, "kernel": 2, "reads": 3, "makes": 3, "bytes": 1}
 Wrong = Callable[[Instruction, str], Broken]
@@ -32,7 +33,8 @@ def check_form(group: Sequence[Instruction], broken: Wrong, cores: tuple[int, in
             value = getattr(one, field.name)
             if field.name not in (*ANY, *OWN[one.type]) and value != field.default:
                 raise broken(one, f"has '{field.name}', which its type has not")
-            if (length := LENGTHS.get(field.name)) and field.name in OWN[one.type] and len(value) != length * one.parts ** (one.type == "LOADWM"):
+            length = LENGTHS.get(field.name, 0) * (one.parts if one.type == "LOADWM" else 1)
+            if length and field.name in OWN[one.type] and len(value) != length:
                 raise broken(one, f"{field.name} has {len(value)} numbers, expected {length}")
         if one.type in ("LOADWM", *GROUP):
             continue
@@ -40,7 +42,10 @@ def check_form(group: Sequence[Instruction], broken: Wrong, cores: tuple[int, in
             raise broken(one, f"is repeated {one.iterations:,} times, which its type is not")
     kinds = [one.type for one in group]
     if not {"COMP", "LOADFM", "WRITEFM"} & {*kinds}:
-        alone = kinds in (["LOADWM"], ["WRITE"]) or kinds in (["LOAD"] * len(kinds), ["LOAD"] * (len(kinds) - 1) + ["LOADW"])
+        alone = kinds in (["LOADWM"], ["WRITE"]) or kinds in (
+            ["LOAD"] * len(kinds),
+            ["LOAD"] * (len(kinds) - 1) + ["LOADW"],
+        )
         if not alone:
             raise broken(group[0], f"does not run together with {', '.join(kinds[1:])}")
         for one in group:
@@ -79,7 +84,9 @@ def _check_buffers(load: Instruction, compute: Instruction, write: Instruction, 
             if len(getattr(one, field)) != count:
                 raise broken(one, f"{field} has {len(getattr(one, field))} entries, expected {count}")
     if compute.parts != load.parts or len(load.tensor) != len(load.address):
-        raise broken(compute if compute.parts != load.parts else load, "parts, tensors or addresses are not of one number")
+        raise broken(
+            compute if compute.parts != load.parts else load, "parts, tensors or addresses are not of one number"
+        )
     if (len(write.tensor), len(write.address)) != (1, 1):
         raise broken(write, "expected one tensor with one address")
 
@@ -101,14 +108,16 @@ def _check_geometry(
         if not 1 <= one.cores <= cores[1]:
             raise broken(one, f"is for {one.cores} rows of cores of {cores[1]}")
     if [stride * step for step in _steps(write)] != _steps(load):
-        raise broken(load, f"goes on by {_steps(load)} rows and columns, outputs by {_steps(write)} with stride {stride}")
+        raise broken(
+            load, f"goes on by {_steps(load)} rows and columns, outputs by {_steps(write)} with stride {stride}"
+        )
     if convolves and (load.channels[0], load.channels[2:], load.cores) != (0, (0, 0), 1):
         raise broken(load, "inputs of a convolution are broadcast from the first channel on")
     if not convolves and (load.channels, load.cores) != (write.channels, write.cores):
         raise broken(load, "takes other channels than those that are written")
     if load.operands != (2 if compute.op == "add" else 1) or (load.operands > 1 and len(load.tensor) != 2):
         raise broken(load, f"has {load.operands} operands in {len(load.tensor)} tensors for {compute.op}")
-    if compute.relu and compute.op.endswith("pool") or (compute.weights != -1) != convolves:
+    if (compute.relu and compute.op.endswith("pool")) or (compute.weights != -1) != convolves:
         raise broken(compute, "pools have no ReLU, and convolutions alone have weights")
     whole = write.columns[2] == 0 and cores[0] > 1
     if (write.channels[3] > 0) != whole or (write.channels[2] > 0) != (write.cores > 1) or write.columns[0]:
@@ -131,7 +140,8 @@ def _check_rows(one: Instruction, broken: Wrong) -> None:
     (first, _, step, last), (count, rest) = one.rows, divmod(one.iterations, one.steps)
     if rest:
         raise broken(one, f"{one.iterations:,} iterations are not divided by {one.steps} steps")
-    fits = (step, last) == (0, first) if count == 1 else step > 0 and first + (count - 2) * step < last <= first + (count - 1) * step
+    before = first + (count - 2) * step
+    fits = (step, last) == (0, first) if count == 1 else step > 0 and before < last <= before + step
     if not fits:
         raise broken(one, f"{count:,} iterations from row {first} on by {step} do not end at row {last}")
     if one.type == "WRITEFM" and count > 1 and step != one.rows[1]:

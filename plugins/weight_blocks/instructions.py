@@ -158,7 +158,8 @@ def layer_groups(planned: Planned, shapes: Mapping[str, tuple[int, int, int]]) -
             if together:
                 yield together
             together = []
-            yield from tile.computed(part)
+            groups = list(tile.computed(part))  # repeated, as the paper's listings are, with the weights that lie there
+            yield from groups + [group for group in groups if group[-1].type != "LOADWM"] * (layer.repeats - 1)
         if place.stored:
             row_bytes = machine.row_bytes(layer.out_width, layer.out_channels)
             size = tile.rows * row_bytes if place.spilled else place.output.size

@@ -46,6 +46,8 @@ class Layer:
     """Share of the blocks that are kept; where there is no mask, of those of every block row."""
     mask: Array | None = None
     """(blocks of output channels, blocks of input channels) bool, True = kept."""
+    repeats: int = 1
+    """How often the paper's listings run the layer, with the quirk of that name."""
     relu: bool = True
     """Whether negative outputs of a convolution or a sum become zero."""
     block: Block = BLOCK

@@ -167,7 +167,11 @@ class Machinery:
     def load_pass(self, one: Instruction) -> None:
         """A pass of weights to every memory tile."""
         stored = self.weights[one.layer].stored if one.layer in self.weights else np.zeros((1, 0))
-        if len(one.address) != 1 or len(one.bytes) != 1 or not 0 <= one.offset < one.offset + one.bytes[0] <= stored.shape[1]:
+        if (
+            len(one.address) != 1
+            or len(one.bytes) != 1
+            or not 0 <= one.offset < one.offset + one.bytes[0] <= stored.shape[1]
+        ):
             raise self.broken(one, f"DDR has {stored.shape[1]:,} bytes of weights, not those from {one.offset:,} on")
         at, (size,) = one.address[0], one.bytes
         if at < 0 or at + size > self.machine.memtile:
@@ -199,7 +203,9 @@ class Machinery:
         if found is None:
             raise self.broken(one, f"reads a buffer (lock {lock}) that is not full")
         if found != (start, start + size):
-            text = f"reads {size:,} bytes at 0x{start:04X}, lock {lock} guards {found[1] - found[0]:,} at 0x{found[0]:04X}"
+            text = (
+                f"reads {size:,} bytes at 0x{start:04X}, lock {lock} guards {found[1] - found[0]:,} at 0x{found[0]:04X}"
+            )
             raise self.broken(one, text)
 
     def load_records(self, one: Instruction, part: int = 0) -> None:

@@ -44,7 +44,9 @@ def mask_of(cut: Cut, splits: Splits, rng: np.random.Generator) -> Array:
     return (order < layer.kept(parts)).reshape(layer.blocks)
 
 
-def masked(cut: Cut, splits: Splits, rng: np.random.Generator, given: Mapping[str, Array] | None = None) -> MaskedWeights:
+def masked(
+    cut: Cut, splits: Splits, rng: np.random.Generator, given: Mapping[str, Array] | None = None
+) -> MaskedWeights:
     """Weights of a layer: those given, or random ones. `given` has `weights` (co, kh, kw, ci), and may have `bias` (co,) and
     `shift`; SparseMapError where it is not zero in a pruned block."""
     layer, (outs, ins) = cut.layer, cut.layer.block

@@ -3,8 +3,8 @@
 A chunk of `co` output and `ci` input channels, both whole blocks, is in this order: the int32 bias of its output
 channels (unless another part of the input channels carries it), an index with one entry per block position, and the
 kept blocks in the order of the index, row by row. Within a block the kernel's rows come first, then its columns, then
-the output channels of a block, each with its input channels. The index is 16 bits per position, the column of a kept block or 0xFFFF, or one
-bit per position, the highest bit of a byte first.
+the output channels of a block, each with its input channels. The index is 16 bits per position, the column of a kept
+block or 0xFFFF, or one bit per position, the highest bit of a byte first.
 """
 
 from __future__ import annotations

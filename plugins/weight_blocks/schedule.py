@@ -93,6 +93,8 @@ def compile_layers(
     whose names are alike up to an "@", divide the input channels alike, since they have the same weights.
     """
     slices = slices or {}
+    if "repeats" in machine.quirks:
+        layers = [attrs.evolve(layer, repeats=repeats_of(layer, layers, machine.columns)) for layer in layers]
     cuts = {layer.name: Cut(layer, machine) for layer in layers}
     parts: dict[str, int] = {}
     known: dict[Any, Splits] = {}
@@ -117,6 +119,15 @@ def compile_layers(
     return Schedule(machine, tuple(planned), allocator.shapes, allocator.concats, slices)
 
 
+def repeats_of(layer: Layer, layers: Sequence[Layer], columns: int) -> int:
+    """How often the listings run a convolution that writes into a concatenation, the outermost one."""
+    joined, found = layer.out_channels, layer.name
+    for other in layers:
+        if other.op == "concat" and found in other.inputs:
+            joined, found = other.out_channels, other.name
+    return -(-joined // (columns * layer.out_channels)) if layer.op == "conv" else 1
+
+
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
     """The durations of a layer where it has its place."""
     return layer_steps(cut, splits, placement.load, placement.write)
@@ -130,7 +141,9 @@ def least_weights(cut: Cut, passes: int) -> int:
         rule = cut.rule()
         chunks = -(-cut.layer.padded_out_channels // rule.co) * cut.parts(rule.ci)
         return math.ceil(-(-chunks // cut.machine.columns) * cut.chunk_bytes(rule.co, rule.ci) / passes)
-    sizes = (float(pass_bytes(cut, Splits(co, cut.channels, 1, 1, passes))) for co in (cut.layer.grain, cut.row_channels))
+    sizes = (
+        float(pass_bytes(cut, Splits(co, cut.channels, 1, 1, passes))) for co in (cut.layer.grain, cut.row_channels)
+    )
     return int(min(*sizes, cut.machine.memtile + 1))
 
 

@@ -189,7 +189,9 @@ def read_schedule(folder: Path) -> Compiled:
     return Compiled(network, machine, seconds, shapes, slices, layers, tuple(instructions))
 
 
-def _check_shapes(shapes: Mapping[str, tuple[int, int, int]], slices: Mapping[str, Slice], machine: Machine | None) -> None:
+def _check_shapes(
+    shapes: Mapping[str, tuple[int, int, int]], slices: Mapping[str, Slice], machine: Machine | None
+) -> None:
     total = 0
     for name, (height, width, channels) in shapes.items():
         if min(height, width, channels) < 1:
@@ -212,7 +214,9 @@ def _layer(entry: Mapping[str, Any], machine: Machine, masks: Mapping[str, Array
     name = Reader().read(str, table["name"])
     layer = attrs.evolve(Reader().read(Layer, table), mask=masks.get(name), block=machine.block)
     splits = Splits(**Reader().read(dict[str, int], {f.name: entry[f.name] for f in attrs.fields(Splits)}))
-    sizes = {key: getattr(layer, key) for key in ("height", "width", "channels", "out_height", "out_width", "out_channels")}
+    sizes = {
+        key: getattr(layer, key) for key in ("height", "width", "channels", "out_height", "out_width", "out_channels")
+    }
     for key, value in (sizes | attrs.asdict(splits) | {"stride": layer.stride, "kernel": min(layer.kernel)}).items():
         if value < 1:
             raise SpecError.at("", key, f"is {value}, expected at least 1")

@@ -51,6 +51,8 @@ class SimulationOutcome:
     single: float
     """Seconds of the simulation with one buffer for inputs and one for outputs."""
     memtile: int
+    outputs: dict[str, Array] = attrs.field(factory=dict)
+    """What no layer reads, channels first."""
 
     @property
     def correct(self) -> bool:
@@ -104,24 +106,33 @@ class NetworkData:
     weights: dict[str, MaskedWeights]
     expected: dict[str, Array]
     """The outputs of the dense operations, by layer."""
+    last: tuple[str, ...]
+    """Outputs that no layer reads."""
 
     @classmethod
     def of(
-        cls, compiled: Compiled, seed: int = 0, given: Mapping[str, Mapping[str, Array]] | None = None, image: Any = None
+        cls,
+        compiled: Compiled,
+        seed: int = 0,
+        given: Mapping[str, Mapping[str, Array]] | None = None,
+        image: Any = None,
     ) -> NetworkData:
-        """Random inputs and weights, but for those given: `weights` (and `bias`, `shift`) by layer, and an input (rows,
-        columns, channels)."""
+        """Random inputs and weights, but for those given: `weights` (and `bias`, `shift`) by layer, and an input
+        (channels, rows, columns)."""
         rng, tensors, weights = np.random.default_rng(seed), Tensors(compiled), {}
         made = {*compiled.layers, *(part.tensor for name, part in compiled.slices.items() if name in compiled.layers)}
         free = [name for name in tensors.shapes if name not in made and name not in compiled.slices]
         read = {source for one in compiled.layers.values() for source in one.cut.layer.inputs}
-        free = [name for name in free if name in read or name not in compiled.shapes]
+        read |= {part.tensor for part in compiled.slices.values()}
+        free = [name for name in free if name in read]
         for name in free:
             shape = tensors.shapes[name]
-            if image is not None and (len(free) > 1 or image.shape != shape or image.dtype != np.int8):
-                text = f"input: expected one of type int8 and shape {shape} for {', '.join(free)}"
+            first = shape[2], *shape[:2]
+            if image is not None and (len(free) > 1 or image.shape != first or image.dtype != np.int8):
+                text = f"input: expected one of type int8 and shape {first} for {', '.join(free)}"
                 raise SparseMapError(f"{text}, found {image.dtype} and {image.shape}")
-            tensors[name][:, :, : shape[2]] = rng.integers(-128, 128, shape, np.int8) if image is None else image
+            own_image = rng.integers(-128, 128, shape, np.int8) if image is None else image.transpose(1, 2, 0)
+            tensors[name][:, :, : shape[2]] = own_image
         if unused := set(given or ()) - {name.partition("@")[0] for name in compiled.layers}:
             raise SparseMapError(f"weights: {unknown('layer', min(unused), compiled.layers)}")
         for name, one in compiled.layers.items():
@@ -133,31 +144,66 @@ class NetworkData:
                 weights[name] = masked(one.cut, one.splits, own, None if given is None else given[base])
             sources = [tensors[source] for source in layer.inputs]
             tensors[name][...] = reference(layer, sources, weights.get(name))
-        return cls({name: tensors[name] for name in free}, weights, {name: tensors[name] for name in compiled.layers})
+        expected = {name: tensors[name] for name in compiled.layers}
+        last = {
+            compiled.slices[name].tensor if name in compiled.slices else name: 0
+            for name in expected
+            if name not in read
+        }
+        return cls({name: tensors[name] for name in free}, weights, expected, tuple(last))
+
+
+def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+    """Weights (co, kh, kw, ci), biases and shifts by layer from arrays in the order of PyTorch; SparseMapError for others."""
+    found: dict[str, dict[str, Array]] = {}
+    for name, array in arrays.items():
+        base, _, kind = name.rpartition(".")
+        base, kind = (base, kind) if kind in ("bias", "shift") else (name.removesuffix(".weight"), "weights")
+        layer = next((one.cut.layer for key, one in compiled.layers.items() if key.partition("@")[0] == base), None)
+        if layer is None:
+            raise SparseMapError(
+                f"weights: {unknown('layer', base, {key.partition('@')[0] for key in compiled.layers})}"
+            )
+        limit = np.iinfo({"weights": np.int8, "bias": np.int32, "shift": np.int8}[kind])
+        shape = {
+            "weights": (layer.out_channels, layer.channels, *layer.kernel),
+            "bias": (layer.out_channels,),
+            "shift": (),
+        }
+        if array.dtype.kind not in "iu" or array.size != math.prod(shape[kind]):
+            raise SparseMapError(
+                f"weights: {name} has {array.dtype} and shape {array.shape}, expected whole {shape[kind]}"
+            )
+        if array.min() < (0 if kind == "shift" else limit.min) or array.max() > (31 if kind == "shift" else limit.max):
+            raise SparseMapError(f"weights: {name} has values outside of {limit.dtype}")
+        own = array.reshape(shape[kind]).astype(limit.dtype)
+        found.setdefault(base, {})[kind] = own.transpose(0, 2, 3, 1) if kind == "weights" else own
+    for base, own in found.items():
+        if "weights" not in own:
+            raise SparseMapError(f"weights: none of layer {base}")
+    return found
 
 
 def simulate(
-    compiled: Compiled,
-    seed: int = 0,
-    functional: bool = True,
-    progress: Progress = lambda name: None,
-    data: NetworkData | None = None,
+    compiled: Compiled, data: NetworkData | None = None, progress: Progress = lambda name: None
 ) -> SimulationOutcome:
-    """Executes the instructions (unless only times are wanted), and runs their pipelines as events."""
-    tally, equal, off = MovedVolumes(), {}, []
-    if functional:
-        tally, equal, _ = execute(compiled, data or NetworkData.of(compiled, seed), progress)
+    """Executes the instructions on data (absent: runs times only), and runs their pipelines as events."""
+    tally, equal, off, outputs = MovedVolumes(), {}, [], {}
+    if data:
+        tally, equal, ddr = execute(compiled, data, progress)
         off = list(differences(compiled, tally))
+        outputs = {name: ddr[name][..., : ddr.shapes[name][2]].transpose(2, 0, 1) for name in data.last}
     two, one = (event_seconds(compiled.instructions, buffers) for buffers in (2, 1))
-    if functional and not compiled.machine.quirks and abs(two - compiled.seconds) > TOLERANCE * two:
+    if data and not compiled.machine.quirks and abs(two - compiled.seconds) > TOLERANCE * two:
         off.append(f"the network: {compiled.seconds * 1e3:.4f} ms instead of {two * 1e3:.4f} ms")
     machine = compiled.machine
-    return SimulationOutcome(compiled.network, equal, tally, tuple(off), compiled.seconds, two, one, machine.memtile)
+    times = compiled.seconds, two, one
+    return SimulationOutcome(compiled.network, equal, tally, tuple(off), *times, machine.memtile, outputs)
 
 
 def execute(
     compiled: Compiled, data: NetworkData, progress: Progress = lambda name: None
-) -> tuple[MovedVolumes, dict[str, bool], dict[str, Array]]:
+) -> tuple[MovedVolumes, dict[str, bool], Tensors]:
     """Runs a schedule: what it did, by layer whether its output is bit-equal, and what DDR holds in the end.
 
     `Broken` where an instruction could not be executed, `SparseMapError` for schedules with quirks that count other work.
@@ -172,9 +218,10 @@ def execute(
     equal: dict[str, bool] = {}
     for name, records in groupby(compiled.instructions, key=lambda one: one.layer):
         progress(name)
-        if name not in compiled.layers or name in equal:
-            raise Broken(f"{next(records).type} of {name}: {'comes again' if name in equal else 'is of no layer'}")
         instructions = list(records)
+        if name not in compiled.layers or name in equal:
+            why = "layers run one after the other" if name in equal else f"there is no layer {name}"
+            raise machinery.broken(instructions[0], why)
         for group in groups(instructions):
             _run(machinery, group)
         last = instructions[-1]

@@ -139,8 +139,13 @@ class Cut:
             while candidates[-1] % (2 * self.layer.grain) == 0:
                 candidates.append(candidates[-1] // 2)
         least = candidates[-1]
-        pairs = [*((co, self.channels) for co in candidates), *((least, ci) for ci in channel_divisors(self.channels, self.layer.grain))]
-        return next((pair for pair in pairs if self.chunk_bytes(*pair) <= self.machine.weights), (least, self.layer.grain))
+        pairs = [
+            *((co, self.channels) for co in candidates),
+            *((least, ci) for ci in channel_divisors(self.channels, self.layer.grain)),
+        ]
+        return next(
+            (pair for pair in pairs if self.chunk_bytes(*pair) <= self.machine.weights), (least, self.layer.grain)
+        )
 
     @cached_property
     def charged_channels(self) -> int:
@@ -156,7 +161,12 @@ class Cut:
         charged = 16 if channels == WIDTH else 0  # the first layer's three channels are charged as sixteen
         split = self.out_columns < layer.out_width or self.machine.columns == 1
         without_halo = -(-layer.width // self.machine.columns) if split else layer.width
-        for width, count in [(self.in_columns, channels), *((without_halo, c) for c in channel_divisors(channels, self.layer.grain))]:
+        strided = layer.kernel == (1, 1) and layer.stride > 1 and self.charged_channels < layer.padded_out_channels
+        first = without_halo if strided and "halo-free" in self.machine.quirks else self.in_columns
+        for width, count in [
+            (first, channels),
+            *((without_halo, c) for c in channel_divisors(channels, self.layer.grain)),
+        ]:
             held = self.machine.inputs // (round_up(width, WIDTH) * (charged or count))
             rows = -(-(held - layer.kernel[0]) // layer.stride) + 1
             if held and rows >= 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import attrs
@@ -41,9 +42,17 @@ class Cells:
         return load()
 
     def layers(self, network: str, sparsity: float) -> list[Layer]:
+        """Without fully connected layers, as in the paper: a global average ends the network where none does yet."""
         if (network, sparsity) not in self._known:
             piece, base, file = network_of(self.registry, network)
-            self._known[network, sparsity] = layers_of(nodes_of(piece, self.registry, base, file), sparsity)
+            nodes = nodes_of(piece, self.registry, base, file)
+            kept = takewhile(lambda node: node.piece.type_name != "linear", nodes)
+            found = layers_of(list(kept), sparsity)
+            end = found[-1]
+            if (size := (end.out_height, end.out_width)) != (1, 1):
+                shape = *size, end.out_channels, 1, 1, end.out_channels
+                found.append(Layer("average", "avgpool", (end.name,), *shape, size))
+            self._known[network, sparsity] = found
         return self._known[network, sparsity]
 
     def machine(self, cores: int, quirks: str | Iterable[str]) -> Machine:

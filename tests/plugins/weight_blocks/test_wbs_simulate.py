@@ -12,9 +12,9 @@ from sparsemap_plugins.weight_blocks.layers import Layer
 from sparsemap_plugins.weight_blocks.machinery import Broken
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
-from sparsemap_plugins.weight_blocks.simulate import SimulationOutcome, pipeline, simulate
+from sparsemap_plugins.weight_blocks.simulate import NetworkData, SimulationOutcome, pipeline, simulate
 from sparsemap_plugins.weight_blocks.splits import Splits
-from wbs_layers import machine
+from wbs_layers import executed, machine
 
 from sparsemap.cli.main import cli
 
@@ -44,7 +44,7 @@ def run(
     if memtile:
         mesh = attrs.evolve(mesh, memtile=memtile)
     write_schedule(folder, "net", "mesh", compile_layers(layers, mesh))
-    return simulate(read_schedule(folder), functional=quirks == "none")
+    return executed(folder, times=quirks != "none")
 
 
 RNG = np.random.default_rng(0)
@@ -105,7 +105,7 @@ def test_the_last_step_through_the_channels_of_a_pool_counts_with_those_that_it_
     mesh = attrs.evolve(machine(2), columns=1, rows=1)
     schedule = compile_layers(layers, mesh, choose=lambda cut, placement: Splits(16, 40, 2))
     write_schedule(tmp_path, "net", "mesh", schedule)
-    outcome = simulate(read_schedule(tmp_path))
+    outcome = executed(tmp_path)
     assert outcome.correct and outcome.events == pytest.approx(outcome.seconds), outcome.text()
 
 
@@ -128,7 +128,7 @@ def test_a_stale_address_is_found(tmp_path: Path) -> None:
         compiled, instructions=(*compiled.instructions[:at], wrong, *compiled.instructions[at + 1 :])
     )
     with pytest.raises(Broken, match=r"instructions\[\d+\], LOADFM of b: reads a where"):
-        simulate(spoiled)
+        simulate(spoiled, NetworkData.of(spoiled))
 
 
 def test_constant_stages_with_two_buffers_take_the_formula() -> None:

@@ -17,8 +17,8 @@ from sparsemap_plugins.weight_blocks.schedule import (
     recomputed,
 )
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
-from sparsemap_plugins.weight_blocks.simulate import NetworkData, execute, simulate
-from wbs_layers import machine
+from sparsemap_plugins.weight_blocks.simulate import NetworkData, execute
+from wbs_layers import executed, machine
 
 MASK = np.random.default_rng(0).random((4, 3)) < 0.5
 CHAIN = [
@@ -66,7 +66,7 @@ def test_the_best_number_of_tiles_is_found_and_layers_around_a_chain_stay(tmp_pa
     schedule, counts = best_tiles(layers, slow)
     assert schedule.seconds < compile_layers(layers, slow).seconds and set(counts) == {"a"}
     write_schedule(tmp_path, "net", "mesh", schedule)
-    assert simulate(read_schedule(tmp_path)).correct
+    assert executed(tmp_path).correct
 
 
 def test_the_figure_has_its_best_point_where_nothing_leaves_the_memory_tiles() -> None:
