@@ -20,8 +20,8 @@ from sparsemap.pieces.contracts.base import Array
 from . import digits
 from .block_masks import BALANCES
 from .blocks import ORDERS, UNITS, BlockShape
-from .export import Pruned, file_names
-from .hybrid import BUDGETS, NORMALISE, Pattern
+from .export import PrunedLayers, file_names
+from .hybrid import BUDGETS, NORMALISE, NmPattern
 from .profile import read_splits
 from .runs import BY_LAYER, HYBRID, METHODS, Job, run
 from .scores import CRITERIA, NEEDS, Evidence
@@ -63,7 +63,7 @@ def job_of(given: Options, trains: bool) -> Job:
         raise SparseMapError(f"--method {method}: needs training, and a file has weights only; use one-shot")
     as_given = ("method", "criterion", "balance", "network", "prune_classifier", "normalise", "budget", "gradient")
     return Job(
-        pattern=Pattern.parse(given["pattern"]),
+        pattern=NmPattern.parse(given["pattern"]),
         block=_block(given["block"], given["unit"], given["order"]),
         sparsity=sparsity or 0.0,
         splits=read_splits(given["splits"]) if given["splits"] else {},
@@ -105,7 +105,7 @@ def prune_digits(job: Job, options: Options, progress: Callable[[], None]) -> st
         found = [run(attrs.evolve(job, seed=seed), progress) for seed in range(options["seeds"])]
     layers = found[0].network.layers
     of_classes = "" if len(job.classes) == digits.CLASSES else f" {', '.join(map(str, job.classes))}"
-    pruned = Pruned(
+    pruned = PrunedLayers(
         weights={layer.name: layer.weights for layer in layers},
         positions={layer.name: layer.side**2 for layer in layers},
         masks=found[0].masks,
@@ -172,7 +172,7 @@ def prune_weights(source: Path, job: Job, options: Options) -> str:
             notes += [f"{name}: loses no blocks, its size is no multiple of {job.block}" for name in unblocked]
     else:
         masks, notes = job.masks_at_once(grids, evidence, rng), []
-    pruned = Pruned(
+    pruned = PrunedLayers(
         weights=every,
         positions={name: int(options["positions"]) for name in every},
         masks=masks,

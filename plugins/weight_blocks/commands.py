@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import attrs
 import click
+import numpy as np
 
 from sparsemap.cli.group import json_option, loaded, names_with_texts, plugin_dirs
 from sparsemap.errors import SpecError, readable
@@ -22,7 +23,7 @@ from .quirks import quirks_of
 if TYPE_CHECKING:
     from sparsemap.plots import Report
 
-    from .layers import Layer
+    from .layers import MeshLayer
     from .schedule import Schedule
 
 PAGES = {
@@ -52,13 +53,15 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg; docs/results/weight-blocks of a clone
     holds those that are committed.
     """
-    from .pages import Cells
+    from .pages import MeshSchedules
 
     if quirks != "both":
         quirks_of(quirks, path="--quirks")
     shown = bar_file()
     module = import_module(f".pages.{MODULES.get(name, name.replace('-', '_'))}", __package__)
-    report: Report = module.report(Cells(lambda text: print(f"\r\x1b[K{text}", end="", file=shown)), name, quirks)
+    report: Report = module.report(
+        MeshSchedules(lambda text: print(f"\r\x1b[K{text}", end="", file=shown)), name, quirks
+    )
     print("\r\x1b[K", end="", file=shown, flush=True)
     paths = report.write(out)
     click.echo(report.headline)
@@ -111,12 +114,12 @@ def compile_command(
     from sparsemap.problem.network import nodes_of
 
     from .instructions import instructions_of
-    from .machine import Machine
+    from .machine import CoreMesh
     from .networks import layers_of, read_masks
     from .pages.timelines import draw
     from .schedule import best_tiles, chains, compile_layers, compile_tiled
     from .schedule_file import write_schedule
-    from .searched import Searched
+    from .searched import SplitSearch
 
     chosen = quirks_of(quirks, path="--quirks")
     if masks is not None and sparsity:
@@ -130,13 +133,13 @@ def compile_command(
     registry = loaded(plugin_dirs)
     piece, base, file = network_of(registry, network)
     spec = registry.resolve("hardware", hardware)
-    machine, nodes = Machine.of(spec, registry, chosen), nodes_of(piece, registry, base, file)
+    machine, nodes = CoreMesh.of(spec, registry, chosen), nodes_of(piece, registry, base, file)
     try:
         kept = read_masks(masks) if masks else None
         layers = layers_of(nodes, sparsity, kept, machine.block, machine.columns)
     except SpecError as error:
         raise error.within("", file) from None
-    choose = Searched(registry, spec, budget, seed, searcher) if budget else None
+    choose = SplitSearch(registry, spec, budget, seed, searcher) if budget else None
     with click.progressbar(length=len(layers), file=bar_file(), label=piece.name) as bar:
         schedule = compile_layers(layers, machine, choose, lambda: bar.update(1))
     counts: dict[str, int] = {}
@@ -166,7 +169,7 @@ def compile_command(
     _wrote(paths)
 
 
-def has_pruned(layers: Sequence[Layer]) -> bool:
+def has_pruned(layers: Sequence[MeshLayer]) -> bool:
     """Whether any layer has pruned blocks."""
     return any(layer.density < 1 for layer in layers)
 
@@ -187,10 +190,9 @@ def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
     return rows
 
 
-def kept_share(layer: Layer) -> float:
+def kept_share(layer: MeshLayer) -> float:
     """Of the blocks of a convolution: masks that are even keep whole blocks in every block row."""
-    kept = layer.kept(1)
-    return float(kept.mean() if layer.mask is not None else kept) / layer.blocks[1]
+    return float(np.mean(layer.kept(1))) / layer.blocks[1]
 
 
 def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: float) -> str:
@@ -266,10 +268,9 @@ def simulate_command(
             context.exit(1)
     click.echo(json.dumps(outcome.table(), indent=2) if as_json else outcome.text())
     if outputs:
-        import numpy as np
-
+        arrays: Any = outcome.outputs
         with replacing(outputs) as temporary, open(temporary, "wb") as file:
-            np.savez(file, **outcome.outputs)
+            np.savez(file, **arrays)
         _wrote([outputs])
     if not outcome.correct:
         context.exit(1)

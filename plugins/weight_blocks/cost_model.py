@@ -18,8 +18,8 @@ from sparsemap.problem.network import INPUT, Node
 from sparsemap.problem.problem import Problem
 
 from .durations import Steps, layer_steps
-from .layers import Layer, round_up
-from .machine import Machine
+from .layers import MeshLayer, round_up
+from .machine import CoreMesh
 from .memory import Placement, tile_windows
 from .networks import layer_of
 from .quirks import quirks_of
@@ -140,7 +140,7 @@ class ConvProblem:
         if not isinstance(model, Aie2Time):
             text = f"sub-volumes are for cost models of type '{Aie2Time.type_name}', not for '{model.name}'"
             raise SpecError.at(problem.files.get("space", ""), "segments", text)
-        machine = Machine.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
+        machine = CoreMesh.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
         return cls(Cut(_layer(problem, machine), machine))
 
     # ------------------------------------------------------------------------------------------------------ what fits
@@ -202,7 +202,7 @@ class ConvProblem:
         return np.array(found, float)[inverse].reshape(*np.shape(splits.tiles), 3).T
 
 
-def _layer(problem: Problem, machine: Machine) -> Layer:
+def _layer(problem: Problem, machine: CoreMesh) -> MeshLayer:
     piece: Any = problem.workload
     file = problem.files.get("workload", "")
     if piece.type_name != "conv2d" or piece.groups > 1 or piece.dilation != (1, 1) or piece.batch > 1:

@@ -147,7 +147,7 @@ def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
     """Kinds of chunks: how many, output channels, bytes and kept blocks of all parts."""
     if not cut.convolves:
         count, last = divmod(cut.row_channels, co)
-        return [(count, co, 0.0, 0.0)] + ([(1, last, 0.0, 0.0)] if last else [])
+        return [kind for kind in ((count, co, 0.0, 0.0), (1, last, 0.0, 0.0)) if kind[0] and kind[1]]
     profile = cut.profile(co, ci)
     columns = profile.co, profile.bytes.sum(axis=1), profile.kept.sum(axis=1)
     found = Counter(zip(*(column.tolist() for column in columns), strict=True))

@@ -42,18 +42,15 @@ def check_form(group: Sequence[Instruction], broken: Wrong, cores: tuple[int, in
             raise broken(one, f"is repeated {one.iterations:,} times, which its type is not")
     kinds = [one.type for one in group]
     if not {"COMP", "LOADFM", "WRITEFM"} & {*kinds}:
-        alone = kinds in (["LOADWM"], ["WRITE"]) or kinds in (
-            ["LOAD"] * len(kinds),
-            ["LOAD"] * (len(kinds) - 1) + ["LOADW"],
-        )
-        if not alone:
+        loads = [*["LOAD"] * (len(kinds) - 1), "LOADW"]
+        if kinds not in (["LOADWM"], ["WRITE"], ["LOAD"] * len(kinds), loads):
             raise broken(group[0], f"does not run together with {', '.join(kinds[1:])}")
         for one in group:
             if one.type == "LOADWM":
                 _check_weights(one, broken, cores, 1)
         return
-    *before, load, compute, write = group if len(group) > 2 else (None, None, None)
-    if load is None or kinds[-3:] != [*GROUP] or kinds[:-3] != ["LOADWM"] * (load.parts > 1):
+    *before, load, compute, write = group if len(group) > 2 else [group[0]] * 3
+    if kinds[-3:] != [*GROUP] or kinds[:-3] != ["LOADWM"] * (load.parts > 1):
         raise broken(group[0], f"runs with {', '.join(kinds[1:]) or 'nothing'}: LOADFM, COMP and WRITEFM go together")
     for one in before:
         _check_weights(one, broken, cores, load.parts)

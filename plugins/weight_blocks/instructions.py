@@ -16,8 +16,8 @@ from typing import Any, Literal
 import attrs
 
 from .durations import PARAMETERS, iteration, listed_blocks, row_groups, tile_rows, weight_bytes
-from .memory import Place, tile_windows
-from .schedule import Planned, Schedule
+from .memory import TilePlace, tile_windows
+from .schedule import LayerPlan, Schedule
 from .splits import Cut
 
 INPUT_LOCKS, OUTPUT_LOCKS = (0, 1), (2, 3)
@@ -116,7 +116,7 @@ def constant(load: float, compute: float, write: float, count: int) -> float:
 
 def span(together: Sequence[Instruction], end: Callable[[float, float, float, int], float] = constant) -> float:
     """Seconds that instructions take which run together: in parallel, part by part, or as a pipeline that has an `end`."""
-    by_type = {one.type: one for one in together}
+    by_type: dict[str, Instruction] = {one.type: one for one in together}
     if "COMP" not in by_type:
         return max(sum(one.seconds for one in together if one.type == channel) for channel in by_type)
     load, compute, write = (by_type[name] for name in GROUP)
@@ -126,12 +126,12 @@ def span(together: Sequence[Instruction], end: Callable[[float, float, float, in
     return end(load.seconds, compute.seconds, write.seconds, load.iterations)
 
 
-def layer_groups(planned: Planned, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:
+def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:
     """The instructions of a layer as lists of those that run together; `shapes` of all tensors."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer, machine = cut.layer, cut.machine
 
-    def moved(kind: str, of: Place, size: int, row: int, rows: int) -> Instruction:
+    def moved(kind: str, of: TilePlace, size: int, row: int, rows: int) -> Instruction:
         """LOAD or WRITE of rows of a tensor."""
         return _instruction(cut, kind, size, tensor=(of.tensor,), address=(of.start,), origin=row, rows=(row, rows))
 
@@ -145,7 +145,7 @@ def layer_groups(planned: Planned, shapes: Mapping[str, tuple[int, int, int]]) -
         yield [moved("WRITE", gone, gone.size, 0, shapes[gone.tensor][0])]
     for number, (low, high) in enumerate(windows):
         first = number * rows
-        tile = Tile(planned, number, first, min(rows, layer.out_height - first), low if place.spilled else 0)
+        tile = RowTile(planned, number, first, min(rows, layer.out_height - first), low if place.spilled else 0)
         together = []
         for source in place.inputs:
             if source.tensor in place.loaded and (place.spilled or number == 0):
@@ -175,10 +175,10 @@ def _instruction(cut: Cut, kind: str, amount: Any, **fields: Any) -> Instruction
 
 
 @attrs.frozen
-class Tile:
+class RowTile:
     """Output rows [first, first + rows) of a layer; `origin` is the row of its inputs that memory tiles hold first."""
 
-    planned: Planned
+    planned: LayerPlan
     number: int
     """From 0 on."""
     first: int

@@ -24,7 +24,7 @@ def channel_divisors(channels: int, grain: int) -> list[int]:
 
 
 @attrs.frozen(eq=False, slots=False)
-class Layer:
+class MeshLayer:
     """One operation. Tensors are int8 in the order rows, columns, channels; the name of a layer is that of its output."""
 
     name: str

@@ -97,7 +97,7 @@ class Aie2Core(MemoryLevel):
 
 
 @attrs.frozen
-class Machine:
+class CoreMesh:
     """What the compiler knows of the hardware; bytes, and bytes per second."""
 
     columns: int
@@ -158,7 +158,7 @@ class Machine:
         return -(-width // self.columns) * round_up(channels, self.grain)
 
     @classmethod
-    def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> Machine:
+    def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> CoreMesh:
         """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError if it is another one.
 
         Two quirks change its rates: `gib` reads gigabytes as binary ones, `write-4` writes no faster than it reads.
@@ -176,16 +176,16 @@ class Machine:
         channels = {"load": tile.load, "load_weights": tile.load_weights, "write": tile.write, "load_core": core.load}
         channels |= {"load_core_weights": core.load_weights, "write_core": core.write}
         (inputs, in_bytes), (outputs, out_bytes), (weights, weight_bytes) = core.layout
-        held = {"inputs": in_bytes // 2, "outputs": out_bytes // 2, "weights": weight_bytes}
+        held: dict[str, Any] = {"inputs": in_bytes // 2, "outputs": out_bytes // 2, "weights": weight_bytes}
         try:
-            rates = {name: _rate(text, clock, "gib" in quirks) for name, text in channels.items()}
+            rates: dict[str, Any] = {name: _rate(text, clock, "gib" in quirks) for name, text in channels.items()}
             held |= {"memtile": _bytes(tile.capacity), "core": _bytes(core.capacity)}
         except ValueError as error:
             raise SpecError.at(file, "levels", str(error)) from None
         if "write-4" in quirks:
             rates["write"] = min(rates["write"], rates["load"])
-        counts = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
-        own = {"alignment": tile.alignment, "index": core.index, "block": core.block}
+        counts: dict[str, Any] = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
+        own: dict[str, Any] = {"alignment": tile.alignment, "index": core.index, "block": core.block}
         return cls(**counts, **rates, **held, **own, clock_hz=clock, places=(inputs, outputs, weights), quirks=quirks)
 
 

@@ -17,7 +17,7 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.network import Node
 from sparsemap.spec.structuring import collecting
 
-from .layers import BLOCK, Block, Layer
+from .layers import BLOCK, Block, MeshLayer
 
 TYPES = {
     "conv2d": "conv",
@@ -39,14 +39,14 @@ def layers_of(
     masks: Mapping[str, Array] | None = None,
     block: Block = BLOCK,
     columns: int = 1,
-) -> list[Layer]:
+) -> list[MeshLayer]:
     """The layers of a network in its order, with so many of the blocks pruned; `SpecError` with all that are not supported.
 
     The first convolution, and a fully connected layer that ends a network of convolutions, stay dense. Rows of words are
     images with at least `columns` columns, so that columns of cores share them.
     """
     mistakes: list[Mistake] = []
-    layers: list[Layer] = []
+    layers: list[MeshLayer] = []
     for node in nodes:
         with collecting(mistakes, ""):
             layers.append(attrs.evolve(layer_of(node, columns), block=block))
@@ -62,7 +62,7 @@ def layers_of(
     return pruned(layers, sparsity, masks or {}, {first, last})
 
 
-def _rectified(layer: Layer, layers: Sequence[Layer], types: Mapping[str, str], images: bool) -> bool:
+def _rectified(layer: MeshLayer, layers: Sequence[MeshLayer], types: Mapping[str, str], images: bool) -> bool:
     """Networks do not say where ReLUs are: behind convolutions that no sum reads, sums of images, and fully connected layers
     that only such layers read."""
     readers = [other for other in layers if layer.name in other.inputs]
@@ -71,7 +71,7 @@ def _rectified(layer: Layer, layers: Sequence[Layer], types: Mapping[str, str], 
     return images and (layer.op == "add" or not any(other.op == "add" for other in readers))
 
 
-def _check_concats(layers: Sequence[Layer]) -> None:
+def _check_concats(layers: Sequence[MeshLayer]) -> None:
     """Concatenations are written in place, so their parts are whole blocks of channels; sums read two tensors."""
     by_name = {layer.name: layer for layer in layers}
     for layer in layers:
@@ -85,7 +85,9 @@ def _check_concats(layers: Sequence[Layer]) -> None:
                 raise SpecError.at("", f"layer {layer.name}", f"{text} {by_name[source].out_channels}")
 
 
-def pruned(layers: Sequence[Layer], sparsity: float, masks: Mapping[str, Array], dense: Collection[str]) -> list[Layer]:
+def pruned(
+    layers: Sequence[MeshLayer], sparsity: float, masks: Mapping[str, Array], dense: Collection[str]
+) -> list[MeshLayer]:
     """The layers with so many blocks pruned in every block row but for those that stay `dense`, or with masks by name."""
     names = [layer.name for layer in layers if layer.op == "conv"]
     for name in masks:
@@ -106,7 +108,7 @@ def pruned(layers: Sequence[Layer], sparsity: float, masks: Mapping[str, Array],
     return found
 
 
-def layer_of(node: Node, columns: int = 1) -> Layer:
+def layer_of(node: Node, columns: int = 1) -> MeshLayer:
     """The dense layer of a node with shapes; `SpecError` for what is not compiled."""
     piece: Any = node.piece
 
@@ -141,7 +143,7 @@ def layer_of(node: Node, columns: int = 1) -> Layer:
         if getattr(piece, "groups", 1) > 1 or tuple(getattr(piece, "dilation", (1, 1))) != (1, 1):
             raise wrong("groups and dilation are not compiled")
         padding = _before(piece.padding, image, (height, width), kernel, stride)
-    return Layer(node.name, op, node.inputs, *image, channels, height, width, out, kernel, stride, padding)
+    return MeshLayer(node.name, op, node.inputs, *image, channels, height, width, out, kernel, stride, padding)
 
 
 def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:

@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
-from .layers import Block, Layer
+from .layers import Block, MeshLayer
 from .record import pack
 from .splits import Cut, Splits
 
@@ -166,7 +166,7 @@ def _mean(sums: Array, count: int) -> Array:
 # ------------------------------------------------------------------------------------------------------------ reference
 
 
-def reference(layer: Layer, inputs: Sequence[Array], weights: MaskedWeights | None) -> Array:
+def reference(layer: MeshLayer, inputs: Sequence[Array], weights: MaskedWeights | None) -> Array:
     """The output (rows, columns, channels) of the dense operation, channels in whole blocks."""
     if layer.op == "add":
         sums = np.sum([one.astype(np.int64) for one in inputs], axis=0)
@@ -181,7 +181,7 @@ def reference(layer: Layer, inputs: Sequence[Array], weights: MaskedWeights | No
     if layer.op == "maxpool":
         return np.maximum.reduce(list(taps.values()))
     if weights is None:
-        return _mean(np.sum(list(taps.values()), axis=0, dtype=np.int64), layer.taps)
+        return _mean(np.asarray(np.sum(list(taps.values()), axis=0, dtype=np.int64)), layer.taps)
     dense = weights.dense.astype(np.float64)
     products: Any = sum(tap.astype(np.float64) @ dense[:, i, j].T for (i, j), tap in taps.items())
     return quantised(products.astype(np.int64) + weights.bias, weights.shift, layer.relu)

@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .layers import BLOCK, Block, Layer
+from .layers import BLOCK, Block, MeshLayer
 
 EMPTY = 0xFFFF
 
@@ -105,7 +105,7 @@ class ChunkProfile:
         return np.add.reduceat(self.bytes.sum(axis=1), [chunks.start for chunks in self.passes(count)])
 
     @classmethod
-    def of(cls, layer: Layer, rows: int, per_row: int, co: int, ci: int, index: str = "u16") -> ChunkProfile:
+    def of(cls, layer: MeshLayer, rows: int, per_row: int, co: int, ci: int, index: str = "u16") -> ChunkProfile:
         """For so many rows of cores with so many output channels each."""
         count = -(-per_row // co)
         parts = max(1, layer.padded_channels // ci)

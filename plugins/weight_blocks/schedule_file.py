@@ -17,11 +17,11 @@ from sparsemap.spec.structuring import Reader, collecting
 
 from .durations import tile_rows
 from .instructions import GROUP, Instruction, instructions_of
-from .layers import Layer, round_up
-from .machine import MOST_BYTES, Machine
+from .layers import MeshLayer, round_up
+from .machine import MOST_BYTES, CoreMesh
 from .networks import read_json, read_masks
 from .quirks import quirks_of
-from .schedule import Planned, Schedule, Slice
+from .schedule import LayerPlan, Schedule, TensorSlice
 from .splits import Cut, Splits
 
 KIND = "aie2-schedule"
@@ -65,7 +65,7 @@ def _json(table: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def layer_table(planned: Planned) -> dict[str, Any]:
+def layer_table(planned: LayerPlan) -> dict[str, Any]:
     """A layer with its sub-volume, places and times; seconds, and bytes per memory tile, row or column of cores."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer, rates = cut.layer, cut.machine.rates
@@ -92,7 +92,7 @@ def layer_table(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _kept(one: Planned) -> dict[str, Any]:
+def _kept(one: LayerPlan) -> dict[str, Any]:
     """Of a convolution its mask (if it has one), its split, and the kept blocks of every row of cores, chunk and part."""
     layer, profile = one.cut.layer, one.profile
     outs, ins = layer.block
@@ -146,10 +146,10 @@ class Compiled:
     """A schedule that was read: what `sparsemap simulate` needs."""
 
     network: str
-    machine: Machine
+    machine: CoreMesh
     seconds: float
     shapes: Mapping[str, tuple[int, int, int]]
-    slices: Mapping[str, Slice]
+    slices: Mapping[str, TensorSlice]
     layers: Mapping[str, CompiledLayer]
     instructions: tuple[Instruction, ...]
 
@@ -172,8 +172,8 @@ def read_schedule(folder: Path) -> Compiled:
 
     network, seconds = read("network", str), read("seconds", float)
     shapes = read("shapes", dict[str, tuple[int, int, int]], {})
-    slices, instructions = read("slices", dict[str, Slice], {}), read("instructions", list[Instruction], [])
-    machine = read("machine", Machine)
+    slices, instructions = read("slices", dict[str, TensorSlice], {}), read("instructions", list[Instruction], [])
+    machine = read("machine", CoreMesh)
     with collecting(mistakes, "quirks"):
         machine = machine and attrs.evolve(machine, quirks=quirks_of(table.get("quirks", ())))
     layers = {}
@@ -190,7 +190,7 @@ def read_schedule(folder: Path) -> Compiled:
 
 
 def _check_shapes(
-    shapes: Mapping[str, tuple[int, int, int]], slices: Mapping[str, Slice], machine: Machine | None
+    shapes: Mapping[str, tuple[int, int, int]], slices: Mapping[str, TensorSlice], machine: CoreMesh | None
 ) -> None:
     total = 0
     for name, (height, width, channels) in shapes.items():
@@ -204,15 +204,15 @@ def _check_shapes(
             raise SpecError.at("", name, "a slice whose rows are not those of its tensor")
 
 
-def _layer(entry: Mapping[str, Any], machine: Machine, masks: Mapping[str, Array], tensors: set[str]) -> CompiledLayer:
+def _layer(entry: Mapping[str, Any], machine: CoreMesh, masks: Mapping[str, Array], tensors: set[str]) -> CompiledLayer:
     keys = ("seconds", "volumes")
-    own = [field.name for cls in (Layer, Splits) for field in attrs.fields(cls) if field.name != "mask"]
+    own = [field.name for cls in (MeshLayer, Splits) for field in attrs.fields(cls) if field.name != "mask"]
     for key in (*own, *keys):
         if key not in entry:
             raise SpecError.at("", key, "missing")
-    table = {field.name: entry[field.name] for field in attrs.fields(Layer) if field.name != "mask"}
+    table = {field.name: entry[field.name] for field in attrs.fields(MeshLayer) if field.name != "mask"}
     name = Reader().read(str, table["name"])
-    layer = attrs.evolve(Reader().read(Layer, table), mask=masks.get(name), block=machine.block)
+    layer = attrs.evolve(Reader().read(MeshLayer, table), mask=masks.get(name), block=machine.block)
     splits = Splits(**Reader().read(dict[str, int], {f.name: entry[f.name] for f in attrs.fields(Splits)}))
     sizes = {
         key: getattr(layer, key) for key in ("height", "width", "channels", "out_height", "out_width", "out_channels")

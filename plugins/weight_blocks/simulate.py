@@ -164,7 +164,7 @@ def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, 
             raise SparseMapError(
                 f"weights: {unknown('layer', base, {key.partition('@')[0] for key in compiled.layers})}"
             )
-        limit = np.iinfo({"weights": np.int8, "bias": np.int32, "shift": np.int8}[kind])
+        limit = np.iinfo("int32" if kind == "bias" else "int8")
         shape = {
             "weights": (layer.out_channels, layer.channels, *layer.kernel),
             "bias": (layer.out_channels,),
@@ -178,9 +178,8 @@ def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, 
             raise SparseMapError(f"weights: {name} has values outside of {limit.dtype}")
         own = array.reshape(shape[kind]).astype(limit.dtype)
         found.setdefault(base, {})[kind] = own.transpose(0, 2, 3, 1) if kind == "weights" else own
-    for base, own in found.items():
-        if "weights" not in own:
-            raise SparseMapError(f"weights: none of layer {base}")
+    if missing := [base for base in found if "weights" not in found[base]]:
+        raise SparseMapError(f"weights: none of layer {missing[0]}")
     return found
 
 
@@ -188,7 +187,8 @@ def simulate(
     compiled: Compiled, data: NetworkData | None = None, progress: Progress = lambda name: None
 ) -> SimulationOutcome:
     """Executes the instructions on data (absent: runs times only), and runs their pipelines as events."""
-    tally, equal, off, outputs = MovedVolumes(), {}, [], {}
+    tally, off = MovedVolumes(), list[str]()
+    equal, outputs = dict[str, bool](), dict[str, Array]()
     if data:
         tally, equal, ddr = execute(compiled, data, progress)
         off = list(differences(compiled, tally))
@@ -262,7 +262,12 @@ def _run(machinery: Machinery, group: Sequence[Instruction]) -> None:
         if weights:
             _in_parts(machinery, group, loaded, computed)
         else:
-            agents = [(write, partial(machinery.write_outputs, write)), (compute, computed), (load, loaded)]
+            written = partial(machinery.write_outputs, write)
+            agents: list[tuple[Instruction, Callable[[int], None]]] = [
+                (write, written),
+                (compute, computed),
+                (load, loaded),
+            ]
             _by_locks(machinery, agents)
     except (IndexError, ValueError, ZeroDivisionError, MemoryError, OverflowError, TypeError) as error:
         raise machinery.broken(now, f"cannot be executed: {error}") from error

@@ -17,8 +17,8 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .layers import Layer, channel_divisors, round_up
-from .machine import Machine
+from .layers import MeshLayer, channel_divisors, round_up
+from .machine import CoreMesh
 from .record import ChunkProfile, record_bytes
 
 MOST_TILES = 64
@@ -55,8 +55,8 @@ def by_pair(splits: Splits, value: Callable[[int, int], float]) -> Any:
 class Cut:
     """A layer on a machine: what its division over the cores gives."""
 
-    layer: Layer
-    machine: Machine
+    layer: MeshLayer
+    machine: CoreMesh
 
     @property
     def convolves(self) -> bool:

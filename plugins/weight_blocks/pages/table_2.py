@@ -12,7 +12,7 @@ from sparsemap.files import markdown_table, read_csv
 from sparsemap.plots import COLOURS, Figure, Report, plain_log, subplots
 
 from ..schedule import Schedule
-from . import KINDS, TITLES, Cells, modes_of
+from . import KINDS, TITLES, MeshSchedules, modes_of
 
 Modes = Mapping[str, str]
 PUBLISHED = Path(__file__).parent / "table-ii.csv"
@@ -54,7 +54,7 @@ def floors(schedule: Schedule) -> tuple[float, float]:
     return kept / (cores * machine.macs * machine.clock_hz), stored / (machine.columns * machine.load_weights)
 
 
-def measured(source: Cells, row: Mapping[str, str], modes: Iterable[str]) -> Mesh:
+def measured(source: MeshSchedules, row: Mapping[str, str], modes: Iterable[str]) -> Mesh:
     """The estimates beside a line of the paper's table."""
     network, cores = row["network"], int(row["cores"])
     published = {kind: float(row[f"{kind}_ms"]) if row[f"{kind}_ms"] else None for kind in KINDS}
@@ -66,7 +66,7 @@ def measured(source: Cells, row: Mapping[str, str], modes: Iterable[str]) -> Mes
     return Mesh(network, cores, published, ms, floor_ms)
 
 
-def report(source: Cells, name: str, quirks: str) -> Report:
+def report(source: MeshSchedules, name: str, quirks: str) -> Report:
     modes = modes_of(quirks)
     found = [measured(source, row, modes) for row in read_csv(PUBLISHED)]
     parts = [f"# Table II: three networks on meshes of cores\n\n{_intro(name, modes)}"]

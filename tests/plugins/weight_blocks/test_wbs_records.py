@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.weight_blocks.instructions import Instruction
-from sparsemap_plugins.weight_blocks.layers import Layer
+from sparsemap_plugins.weight_blocks.layers import MeshLayer
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import Compiled, read_schedule, write_schedule
 from sparsemap_plugins.weight_blocks.simulate import NetworkData, simulate
@@ -22,23 +22,23 @@ from sparsemap.cli.main import cli
 from sparsemap.spec.structuring import Reader
 
 SIX = [
-    Layer("stem", "conv", ("x",), 12, 14, 3, 12, 14, 16, (3, 3), 1, (1, 1)),
-    Layer("pool", "maxpool", ("stem",), 12, 14, 16, 6, 7, 16, (3, 3), 2, (1, 1)),
-    Layer("wide", "conv", ("pool",), 6, 7, 16, 6, 7, 24, (3, 3), 1, (1, 1), 0.5, relu=False),
-    Layer("skip", "conv", ("pool",), 6, 7, 16, 6, 7, 24, (1, 1), 1, (0, 0), 0.5, relu=False),
-    Layer("sum", "add", ("wide", "skip"), 6, 7, 24, 6, 7, 24),
-    Layer("mean", "avgpool", ("sum",), 6, 7, 24, 1, 1, 24, (6, 7)),
+    MeshLayer("stem", "conv", ("x",), 12, 14, 3, 12, 14, 16, (3, 3), 1, (1, 1)),
+    MeshLayer("pool", "maxpool", ("stem",), 12, 14, 16, 6, 7, 16, (3, 3), 2, (1, 1)),
+    MeshLayer("wide", "conv", ("pool",), 6, 7, 16, 6, 7, 24, (3, 3), 1, (1, 1), 0.5, relu=False),
+    MeshLayer("skip", "conv", ("pool",), 6, 7, 16, 6, 7, 24, (1, 1), 1, (0, 0), 0.5, relu=False),
+    MeshLayer("sum", "add", ("wide", "skip"), 6, 7, 24, 6, 7, 24),
+    MeshLayer("mean", "avgpool", ("sum",), 6, 7, 24, 1, 1, 24, (6, 7)),
 ]
 SPLIT = [
-    Layer("deep", "conv", ("x",), 6, 7, 64, 6, 7, 32, (3, 3), 1, (1, 1), 0.5),
-    Layer("half", "conv", ("deep",), 6, 7, 32, 3, 4, 24, (3, 3), 2, (1, 1)),
-    Layer("left", "conv", ("half",), 3, 4, 24, 3, 4, 16),
-    Layer("right", "conv", ("half",), 3, 4, 24, 3, 4, 24),
-    Layer("both", "concat", ("left", "right"), 3, 4, 40, 3, 4, 40),
-    Layer("smooth", "avgpool", ("both",), 3, 4, 40, 3, 4, 40, (3, 3), 1, (1, 1)),
-    Layer("last", "conv", ("smooth",), 3, 4, 40, 1, 1, 24, (3, 4)),
+    MeshLayer("deep", "conv", ("x",), 6, 7, 64, 6, 7, 32, (3, 3), 1, (1, 1), 0.5),
+    MeshLayer("half", "conv", ("deep",), 6, 7, 32, 3, 4, 24, (3, 3), 2, (1, 1)),
+    MeshLayer("left", "conv", ("half",), 3, 4, 24, 3, 4, 16),
+    MeshLayer("right", "conv", ("half",), 3, 4, 24, 3, 4, 24),
+    MeshLayer("both", "concat", ("left", "right"), 3, 4, 40, 3, 4, 40),
+    MeshLayer("smooth", "avgpool", ("both",), 3, 4, 40, 3, 4, 40, (3, 3), 1, (1, 1)),
+    MeshLayer("last", "conv", ("smooth",), 3, 4, 40, 1, 1, 24, (3, 4)),
 ]
-MESHES: dict[str, tuple[list[Layer], dict[str, int]]] = {
+MESHES: dict[str, tuple[list[MeshLayer], dict[str, int]]] = {
     "six": (SIX, {}),
     "parts": (SPLIT, {"weights": 1600}),
     "small tiles": (SIX, {"rows": 3, "memtile": 2500}),

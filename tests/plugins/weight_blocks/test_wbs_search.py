@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.weight_blocks.cost_model import ConvProblem
-from sparsemap_plugins.weight_blocks.layers import Layer
+from sparsemap_plugins.weight_blocks.layers import MeshLayer
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
-from sparsemap_plugins.weight_blocks.searched import Searched
+from sparsemap_plugins.weight_blocks.searched import SplitSearch
 from wbs_layers import machine, registry
 
 from sparsemap import SpecError, load_problem, search
@@ -90,11 +90,11 @@ def test_other_models_workloads_and_hardware_are_told() -> None:
 
 def test_searched_schedules_are_never_slower_than_the_rule_and_as_fast_as_trying_all() -> None:
     layers = [
-        Layer("a", "conv", ("x",), 28, 28, 128, 14, 14, 256, (3, 3), 2, (1, 1), 0.5),
-        Layer("b", "conv", ("a",), 14, 14, 256, 14, 14, 64, (1, 1), 1, (0, 0), 0.5),
+        MeshLayer("a", "conv", ("x",), 28, 28, 128, 14, 14, 256, (3, 3), 2, (1, 1), 0.5),
+        MeshLayer("b", "conv", ("a",), 14, 14, 256, 14, 14, 64, (1, 1), 1, (0, 0), 0.5),
     ]
     mesh = machine(4)
-    searched = Searched(registry(), registry().resolve("hardware", "aie2-4x4"), 2000)
+    searched = SplitSearch(registry(), registry().resolve("hardware", "aie2-4x4"), 2000)
     schedule = compile_layers(layers, mesh, choose=searched)
     assert schedule.seconds == pytest.approx(compile_layers(layers, mesh).seconds)
     assert "2 of 2 distinct convolutions at the optimum" in searched.text() and "0 slower" in searched.text()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.weight_blocks.instructions import constant
-from sparsemap_plugins.weight_blocks.layers import Layer
+from sparsemap_plugins.weight_blocks.layers import MeshLayer
 from sparsemap_plugins.weight_blocks.machinery import Broken
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
@@ -19,21 +19,21 @@ from wbs_layers import executed, machine
 from sparsemap.cli.main import cli
 
 
-def conv(name, source, shape, outputs, kernel, stride=1, padding=None, density=1.0, mask=None) -> Layer:
+def conv(name, source, shape, outputs, kernel, stride=1, padding=None, density=1.0, mask=None) -> MeshLayer:
     if padding is None:
         padding = kernel[0] // 2, kernel[1] // 2
     out = [(size + 2 * p - k) // stride + 1 for size, p, k in zip(shape[:2], padding, kernel, strict=True)]
-    return Layer(name, "conv", (source,), *shape, *out, outputs, kernel, stride, padding, density, mask)
+    return MeshLayer(name, "conv", (source,), *shape, *out, outputs, kernel, stride, padding, density, mask)
 
 
-def other(name, op, sources, shape, kernel=(1, 1), stride=1, padding=(0, 0)) -> Layer:
+def other(name, op, sources, shape, kernel=(1, 1), stride=1, padding=(0, 0)) -> MeshLayer:
     out = [(size + 2 * p - k) // stride + 1 for size, p, k in zip(shape[:2], padding, kernel, strict=True)]
-    return Layer(name, op, sources, *shape, *out, shape[2], kernel, stride, padding)
+    return MeshLayer(name, op, sources, *shape, *out, shape[2], kernel, stride, padding)
 
 
 def run(
     folder: Path,
-    layers: list[Layer],
+    layers: list[MeshLayer],
     columns: int,
     rows: int = 0,
     memtile: int = 0,
@@ -78,14 +78,14 @@ def test_convolutions_are_bit_equal_and_move_what_the_model_counts(case: str, tm
     assert outcome.events == pytest.approx(outcome.seconds, rel=0.002)
 
 
-def graph(height: int, width: int, channels: int) -> list[Layer]:
+def graph(height: int, width: int, channels: int) -> list[MeshLayer]:
     """All kinds of operations, with a residual input and a concatenation."""
     shape = height, width, channels
     layers = [conv("a", "x", shape, 64, (3, 3))]
     shape = height, width, 64
     layers += [conv("b", "a", shape, 64, (3, 3), density=0.5), other("sum", "add", ("b", "a"), shape)]
     layers += [conv("left", "sum", shape, 16, (1, 1)), conv("right", "sum", shape, 24, (3, 3), density=0.5)]
-    layers += [Layer("both", "concat", ("left", "right"), height, width, 40, height, width, 40)]
+    layers += [MeshLayer("both", "concat", ("left", "right"), height, width, 40, height, width, 40)]
     shape = height, width, 40
     layers += [other("mean", "avgpool", ("both",), shape, (3, 3), 1, (1, 1))]
     layers += [other("max", "maxpool", ("mean",), shape, (3, 3), 2, (1, 1))]
