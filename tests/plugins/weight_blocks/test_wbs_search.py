@@ -82,7 +82,7 @@ def test_sub_volumes_that_no_buffer_holds_are_invalid_for_a_reason() -> None:
 def test_other_models_workloads_and_hardware_are_told() -> None:
     with pytest.raises(SpecError, match="needs column"):
         _ = load_problem(LAYER, "aie2-4x4", "aie2", cost_model="analytic", registry=registry()).space.segments
-    with pytest.raises(SpecError, match="only as one 'conv2d'"):
+    with pytest.raises(SpecError, match="only as one 'conv2d' or 'linear'"):
         len(load_problem("mm3", "aie2-4x4", "aie2", registry=registry()).space)
     with pytest.raises(SpecError, match="expected an outer level"):
         len(load_problem(LAYER, "cloud", "aie2", registry=registry()).space)
