@@ -37,6 +37,15 @@ class PrunedLayers:
     source: str
     splits: Mapping[str, Split] = attrs.field(factory=dict)
 
+    @property
+    def masked(self) -> dict[str, Array]:
+        """The weights of pruned layers, (S, height, width, C), with their zeros."""
+        found = {}
+        for name, mask in self.masks.items():
+            matrix = np.where(mask.words, mask.grid.matrix(self.weights[name]), 0)
+            found[name] = mask.grid.tensor(matrix)
+        return found
+
     def write(self, folder: Path) -> list[dict[str, Any]]:
         """Writes all files; the rows of `summary.csv`: one per layer, and one for all.
 
