@@ -24,7 +24,7 @@ from .record import ChunkProfile, record_bytes
 MOST_TILES = 64
 WIDTH = 8
 """Columns to whose multiples the paper rounds tiles up."""
-PASSES = (1, 2, 4, 8, 16)
+PASSES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 @attrs.frozen(eq=False, slots=False)
