@@ -206,6 +206,8 @@ def _layer(problem: Problem, machine: CoreMesh) -> MeshLayer:
     """The layer of a convolution or of a fully connected layer, with the kept blocks of its weights."""
     piece: Any = problem.workload
     file = problem.files.get("workload", "")
+    given: tuple[int, ...]
+    made: tuple[int, ...]
     if piece.type_name == "conv2d":
         kernel, sizes, halves = (piece.r, piece.s), (piece.p, piece.q), [(s // 2, s // 2) for s in (piece.r, piece.s)]
         sides = {"valid": [(0, 0), (0, 0)], "same": halves}.get(piece.padding, piece.padding)

@@ -137,7 +137,9 @@ class CoreMesh:
 
     def __attrs_post_init__(self) -> None:
         counts = {"columns": self.columns, "rows": self.rows, "macs": self.macs, "alignment": self.alignment}
-        for name, value in (counts | self.rates | {"block": min(self.block)}).items():
+        sizes = {"memtile": self.memtile, "core": self.core, "weights": self.weights}
+        sizes |= {"inputs": self.inputs, "outputs": self.outputs}
+        for name, value in (counts | self.rates | sizes | {"block": min(self.block)}).items():
             if value <= 0:
                 raise SpecError.at("", name, f"is {value}, expected more than 0")
         if self.columns * (2 * self.memtile + self.rows * self.core) > MOST_BYTES:

@@ -84,6 +84,8 @@ class Machinery:
         """By tensor, which rows DDR has."""
         self.used: dict[int | str, tuple[int, int]] = {}
         """Bytes of a core that hold something: by lock, `weights`, `partial sums`."""
+        self.between: dict[str, tuple[int, ...]] = {}
+        """By layer, the channels between rows and between columns of cores."""
         self.passed = 0
         """Bytes of the last pass of weights."""
         self.decoded: tuple[bytes, KeptBlocks] | None = None
@@ -344,6 +346,8 @@ class Machinery:
         turn, tensor = k % len(one.core), one.tensor[0]
         tile = one.rows[1], one.columns[1], one.channels[1]
         size, at = math.prod(tile), one.core[turn]
+        if (apart := self.between.setdefault(one.layer, one.channels[2:])) != one.channels[2:]:
+            raise self.broken(one, f"cores are {one.channels[2:]} channels apart, and {apart} before in the layer")
         self.drain(one, one.lock[turn], at, size)
         data = self.cores[:, :, at : at + size].reshape(self.machine.columns, self.machine.rows, *tile)
         (row, step), (first, count, between, lanes) = self.position(one, k), one.channels

@@ -179,7 +179,7 @@ def read_schedule(folder: Path) -> Compiled:
     layers = {}
     for index, entry in enumerate(read("layers", list[dict[str, Any]], [])):
         with collecting(mistakes, f"layers[{index}]"):
-            found = _layer(entry, machine, masks, {*shapes}) if machine else None
+            found = _layer(entry, machine, masks, shapes) if machine else None
             if found:
                 layers[found.cut.layer.name] = found
     with collecting(mistakes, "shapes"):
@@ -197,14 +197,38 @@ def _check_shapes(
         if min(height, width, channels) < 1:
             raise SpecError.at("", name, f"is {height} x {width} x {channels}, expected sizes of at least 1")
         total += height * width * round_up(channels, machine.grain if machine else 1)
-    if total > MOST_BYTES:
-        raise ValueError(f"all tensors together have {total:,} bytes, more than {MOST_BYTES:,}")
+    if total > MOST_BYTES // 4:
+        raise ValueError(f"all tensors together have {total:,} bytes, more than {MOST_BYTES // 4:,}")
     for name, part in slices.items():
         if name not in shapes or part.first < 0 or part.rows != shapes[name][0]:
             raise SpecError.at("", name, "a slice whose rows are not those of its tensor")
 
 
-def _layer(entry: Mapping[str, Any], machine: CoreMesh, masks: Mapping[str, Array], tensors: set[str]) -> CompiledLayer:
+def _check_sizes(layer: MeshLayer, given: Sequence[tuple[int, int, int]], made: tuple[int, int, int]) -> None:
+    """The sizes of a layer are those of its tensors, and its windows fit."""
+    channels = sum(shape[2] for shape in given) // (max(1, len(given)) if layer.op == "add" else 1)
+    if not given or {shape[:2] for shape in given} != {(layer.height, layer.width)} or channels != layer.channels:
+        raise SpecError.at("", "inputs", "do not have the rows, columns and channels of the layer")
+    if made != (layer.out_height, layer.out_width, layer.out_channels):
+        raise SpecError.at("", "name", f"its tensor is {' x '.join(map(str, made))}, which the layer does not make")
+    if layer.op not in ("conv", "maxpool", "avgpool", "add") or (layer.op != "conv" and layer.channels != made[2]):
+        raise SpecError.at("", "op", f"'{layer.op}' does not make {made[2]} channels of {layer.channels}")
+    image, out = (layer.height, layer.width), made[:2]
+    for size, kernel, pad, count in zip(image, layer.kernel, layer.padding, out, strict=True):
+        if not 0 <= pad < kernel <= size + 2 * pad or (count - 1) * layer.stride - pad >= size:
+            raise SpecError.at(
+                "", "kernel", f"a window of {kernel} does not go {count} times over {size} with {pad} before"
+            )
+    if not 0 < layer.density <= 1:
+        raise SpecError.at("", "density", f"is {layer.density}, expected more than 0 and at most 1")
+
+
+def _layer(
+    entry: Mapping[str, Any],
+    machine: CoreMesh,
+    masks: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, int, int]],
+) -> CompiledLayer:
     keys = ("seconds", "volumes")
     own = [field.name for cls in (MeshLayer, Splits) for field in attrs.fields(cls) if field.name != "mask"]
     for key in (*own, *keys):
@@ -221,8 +245,9 @@ def _layer(entry: Mapping[str, Any], machine: CoreMesh, masks: Mapping[str, Arra
         if value < 1:
             raise SpecError.at("", key, f"is {value}, expected at least 1")
     for key in (layer.name, *layer.inputs):
-        if key not in tensors:
-            raise SpecError.at("", "name" if key == layer.name else "inputs", unknown("tensor", key, tensors))
+        if key not in shapes:
+            raise SpecError.at("", "name" if key == layer.name else "inputs", unknown("tensor", key, shapes))
+    _check_sizes(layer, [shapes[source] for source in layer.inputs], shapes[layer.name])
     cut = Cut(layer, machine)
     if layer.op == "conv" and (layer.padded_channels % splits.ci or splits.co % layer.grain or splits.ci % layer.grain):
         raise SpecError.at("", "ci", f"chunks of {splits.co} x {splits.ci} channels do not divide the layer")

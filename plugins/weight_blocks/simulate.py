@@ -141,9 +141,15 @@ class NetworkData:
                 own = np.random.default_rng([seed, *base.encode()])  # tiles have the same weights
                 if given is not None and base not in given:
                     raise SparseMapError(f"weights: none of layer {base}")
-                weights[name] = masked(one.cut, one.splits, own, None if given is None else given[base])
+                try:
+                    weights[name] = masked(one.cut, one.splits, own, None if given is None else given[base])
+                except (ValueError, IndexError, MemoryError, OverflowError) as error:
+                    raise SparseMapError(f"layer {name}: weights cannot be stored: {error}") from error
             sources = [tensors[source] for source in layer.inputs]
-            tensors[name][...] = reference(layer, sources, weights.get(name))
+            try:
+                tensors[name][...] = reference(layer, sources, weights.get(name))
+            except (ValueError, IndexError, MemoryError) as error:
+                raise SparseMapError(f"layer {name}: cannot be computed: {error}") from error
         expected = {name: tensors[name] for name in compiled.layers}
         last = {
             compiled.slices[name].tensor if name in compiled.slices else name: 0

@@ -182,3 +182,22 @@ def test_schedules_edited_by_hand_are_told_by_record(place: str, tmp_path: Path)
     named = f"{way[0]}[{way[1]}]" if way and way[0] in ("instructions", "layers") else way[0] if way else last
     assert result.exit_code in (1, 2) and named in result.output and "Traceback" not in result.output, result.output
     assert isinstance(result.exception, SystemExit)
+
+
+def test_schedules_changed_at_random_end_in_a_result_or_a_clear_error(tmp_path: Path) -> None:
+    compiled_data(tmp_path, "six")
+    path = tmp_path / "schedule.json"
+    text, rng = path.read_text(), np.random.default_rng(3)
+    values = [-1, 0, 2, 10**9, 2**62, 1.5, float("nan"), None, "x", [], [1], {}, True]
+    for _ in range(60):
+        table = json.loads(text)
+        for _ in range(int(rng.integers(1, 4))):
+            inside, last = table, str(rng.choice(list(table)))
+            while isinstance(inside[last], dict | list) and inside[last]:
+                inside = inside[last]
+                keys = list(inside) if isinstance(inside, dict) else list(range(len(inside)))
+                last = keys[int(rng.integers(len(keys)))]
+            inside[last] = values[int(rng.integers(len(values)))]
+        path.write_text(json.dumps(table))
+        result = CliRunner().invoke(cli, ["simulate", str(tmp_path)])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
