@@ -98,3 +98,10 @@ def test_searched_schedules_are_never_slower_than_the_rule_and_as_fast_as_trying
     schedule = compile_layers(layers, mesh, choose=searched)
     assert schedule.seconds == pytest.approx(compile_layers(layers, mesh).seconds)
     assert "2 of 2 distinct convolutions at the optimum" in searched.text() and "0 slower" in searched.text()
+
+
+def test_a_hardware_that_names_its_space_is_searched_there_unless_another_is_asked_for() -> None:
+    own = load_problem(LAYER, "aie2-4x4", registry=registry())
+    assert (own.space_spec.name, own.cost_model.type_name) == ("aie2", "aie2-time")
+    assert load_problem(LAYER, "aie2-4x4", "full", registry=registry()).space_spec.name == "full"
+    assert load_problem(LAYER, "mobile", registry=registry()).space_spec.name == "full"
