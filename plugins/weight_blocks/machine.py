@@ -68,10 +68,8 @@ class Aie2Core(MemoryLevel):
     """Byte where the buffer of weights starts; absent: behind the output buffers."""
 
     def __attrs_post_init__(self) -> None:
-        if self.capacity is None:
-            raise SpecError.at("", "capacity", "missing: a core has a memory of some size")
         inputs, outputs, weights = self.layout
-        core, end = _bytes(self.capacity), 0
+        core, end = math.inf if self.capacity is None else _bytes(self.capacity), 0
         for name, (start, size) in sorted(zip(BUFFERS, (inputs, outputs, weights), strict=True), key=lambda b: b[1]):
             if start < end:
                 raise SpecError.at("", f"{name}_address", f"is {start}, where another buffer ends at {end} only")
