@@ -21,8 +21,8 @@ from sparsemap.errors import SparseMapError, listed, need, unknown
 from sparsemap.pieces.contracts.base import Array
 
 from .blocks import BlockShape
-from .export import Pruned
-from .hybrid import HybridPruner, Masks, Pattern, sparsity_of
+from .export import PrunedLayers
+from .hybrid import HybridPruner, Masks, NmPattern, sparsity_of
 from .scores import saliency
 from .weight_files import as_convolution
 
@@ -40,7 +40,7 @@ class PrunedModel:
 
     model: Any
     masks: dict[str, Masks]
-    pattern: Pattern
+    pattern: NmPattern
     positions: dict[str, int]
     """Output pixels of every convolution and fully connected layer of the model, for one sample."""
 
@@ -59,7 +59,7 @@ class PrunedModel:
 
     def write(self, folder: str | Path) -> None:
         """The files of `sparsemap prune`: masked weights, masks, a workload per layer, summary.csv."""
-        Pruned(
+        PrunedLayers(
             weights={name: _weights(module) for name, module in _layers(self.model)},
             positions=self.positions,
             masks=self.masks,
@@ -101,7 +101,7 @@ def prune(
     for name in excluded - every.keys():
         raise SparseMapError(f"exclude: {unknown('layer', name, every)}")
     shape = BlockShape(block, block, order=order)
-    nm = Pattern(*pattern)
+    nm = NmPattern(*pattern)
     grids = {
         name: shape.grid(_weights(module).shape)
         for name, module in every.items()

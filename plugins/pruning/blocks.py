@@ -33,18 +33,18 @@ class BlockShape:
     unit: str = attrs.field(default="words", validator=attrs.validators.in_(UNITS))
     order: str = attrs.field(default="hwc", validator=attrs.validators.in_(ORDERS))
 
-    def grid(self, shape: Shape) -> Grid:
+    def grid(self, shape: Shape) -> BlockGrid:
         """The blocks of a layer of this shape."""
         by_channel = self.unit == "channels"
         columns = self.columns * shape[1] * shape[2] if by_channel else self.columns
-        return Grid(shape, self.rows, columns, "chw" if by_channel else self.order)
+        return BlockGrid(shape, self.rows, columns, "chw" if by_channel else self.order)
 
     def __str__(self) -> str:
         return f"{self.rows}x{self.columns}" + (" channels" if self.unit == "channels" else "")
 
 
 @attrs.frozen(slots=False)
-class Grid:
+class BlockGrid:
     """The matrix of one layer, cut into R x C blocks of `rows` x `columns` words; blocks at the edges are cut off."""
 
     shape: Shape

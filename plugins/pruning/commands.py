@@ -38,7 +38,9 @@ DIGITS = "digits"
 @click.option("--gradient", default="mean", show_default=True, help="`mean-abs`: sizes of the gradients of batches.")
 @click.option("--classes", default="all", show_default=True, help="The user's classes, such as 0,1,7 (digits).")
 @click.option("--seeds", default=1, show_default=True, type=click.IntRange(1, 1000), help="Runs, from seed 0 (digits).")
-@click.option("--network", metavar="NAME", help="conv3-fc2 or conv3-fc1 (digits).  [default: by method]")
+@click.option(
+    "--network", metavar="NAME", help="The layers of the weights: a name or file; of digits, conv3-fc2 or conv3-fc1."
+)
 @click.option("--prune-classifier", is_flag=True, help="Prune the last layer too.")
 @click.option("--layer", "layers", multiple=True, help="Prune these layers only (weights).")
 @click.option("--layout", default="oihw", show_default=True, help="Ranks of convolutions: oihw, ohwi, hwio (weights).")
@@ -46,13 +48,19 @@ DIGITS = "digits"
 @click.option(
     "--squared-gradients", type=click.Path(path_type=Path), help="Mean squares of gradients, for fisher (weights)."
 )
-@click.option("--positions", default=1, show_default=True, type=click.IntRange(1), help="Output pixels (weights).")
+@click.option(
+    "--positions",
+    default="",
+    metavar="N|NAME=N,...",
+    help="Output pixels (weights).  [default: as --network says, or 1]",
+)
 @click.option("--out", default="runs/prune", show_default=True, type=click.Path(file_okay=False, path_type=Path))
 def prune(source: str, **given: Any) -> None:
     """Prune SOURCE and write it as workloads that can be searched.
 
     SOURCE is `digits`, which trains a small network on the data set of that name, prunes and retrains it, or a file
-    .npy or .npz with weights of yours, which are masked without training.
+    .npy, .npz or .safetensors with weights of yours, which are masked without training. With --network the folder gets
+    network.toml, which `run` and `compile` take, and network-products.toml with all layers as products of matrices.
 
     \b
     crisp       N:M in blocks of which every row keeps as many, over all layers

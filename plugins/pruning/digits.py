@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemap.errors import need
 
-from .layers import LayerShape, Network
+from .layers import LayerShape, TrainedNetwork
 from .training import Images, Optimiser, fit
 
 CLASSES = 10
@@ -29,7 +29,7 @@ class Recipe:
     fine_rate: float
     """Of training after pruning."""
 
-    def tune(self, network: Network, data: Images, epochs: int, rng: np.random.Generator, **more: Any) -> None:
+    def tune(self, network: TrainedNetwork, data: Images, epochs: int, rng: np.random.Generator, **more: Any) -> None:
         """Trains in place at the rate of training after pruning; `more` is for `fit`."""
         fit(network, data, epochs, self.fine_rate, self.batch, self.optimiser, rng, **more)
 
@@ -84,10 +84,10 @@ def data(seed: int) -> tuple[Images, Images]:
 
 
 @lru_cache(maxsize=16)
-def dense(name: str, seed: int) -> Network:
+def dense(name: str, seed: int) -> TrainedNetwork:
     """The network of a recipe, trained on all classes; not to be changed, but copied."""
     recipe = RECIPES[name]
     rng = np.random.default_rng((seed, 2))
-    network = Network.create(recipe.shapes, SIDE, 1, rng)
+    network = TrainedNetwork.create(recipe.shapes, SIDE, 1, rng)
     fit(network, data(seed)[0], recipe.epochs, recipe.rate, recipe.batch, recipe.optimiser, rng)
     return network

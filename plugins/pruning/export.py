@@ -17,14 +17,14 @@ from sparsemap.files import csv_text, write_text
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.spec import toml_io
 
-from .hybrid import Masks, Pattern, sparsity_of
+from .hybrid import Masks, NmPattern, sparsity_of
 from .profile import Split, flops_ratio, kept_blocks, padding, utilisation
 
 EINSUM = "Z[s, x] = P[x, k] * Q[s, k]"
 
 
 @attrs.frozen(kw_only=True)
-class Pruned:
+class PrunedLayers:
     """Pruned layers on their way to files."""
 
     weights: Mapping[str, Array]
@@ -33,9 +33,18 @@ class Pruned:
     """Output pixels of all layers: how often their weights are used."""
     masks: Mapping[str, Masks]
     """Of the pruned layers."""
-    pattern: Pattern
+    pattern: NmPattern
     source: str
     splits: Mapping[str, Split] = attrs.field(factory=dict)
+
+    @property
+    def masked(self) -> dict[str, Array]:
+        """The weights of pruned layers, (S, height, width, C), with their zeros."""
+        found = {}
+        for name, mask in self.masks.items():
+            matrix = np.where(mask.words, mask.grid.matrix(self.weights[name]), 0)
+            found[name] = mask.grid.tensor(matrix)
+        return found
 
     def write(self, folder: Path) -> list[dict[str, Any]]:
         """Writes all files; the rows of `summary.csv`: one per layer, and one for all.

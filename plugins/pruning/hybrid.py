@@ -17,14 +17,14 @@ import numpy as np
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
-from .blocks import Grid
+from .blocks import BlockGrid
 
 BUDGETS = ("weights", "columns")
 NORMALISE = ("none", "per-weight")
 
 
 @attrs.frozen
-class Pattern:
+class NmPattern:
     """At most `n` of `m` consecutive words of a row are kept; 1:1 keeps all."""
 
     n: int
@@ -35,7 +35,7 @@ class Pattern:
             raise SparseMapError(f"pattern '{self}': expected N:M with N of at most M, such as 2:4")
 
     @classmethod
-    def parse(cls, text: str) -> Pattern:
+    def parse(cls, text: str) -> NmPattern:
         """`2:4`; SparseMapError for anything else."""
         found = re.fullmatch(r"(\d{1,3}):(\d{1,3})", text, re.ASCII)
         if not found:
@@ -50,10 +50,10 @@ class Pattern:
         return f"{self.n}:{self.m}"
 
 
-DENSE = Pattern(1, 1)
+DENSE = NmPattern(1, 1)
 
 
-def nm_mask(scores: Array, pattern: Pattern) -> Array:
+def nm_mask(scores: Array, pattern: NmPattern) -> Array:
     """The N words with the largest scores of every group of M in a row, (S, K) bool; the lower column wins a tie.
 
     A last group of g < M words keeps min(N, g).
@@ -106,14 +106,14 @@ def pruned_ranks(
 class Masks:
     """What is left of one layer."""
 
-    grid: Grid
+    grid: BlockGrid
     blocks: Array
     """(R, C) bool: the kept blocks."""
     words: Array
     """(S, K) bool: the words that the forward pass sees."""
 
     @classmethod
-    def of_blocks(cls, grid: Grid, blocks: Array) -> Masks:
+    def of_blocks(cls, grid: BlockGrid, blocks: Array) -> Masks:
         """Masks without a pattern inside of blocks."""
         return cls(grid, blocks, grid.expand(blocks))
 
@@ -137,8 +137,8 @@ class HybridPruner:
     rows are not preferred.
     """
 
-    grids: Mapping[str, Grid]
-    pattern: Pattern
+    grids: Mapping[str, BlockGrid]
+    pattern: NmPattern
     normalise: str = attrs.field(default="none", validator=attrs.validators.in_(NORMALISE))
     budget: str = attrs.field(default="weights", validator=attrs.validators.in_(BUDGETS))
     kept: dict[str, Array] = attrs.field(init=False)

@@ -29,7 +29,7 @@ class LayerShape:
 
 
 @attrs.define
-class Layer:
+class TrainedLayer:
     """Weights, bias and masks of one layer."""
 
     name: str
@@ -65,15 +65,15 @@ class Layer:
 
 
 @attrs.define
-class Network:
+class TrainedNetwork:
     """Layers in a row."""
 
-    layers: list[Layer]
+    layers: list[TrainedLayer]
 
     @classmethod
     def create(
         cls, shapes: Sequence[LayerShape], side: int, channels: int, rng: np.random.Generator, dtype: Any = np.float32
-    ) -> Network:
+    ) -> TrainedNetwork:
         """Random weights (He et al.) for images (side, side, channels)."""
         layers = []
         for place, shape in enumerate(shapes):
@@ -84,14 +84,16 @@ class Network:
             scale = np.sqrt(2 / (kernel * kernel * channels))
             weights = (rng.standard_normal((shape.outputs, kernel, kernel, channels)) * scale).astype(dtype)
             last = place == len(shapes) - 1
-            layers.append(Layer(shape.name, weights, np.zeros(shape.outputs, dtype), dense, shape.pool, last, side))
+            layers.append(
+                TrainedLayer(shape.name, weights, np.zeros(shape.outputs, dtype), dense, shape.pool, last, side)
+            )
             side, channels = side // 2 if shape.pool else side, shape.outputs
         return cls(layers)
 
-    def copy(self) -> Network:
-        return Network([attrs.evolve(x, weights=x.weights.copy(), bias=x.bias.copy()) for x in self.layers])
+    def copy(self) -> TrainedNetwork:
+        return TrainedNetwork([attrs.evolve(x, weights=x.weights.copy(), bias=x.bias.copy()) for x in self.layers])
 
-    def __getitem__(self, name: str) -> Layer:
+    def __getitem__(self, name: str) -> TrainedLayer:
         return next(layer for layer in self.layers if layer.name == name)
 
     @property
@@ -127,7 +129,7 @@ class Network:
 # ------------------------------------------------------------------------------------------------------ forward, backward
 
 
-def _forward(layer: Layer, x: Array) -> tuple[Array, dict[str, Any]]:
+def _forward(layer: TrainedLayer, x: Array) -> tuple[Array, dict[str, Any]]:
     columns = x.reshape(len(x), -1) if layer.dense else _columns(x, layer.shape[1])
     y = columns @ layer.effective.reshape(len(layer.bias), -1).T
     y += layer.bias
@@ -165,7 +167,7 @@ def _quarters(y: Array) -> list[Array]:
     return [y[:, row::2, column::2] for row in (0, 1) for column in (0, 1)]
 
 
-def _backward(layer: Layer, cache: dict[str, Any], upstream: Array, below: bool) -> tuple[Array, Array, Array]:
+def _backward(layer: TrainedLayer, cache: dict[str, Any], upstream: Array, below: bool) -> tuple[Array, Array, Array]:
     """Gradients by effective weights, by bias, and by the input (meaningless unless wanted `below`)."""
     shape, output = cache["shape"], cache["output"]
     if layer.pool:  # to the first of the largest pixels

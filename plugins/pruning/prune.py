@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,12 +21,13 @@ from sparsemap.pieces.contracts.base import Array
 from . import digits
 from .block_masks import BALANCES
 from .blocks import ORDERS, UNITS, BlockShape
-from .export import Pruned, file_names
-from .hybrid import BUDGETS, NORMALISE, Pattern
+from .export import PrunedLayers, file_names
+from .hybrid import BUDGETS, NORMALISE, NmPattern
+from .networks import WeightsOfNetwork
 from .profile import read_splits
 from .runs import BY_LAYER, HYBRID, METHODS, Job, run
 from .scores import CRITERIA, NEEDS, Evidence
-from .weight_files import LAYOUTS, chosen_layers, read_gradients, read_weights
+from .weight_files import LAYOUTS, chosen_layers, depthwise, read_gradients, read_weights, write_masked
 
 CHOICES: dict[str, Iterable[str]] = {
     "method": METHODS,
@@ -51,6 +53,7 @@ def job_of(given: Options, trains: bool) -> Job:
     method, sparsity, balance = given["method"], given["sparsity"], given["balance"]
     defaults = BY_LAYER_DEFAULTS if method in BY_LAYER else HYBRID_DEFAULTS
     given = {**given, **{key: given[key] or default for key, default in defaults.items()}}
+    given |= {} if trains else {"network": defaults["network"]}  # of weights, their network, which is no recipe
     for option, names in CHOICES.items():
         if given[option] not in names:
             raise SparseMapError(f"--{option}: {unknown('choice', given[option], names)}")
@@ -63,7 +66,7 @@ def job_of(given: Options, trains: bool) -> Job:
         raise SparseMapError(f"--method {method}: needs training, and a file has weights only; use one-shot")
     as_given = ("method", "criterion", "balance", "network", "prune_classifier", "normalise", "budget", "gradient")
     return Job(
-        pattern=Pattern.parse(given["pattern"]),
+        pattern=NmPattern.parse(given["pattern"]),
         block=_block(given["block"], given["unit"], given["order"]),
         sparsity=sparsity or 0.0,
         splits=read_splits(given["splits"]) if given["splits"] else {},
@@ -105,7 +108,7 @@ def prune_digits(job: Job, options: Options, progress: Callable[[], None]) -> st
         found = [run(attrs.evolve(job, seed=seed), progress) for seed in range(options["seeds"])]
     layers = found[0].network.layers
     of_classes = "" if len(job.classes) == digits.CLASSES else f" {', '.join(map(str, job.classes))}"
-    pruned = Pruned(
+    pruned = PrunedLayers(
         weights={layer.name: layer.weights for layer in layers},
         positions={layer.name: layer.side**2 for layer in layers},
         masks=found[0].masks,
@@ -155,8 +158,17 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 def prune_weights(source: Path, job: Job, options: Options) -> str:
     """Masks a user's weights without training, and writes them; what to print."""
     every = read_weights(source, options["layout"])
+    network = WeightsOfNetwork.of(options["network"]) if options["network"] else None
+    every = network.named(every, source) if network else every
     weights = chosen_layers(every, options["layers"])
+    notes = [
+        f"{name}: stays dense, every channel has a window of its own" for name in weights if depthwise(weights[name])
+    ]
+    weights = {name: array for name, array in weights.items() if not depthwise(array)}
+    if not weights:
+        raise SparseMapError("\n".join([*notes, f"{shown(source)}: no layer is left to prune"]))
     file_names(weights)
+    positions = _positions(every, options["positions"], network, notes)
     evidence = _evidence(job.criterion, weights, options)
     grids = {name: job.block.grid(array.shape) for name, array in weights.items()}
     rng = np.random.default_rng(0)
@@ -166,23 +178,45 @@ def prune_weights(source: Path, job: Job, options: Options) -> str:
             raise SparseMapError(f"{shown(source)}: no layer has groups of {job.nm.m}, all would stay dense")
         pruner = job.pruner(grids)
         masks = pruner.step(job.word_scores(grids, evidence, rng), job.target)
-        notes = [f"{name}: stays dense, its rows have no groups of {job.nm.m}" for name in weights if name not in grids]
+        notes += [
+            f"{name}: stays dense, its rows have no groups of {job.nm.m}" for name in weights if name not in grids
+        ]
         if job.method != "nm-only":
             unblocked = [name for name in grids if name not in pruner.prunable]
             notes += [f"{name}: loses no blocks, its size is no multiple of {job.block}" for name in unblocked]
     else:
-        masks, notes = job.masks_at_once(grids, evidence, rng), []
-    pruned = Pruned(
+        masks = job.masks_at_once(grids, evidence, rng)
+    pruned = PrunedLayers(
         weights=every,
-        positions={name: int(options["positions"]) for name in every},
+        positions=positions,
         masks=masks,
         pattern=job.nm,
         source=source.name,
         splits=job.splits,
     )
     summary = pruned.write(options["out"])
+    write_masked(source, options["out"], pruned.masked, options["layout"])
+    notes += network.write(options["out"], pruned) if network else []
     write_options(str(source), options)
     return "\n".join([*notes, _table(summary), f"wrote {shown(options['out'])}"])
+
+
+def _positions(
+    weights: Mapping[str, Array], given: str, network: WeightsOfNetwork | None, notes: list[str]
+) -> dict[str, int]:
+    """Output pixels by layer: those of the network, or one number for all, or NAME=N with commas."""
+    if network:
+        return {name: network.positions(name) for name in weights}
+    if not re.fullmatch(r"[1-9]\d{0,8}|[^=,]+=[1-9]\d{0,8}(,[^=,]+=[1-9]\d{0,8})*", given or "1", re.ASCII):
+        raise SparseMapError(f"--positions: found {given!r}, expected a number from 1 on, or NAME=N with commas")
+    by_layer = dict(part.split("=") for part in given.split(",")) if "=" in (given or "") else {}
+    for name in by_layer:
+        if name not in weights:
+            raise SparseMapError(f"--positions: {unknown('layer', name, weights)}")
+    if not given and (convs := [name for name, array in weights.items() if math.prod(array.shape[1:3]) > 1]):
+        notes.append(f"{', '.join(convs)}: counted with one output pixel; --network or --positions says how many")
+    every = 1 if by_layer or not given else int(given)
+    return {name: int(by_layer.get(name, every)) for name in weights}
 
 
 def _evidence(criterion: str, weights: dict[str, Array], options: Options) -> dict[str, Evidence]:

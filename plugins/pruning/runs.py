@@ -15,9 +15,9 @@ from sparsemap.pieces.contracts.base import Array
 
 from . import digits
 from .block_masks import balanced, gradual_rounds, gradual_step, one_shot
-from .blocks import BlockShape, Grid
-from .hybrid import DENSE, HybridPruner, Masks, Pattern, sparsity_of
-from .layers import Network
+from .blocks import BlockGrid, BlockShape
+from .hybrid import DENSE, HybridPruner, Masks, NmPattern, sparsity_of
+from .layers import TrainedNetwork
 from .profile import Split, flops_ratio, utilisation
 from .scores import CRITERIA, NEEDS, WORD_CRITERIA, Evidence, block_scores, word_scores
 from .trainable import Penalty
@@ -37,7 +37,7 @@ class Job:
     """What to prune, and how."""
 
     method: str = attrs.field(default="crisp", validator=attrs.validators.in_(METHODS))
-    pattern: Pattern = Pattern(2, 4)
+    pattern: NmPattern = NmPattern(2, 4)
     block: BlockShape
     sparsity: float = 0.0
     """Share of zeros: over all prunable layers (hybrid methods), or of the blocks of every layer. Not for `nm-only`."""
@@ -76,7 +76,7 @@ class Job:
         return names[1:] if self.prune_classifier else names[1:-1]
 
     @property
-    def nm(self) -> Pattern:
+    def nm(self) -> NmPattern:
         """The pattern inside of blocks."""
         return self.pattern if self.method in ("crisp", "nm-only") else DENSE
 
@@ -93,17 +93,17 @@ class Job:
     def generator(self, purpose: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, purpose))
 
-    def pruner(self, grids: Mapping[str, Grid]) -> HybridPruner:
+    def pruner(self, grids: Mapping[str, BlockGrid]) -> HybridPruner:
         return HybridPruner(grids, self.nm, self.normalise, self.budget)
 
     def word_scores(
-        self, grids: Mapping[str, Grid], found: Mapping[str, Evidence], chance: np.random.Generator
+        self, grids: Mapping[str, BlockGrid], found: Mapping[str, Evidence], chance: np.random.Generator
     ) -> dict[str, Array]:
         """By layer, (S, K)."""
         return {name: grid.matrix(word_scores(self.criterion, found[name], chance)) for name, grid in grids.items()}
 
     def masks_at_once(
-        self, grids: Mapping[str, Grid], found: Mapping[str, Evidence], chance: np.random.Generator
+        self, grids: Mapping[str, BlockGrid], found: Mapping[str, Evidence], chance: np.random.Generator
     ) -> dict[str, Masks]:
         """Masks of blocks with the same share of zeros in every layer, balanced if that is wanted."""
         masks = {}
@@ -124,10 +124,10 @@ def _dense_accuracy(network: str, classes: tuple[int, ...], epochs: int, seed: i
     return accuracy(copy, test), accuracy(copy, test, classes)
 
 
-def run(job: Job, progress: Callable[[], None] = lambda: None) -> Run:
+def run(job: Job, progress: Callable[[], None] = lambda: None) -> PruningRun:
     """Trains the dense network (once per seed), prunes it, and trains what is left; `progress` after each stage."""
     train, test = (images.of(job.classes) for images in digits.data(job.seed))
-    found = Run(job, digits.dense(job.network, job.seed).copy(), train, test)
+    found = PruningRun(job, digits.dense(job.network, job.seed).copy(), train, test)
     progress()
     if job.method in HYBRID:
         found.hybrid(progress)
@@ -138,15 +138,15 @@ def run(job: Job, progress: Callable[[], None] = lambda: None) -> Run:
 
 
 @attrs.define
-class Run:
+class PruningRun:
     """A network that is pruned and trained in place."""
 
     job: Job
-    network: Network
+    network: TrainedNetwork
     train: Images
     test: Images
     """Both of the user's classes."""
-    grids: dict[str, Grid] = attrs.field(init=False)
+    grids: dict[str, BlockGrid] = attrs.field(init=False)
     masks: Mapping[str, Masks] = attrs.field(init=False)
     before: float = math.nan
     """Accuracy on the test images with these masks before training; NaN if masks came in steps."""

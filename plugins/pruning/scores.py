@@ -11,7 +11,7 @@ import numpy as np
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
-from .blocks import Grid
+from .blocks import BlockGrid
 
 WORD_CRITERIA = ("saliency", "l1", "l2", "fisher", "random")
 """Those that score single words; the score of a block is the sum of its words (and its square root for `l2`)."""
@@ -59,7 +59,7 @@ def word_scores(criterion: str, evidence: Evidence, rng: np.random.Generator) ->
     raise SparseMapError(f"criterion {criterion!r} does not score words; those that do: {', '.join(WORD_CRITERIA)}")
 
 
-def block_scores(criterion: str, grid: Grid, evidence: Evidence, rng: np.random.Generator) -> Array:
+def block_scores(criterion: str, grid: BlockGrid, evidence: Evidence, rng: np.random.Generator) -> Array:
     """A float64 score per block, (R, C) (*Weight Block Sparsity*, III-B, E, F).
 
     L1 = sum |w|; L2 = sqrt(sum w^2); variance = mean of (w - mu)^2 with mu the mean of the block, or of the whole tensor

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .layers import Network
+from .layers import TrainedNetwork
 from .scores import Evidence
 
 OPTIMISERS = ("sgd", "adam")
@@ -35,7 +35,7 @@ class Images:
         return Images(self.images[chosen], self.labels[chosen])
 
 
-def accuracy(network: Network, data: Images, among: Sequence[int] | None = None) -> float:
+def accuracy(network: TrainedNetwork, data: Images, among: Sequence[int] | None = None) -> float:
     """The share of images whose largest logit, of all or `among` some classes, is that of their label."""
     logits = network.logits(data.images)
     classes = np.arange(logits.shape[1]) if among is None else np.sort(among)
@@ -80,7 +80,7 @@ class Optimiser:
 
 
 def fit(
-    network: Network,
+    network: TrainedNetwork,
     data: Images,
     epochs: int,
     rate: float,
@@ -126,7 +126,7 @@ def fit(
 
 
 def evidence(
-    network: Network,
+    network: TrainedNetwork,
     data: Images,
     names: Iterable[str],
     *,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from sparsemap.arrays import read_arrays
 from sparsemap.errors import SparseMapError, SpecError, unknown
-from sparsemap.files import shown
+from sparsemap.files import replacing, shown
 from sparsemap.pieces.contracts.base import Array
 
+ENDINGS = (".npy", ".npz", ".safetensors")
 LAYOUTS = {"oihw": (0, 2, 3, 1), "ohwi": (0, 1, 2, 3), "hwio": (3, 0, 1, 2)}
 """Orders of the ranks of four-dimensional weights, as PyTorch, TFLite and TensorFlow have them, and the way to ours."""
 
@@ -21,7 +26,7 @@ def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
     Matrices are (outputs, inputs). SpecError for what is no weights: other ranks, other types, NaN, no layer at all.
     """
     found = {}
-    for name, array in read_arrays(path, (".npy", ".npz")).items():
+    for name, array in read_arrays(path, ENDINGS).items():
         if array.ndim < 2:
             continue
         if array.ndim not in (2, 4):
@@ -34,6 +39,46 @@ def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
     if not found:
         raise SpecError.at(shown(path), "", "holds no matrix and no convolution")
     return found
+
+
+def write_masked(source: Path, folder: Path, masked: Mapping[str, Array], layout: str) -> Path:
+    """Writes `masked` with the ending of the source: all of its arrays, those of `masked` (S, height, width, C) in their
+    place and layout."""
+    arrays = {}
+    for name, array in read_arrays(source, ENDINGS).items():
+        own = masked.get(name, masked.get(name.removesuffix(".weight")))
+        if own is not None:
+            back = np.argsort(LAYOUTS[layout])
+            array = (own[:, 0, 0] if array.ndim == 2 else own.transpose(tuple(back))).astype(array.dtype)
+        arrays[name] = np.ascontiguousarray(array)
+    path = folder / f"masked{source.suffix}"
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        if source.suffix == ".npy":
+            np.save(file, next(iter(arrays.values())), allow_pickle=False)
+        elif source.suffix == ".npz":
+            given: Any = arrays
+            np.savez(file, **given)
+        else:
+            file.write(_safetensors(arrays))
+    return path
+
+
+def _safetensors(arrays: Mapping[str, Array]) -> bytes:
+    """A length, a header of types, shapes and places, and the words."""
+    table, at = {}, 0
+    for name, array in arrays.items():
+        kind = {"f": "F", "i": "I", "u": "U", "b": "BOOL"}[array.dtype.kind]
+        dtype = kind if kind == "BOOL" else f"{kind}{8 * array.dtype.itemsize}"
+        table[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    header = json.dumps(table).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + b"".join(array.tobytes() for array in arrays.values())
+
+
+def depthwise(array: Array) -> bool:
+    """Whether weights (S, height, width, C) are windows of single channels, which have no blocks of channels."""
+    return array.shape[0] > 1 == array.shape[3] and math.prod(array.shape[1:3]) > 1
 
 
 def as_convolution(array: Array, layout: str = "oihw") -> Array:

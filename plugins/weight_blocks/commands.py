@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import attrs
 import click
+import numpy as np
 
 from sparsemap.cli.group import json_option, loaded, names_with_texts, plugin_dirs
-from sparsemap.errors import readable
+from sparsemap.errors import SpecError, readable
 
 from .quirks import quirks_of
 
 if TYPE_CHECKING:
     from sparsemap.plots import Report
 
+    from .layers import MeshLayer
     from .schedule import Schedule
 
 PAGES = {
@@ -34,6 +38,7 @@ PAGES = {
 MODULES = {"fig-4": "timelines", "timeline": "timelines"}
 """Where pages are that have no module of their name."""
 COUNTS = "paper, none, or names of quirks with commas"
+A_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 A_FOLDER = click.Path(file_okay=False, path_type=Path)
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of random choices.")
 
@@ -48,13 +53,15 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg; docs/results/weight-blocks of a clone
     holds those that are committed.
     """
-    from .pages import Cells
+    from .pages import MeshSchedules
 
     if quirks != "both":
         quirks_of(quirks, path="--quirks")
     shown = bar_file()
     module = import_module(f".pages.{MODULES.get(name, name.replace('-', '_'))}", __package__)
-    report: Report = module.report(Cells(lambda text: print(f"\r\x1b[K{text}", end="", file=shown)), name, quirks)
+    report: Report = module.report(
+        MeshSchedules(lambda text: print(f"\r\x1b[K{text}", end="", file=shown)), name, quirks
+    )
     print("\r\x1b[K", end="", file=shown, flush=True)
     paths = report.write(out)
     click.echo(report.headline)
@@ -96,22 +103,23 @@ def compile_command(
 
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
     masks.json with the kept blocks of all parts, for pruning that keeps parts even, and, with the extra 'plots', the
-    steps over time as timeline.png and timeline.svg. Fully connected layers are left out, and the first convolution
-    stays dense.
+    steps over time as timeline.png and timeline.svg; times.md has all layers, beside their times with dense weights. The
+    first convolution stays dense, and so does a fully connected layer that ends a network of convolutions.
 
     Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """
     from sparsemap.cli.networks import network_of
+    from sparsemap.files import markdown_table, write_text
     from sparsemap.plots import save
     from sparsemap.problem.network import nodes_of
 
     from .instructions import instructions_of
-    from .machine import Machine
+    from .machine import CoreMesh
     from .networks import layers_of, read_masks
     from .pages.timelines import draw
     from .schedule import best_tiles, chains, compile_layers, compile_tiled
     from .schedule_file import write_schedule
-    from .searched import Searched
+    from .searched import SplitSearch
 
     chosen = quirks_of(quirks, path="--quirks")
     if masks is not None and sparsity:
@@ -124,10 +132,14 @@ def compile_command(
         raise click.UsageError("--search and --tile exclude each other.")
     registry = loaded(plugin_dirs)
     piece, base, file = network_of(registry, network)
-    layers = layers_of(nodes_of(piece, registry, base, file), sparsity, read_masks(masks) if masks else None)
     spec = registry.resolve("hardware", hardware)
-    machine = Machine.of(spec, registry, chosen)
-    choose = Searched(registry, spec, budget, seed, searcher) if budget else None
+    machine, nodes = CoreMesh.of(spec, registry, chosen), nodes_of(piece, registry, base, file)
+    try:
+        kept = read_masks(masks) if masks else None
+        layers = layers_of(nodes, sparsity, kept, machine.block, machine.columns)
+    except SpecError as error:
+        raise error.within("", file) from None
+    choose = SplitSearch(registry, spec, budget, seed, searcher) if budget else None
     with click.progressbar(length=len(layers), file=bar_file(), label=piece.name) as bar:
         schedule = compile_layers(layers, machine, choose, lambda: bar.update(1))
     counts: dict[str, int] = {}
@@ -138,10 +150,17 @@ def compile_command(
         counts = {chain[0].name: int(tile) for chain in found}
         schedule = compile_tiled(layers, machine, [(chain, int(tile)) for chain in found])
     title = f"{piece.name} on {spec.name}"
+    dense = (
+        compile_layers([attrs.evolve(one, mask=None, density=1.0) for one in layers], machine)
+        if has_pruned(layers)
+        else None
+    )
     paths = write_schedule(out, piece.name, spec.name, schedule)
+    write_text(out / "times.md", markdown_table(times(schedule, dense)) + "\n")
+    paths.append(out / "times.md")
     with suppress(ImportError):
         paths += save(lambda: draw([(title, instructions_of(schedule))]), out, "timeline")
-    click.echo(_summary(title, schedule))
+    click.echo(_summary(title, schedule, dense, sparsity))
     if choose:
         click.echo(choose.text())
     if tile != "1":
@@ -150,20 +169,52 @@ def compile_command(
     _wrote(paths)
 
 
-def _summary(title: str, schedule: Schedule) -> str:
+def has_pruned(layers: Sequence[MeshLayer]) -> bool:
+    """Whether any layer has pruned blocks."""
+    return any(layer.density < 1 for layer in layers)
+
+
+def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
+    """A table of all layers: microseconds, also with dense weights, and how the layer is divided."""
+    whole = {one.cut.layer.name: one.seconds for one in dense.layers} if dense else {}
+    beside = ["dense us", "dense / us"] if whole else []
+    rows = [["layer", "us", *beside, "kept", "co", "ci", "rows", "tiles", "passes", "DDR"]]
+    for one in schedule.layers:
+        layer, before = one.cut.layer, whole.get(one.cut.layer.name, 0.0)
+        ratio = [f"{before * 1e6:.1f}", f"{before / one.seconds:.2f}"] if before else [""] * len(beside)
+        kept = f"{kept_share(layer):.1%}" if one.cut.convolves else ""
+        spilled = "to DDR" if one.placement.spilled else ""
+        rows.append(
+            [layer.name, f"{one.seconds * 1e6:.1f}", *ratio, kept, *map(str, attrs.astuple(one.splits)), spilled]
+        )
+    return rows
+
+
+def kept_share(layer: MeshLayer) -> float:
+    """Of the blocks of a convolution: masks that are even keep whole blocks in every block row."""
+    return float(np.mean(layer.kept(1))) / layer.blocks[1]
+
+
+def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: float) -> str:
     """A table of the layers that take longest, and the total."""
     from sparsemap.files import aligned
 
-    rows = [["layer", "us", "co", "ci", "rows", "tiles", "passes", "DDR"]]
-    slowest = sorted(schedule.layers, key=lambda one: -one.seconds)[:10]
-    for one in slowest:
-        spilled = "to DDR" if one.placement.spilled else ""
-        rows.append([one.cut.layer.name, f"{one.seconds * 1e6:.1f}", *map(str, attrs.astuple(one.splits)), spilled])
+    head, *every = times(schedule, dense)
+    slowest = sorted(every, key=lambda row: -float(row[1]))[:10]
     convs = [one for one in schedule.layers if one.cut.convolves]
     padding = sum(one.profile.padding for one in convs if one.cut.layer.mask is not None)
     stored = sum(schedule.machine.rows * one.profile.bytes.sum() for one in convs)
-    lines = [f"{title}: {schedule.seconds * 1e3:.4f} ms, a model's estimate", "", *aligned(rows, "<>>>>>><", gap=2), ""]
-    lines.append(f"the {len(slowest)} of {len(schedule.layers)} layers that take longest")
+    total = f"{title}: {schedule.seconds * 1e3:.4f} ms, a model's estimate"
+    if dense:
+        total += f"; {dense.seconds * 1e3:.4f} ms with dense weights, {dense.seconds / schedule.seconds:.2f}x"
+    lines = [total, "", *aligned([head, *slowest], "<" + ">" * (len(head) - 2) + "<", gap=2), ""]
+    lines.append(f"the {len(slowest)} of {len(schedule.layers)} layers that take longest; all of them in times.md")
+    if sparsity:
+        blocks = [(one.cut.layer, math.prod(one.cut.layer.blocks)) for one in convs if one.cut.layer.density < 1]
+        pruned = 1 - sum(kept_share(layer) * count for layer, count in blocks) / max(
+            1, sum(count for _, count in blocks)
+        )
+        lines.append(f"{pruned:.1%} of the blocks of {len(blocks)} layers are pruned, {sparsity:.1%} were wanted")
     lines.append(f"{stored:,.0f} bytes of weights in records")
     if padding:
         lines.append(f"{padding:,} blocks are stored and computed because rows of cores keep different numbers")
@@ -174,24 +225,53 @@ def _summary(title: str, schedule: Schedule) -> str:
 @click.argument("folder", type=click.Path(exists=True, path_type=Path), metavar="OUT")
 @SEED
 @click.option("--times", "only_times", is_flag=True, help="Run the events only, which schedules with any quirks can.")
+@click.option("--weights", type=A_FILE, help="int8 weights by layer (.npz, .safetensors), with NAME.bias, NAME.shift.")
+@click.option("--input", "image", type=A_FILE, help="int8 input (.npy), channels first.")
+@click.option("--outputs", type=click.Path(dir_okay=False, path_type=Path), help="Write the network's outputs (.npz).")
 @json_option
 @click.pass_context
-def simulate_command(context: click.Context, folder: Path, seed: int, only_times: bool, as_json: bool) -> None:
+def simulate_command(
+    context: click.Context,
+    folder: Path,
+    seed: int,
+    only_times: bool,
+    weights: Path | None,
+    image: Path | None,
+    outputs: Path | None,
+    as_json: bool,
+) -> None:
     """Execute what `sparsemap compile` wrote to OUT.
 
-    Walks the instructions over memories of bytes, with random inputs and weights: the outputs have to be bit-equal to
-    dense convolutions of the masked weights, no stale byte may be read, and the bytes that move have to be those of the
-    time model. Then runs the pipelines as events, with two buffers and with one.
+    Walks the instructions over memories of bytes, with weights and inputs that are given or random: the outputs have to
+    be bit-equal to dense convolutions of the masked weights, no stale byte may be read, and the bytes and cycles of every
+    record have to be those that are counted. Then runs the pipelines as events, with two buffers and with one. The exit
+    status is 1 where anything differs, a layer's time by more than 1 %.
     """
     import json
 
+    from sparsemap.arrays import read_arrays
+    from sparsemap.files import replacing
+
+    from .machinery import Broken
     from .schedule_file import read_schedule
-    from .simulate import simulate
+    from .simulate import NetworkData, given_weights, simulate
 
     compiled = read_schedule(folder)
+    own = given_weights(compiled, read_arrays(weights)) if weights else None
+    array = next(iter(read_arrays(image, (".npy",)).values())) if image else None
+    data = None if only_times else NetworkData.of(compiled, seed, own, array)
     with click.progressbar(length=len(compiled.layers), file=bar_file(), label=compiled.network) as bar:
-        outcome = simulate(compiled, seed, not only_times, lambda name: bar.update(1))
+        try:
+            outcome = simulate(compiled, data, lambda name: bar.update(1))
+        except Broken as error:
+            click.echo(f"\n{error}", err=True)
+            context.exit(1)
     click.echo(json.dumps(outcome.table(), indent=2) if as_json else outcome.text())
+    if outputs:
+        arrays: Any = outcome.outputs
+        with replacing(outputs) as temporary, open(temporary, "wb") as file:
+            np.savez(file, **arrays)
+        _wrote([outputs])
     if not outcome.correct:
         context.exit(1)
 

@@ -18,8 +18,8 @@ from sparsemap.problem.network import INPUT, Node
 from sparsemap.problem.problem import Problem
 
 from .durations import Steps, layer_steps
-from .layers import Layer, round_up
-from .machine import Machine
+from .layers import MeshLayer, round_up
+from .machine import CoreMesh
 from .memory import Placement, tile_windows
 from .networks import layer_of
 from .quirks import quirks_of
@@ -139,8 +139,8 @@ class ConvProblem:
         if not isinstance(model, Aie2Time):
             text = f"sub-volumes are for cost models of type '{Aie2Time.type_name}', not for '{model.name}'"
             raise SpecError.at(problem.files.get("space", ""), "segments", text)
-        machine = Machine.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
-        return cls(Cut(_layer(problem), machine))
+        machine = CoreMesh.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
+        return cls(Cut(_layer(problem, machine), machine))
 
     # ------------------------------------------------------------------------------------------------------ what fits
 
@@ -201,19 +201,27 @@ class ConvProblem:
         return np.array(found, float)[inverse].reshape(*np.shape(splits.tiles), 3).T
 
 
-def _layer(problem: Problem) -> Layer:
+def _layer(problem: Problem, machine: CoreMesh) -> MeshLayer:
+    """The layer of a convolution or of a fully connected layer, with the kept blocks of its weights."""
     piece: Any = problem.workload
     file = problem.files.get("workload", "")
-    if piece.type_name != "conv2d" or piece.groups > 1 or piece.dilation != (1, 1) or piece.batch > 1:
-        text = "is compiled for a mesh of cores only as one 'conv2d' without groups, dilation and batch"
+    given: tuple[int, ...]
+    made: tuple[int, ...]
+    if piece.type_name == "conv2d":
+        kernel, sizes, halves = (piece.r, piece.s), (piece.p, piece.q), [(s // 2, s // 2) for s in (piece.r, piece.s)]
+        sides = {"valid": [(0, 0), (0, 0)], "same": halves}.get(piece.padding, piece.padding)
+        reach = zip(piece.stride, sizes, kernel, sides, strict=True)
+        image = [max(1, (size - 1) * stride + window - sum(side)) for stride, size, window, side in reach]
+        given, made, outputs = (piece.c, *image), (piece.k, *sizes), piece.k
+    elif piece.type_name == "linear":
+        given, made, outputs = (piece.m, piece.k), (piece.m, piece.n), piece.n
+        given, made = (given, made) if piece.m > 1 else (given[1:], made[1:])
+    else:
+        text = "is compiled for a mesh of cores only as one 'conv2d' or 'linear'"
         raise SpecError.at(file, "type", f"{piece.type_name}: {text}")
-    kernel, out = (piece.r, piece.s), (piece.p, piece.q)
-    halves = [(size // 2, size // 2) for size in kernel]
-    sides = {"valid": [(0, 0), (0, 0)], "same": halves}.get(piece.padding, piece.padding)
-    reach = zip(piece.stride, out, kernel, sides, strict=True)
-    image = [max(1, (size - 1) * stride + window - sum(side)) for stride, size, window, side in reach]
+    node = Node(piece.name or "layer", piece, None, (INPUT,), 1, (given,), made)
     try:
-        layer = layer_of(Node(piece.name or "layer", piece, None, (INPUT,), 1, ((piece.c, *image),), (piece.k, *out)))
+        layer = attrs.evolve(layer_of(node, machine.columns), block=machine.block)
     except SpecError as error:
         raise error.within("", file) from None
     weights = problem.tensors[problem.roles["Q"]]
@@ -221,6 +229,7 @@ def _layer(problem: Problem) -> Layer:
     if mask is None:
         density = float(weights.density.occupancy(weights.shape(problem.loops.sizes)).density)
     else:
-        mask = np.asarray(mask, bool)[: round_up(piece.k) // 8]
+        mask = np.asarray(mask, bool)
+        mask = (mask if piece.type_name == "conv2d" else mask.T)[: round_up(outputs, machine.grain) // machine.block[0]]
         density = float(mask.mean())
     return attrs.evolve(layer, density=density, mask=mask)

@@ -11,6 +11,7 @@ only, the parts follow each other and partial sums stay in the core.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -18,9 +19,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .layers import BLOCK, round_up
+from .layers import round_up
 from .memory import tile_windows
-from .splits import Cut, Splits, by_pair
+from .splits import WIDTH, Cut, Splits, by_pair
 
 STEPS = ("LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP")
 PARAMETERS = 192
@@ -80,7 +81,7 @@ def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
         own = np.clip(height - first, 0, rows)
         step = np.minimum(splits.rows, np.maximum(own, 1))
         groups = row_groups(cut, np.minimum(first, height - 1), np.maximum(own, 1), step)
-        repeats = np.where(own > 0, splits.passes if listed else 1, 0)
+        repeats = np.where(own > 0, splits.passes if listed else 1, 0) * cut.layer.repeats
         totals = totals + repeats * _tile(cut, splits, chunks, step, *groups)
     cores, load_core, weights, compute, write_core = totals
     if listed:  # loaded once, before all groups
@@ -131,21 +132,22 @@ def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
     pairs, inverse = splits.pairs
     tables = [_kinds(cut, *pair) for pair in pairs]
     most = max(map(len, tables))
-    padded = np.array([table + [(0, BLOCK, 0.0, 0.0)] * (most - len(table)) for table in tables])
+    padded = np.array([table + [(0, cut.layer.grain, 0.0, 0.0)] * (most - len(table)) for table in tables])
     shape = np.shape(splits.co)
     return [tuple(padded[inverse, kind, field].reshape(shape) for field in range(4)) for kind in range(most)]
 
 
 def listed_blocks(cut: Cut, splits: Splits) -> Any:
     """Kept blocks of the only chunk that the paper's estimator counts."""
-    return cut.layer.density * (splits.co // BLOCK) * (splits.ci // BLOCK)
+    outs, ins = cut.layer.block
+    return cut.layer.density * (splits.co // outs) * (splits.ci // ins)
 
 
 def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
     """Kinds of chunks: how many, output channels, bytes and kept blocks of all parts."""
     if not cut.convolves:
         count, last = divmod(cut.row_channels, co)
-        return [(count, co, 0.0, 0.0)] + ([(1, last, 0.0, 0.0)] if last else [])
+        return [kind for kind in ((count, co, 0.0, 0.0), (1, last, 0.0, 0.0)) if kind[0] and kind[1]]
     profile = cut.profile(co, ci)
     columns = profile.co, profile.bytes.sum(axis=1), profile.kept.sum(axis=1)
     found = Counter(zip(*(column.tolist() for column in columns), strict=True))
@@ -166,10 +168,10 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
     if counted:
         compute = np.ceil(layer.density * in_rows * width * count * layer.taps * splits.ci / machine.macs - 1e-9)
     else:
-        compute = np.ceil(pixels / PIXELS) * layer.taps * kept * (PIXELS * BLOCK * BLOCK / machine.macs)
+        compute = np.ceil(pixels / PIXELS) * layer.taps * kept * (PIXELS * math.prod(layer.block) / machine.macs)
     if padded:
-        written = step * round_up(cut.out_columns) * cut.charged_channels
-        return in_rows * round_up(width) * count, compute, written
+        written = step * round_up(cut.out_columns, WIDTH) * cut.charged_channels
+        return in_rows * round_up(width, WIDTH) * count, compute, written
     return in_rows * width * count, compute, cut.busy_rows * pixels * channels
 
 

@@ -1,79 +1,101 @@
-"""The instructions of a schedule: what moves where and when, addresses and locks included.
+"""The instructions of a schedule: what moves where and when, with all that a machine needs to execute it.
 
 Per layer: WRITE of what has to leave the memory tiles; for every tile of rows and pass of weights LOAD and LOADW (DDR to
 memory tiles, in parallel); per chunk of weights LOADWM, which blocks, and groups of LOADFM, COMP, WRITEFM (memory tile
 to core, in the core, back); then WRITE. An instruction drives all memory tiles or cores. A group moves equal volumes in
-every iteration: iteration k starts at `row + k * step`, but no later than `last_row`, so that left-over rows are done
-together with some that were. Iterations alternate between two buffers, at `core` and one buffer further; lock `lock`
-guards the first of them, `lock + 1` the second.
+every iteration: iteration k starts at row first + k * step, but no later than `last`, so that left-over rows are done
+together with some that were. Iterations take the buffers and locks that they have in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
 from .durations import PARAMETERS, iteration, listed_blocks, row_groups, tile_rows, weight_bytes
-from .memory import Place, tile_windows
-from .schedule import Planned, Schedule
+from .memory import TilePlace, tile_windows
+from .schedule import LayerPlan, Schedule
 from .splits import Cut
 
-INPUT, OUTPUT, WEIGHTS = 0x0000, 0x4000, 0x8000
-"""Addresses in a core, for two buffers of 8 KiB, two of 8 KiB and one of 16 KiB; parameters at 0xC000, temporaries above."""
-INPUT_LOCK, OUTPUT_LOCK = 0, 2
-"""The first lock of the two input buffers, and of the two output buffers."""
+INPUT_LOCKS, OUTPUT_LOCKS = (0, 1), (2, 3)
+"""They guard the two buffers of inputs and those of outputs, which are full or empty."""
 GROUP = ("LOADFM", "COMP", "WRITEFM")
+Duration = attrs.field(default=0.0, validator=attrs.validators.ge(0))
+Count = attrs.field(default=1, validator=attrs.validators.ge(1))
 
 
 @attrs.frozen(kw_only=True)
 class Instruction:
-    """One movement or computation, `iterations` times."""
+    """One movement or computation, `iterations` times. Fields that a type does not have keep their defaults."""
 
-    type: str
+    type: Literal["LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP"]
     layer: str
-    seconds: float
-    """Of one iteration (of one part of it)."""
-    iterations: int = 1
-    parts: int = 1
-    """Parts of the input channels that follow each other in every iteration, with their weights."""
-    tensor: str = ""
-    address: tuple[int, ...] = ()
-    """In every memory tile, per tensor that is read: where the row `origin` lies. Of LOADWM, per part."""
-    origin: int = 0
-    core: int = -1
-    """In a core, of the first of two buffers."""
-    row: int = 0
-    """First row of the first iteration; of inputs it may lie in the padding."""
-    rows: int = 0
-    """Per iteration."""
-    step: int = 0
-    last_row: int = 0
-    channel: int = 0
-    """Of outputs, the first of a row of cores, counted from the first of that row."""
-    channels: int = 0
-    """Output channels of a core."""
-    chunk: int = 0
-    steps: int = 1
-    """Steps through the channels that the iterations of a group are divided into, where there are no weights."""
-    tile: int = 0
-    bytes: tuple[int, ...] = ()
-    """Of an iteration, per memory tile, column of cores or row of cores; of LOADWM, per part."""
-    lock: int = -1
     group: int = 0
     """Instructions with the same number run together."""
-    start: float = 0.0
+    seconds: float = Duration
+    """Of one iteration (of one part of it)."""
+    start: float = Duration
     """Seconds since the start of the network."""
-    end: float = 0.0
+    end: float = Duration
+    iterations: int = Count
+    steps: int = Count
+    """Steps through the channels that the iterations are divided into, where there are no weights."""
+    parts: int = Count
+    """Parts of the input channels that follow each other in every iteration, with their weights."""
+    bytes: tuple[int, ...] = ()
+    """Of an iteration, per memory tile, column of cores or row of cores; of LOADWM, per part."""
+    tensor: tuple[str, ...] = ()
+    operands: int = Count
+    """Of LOADFM: tensors that come one behind the other, for a sum; others are channels of one."""
+    address: tuple[int, ...] = ()
+    """In every memory tile, per tensor, where its row `origin` lies. Of LOADWM, per part; of LOADW, one."""
+    origin: int = 0
+    offset: int = 0
+    """Of LOADW: where in DDR the bytes start among the records of a memory tile."""
+    apart: int = 0
+    """Of LOADWM: bytes between the records of rows of cores that share a memory tile."""
+    rows: tuple[int, ...] = ()
+    """First row of the first iteration, rows, rows between iterations, first row of the last iteration; of LOAD and WRITE
+    the first two. Rows and columns outside of the image are padding."""
+    columns: tuple[int, ...] = ()
+    """First column of the image for the first column of cores, columns, columns between columns of cores."""
+    channels: tuple[int, ...] = ()
+    """First channel for the first core, channels, and channels between rows and between columns of cores; parts and steps
+    follow each other."""
+    cores: int = 0
+    """Rows of cores whose channels the channel of a column moves; 1 where inputs are broadcast."""
+    core: tuple[int, ...] = ()
+    """Addresses in a core, of one buffer or two; of COMP, of inputs."""
+    lock: tuple[int, ...] = ()
+    """Which guard them."""
+    weights: int = -1
+    """Of COMP: the address of the record."""
+    out: tuple[int, ...] = ()
+    """Of COMP: addresses of outputs. Partial sums of parts lie in both buffers."""
+    out_lock: tuple[int, ...] = ()
+    op: str = ""
+    kernel: tuple[int, ...] = ()
+    stride: int = 0
+    relu: bool = False
+    reads: tuple[int, ...] = ()
+    """Rows, columns, channels that an iteration of COMP reads of every operand."""
+    makes: tuple[int, ...] = ()
+    """Rows, columns, channels that it makes."""
 
 
 def instructions_of(schedule: Schedule) -> list[Instruction]:
     """All instructions in order, with the times at which they start and end in a pipeline with two buffers."""
+    groups = (group for planned in schedule.layers for group in layer_groups(planned, schedule.shapes))
+    return timed(groups)
+
+
+def timed(groups: Iterable[Sequence[Instruction]]) -> list[Instruction]:
+    """Instructions that run together, numbered, with start and end."""
     found: list[Instruction] = []
     now = 0.0
-    groups = (group for planned in schedule.layers for group in layer_groups(planned, schedule.shapes))
     for number, together in enumerate(groups):
         whole = span(together)
         chained = any(one.type == "COMP" for one in together)
@@ -94,7 +116,7 @@ def constant(load: float, compute: float, write: float, count: int) -> float:
 
 def span(together: Sequence[Instruction], end: Callable[[float, float, float, int], float] = constant) -> float:
     """Seconds that instructions take which run together: in parallel, part by part, or as a pipeline that has an `end`."""
-    by_type = {one.type: one for one in together}
+    by_type: dict[str, Instruction] = {one.type: one for one in together}
     if "COMP" not in by_type:
         return max(sum(one.seconds for one in together if one.type == channel) for channel in by_type)
     load, compute, write = (by_type[name] for name in GROUP)
@@ -104,15 +126,14 @@ def span(together: Sequence[Instruction], end: Callable[[float, float, float, in
     return end(load.seconds, compute.seconds, write.seconds, load.iterations)
 
 
-def layer_groups(planned: Planned, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:
+def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:
     """The instructions of a layer as lists of those that run together; `shapes` of all tensors."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer, machine = cut.layer, cut.machine
 
-    def moved(kind: str, of: Place, size: int, row: int, rows: int, tile: int = 0) -> Instruction:
+    def moved(kind: str, of: TilePlace, size: int, row: int, rows: int) -> Instruction:
         """LOAD or WRITE of rows of a tensor."""
-        where = {"tensor": of.tensor, "address": (of.start,)}
-        return _instruction(cut, kind, size, **where, origin=row, row=row, rows=rows, tile=tile)
+        return _instruction(cut, kind, size, tensor=(of.tensor,), address=(of.start,), origin=row, rows=(row, rows))
 
     rows, count = tile_rows(cut, splits)
     windows = tile_windows(layer, rows) if place.spilled else [(0, layer.height)] * count
@@ -121,23 +142,24 @@ def layer_groups(planned: Planned, shapes: Mapping[str, tuple[int, int, int]]) -
     else:
         sizes = [float(weight_bytes(cut, attrs.evolve(splits, passes=1))) / splits.passes] * splits.passes
     for gone in place.evicted:
-        yield [moved("WRITE", gone, gone.size, 0, 0)]
+        yield [moved("WRITE", gone, gone.size, 0, shapes[gone.tensor][0])]
     for number, (low, high) in enumerate(windows):
         first = number * rows
-        tile = Tile(planned, number, first, min(rows, layer.out_height - first), low if place.spilled else 0)
+        tile = RowTile(planned, number, first, min(rows, layer.out_height - first), low if place.spilled else 0)
         together = []
         for source in place.inputs:
             if source.tensor in place.loaded and (place.spilled or number == 0):
                 size = (high - low) * machine.row_bytes(*shapes[source.tensor][1:])
-                together.append(moved("LOAD", source, size, low, high - low, number))
-        for part, weights in enumerate(sizes):
+                together.append(moved("LOAD", source, size, low, high - low))
+        for part, (offset, weights) in enumerate(zip(accumulate(sizes, initial=0), sizes, strict=False)):
             if weights and (number == 0 or splits.passes > 1):
-                where = {"tensor": "weights", "address": (place.weights.start,), "chunk": part, "tile": number}
+                where = {"address": (place.weights.start,), "offset": int(offset)}
                 together.append(_instruction(cut, "LOADW", weights, **where))
             if together:
                 yield together
             together = []
-            yield from tile.computed(part)
+            groups = list(tile.computed(part))  # repeated, as the paper's listings are, with the weights that lie there
+            yield from groups + [group for group in groups if group[-1].type != "LOADWM"] * (layer.repeats - 1)
         if place.stored:
             row_bytes = machine.row_bytes(layer.out_width, layer.out_channels)
             size = tile.rows * row_bytes if place.spilled else place.output.size
@@ -148,15 +170,17 @@ def _instruction(cut: Cut, kind: str, amount: Any, **fields: Any) -> Instruction
     """An instruction that moves so many bytes, or computes for so many cycles."""
     size = {} if kind == "COMP" else {"bytes": (round(float(amount)),)}
     seconds = float(amount) / cut.machine.rates[kind]
-    return Instruction(type=kind, layer=cut.layer.name, seconds=seconds, **{**size, **fields})
+    found: Any = {"type": kind, "layer": cut.layer.name, "seconds": seconds, **size, **fields}
+    return Instruction(**found)
 
 
 @attrs.frozen
-class Tile:
+class RowTile:
     """Output rows [first, first + rows) of a layer; `origin` is the row of its inputs that memory tiles hold first."""
 
-    planned: Planned
+    planned: LayerPlan
     number: int
+    """From 0 on."""
     first: int
     rows: int
     origin: int
@@ -178,31 +202,32 @@ class Tile:
             yield from self._chunk(0, splits.co, sizes, listed_blocks(cut, splits), start)
         else:
             profile = self.planned.profile
-            for chunk in profile.passes(splits.passes)[part]:
+            chunks = profile.passes(splits.passes)[part]
+            apart = int(profile.bytes[chunks].sum()) if cut.machine.share > 1 else 0
+            for chunk in chunks:
                 sizes = profile.bytes[chunk].astype(int).tolist()
-                yield from self._chunk(chunk, int(profile.co[chunk]), sizes, profile.kept[chunk].sum(), start)
+                yield from self._chunk(chunk, int(profile.co[chunk]), sizes, profile.kept[chunk].sum(), start, apart)
                 start += sum(sizes)
 
-    def _weights(self, chunk: int, sizes: Sequence[int], start: int) -> Instruction:
+    def _weights(self, sizes: Sequence[int], start: int, apart: int = 0) -> Instruction:
         """A chunk of weights, a record after the other."""
         address = tuple(start + before for before in accumulate(sizes[:-1], initial=0))
-        fields = {"tensor": "weights", "address": address, "core": WEIGHTS, "chunk": chunk, "parts": len(sizes)}
+        fields = {"address": address, "apart": apart, "core": self.planned.cut.machine.places[2:], "parts": len(sizes)}
         return _instruction(self.planned.cut, "LOADWM", sum(sizes) / len(sizes), bytes=tuple(sizes), **fields)
 
     def _chunk(
-        self, chunk: int, channels: int, sizes: Sequence[int], kept: float, start: int
+        self, chunk: int, channels: int, sizes: Sequence[int], kept: float, start: int, apart: int = 0
     ) -> Iterator[list[Instruction]]:
         """A chunk of weights and its iterations: those at the padding one by one, all others together; with parts of the
         input channels, one part after the other in each."""
-        weights, parts = self._weights(chunk, sizes, start), len(sizes)
-        fields = {"chunk": chunk, "channel": chunk * self.planned.splits.co}
+        weights, parts, channel = self._weights(sizes, start, apart), len(sizes), chunk * self.planned.splits.co
         if parts == 1:
             yield [weights]
             for at, count, _ in self._bounds():
-                yield self._triple(channels, kept, at, count, **fields)
+                yield self._triple(channels, kept, at, count, channel)
         else:
             count = -(-self.rows // self.step)
-            triple = self._triple(channels, kept / parts, 0, count, parts=parts, **fields)
+            triple = self._triple(channels, kept / parts, 0, count, channel, parts=parts)
             yield [attrs.evolve(weights, iterations=count), *triple]
 
     def _bounds(self) -> list[tuple[int, int, bool]]:
@@ -217,33 +242,66 @@ class Tile:
         cut, splits = self.planned.cut, self.planned.splits
         whole, rest = divmod(cut.row_channels, splits.co)
         if "one-chunk" in cut.machine.quirks:
-            yield [self._weights(0, [PARAMETERS], 0)]
+            yield [self._weights([PARAMETERS], 0)]
         for count, channels, channel in ((whole, splits.co, 0), (min(rest, 1), rest, whole * splits.co)):
             if not count:
                 continue
             for at, rows, body in sorted(self._bounds(), key=lambda group: group[2]):
                 if body:
-                    yield self._triple(channels, 0, at, rows * count, channel=channel, steps=count)
+                    yield self._triple(channels, 0, at, rows * count, channel, steps=count)
                 else:
                     for start in range(channel, channel + count * channels, channels):
-                        yield self._triple(channels, 0, at, 1, channel=start)
+                        yield self._triple(channels, 0, at, 1, start)
 
     def _triple(
-        self, channels: int, kept: float, at: int, count: int, parts: int = 1, **fields: Any
+        self, channels: int, kept: float, at: int, count: int, channel: int, parts: int = 1, steps: int = 1
     ) -> list[Instruction]:
         """LOADFM, COMP and WRITEFM of `count` iterations from iteration `at` on."""
-        cut, place, step = self.planned.cut, self.planned.placement, self.step
-        stride, above, last = cut.layer.stride, cut.layer.padding[0], self.first + self.rows - step
-        row = min(self.first + at * step, last)
-        fields |= {"iterations": count, "channels": channels, "tile": self.number}
-        read = {"row": row * stride - above, "rows": cut.in_rows(step), "step": step * stride, "core": INPUT}
-        read |= {"last_row": last * stride - above, "address": tuple(source.start for source in place.inputs)}
-        made = {"row": row, "rows": step, "step": step, "last_row": last, "core": OUTPUT}
-        target = {"tensor": cut.layer.name, "address": (place.output.start,), "lock": OUTPUT_LOCK}
-        target |= {"origin": self.first if place.spilled else 0}
+        cut, place, step, machine = self.planned.cut, self.planned.placement, self.step, self.planned.cut.machine
+        layer, (inputs, outputs, weights), last = cut.layer, machine.places, self.first + self.rows - self.step
+        stride, ci = layer.stride, self.planned.splits.ci if cut.convolves else channels
+
+        def rows(size: int, scale: int, before: int) -> tuple[int, ...]:
+            """Of inputs (by the stride, what lies above before them) or outputs."""
+            begin, end = (min(self.first + k * step, last) for k in (at, at + count // steps - 1))
+            return begin * scale - before, size, step * scale * (begin < end), end * scale - before
+
+        apart = 0 if machine.columns == 1 or layer.is_global else cut.out_columns  # columns between those of cores
+        lanes = cut.row_channels * (layer.is_global and machine.columns > 1)
+        between = cut.row_channels * (machine.columns if layer.is_global else 1) * (cut.busy_rows > 1)
+        own, reads = (channel, channels, between, lanes), (cut.in_rows(step), cut.in_columns, ci)
+        made, two = (step, cut.out_columns, channels), min(2, count * parts)
+        ways = 1 if parts > 1 else min(2, count)  # partial sums lie in both buffers of outputs
+        read = {"core": tuple(inputs + n * machine.inputs for n in range(two)), "lock": INPUT_LOCKS[:two]}
+        to, to_lock = tuple(outputs + n * machine.outputs for n in range(ways)), OUTPUT_LOCKS[:ways]
         loaded, computed, written = iteration(cut, self.planned.splits, step, channels, kept)
+        load = {
+            "tensor": tuple(source.tensor for source in place.inputs),
+            "operands": cut.operands,
+            "address": tuple(source.start for source in place.inputs),
+            "origin": self.origin,
+            "rows": rows(reads[0], stride, layer.padding[0]),
+            "columns": (-layer.padding[1], reads[1], apart * stride),
+            "channels": (0, ci, 0, 0) if cut.convolves else own,
+            "cores": 1 if cut.convolves else cut.busy_rows,
+        }
+        paced = max(made[:2]) > 1 or apart or rows(step, 1, 0)[2]  # whether anything goes on by the stride
+        compute = {"op": layer.op, "kernel": layer.kernel, "stride": stride if paced else 1}
+        compute |= {"reads": reads, "makes": made}
+        compute |= {"relu": layer.relu and layer.op in ("conv", "add"), "out": to, "out_lock": to_lock}
+        compute |= {"weights": weights if cut.convolves else -1}
+        write = {
+            "tensor": (layer.name,),
+            "address": (place.output.start,),
+            "origin": self.first if place.spilled else 0,
+            "rows": rows(step, 1, 0),
+            "columns": (0, made[1], apart),
+            "channels": own,
+            "cores": cut.busy_rows,
+        }
+        both = {"iterations": count}
         return [
-            _instruction(cut, "LOADFM", loaded, origin=self.origin, parts=parts, lock=INPUT_LOCK, **read, **fields),
-            _instruction(cut, "COMP", computed, parts=parts, lock=INPUT_LOCK, **made, **fields),
-            _instruction(cut, "WRITEFM", written, **target, **made, **fields),
+            _instruction(cut, "LOADFM", loaded, parts=parts, steps=steps, **both, **load, **read),
+            _instruction(cut, "COMP", computed, parts=parts, **both, **compute, **read),
+            _instruction(cut, "WRITEFM", written, steps=steps, core=to, lock=to_lock, **both, **write),
         ]

@@ -8,27 +8,28 @@ import attrs
 
 from sparsemap.pieces.contracts.base import Array
 
-BLOCK = 8
-"""Rows and columns of a block of weights: output and input channels that are kept or pruned together."""
+Block = tuple[int, int]
+BLOCK: Block = (8, 8)
+"""Output and input channels of a block of weights, which are kept or pruned together, unless the hardware has others."""
 
 
-def round_up(value: int, step: int = BLOCK) -> int:
+def round_up(value: int, step: int) -> int:
     """The next multiple of `step`."""
     return -(-value // step) * step
 
 
-def channel_divisors(channels: int) -> list[int]:
-    """Divisors of a number of channels in whole blocks that are whole blocks too, descending."""
-    return [d for d in range(channels, 0, -BLOCK) if channels % d == 0]
+def channel_divisors(channels: int, grain: int) -> list[int]:
+    """Divisors of a number of channels that are multiples of `grain`, as the number itself is, descending."""
+    return [d for d in range(channels, 0, -grain) if channels % d == 0]
 
 
 @attrs.frozen(eq=False, slots=False)
-class Layer:
+class MeshLayer:
     """One operation. Tensors are int8 in the order rows, columns, channels; the name of a layer is that of its output."""
 
     name: str
     op: str
-    """conv, maxpool, avgpool, add or concat."""
+    """conv, maxpool, avgpool, add or concat; a fully connected layer is a conv."""
     inputs: tuple[str, ...]
     height: int
     width: int
@@ -42,18 +43,28 @@ class Layer:
     padding: tuple[int, int] = (0, 0)
     """Rows above and columns to the left; what lies below and to the right follows from the output's size."""
     density: float = 1.0
-    """Share of the 8x8 blocks that are kept; where there is no mask, of those of every block row."""
+    """Share of the blocks that are kept; where there is no mask, of those of every block row."""
     mask: Array | None = None
     """(blocks of output channels, blocks of input channels) bool, True = kept."""
+    repeats: int = 1
+    """How often the paper's listings run the layer, with the quirk of that name."""
+    relu: bool = True
+    """Whether negative outputs of a convolution or a sum become zero."""
+    block: Block = BLOCK
+
+    @property
+    def grain(self) -> int:
+        """Channels of tensors and of chunks come in multiples of it."""
+        return math.lcm(*self.block)
 
     @property
     def padded_channels(self) -> int:
         """Input channels, rounded up to whole blocks."""
-        return round_up(self.channels)
+        return round_up(self.channels, self.grain)
 
     @property
     def padded_out_channels(self) -> int:
-        return round_up(self.out_channels)
+        return round_up(self.out_channels, self.grain)
 
     @property
     def taps(self) -> int:
@@ -89,7 +100,7 @@ class Layer:
     @property
     def blocks(self) -> tuple[int, int]:
         """Blocks of output and of input channels."""
-        return self.padded_out_channels // BLOCK, self.padded_channels // BLOCK
+        return self.padded_out_channels // self.block[0], self.padded_channels // self.block[1]
 
     def kept(self, parts: int) -> Array | int:
         """(block rows, parts) blocks that are kept in equal parts of the input channels; one number where no mask is given,

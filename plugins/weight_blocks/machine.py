@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +14,12 @@ from sparsemap.pieces.data_specs import Hardware
 from sparsemap.problem.levels import levels_of
 from sparsemap.spec import units
 
-from .layers import round_up
+from .layers import BLOCK, Block, round_up
+
+POSITIVE, POSITIVE_OR_0 = attrs.validators.ge(1), attrs.validators.ge(0)
+BUFFERS = ("input", "output", "weight")
+MOST_BYTES = 1 << 32
+"""Of all memories of a machine together: what a simulation makes arrays of."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,10 +58,44 @@ class Aie2Core(MemoryLevel):
     """One."""
     index: Literal["u16", "bitmap"] = "u16"
     """What records of weights have for every block position: 16 bits or one."""
+    block: tuple[int, int] = attrs.field(default=BLOCK, validator=attrs.validators.deep_iterable(POSITIVE))
+    """Output and input channels of a block of weights."""
+    input_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
+    """Byte where the two input buffers start; absent: at 0."""
+    output_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
+    """Byte where the two output buffers start; absent: behind the input buffers."""
+    weight_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
+    """Byte where the buffer of weights starts; absent: behind the output buffers."""
+
+    def __attrs_post_init__(self) -> None:
+        inputs, outputs, weights = self.layout
+        core, end = math.inf if self.capacity is None else _bytes(self.capacity), 0
+        for name, (start, size) in sorted(zip(BUFFERS, (inputs, outputs, weights), strict=True), key=lambda b: b[1]):
+            if start < end:
+                raise SpecError.at("", f"{name}_address", f"is {start}, where another buffer ends at {end} only")
+            end = start + size
+            if end > core:
+                text = (
+                    f"ends at byte {end:,} of {core:,}: buffers of inputs and outputs are two each, that of weights one"
+                )
+                raise SpecError.at("", f"{name}_buffer", text)
+
+    @property
+    def layout(self) -> tuple[tuple[int, int], ...]:
+        """First byte and bytes of the buffers of inputs (both), of outputs (both), and of weights."""
+        found: list[tuple[int, int]] = []
+        for name, count in zip(BUFFERS, (2, 2, 1), strict=True):
+            try:
+                size = count * _bytes(getattr(self, f"{name}_buffer"))
+            except ValueError as error:
+                raise SpecError.at("", f"{name}_buffer", str(error)) from None
+            given = getattr(self, f"{name}_address")
+            found.append((sum(found[-1]) if found else 0, size) if given is None else (given, size))
+        return tuple(found)
 
 
 @attrs.frozen
-class Machine:
+class CoreMesh:
     """What the compiler knows of the hardware; bytes, and bytes per second."""
 
     columns: int
@@ -64,7 +104,9 @@ class Machine:
     memtile: int
     core: int
     inputs: int
+    """Bytes of one of two buffers."""
     outputs: int
+    """Bytes of one of two buffers."""
     weights: int
     macs: int
     """Multiply-adds of a core per cycle."""
@@ -76,7 +118,10 @@ class Machine:
     load_core_weights: float
     write_core: float
     alignment: int = 32
-    index: str = "u16"
+    index: Literal["u16", "bitmap"] = "u16"
+    block: Block = BLOCK
+    places: tuple[int, int, int] = (0, 2 * 8192, 4 * 8192)
+    """Where the buffers of inputs, outputs and weights start in a core."""
     quirks: frozenset[str] = frozenset()
     """What is counted as the paper does; the rates are those that they ask for."""
 
@@ -88,6 +133,21 @@ class Machine:
             "WRITE": self.write, "WRITEFM": self.write_core, "COMP": self.clock_hz,
         }  # fmt: skip
 
+    def __attrs_post_init__(self) -> None:
+        counts = {"columns": self.columns, "rows": self.rows, "macs": self.macs, "alignment": self.alignment}
+        sizes = {"memtile": self.memtile, "core": self.core, "weights": self.weights}
+        sizes |= {"inputs": self.inputs, "outputs": self.outputs}
+        for name, value in (counts | self.rates | sizes | {"block": min(self.block)}).items():
+            if value <= 0:
+                raise SpecError.at("", name, f"is {value}, expected more than 0")
+        if self.columns * (2 * self.memtile + self.rows * self.core) > MOST_BYTES:
+            raise SpecError.at("", "columns", f"all memories together have more than {MOST_BYTES:,} bytes")
+
+    @property
+    def grain(self) -> int:
+        """Channels of tensors and of chunks come in multiples of it."""
+        return math.lcm(*self.block)
+
     @property
     def share(self) -> int:
         """Rows of cores that the fullest memory tile has the weights of."""
@@ -95,10 +155,10 @@ class Machine:
 
     def row_bytes(self, width: int, channels: int) -> int:
         """Of a row of a tensor in one memory tile."""
-        return -(-width // self.columns) * round_up(channels)
+        return -(-width // self.columns) * round_up(channels, self.grain)
 
     @classmethod
-    def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> Machine:
+    def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> CoreMesh:
         """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError if it is another one.
 
         Two quirks change its rates: `gib` reads gigabytes as binary ones, `write-4` writes no faster than it reads.
@@ -115,17 +175,18 @@ class Machine:
         clock = units.frequency_hz(hardware.clock)
         channels = {"load": tile.load, "load_weights": tile.load_weights, "write": tile.write, "load_core": core.load}
         channels |= {"load_core_weights": core.load_weights, "write_core": core.write}
-        sizes = {"memtile": tile.capacity, "core": core.capacity, "inputs": core.input_buffer}
-        sizes |= {"outputs": core.output_buffer, "weights": core.weight_buffer}
+        (inputs, in_bytes), (outputs, out_bytes), (weights, weight_bytes) = core.layout
+        held: dict[str, Any] = {"inputs": in_bytes // 2, "outputs": out_bytes // 2, "weights": weight_bytes}
         try:
-            rates = {name: _rate(text, clock, "gib" in quirks) for name, text in channels.items()}
-            held = {name: _bytes(text) for name, text in sizes.items()}
+            rates: dict[str, Any] = {name: _rate(text, clock, "gib" in quirks) for name, text in channels.items()}
+            held |= {"memtile": _bytes(tile.capacity), "core": _bytes(core.capacity)}
         except ValueError as error:
             raise SpecError.at(file, "levels", str(error)) from None
         if "write-4" in quirks:
             rates["write"] = min(rates["write"], rates["load"])
-        counts = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
-        return cls(**counts, **rates, **held, clock_hz=clock, alignment=tile.alignment, index=core.index, quirks=quirks)
+        counts: dict[str, Any] = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
+        own: dict[str, Any] = {"alignment": tile.alignment, "index": core.index, "block": core.block}
+        return cls(**counts, **rates, **held, **own, clock_hz=clock, places=(inputs, outputs, weights), quirks=quirks)
 
 
 def _rate(text: str, clock_hz: float, binary: bool) -> float:

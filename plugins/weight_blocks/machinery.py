@@ -1,13 +1,15 @@
 """The memories of a mesh and what instructions do to them: arrays of bytes that know which tensor wrote each of them.
 
-Every instruction reads and writes at its addresses; a stale or unwritten byte that is read is an error, and so is a
-write beyond a buffer. The two buffers of a core's inputs and outputs are full or empty. Computations take the kept
-blocks out of the records in the core's memory and multiply these alone.
+All that an instruction does follows from its own fields. A stale or unwritten byte that is read is an error, and so is a
+write beyond a buffer or into one that is in use. Computations decode the record that lies in the core's memory at that
+time, multiply its kept blocks alone, and count their cycles.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -15,12 +17,14 @@ import numpy as np
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
-from .instructions import INPUT, OUTPUT_LOCK, Instruction
+from .durations import PIXELS
+from .instructions import INPUT_LOCKS, OUTPUT_LOCKS, Instruction
 from .layers import round_up
-from .operations import Blocks, Weights, compute, pooled, quantised
+from .operations import KeptBlocks, MaskedWeights, compute, pooled, quantised
 from .record import unpack
 from .schedule_file import Compiled
-from .splits import Cut, Splits
+
+OPERATIONS = ("conv", "maxpool", "avgpool", "add")
 
 
 class Broken(SparseMapError):
@@ -28,15 +32,15 @@ class Broken(SparseMapError):
 
 
 @attrs.define
-class Tally:
+class MovedVolumes:
     """What was moved and computed."""
 
-    volumes: Counter[tuple[str, str]] = attrs.field(factory=Counter)
-    """Bytes by layer and kind of step, of the memory tile, column or row of cores that moves most."""
+    volumes: dict[tuple[str, str], float] = attrs.field(factory=lambda: defaultdict(float))
+    """Bytes (of COMP cycles) by layer and kind of step, of the memory tile, column or row of cores that has most."""
+    amounts: dict[int, float] = attrs.field(factory=lambda: defaultdict(float))
+    """The same by the place of the instruction."""
     blocks: int = 0
     """Blocks times pixels that were multiplied."""
-    records: Counter[tuple[str, int, int]] = attrs.field(factory=Counter)
-    """Reads of each record, by layer, chunk and part."""
     peak: int = 0
     """The largest address in a memory tile that was used, plus one."""
     reach: int = 0
@@ -47,7 +51,7 @@ class Tensors(dict[str, Array]):
     """(rows, columns, channels in whole blocks) int8 by name, zero before the first use; a slice is the rows of its tensor."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self.shapes, self.slices = dict(compiled.shapes), compiled.slices
+        self.shapes, self.slices, self.grain = dict(compiled.shapes), compiled.slices, compiled.machine.grain
         for name, part in self.slices.items():
             height = max(other.first + other.rows for other in self.slices.values() if other.tensor == part.tensor)
             self.shapes.setdefault(part.tensor, (height, *compiled.shapes[name][1:]))
@@ -56,7 +60,7 @@ class Tensors(dict[str, Array]):
         if (part := self.slices.get(tensor)) is not None:
             return self[part.tensor][part.first : part.first + part.rows]
         height, width, channels = self.shapes[tensor]
-        return self.setdefault(tensor, np.zeros((height, width, round_up(channels)), np.int8))
+        return self.setdefault(tensor, np.zeros((height, width, round_up(channels, self.grain)), np.int8))
 
 
 @attrs.define(slots=False)
@@ -64,268 +68,301 @@ class Machinery:
     """The memories while a schedule runs."""
 
     compiled: Compiled
-    tally: Tally = attrs.field(factory=Tally)
+    weights: Mapping[str, MaskedWeights]
+    ddr: Tensors
+    tally: MovedVolumes = attrs.field(factory=MovedVolumes)
 
     def __attrs_post_init__(self) -> None:
-        machine = self.compiled.machine
+        machine = self.machine = self.compiled.machine
         self.tiles = np.zeros((machine.columns, machine.memtile), np.int8)
         self.owner = np.zeros((machine.columns, machine.memtile), np.int16)
         """The tags of what wrote the bytes; 0: nothing."""
         self.cores = np.zeros((machine.columns, machine.rows, machine.core), np.int8)
-        self.ddr = Tensors(self.compiled)
-        self.names = ["nothing", *self.compiled.shapes, "weights"]
+        self.names = ["nothing", "weights", *self.compiled.shapes]
         self.tags = {name: number for number, name in enumerate(self.names)}
-        self.full = [False] * 4
-        """By lock: whether the buffer that it guards holds something."""
+        self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.ddr.shapes.items()}
+        """By tensor, which rows DDR has."""
+        self.used: dict[int | str, tuple[int, int]] = {}
+        """Bytes of a core that hold something: by lock, `weights`, `partial sums`."""
+        self.between: dict[str, tuple[int, ...]] = {}
+        """By layer, the channels between rows and between columns of cores."""
+        self.passed = 0
+        """Bytes of the last pass of weights."""
+        self.decoded: tuple[bytes, KeptBlocks] | None = None
+        self.numbers = {id(one): number for number, one in enumerate(self.compiled.instructions)}
 
-    def row_bytes(self, tensor: str) -> int:
-        return self.compiled.machine.row_bytes(*self.compiled.shapes[tensor][1:])
+    def broken(self, one: Instruction, text: str) -> Broken:
+        """The error for an instruction."""
+        return Broken(f"instructions[{self.numbers[id(one)]}], {one.type} of {one.layer}: {text}")
 
-    def views(self, tensor: str, address: int) -> tuple[Array, Array]:
-        """(memory tiles, rows, columns, channels) of a tensor whose first row is at an address, and what wrote it."""
-        _, width, channels = self.compiled.shapes[tensor]
-        size, columns = self.row_bytes(tensor), self.compiled.machine.columns
-        rows = (self.compiled.machine.memtile - address) // size
-        shape = columns, rows, -(-width // columns), round_up(channels)
-        data, owner = (m[:, address : address + rows * size].reshape(shape) for m in (self.tiles, self.owner))
-        return data, owner
+    def count(self, one: Instruction, amount: float) -> None:
+        self.tally.volumes[one.layer, one.type] += amount
+        self.tally.amounts[self.numbers[id(one)]] += amount
 
-    # -------------------------------------------------------------------------------------------- between DDR and tiles
+    # ---------------------------------------------------------------------------------------------------- memory tiles
 
-    def load(self, one: Instruction) -> None:
-        source = self.ddr[one.tensor][one.row : one.row + one.rows]
-        data, owner = self.views(one.tensor, one.address[0])
-        self.check_inside(one, one.tensor, one.address[0], np.arange(one.rows))
-        tiles, width = len(data), data.shape[2]
-        padded = np.pad(source, ((0, 0), (0, tiles * width - source.shape[1]), (0, 0)))
-        data[:, : one.rows] = padded.reshape(one.rows, tiles, width, -1).transpose(1, 0, 2, 3)
-        owner[:, : one.rows] = self.tags[one.tensor]
-        self.tally.volumes[one.layer, one.type] += source[:, :width].size
+    def shape(self, one: Instruction, tensor: str) -> tuple[int, int, int, int]:
+        """Rows, columns, columns per memory tile and channels of a tensor."""
+        if tensor not in self.compiled.shapes:
+            raise self.broken(one, f"no tensor is called {tensor!r}")
+        height, width, channels = self.compiled.shapes[tensor]
+        return height, width, -(-width // self.machine.columns), round_up(channels, self.machine.grain)
 
-    def write(self, one: Instruction) -> None:
-        whole = self.ddr[one.tensor]
-        target = whole[one.row : one.row + (one.rows or len(whole))]
-        target[...] = self.image(one, one.tensor, one.row - one.origin, len(target))
-        width = -(-target.shape[1] // len(self.tiles))
-        self.tally.volumes[one.layer, one.type] += target[:, :width].size
-
-    def image(self, one: Instruction, tensor: str, first: int, rows: int) -> Array:
-        """(rows, columns, channels) of a tensor that memory tiles hold, from a row on that is counted from its address."""
-        self.check_inside(one, tensor, one.address[0], np.arange(first, first + rows))
-        width = self.compiled.shapes[tensor][1]
-        parts = (view[:, first : first + rows] for view in self.views(tensor, one.address[0]))
-        data, owner = (np.concatenate(list(part), axis=1)[:, :width] for part in parts)
-        self.check_owner(one, owner, tensor)
-        return data
-
-    def check_inside(self, one: Instruction, tensor: str, address: int, rows: Array) -> None:
-        """Raises Broken unless rows, counted from the one at an address, lie in a memory tile; bytes of weights are rows."""
-        size = 1 if tensor == "weights" else self.row_bytes(tensor)
-        end = address + (int(rows.max(initial=-1)) + 1) * size
-        if address < 0 or rows.min(initial=0) < 0 or end > self.compiled.machine.memtile:
-            raise Broken(f"{one.layer}: {one.type} of {tensor} at 0x{address:05X} leaves the memory tile")
+    def views(self, one: Instruction, tensor: str, address: int, rows: Array) -> tuple[Array, Array]:
+        """(memory tiles, rows, columns, channels) of a tensor whose first row is at an address, and what wrote them; for
+        rows that are counted from it, which have to lie inside."""
+        _, _, width, channels = self.shape(one, tensor)
+        end = address + (int(rows.max(initial=-1)) + 1) * width * channels
+        if address < 0 or rows.min(initial=0) < 0 or end > self.machine.memtile:
+            raise self.broken(one, f"{tensor} at 0x{address:05X} leaves the memory tile")
         self.tally.peak = max(self.tally.peak, end)
+        count = (self.machine.memtile - address) // (width * channels)
+        shape = self.machine.columns, count, width, channels
+        stop = address + count * width * channels
+        return self.tiles[:, address:stop].reshape(shape), self.owner[:, address:stop].reshape(shape)
 
     def check_owner(self, one: Instruction, owners: Array, tensor: str) -> None:
         wrong = owners[owners != self.tags[tensor]]
         if wrong.size:
-            raise Broken(f"{one.layer}: {one.type} reads {tensor} where {self.names[wrong.flat[0]]} was written")
+            raise self.broken(one, f"reads {tensor} where {self.names[wrong.flat[0]]} was written")
 
-    # ---------------------------------------------------------------------------------------------------------- locks
+    def image(self, one: Instruction, tensor: str, first: int, rows: int) -> Array:
+        """(rows, columns, channels) of a tensor that memory tiles hold, from a row on that is counted from its address."""
+        views = self.views(one, tensor, one.address[0], np.arange(first, first + rows))
+        width = self.shape(one, tensor)[1]
+        data, owner = (np.concatenate(list(view[:, first : first + rows]), axis=1)[:, :width] for view in views)
+        self.check_owner(one, owner, tensor)
+        return data
 
-    def fill(self, one: Instruction, lock: int) -> None:
-        if self.full[lock]:
-            raise Broken(f"{one.layer}: {one.type} fills a buffer (lock {lock}) that is not empty")
-        self.full[lock] = True
+    def rows_of(self, one: Instruction) -> tuple[str, int, int]:
+        """Tensor, first row and rows of a LOAD or WRITE."""
+        if len(one.rows) != 2 or len(one.tensor) != 1 or len(one.address) != 1:
+            raise self.broken(one, "expected one tensor with one address, and rows as first and count")
+        (first, count), tensor = one.rows, one.tensor[0]
+        if not 0 <= first < first + count <= self.shape(one, tensor)[0]:
+            raise self.broken(one, f"{tensor} has no rows {first} to {first + count}")
+        return tensor, first, count
 
-    def drain(self, one: Instruction, lock: int) -> None:
-        if not self.full[lock]:
-            raise Broken(f"{one.layer}: {one.type} reads a buffer (lock {lock}) that is not full")
-        self.full[lock] = False
+    def load(self, one: Instruction) -> None:
+        tensor, first, count = self.rows_of(one)
+        part = self.compiled.slices.get(tensor)
+        base, at = (part.tensor, part.first) if part else (tensor, 0)
+        if not self.stored[base][at + first : at + first + count].all():
+            raise self.broken(one, f"DDR has no rows {first} to {first + count} of {tensor}")
+        source, row = self.ddr[tensor][first : first + count], first - one.origin
+        data, owner = self.views(one, tensor, one.address[0], np.arange(row, row + count))
+        tiles, width = len(data), data.shape[2]
+        padded = np.pad(source, ((0, 0), (0, tiles * width - source.shape[1]), (0, 0)))
+        data[:, row : row + count] = padded.reshape(count, tiles, width, -1).transpose(1, 0, 2, 3)
+        owner[:, row : row + count] = self.tags[tensor]
+        self.count(one, source[:, :width].size)
 
-
-@attrs.define(slots=False)
-class Running:
-    """A layer while it runs."""
-
-    machinery: Machinery
-    cut: Cut
-    splits: Splits
-    sources: tuple[str, ...]
-    """The tensors that it reads, concatenations resolved."""
-    weights: Weights | None
-    row_weights: int = 0
-    """Bytes of a row of cores in the pass of weights that memory tiles hold."""
-    blocks: Blocks | None = None
-    """The kept blocks of the chunk in the cores, per row of cores."""
-
-    def __attrs_post_init__(self) -> None:
-        layer, cut = self.cut.layer, self.cut
-        columns = np.arange(cut.machine.columns)[:, None]
-        first = 0 * columns if layer.is_global else columns * cut.out_columns * layer.stride
-        at = first - layer.padding[1] + np.arange(cut.in_columns)
-        """(columns of cores, columns of a tile): columns of the image."""
-        share = -(-layer.width // cut.machine.columns)
-        self.there = (at >= 0) & (at < layer.width)
-        inside = np.clip(at, 0, layer.width - 1)
-        self.tile, self.local = inside // share, inside % share
-        if not layer.is_global:
-            reach = int(np.where(self.there, np.abs(self.tile - columns), 0).max())
-            self.machinery.tally.reach = max(self.machinery.tally.reach, reach)
-
-    def position(self, one: Instruction, k: int) -> tuple[int, int]:
-        """First row and channel of iteration k."""
-        step, at = divmod(k, one.iterations // one.steps)
-        return min(one.row + at * one.step, one.last_row), one.channel + step * one.channels
-
-    def put(self, one: Instruction, at: int, data: Array, room: int, what: str) -> None:
-        """Writes (columns, rows of cores, bytes) into a buffer of the cores; one for all where there is one."""
-        if data.shape[2] > room:
-            raise Broken(f"{one.layer}: {data.shape[2]} bytes of {what} in a buffer of {room}")
-        self.machinery.cores[:, :, at : at + data.shape[2]] = data
-
-    # ------------------------------------------------------------------------------------------------------------ loads
-
-    def gather(self, one: Instruction, row: int, low: int, high: int, sources: list[int]) -> Array:
-        """(columns of cores, rows, columns, channels [low, high)) of the inputs; what is outside is padding."""
-        machinery, layer = self.machinery, self.cut.layer
-        empty = -128 if layer.op == "maxpool" else 0
-        columns, width = self.there.shape
-        found = np.full((columns, one.rows, width, high - low), empty, np.int8)
-        rows = np.arange(row, row + one.rows)
-        kept = (rows >= 0) & (rows < layer.height)
-        rows, at = rows[kept] - one.origin, 0
-        for place in sources:
-            name = self.sources[place]
-            channels = round_up(machinery.compiled.shapes[name][2])
-            begin, end = max(low, at), min(high, at + channels)
-            if begin < end:
-                machinery.check_inside(one, name, one.address[place], rows)
-                index = self.tile[:, None, :], rows[None, :, None], self.local[:, None, :], slice(begin - at, end - at)
-                data, owner = (view[index] for view in machinery.views(name, one.address[place]))
-                inside = np.broadcast_to(self.there[:, None, :], data.shape[:3])
-                machinery.check_owner(one, owner[inside], name)
-                found[:, kept, :, begin - low : end - low] = np.where(inside[..., None], data, empty)
-            at += channels
-        return found
+    def write(self, one: Instruction) -> None:
+        tensor, first, count = self.rows_of(one)
+        data = self.image(one, tensor, first - one.origin, count)
+        self.ddr[tensor][first : first + count] = data
+        part = self.compiled.slices.get(tensor)
+        base, at = (part.tensor, part.first) if part else (tensor, 0)
+        self.stored[base][at + first : at + first + count] = True
+        self.count(one, data[:, : self.shape(one, tensor)[2]].size)
 
     def load_pass(self, one: Instruction) -> None:
         """A pass of weights to every memory tile."""
-        assert self.weights is not None
-        machinery, records, at = self.machinery, self.weights.passes[one.chunk], one.address[0]
-        self.row_weights = records.shape[2]
-        own = records.reshape(len(records), -1)[:, : one.bytes[0]]
-        machinery.check_inside(one, "weights", at, np.arange(own.shape[1]))
-        machinery.tiles[:, at : at + own.shape[1]] = own
-        machinery.owner[:, at : at + own.shape[1]] = machinery.tags["weights"]
-        machinery.tally.volumes[one.layer, one.type] += own.shape[1]
+        stored = self.weights[one.layer].stored if one.layer in self.weights else np.zeros((1, 0))
+        if (
+            len(one.address) != 1
+            or len(one.bytes) != 1
+            or not 0 <= one.offset < one.offset + one.bytes[0] <= stored.shape[1]
+        ):
+            raise self.broken(one, f"DDR has {stored.shape[1]:,} bytes of weights, not those from {one.offset:,} on")
+        at, (size,) = one.address[0], one.bytes
+        if at < 0 or at + size > self.machine.memtile:
+            raise self.broken(one, f"weights at 0x{at:05X} leave the memory tile")
+        self.tally.peak = max(self.tally.peak, at + size)
+        self.tiles[:, at : at + size] = stored[:, one.offset : one.offset + size]
+        self.owner[:, at : at + size] = self.tags["weights"]
+        self.passed = size
+        self.count(one, size)
+
+    # ----------------------------------------------------------------------------------------------------------- cores
+
+    def fill(self, one: Instruction, key: int | str, start: int, size: int, room: int) -> None:
+        """Takes bytes of a core, which nothing else may use, for what a lock guards."""
+        if isinstance(key, int) and key not in (*INPUT_LOCKS, *OUTPUT_LOCKS):
+            raise self.broken(one, f"there is no lock {key}")
+        if size > room or start < 0 or start + size > self.machine.core:
+            raise self.broken(one, f"{size:,} bytes at 0x{start:04X} in a buffer of {room:,}")
+        for other, (begin, end) in self.used.items():
+            if other == key and isinstance(key, int):
+                raise self.broken(one, f"fills a buffer (lock {key}) that is not empty")
+            if other != key and begin < start + size and start < end:
+                raise self.broken(one, f"overwrites a buffer in use ({other}) at 0x{start:04X}")
+        self.used[key] = start, start + size
+
+    def drain(self, one: Instruction, lock: int, start: int, size: int) -> None:
+        """Gives bytes of a core free, which have to be all that a lock guards."""
+        found = self.used.pop(lock, None)
+        if found is None:
+            raise self.broken(one, f"reads a buffer (lock {lock}) that is not full")
+        if found != (start, start + size):
+            text = (
+                f"reads {size:,} bytes at 0x{start:04X}, lock {lock} guards {found[1] - found[0]:,} at 0x{found[0]:04X}"
+            )
+            raise self.broken(one, text)
 
     def load_records(self, one: Instruction, part: int = 0) -> None:
-        """A record to every row of cores, broadcast to its columns; decodes what the cores then hold."""
-        machinery, machine, size = self.machinery, self.cut.machine, one.bytes[part]
+        """A record to every row of cores, broadcast to its columns."""
+        machine, size = self.machine, one.bytes[part]
         rows = np.arange(machine.rows)
-        at = one.address[part] + rows // machine.columns * self.row_weights
-        machinery.check_inside(one, "weights", at.max(), np.arange(size))
+        at = one.address[part] + rows // machine.columns * one.apart
+        if at.min() < 0 or at.max() + size > machine.memtile:
+            raise self.broken(one, f"weights at 0x{one.address[part]:05X} leave the memory tile")
+        if one.apart and one.apart * machine.share != self.passed:
+            raise self.broken(one, f"{machine.share} rows of cores {one.apart:,} bytes apart share {self.passed:,}")
+        self.fill(one, "weights", one.core[0], size, machine.weights)
         index = (rows % machine.columns)[:, None], at[:, None] + np.arange(size)
-        machinery.check_owner(one, machinery.owner[index], "weights")
-        self.put(one, one.core, machinery.tiles[index][None], machine.weights, "a record")
-        held = machinery.cores[0, :, one.core : one.core + size]
-        shape = (
-            int(self.cut.profile(self.splits.co, self.splits.ci).co[one.chunk]),
-            self.splits.ci,
-            self.cut.layer.kernel,
-        )
-        self.blocks = Blocks.of([unpack(record, *shape, machine.index, bias=part == 0) for record in held])
-        machinery.tally.volumes[one.layer, one.type] += size
-        machinery.tally.records[one.layer, one.chunk, part] += 1
+        self.check_owner(one, self.owner[index], "weights")
+        self.cores[:, :, one.core[0] : one.core[0] + size] = self.tiles[index][None]
+        self.count(one, size)
 
-    def load(self, one: Instruction, k: int, part: int) -> None:
-        machinery, machine, cut = self.machinery, self.cut.machine, self.cut
-        buffer = (k * one.parts + part) % 2
-        machinery.fill(one, one.lock + buffer)
-        row, start = self.position(one, k)
-        every = list(range(len(self.sources)))
-        if cut.convolves:
-            low = part * self.splits.ci
-            held = self.gather(one, row, low, low + self.splits.ci, every).reshape(machine.columns, 1, -1)
-            moved = held.shape[2]
-        else:
-            operands = [[place] for place in every] if self.cut.layer.op == "add" else [every]
-            parts = [self._shares(one, row, start, own).reshape(*machinery.cores.shape[:2], -1) for own in operands]
-            held = np.concatenate(parts, axis=2)
-            moved = held.shape[2] * cut.busy_rows
-        self.put(one, one.core + buffer * machine.inputs, held, machine.inputs, "inputs")
-        machinery.tally.volumes[one.layer, one.type] += moved
+    def position(self, one: Instruction, k: int) -> tuple[int, int]:
+        """First row, and step through the channels, of iteration k."""
+        step, at = divmod(k, one.iterations // one.steps)
+        return min(one.rows[0] + at * one.rows[2], one.rows[3]), step
 
-    def _shares(self, one: Instruction, row: int, start: int, sources: list[int]) -> Array:
-        """(columns, rows of cores, rows, columns, channels) of inputs where every row of cores has channels of its own; of
-        a global average, every core."""
-        cut, columns = self.cut, self.cut.machine.columns
-        shape = columns, cut.machine.rows, one.rows, cut.in_columns, one.channels
-        found = np.zeros(shape, np.int8)
-        for share in range(cut.machine.rows * (columns if self.cut.layer.is_global else 1)):
-            low = share * cut.row_channels + start
-            high = min(low + one.channels, cut.channels)
-            if low < high:
-                data = self.gather(one, row, low, high, sources)
-                core, column = divmod(share, columns) if self.cut.layer.is_global else (share, slice(None))
-                found[column, core, ..., : high - low] = data[column]
+    def gather(self, one: Instruction, row: int, low: int, sources: Sequence[int], empty: int) -> Array:
+        """(columns of cores, rows, columns, channels from `low` on) of the inputs; what is outside is padding."""
+        first, width, apart = one.columns
+        height, image, share, _ = self.shape(one, one.tensor[sources[0]])
+        columns, high = np.arange(self.machine.columns)[:, None], low + one.channels[1]
+        at = first + columns * apart + np.arange(width)
+        there = (at >= 0) & (at < image)
+        inside = np.clip(at, 0, image - 1)
+        tile, local = inside // share, inside % share
+        if apart:
+            self.tally.reach = max(self.tally.reach, int(np.where(there, np.abs(tile - columns), 0).max()))
+        found = np.full((self.machine.columns, one.rows[1], width, one.channels[1]), empty, np.int8)
+        rows = np.arange(row, row + one.rows[1])
+        kept = (rows >= 0) & (rows < height)
+        rows, done = rows[kept] - one.origin, 0
+        for source in sources:
+            name, address = one.tensor[source], one.address[source]
+            channels = self.shape(one, name)[3]
+            begin, end = max(low, done), min(high, done + channels)
+            if begin < end:
+                index = tile[:, None, :], rows[None, :, None], local[:, None, :], slice(begin - done, end - done)
+                data, owner = (view[index] for view in self.views(one, name, address, rows))
+                seen = np.broadcast_to(there[:, None, :], data.shape[:3])
+                self.check_owner(one, owner[seen], name)
+                found[:, kept, :, begin - low : end - low] = np.where(seen[..., None], data, empty)
+            done += channels
+        if not 0 <= low < done:
+            raise self.broken(one, f"its inputs have {done} channels, none from {low} on")
         return found
 
-    # ---------------------------------------------------------------------------------------------------------- compute
+    def load_inputs(self, one: Instruction, k: int, part: int, empty: int) -> None:
+        """A tile of the inputs to every column of cores, or to every core one of its own channels."""
+        row, step = self.position(one, k)
+        first, count, between, lanes = one.channels
+        columns, start = self.machine.columns, first + (step + part) * count
+        operands = [[n] for n in range(len(one.tensor))] if one.operands > 1 else [list(range(len(one.tensor)))]
+        size = one.operands * one.rows[1] * one.columns[1] * count
+        turn = (k * one.parts + part) % len(one.core)
+        self.fill(one, one.lock[turn], one.core[turn], size, self.machine.inputs)
+        shape = columns, self.machine.rows, len(operands), one.rows[1], one.columns[1], count
+        held = np.zeros(shape, np.int8)
+        limit = sum(self.shape(one, one.tensor[n])[3] for n in operands[0])
+        for place, sources in enumerate(operands):
+            for core in range(one.cores if between else 1):
+                for lane in range(columns if lanes else 1):
+                    low = start + core * between + lane * lanes
+                    if low < limit or not (core or lane):
+                        data = self.gather(one, row, low, sources, empty)
+                        own = (lane if lanes else slice(None)), (core if between else slice(None)), place
+                        held[own] = data[lane] if lanes else data if between else data[:, None]
+        self.cores[:, :, one.core[turn] : one.core[turn] + size] = held.reshape(*held.shape[:2], -1)
+        self.count(one, size * one.cores)
 
-    def compute(self, one: Instruction, k: int, part: int, load: Instruction) -> None:
-        machinery, machine, layer = self.machinery, self.cut.machine, self.cut.layer
-        buffer, out = (k * one.parts + part) % 2, k % 2 if one.parts == 1 else 0
-        machinery.drain(one, load.lock + buffer)
-        shape = load.rows, self.cut.in_columns, self.splits.ci if self.cut.convolves else one.channels
-        at, tile = INPUT + buffer * machine.inputs, (one.rows, self.cut.out_columns, one.channels)
-        inputs = machinery.cores[:, :, at : at + int(np.prod(shape)) * self.cut.operands]
-        if self.cut.convolves:
-            if self.blocks is None:
-                raise Broken(f"{one.layer}: rows of cores hold no weights")
-            image = inputs[:, 0].reshape(machine.columns, *shape)
-            sums, multiplied = compute(image, self.blocks, layer, tile, machine.rows)
-            machinery.tally.blocks += multiplied
-            outputs = self._accumulated(sums, part, one, tile)
+    def blocks(self, one: Instruction, bias: bool) -> KeptBlocks:
+        """The record that lies in the cores, decoded anew where it is another one."""
+        start, end = self.used.get("weights", (0, 0))
+        if start != one.weights or start == end:
+            raise self.broken(one, f"reads weights at 0x{max(0, one.weights):04X}, where there are none")
+        held, kernel = self.cores[0, :, start:end], (one.kernel[0], one.kernel[1])
+        content = repr((kernel, one.makes[2], one.reads[2], bias)).encode() + held.tobytes()
+        if self.decoded is None or self.decoded[0] != content:
+            shape, machine = (one.makes[2], one.reads[2], kernel), self.machine
+            try:
+                rows = [unpack(record, *shape, machine.index, bias, machine.block) for record in held]
+            except ValueError as error:
+                raise self.broken(one, str(error)) from None
+            self.decoded = content, KeptBlocks.of(rows)
+        return self.decoded[1]
+
+    def compute(self, one: Instruction, k: int, part: int) -> None:
+        """The outputs of an iteration from what the buffers hold."""
+        machine, operands = self.machine, 2 if one.op == "add" else 1
+        turn, way = (k * one.parts + part) % len(one.core), k % len(one.out)
+        start, size = one.core[turn], operands * math.prod(one.reads)
+        self.drain(one, one.lock[turn], start, size)
+        inputs = self.cores[:, :, start : start + size]
+        tile, kernel = (one.makes[0], one.makes[1], one.makes[2]), (one.kernel[0], one.kernel[1])
+        cycles: float = math.ceil(math.prod(one.reads) / machine.macs)
+        if one.op == "conv":
+            blocks, (outs, ins) = self.blocks(one, part == 0), machine.block
+            image = inputs[:, 0].reshape(machine.columns, *one.reads)
+            sums = compute(image, blocks, kernel, one.stride, tile, machine.block)
+            pixels = tile[0] * tile[1]
+            self.tally.blocks += machine.columns * pixels * len(blocks.values)
+            most = int(blocks.kept.sum(axis=(1, 2)).max())
+            cycles = -(-pixels // PIXELS) * math.prod(kernel) * most * PIXELS * outs * ins / machine.macs
+            made = self._accumulated(one, sums, part, way)
         else:
-            outputs = pooled(inputs, layer, shape, tile)
-        if outputs is not None:
-            machinery.fill(one, OUTPUT_LOCK + out)
-            flat = outputs.reshape(machine.columns, machine.rows, -1)
-            self.put(one, one.core + out * machine.outputs, flat, machine.outputs, "outputs")
+            split = inputs.reshape(*inputs.shape[:2], operands, *one.reads)
+            made = pooled(split, one.op, kernel, one.stride, tile, one.relu)
+        self.count(one, cycles)
+        if made is not None:
+            flat, to = made.reshape(machine.columns, machine.rows, -1), one.out[way]
+            self.fill(one, one.out_lock[way], to, flat.shape[2], machine.outputs)
+            self.cores[:, :, to : to + flat.shape[2]] = flat
 
-    def _accumulated(self, sums: Array, part: int, one: Instruction, tile: tuple[int, int, int]) -> Array | None:
+    def _accumulated(self, one: Instruction, sums: Array, part: int, way: int) -> Array | None:
         """int8 outputs after the last part; partial sums stay in both output buffers as int32."""
-        assert self.weights is not None
+        at, size = one.out[way], 4 * math.prod(one.makes)
         if one.parts > 1:
+            self.fill(one, "partial sums", at, size, 2 * self.machine.outputs)
+            held = self.cores[:, :, at : at + size]
             if part:
-                held = self.machinery.cores[:, :, one.core : one.core + 4 * int(np.prod(tile))]
                 sums = sums + held.copy().view(np.int32).reshape(sums.shape)
-            words = np.ascontiguousarray(sums.astype(np.int32)).reshape(*self.machinery.cores.shape[:2], -1)
-            self.put(one, one.core, words.view(np.int8), 2 * self.cut.machine.outputs, "partial sums")
-        return None if part < one.parts - 1 else quantised(sums, self.weights.shift)
+            words = np.ascontiguousarray(sums.astype(np.int32)).reshape(*held.shape[:2], -1)
+            held[...] = words.view(np.int8)
+        if part < one.parts - 1:
+            return None
+        self.used.pop("partial sums", None)
+        return quantised(sums, self.weights[one.layer].shift, one.relu)
 
-    def write(self, one: Instruction, k: int, parts: int) -> None:
-        machinery, machine, layer, cut = self.machinery, self.cut.machine, self.cut.layer, self.cut
-        buffer = k % 2 if parts == 1 else 0
-        machinery.drain(one, one.lock + buffer)
-        at, tile = one.core + buffer * machine.outputs, (one.rows, cut.out_columns, one.channels)
-        size = int(np.prod(tile))
-        data = machinery.cores[:, :, at : at + size].reshape(machine.columns, machine.rows, *tile)
-        row, start = self.position(one, k)
+    def write_outputs(self, one: Instruction, k: int) -> None:
+        """The outputs of all cores to the memory tiles that have their columns."""
+        turn, tensor = k % len(one.core), one.tensor[0]
+        tile = one.rows[1], one.columns[1], one.channels[1]
+        size, at = math.prod(tile), one.core[turn]
+        if (apart := self.between.setdefault(one.layer, one.channels[2:])) != one.channels[2:]:
+            raise self.broken(one, f"cores are {one.channels[2:]} channels apart, and {apart} before in the layer")
+        self.drain(one, one.lock[turn], at, size)
+        data = self.cores[:, :, at : at + size].reshape(self.machine.columns, self.machine.rows, *tile)
+        (row, step), (first, count, between, lanes) = self.position(one, k), one.channels
         row -= one.origin
-        held, owner = machinery.views(layer.name, one.address[0])
-        width, limit = held.shape[2], held.shape[3]
-        machinery.check_inside(one, layer.name, one.address[0], np.arange(row, row + one.rows))
-        for column, core in np.ndindex(machine.columns, machine.rows):
-            to, first = (0, 0) if layer.is_global else (column, column * width)
-            columns = min(width, cut.out_columns, layer.out_width - first)
-            share = core * machine.columns + column if layer.is_global else core
-            low = share * cut.row_channels + start
-            high = min(low + one.channels, (share + 1) * cut.row_channels, limit)
-            if low < high and columns > 0:
-                place = to, slice(row, row + one.rows), slice(0, columns), slice(low, high)
-                held[place] = data[column, core, :, :columns, : high - low]
-                owner[place] = machinery.tags[layer.name]
-        machinery.tally.volumes[one.layer, one.type] += cut.busy_rows * size
+        held, owner = self.views(one, tensor, one.address[0], np.arange(row, row + tile[0]))
+        _, image, share, limit = self.shape(one, tensor)
+        for column, core in np.ndindex(self.machine.columns, one.cores):
+            begin = one.columns[0] + column * one.columns[2]
+            low = first + step * count + core * between + column * lanes
+            width, high = min(tile[1], image - begin), min(low + count, limit)
+            if low < high and width > 0:
+                to, local = divmod(begin, share)
+                if begin < 0 or low < 0 or local + width > share:
+                    raise self.broken(one, f"column {begin} and channel {low} of {tensor} are of no memory tile")
+                place = to, slice(row, row + tile[0]), slice(local, local + width), slice(low, high)
+                held[place] = data[column, core, :, :width, : high - low]
+                owner[place] = self.tags[tensor]
+        self.count(one, size * one.cores)

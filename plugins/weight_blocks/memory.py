@@ -16,13 +16,13 @@ import attrs
 
 from sparsemap.errors import SpecError
 
-from .layers import Layer, round_up
-from .machine import Machine
+from .layers import MeshLayer, round_up
+from .machine import CoreMesh
 from .splits import MOST_TILES, PASSES
 
 
 @attrs.frozen
-class Place:
+class TilePlace:
     """Addresses [start, end) in every memory tile."""
 
     tensor: str
@@ -42,27 +42,27 @@ class Placement:
     passes: int
     spilled: bool = False
     """Whether it runs from DDR to DDR."""
-    inputs: tuple[Place, ...]
+    inputs: tuple[TilePlace, ...]
     """Of a tile, where there are several."""
-    output: Place
-    weights: Place
+    output: TilePlace
+    weights: TilePlace
     """Of the largest pass."""
-    room: Place
+    room: TilePlace
     """The hole that weights may use."""
-    live: tuple[Place, ...] = ()
+    live: tuple[TilePlace, ...] = ()
     """Other tensors that stay."""
     load: int
     """Bytes of activations per memory tile that come from DDR for this layer."""
     write: int = 0
     loaded: tuple[str, ...]
     """Tensors that come from DDR."""
-    evicted: tuple[Place, ...] = ()
+    evicted: tuple[TilePlace, ...] = ()
     """Tensors that go to DDR first."""
     stored: bool = False
     """Whether the output goes to DDR."""
 
 
-def tile_windows(layer: Layer, rows: int) -> list[tuple[int, int]]:
+def tile_windows(layer: MeshLayer, rows: int) -> list[tuple[int, int]]:
     """The rows [low, high) of the input that are loaded for every tile of so many output rows: all of them are."""
     starts = range(0, layer.out_height, rows)
     lows = [layer.input_rows(first, first + 1)[0] for first in starts]
@@ -77,19 +77,23 @@ def expanded(names: Iterable[str], concats: Mapping[str, Sequence[str]]) -> tupl
     return tuple(chain.from_iterable(parts))
 
 
-def holes(held: Iterable[Place], capacity: int) -> list[Place]:
+def holes(held: Iterable[TilePlace], capacity: int) -> list[TilePlace]:
     """The free addresses, ascending."""
     found, at = [], 0
     for place in sorted(held, key=lambda place: place.start):
         if place.start > at:
-            found.append(Place("", at, place.start))
+            found.append(TilePlace("", at, place.start))
         at = max(at, place.end)
-    return [*found, Place("", at, capacity)] if at < capacity else found
+    return [*found, TilePlace("", at, capacity)] if at < capacity else found
 
 
 def fit(
-    sizes: Sequence[tuple[str, int]], held: Sequence[Place], staying: Sequence[Place], capacity: int, alignment: int
-) -> list[Place] | None:
+    sizes: Sequence[tuple[str, int]],
+    held: Sequence[TilePlace],
+    staying: Sequence[TilePlace],
+    capacity: int,
+    alignment: int,
+) -> list[TilePlace] | None:
     """A place for each tensor and size beside what is held, or None if they do not fit one by one.
 
     Each goes to the end of a hole where it leaves the largest hole once only what is `staying` and these are left.
@@ -100,7 +104,7 @@ def fit(
     choices = []
     for hole in holes(held, capacity):
         for start in {round_up(hole.start, alignment), (hole.end - size) // alignment * alignment}:
-            place = Place(name, start, start + size)
+            place = TilePlace(name, start, start + size)
             if hole.start <= place.start and place.end <= hole.end:
                 left = max((rest.size for rest in holes([*staying, place], capacity)), default=0)
                 choices.append((-left, start, place))
@@ -115,13 +119,13 @@ def fit(
 class Allocator:
     """Memory tiles while a network runs, layer by layer."""
 
-    layers: Sequence[Layer]
-    machine: Machine
+    layers: Sequence[MeshLayer]
+    machine: CoreMesh
     weights: Callable[[str, int], int]
     """Bytes per memory tile of the largest of so many passes of the weights of a layer, by its name."""
     wanted: frozenset[str] = frozenset()
     """Outputs that have to be in DDR."""
-    held: dict[str, Place] = attrs.field(factory=dict)
+    held: dict[str, TilePlace] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.weights = cache(self.weights)
@@ -163,8 +167,8 @@ class Allocator:
         return found
 
     def _fit(
-        self, sizes: Sequence[tuple[str, int]], layer: Layer, passes: int, staying: Sequence[Place] = ()
-    ) -> tuple[list[Place], Place, Place] | None:
+        self, sizes: Sequence[tuple[str, int]], layer: MeshLayer, passes: int, staying: Sequence[TilePlace] = ()
+    ) -> tuple[list[TilePlace], TilePlace, TilePlace] | None:
         """Places beside what is held, that of a pass of weights, and the hole in which these lie, if they have bytes."""
         sizes = [*sizes, ("weights", self.weights(layer.name, passes))]
         held, memtile = list(self.held.values()), self.machine.memtile
@@ -173,9 +177,9 @@ class Allocator:
             return None
         *new, weights = places
         around = (hole for hole in holes([*held, *new], memtile) if hole.start <= weights.start < hole.end)
-        return new, weights, next(around, Place("", weights.start, weights.start))
+        return new, weights, next(around, TilePlace("", weights.start, weights.start))
 
-    def _beside_others(self, layer: Layer, index: int, inputs: tuple[str, ...]) -> Placement | None:
+    def _beside_others(self, layer: MeshLayer, index: int, inputs: tuple[str, ...]) -> Placement | None:
         """Everything at once, beside what is live; in passes if the weights do not fit otherwise."""
         missing = tuple(dict.fromkeys(name for name in inputs if name not in self.held))
         free = [name for name in inputs if layer.op == "add" and self.last[name] <= index]
@@ -200,14 +204,14 @@ class Allocator:
         where: dict[str, Any] = {"inputs": sources, "output": output, "weights": weights, "room": room, "live": live}
         return Placement(passes=passes, load=load, loaded=missing, **where)
 
-    def _spilled(self, layer: Layer, inputs: tuple[str, ...]) -> Placement:
+    def _spilled(self, layer: MeshLayer, inputs: tuple[str, ...]) -> Placement:
         """From DDR to DDR, with the tiles and passes that move the least, once all others have left."""
         evicted = tuple(place for name, place in self.held.items() if name not in self.stored)
         self.held = {}
         self.stored |= {*(place.tensor for place in evicted), layer.name}
         listed = "power-of-two-tiles" in self.machine.quirks
         sources = tuple(dict.fromkeys(inputs))
-        most, every = min(MOST_TILES, layer.out_height), PASSES
+        most, every = min(MOST_TILES, layer.out_height), tuple[int, ...](PASSES)
         if listed:
             half = self.machine.memtile // 2
             every = (next((p for p in PASSES if self.weights(layer.name, p) <= half), PASSES[-1]),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,17 @@ import attrs
 import numpy as np
 
 from sparsemap.arrays import read_arrays
-from sparsemap.errors import SpecError, unknown
+from sparsemap.errors import Mistake, SpecError, unknown
 from sparsemap.files import read_bytes, shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.network import Node
+from sparsemap.spec.structuring import collecting
 
-from .layers import Layer
+from .layers import BLOCK, Block, MeshLayer
 
 TYPES = {
     "conv2d": "conv",
+    "linear": "conv",
     "max-pool": "maxpool",
     "average-pool": "avgpool",
     "global-average": "avgpool",
@@ -27,32 +29,66 @@ TYPES = {
     "concat": "concat",
 }
 """Operations by the type of a node."""
-LEFT_OUT = "linear"
-"""Fully connected layers: the paper's lists have none."""
 LARGEST = 1 << 30
 """Bytes of a JSON file."""
 
 
-def layers_of(nodes: Sequence[Node], sparsity: float = 0.0, masks: Mapping[str, Array] | None = None) -> list[Layer]:
-    """The layers of a network in its order, with so many of the blocks pruned; `SpecError` for what is not supported.
+def layers_of(
+    nodes: Sequence[Node],
+    sparsity: float = 0.0,
+    masks: Mapping[str, Array] | None = None,
+    block: Block = BLOCK,
+    columns: int = 1,
+) -> list[MeshLayer]:
+    """The layers of a network in its order, with so many of the blocks pruned; `SpecError` with all that are not supported.
 
-    The first convolution stays dense. Fully connected layers are left out; where they follow an image of more than one
-    pixel, its global average takes their place, as in the paper.
+    The first convolution, and a fully connected layer that ends a network of convolutions, stay dense. Rows of words are
+    images with at least `columns` columns, so that columns of cores share them.
     """
-    layers: list[Layer] = []
+    mistakes: list[Mistake] = []
+    layers: list[MeshLayer] = []
     for node in nodes:
-        if node.piece.type_name == LEFT_OUT:
-            last = layers[-1] if layers else None
-            if last and (size := (last.out_height, last.out_width)) != (1, 1):
-                shape = *size, last.out_channels, 1, 1, last.out_channels
-                layers.append(Layer("average", "avgpool", (last.name,), *shape, size))
-            break
-        layers.append(layer_of(node))
-    return pruned(layers, sparsity, masks or {})
+        with collecting(mistakes, ""):
+            layers.append(attrs.evolve(layer_of(node, columns), block=block))
+    if mistakes:
+        raise SpecError(mistakes)
+    _check_concats(layers)
+    types = {node.name: node.piece.type_name for node in nodes}
+    images = "conv2d" in types.values()
+    layers = [attrs.evolve(layer, relu=_rectified(layer, layers, types, images)) for layer in layers]
+    convs = [layer.name for layer in layers if layer.op == "conv"]
+    first = next((name for name in convs if types[name] == "conv2d"), "")
+    last = convs[-1] if convs and images and types[convs[-1]] == "linear" else ""
+    return pruned(layers, sparsity, masks or {}, {first, last})
 
 
-def pruned(layers: Sequence[Layer], sparsity: float, masks: Mapping[str, Array]) -> list[Layer]:
-    """The layers with so many blocks pruned in every block row, or with masks by name."""
+def _rectified(layer: MeshLayer, layers: Sequence[MeshLayer], types: Mapping[str, str], images: bool) -> bool:
+    """Networks do not say where ReLUs are: behind convolutions that no sum reads, sums of images, and fully connected layers
+    that only such layers read."""
+    readers = [other for other in layers if layer.name in other.inputs]
+    if types[layer.name] == "linear":
+        return bool(readers) and all(types[other.name] == "linear" for other in readers)
+    return images and (layer.op == "add" or not any(other.op == "add" for other in readers))
+
+
+def _check_concats(layers: Sequence[MeshLayer]) -> None:
+    """Concatenations are written in place, so their parts are whole blocks of channels; sums read two tensors."""
+    by_name = {layer.name: layer for layer in layers}
+    for layer in layers:
+        joined = [source for source in layer.inputs if source in by_name and by_name[source].op == "concat"]
+        if layer.op == "add" and (len({*layer.inputs}) != 2 or joined):
+            text = "a sum is compiled of two different tensors, neither a concatenation"
+            raise SpecError.at("", f"layer {layer.name}", f"{text}; found {', '.join(layer.inputs)}")
+        for source in layer.inputs if layer.op == "concat" else ():
+            if source in by_name and by_name[source].out_channels % layer.grain:
+                text = f"a concatenation is compiled of multiples of {layer.grain} channels; {source} has"
+                raise SpecError.at("", f"layer {layer.name}", f"{text} {by_name[source].out_channels}")
+
+
+def pruned(
+    layers: Sequence[MeshLayer], sparsity: float, masks: Mapping[str, Array], dense: Collection[str]
+) -> list[MeshLayer]:
+    """The layers with so many blocks pruned in every block row but for those that stay `dense`, or with masks by name."""
     names = [layer.name for layer in layers if layer.op == "conv"]
     for name in masks:
         if name not in names:
@@ -66,13 +102,13 @@ def pruned(layers: Sequence[Layer], sparsity: float, masks: Mapping[str, Array])
                 text = f"is {sizes} blocks, expected {wanted} (output x input channels)"
                 raise SpecError.at("", f"masks: {layer.name}", text)
             layer = attrs.evolve(layer, mask=mask, density=float(mask.mean()))
-        elif layer.op == "conv" and layer.name != names[0] and not masks:
+        elif layer.op == "conv" and layer.name not in dense and not masks:
             layer = attrs.evolve(layer, density=1.0 - sparsity)
         found.append(layer)
     return found
 
 
-def layer_of(node: Node) -> Layer:
+def layer_of(node: Node, columns: int = 1) -> MeshLayer:
     """The dense layer of a node with shapes; `SpecError` for what is not compiled."""
     piece: Any = node.piece
 
@@ -80,25 +116,43 @@ def layer_of(node: Node) -> Layer:
         return SpecError.at("", f"layer {node.name}", text)
 
     if piece.type_name not in TYPES:
-        raise wrong(f"{unknown('type', piece.type_name, TYPES)} (those that are compiled)")
+        raise wrong(f"'{piece.type_name}' is not compiled, only {', '.join(TYPES)}")
     if not node.shape:
         raise wrong("has no shapes; the network needs the key 'input'")
     if node.repeat > 1:
         raise wrong("is repeated; write its repetitions as layers")
+    if getattr(piece, "batch", 1) > 1:
+        raise wrong(f"a batch of {piece.batch} is not compiled, only one sample")
     op = TYPES[piece.type_name]
-    out, height, width = node.shape
-    channels = sum(shape[0] for shape in node.given) if op == "concat" else node.given[0][0]
+    height, width, out = _image(node.shape, columns)
+    given = [_image(shape, columns) for shape in node.given]
+    image, channels = given[0][:2], sum(one[2] for one in given) if op == "concat" else given[0][2]
     kernel, stride, padding = (1, 1), 1, (0, 0)
     if piece.type_name == "global-average":
-        kernel = node.given[0][1:]
+        kernel = image
+    elif piece.type_name == "linear":
+        if piece.m == 1:
+            kernel = image  # all words of the input, as one window
+        elif node.given[0] != (piece.m, piece.k):
+            shapes = " x ".join(map(str, node.given[0]))
+            raise wrong(f"takes {shapes} as {piece.m} rows of {piece.k} words, which is not compiled")
     elif op in ("conv", "maxpool", "avgpool"):
         kernel, stride = (piece.r, piece.s), piece.stride[0]
         if piece.stride[1] != stride:
             raise wrong(f"strides {stride} and {piece.stride[1]} differ, which is not compiled")
         if getattr(piece, "groups", 1) > 1 or tuple(getattr(piece, "dilation", (1, 1))) != (1, 1):
             raise wrong("groups and dilation are not compiled")
-        padding = _before(piece.padding, node.given[0][1:], node.shape[1:], kernel, stride)
-    return Layer(node.name, op, node.inputs, *node.given[0][1:], channels, height, width, out, kernel, stride, padding)
+        padding = _before(piece.padding, image, (height, width), kernel, stride)
+    return MeshLayer(node.name, op, node.inputs, *image, channels, height, width, out, kernel, stride, padding)
+
+
+def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:
+    """Rows, columns and channels of a tensor; rows of words (m, n) have the fewest columns that the mesh has and m allows."""
+    if len(shape) == 3:
+        return shape[1], shape[2], shape[0]
+    rows = shape[0] if len(shape) == 2 else 1
+    width = next(count for count in range(min(columns, rows), rows + 1) if rows % count == 0)
+    return rows // width, width, shape[-1]
 
 
 def _before(
@@ -116,7 +170,7 @@ def _before(
 def read_masks(path: Path) -> dict[str, Array]:
     """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` (perhaps beside such files).
 
-    A mask is an array of blocks, (output channels / 8, input channels / 8), True or 1 where a block is kept. A JSON file
+    A mask is an array of blocks, (block rows, block columns), True or 1 where a block is kept. A JSON file
     has under `layers` the table of every layer, whose key `mask` is the name of its `.npy` file or the lists of its rows.
     """
     if path.is_dir():

@@ -1,67 +1,89 @@
 """Arithmetic of layers: kept blocks of weights in cores, pools and sums, and the dense references; int8, sums in int32.
 
-Convolutions add a bias, shift right with rounding and saturate after ReLU; sums saturate; an average divides by the size
-of its window and rounds. Products are sums of float64, which is exact below 2^53.
+Convolutions add a bias, shift right with rounding and saturate, after ReLU where the layer has it, as do sums; an average
+divides by the size of its window and rounds. Products are sums of float64, which is exact below 2^53.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
-from .layers import BLOCK, Layer
+from .layers import Block, MeshLayer
 from .record import pack
 from .splits import Cut, Splits
 
 
-@attrs.define(eq=False)
-class Weights:
-    """Random weights of a layer, as a dense tensor and as the records that DDR holds for every memory tile."""
+@attrs.frozen(eq=False)
+class MaskedWeights:
+    """Weights of a layer, as a dense tensor and as the records that DDR holds for every memory tile."""
 
     dense: Array
     """(co, kh, kw, ci) int8, channels in whole blocks, zero where a block is pruned."""
     bias: Array
     shift: int
-    passes: list[Array]
-    """(memory tiles, rows of cores of each, bytes) int8 by pass: the records of a row of cores one after the other."""
+    stored: Array
+    """(memory tiles, bytes) int8: pass after pass the records of all rows of cores of a tile, row after row."""
 
 
-def draw(cut: Cut, splits: Splits, rng: np.random.Generator) -> Weights:
-    """Weights with the layer's mask; where it has none, with as many blocks in every block row of every part."""
+def mask_of(cut: Cut, splits: Splits, rng: np.random.Generator) -> Array:
+    """The layer's mask; where it has none, one with as many blocks in every block row of every part."""
     layer = cut.layer
-    rows, columns = layer.blocks
-    kept = layer.mask
-    if kept is None:
-        order = rng.random((rows, cut.parts(splits.ci), splits.ci // BLOCK)).argsort(axis=2).argsort(axis=2)
-        kept = (order < layer.kept(cut.parts(splits.ci))).reshape(rows, columns)
-    dense = rng.integers(-128, 128, (rows * BLOCK, *layer.kernel, columns * BLOCK), np.int8)
-    dense[layer.out_channels :], dense[..., layer.channels :] = 0, 0
-    dense *= np.repeat(np.repeat(kept, BLOCK, 0), BLOCK, 1)[:, None, None, :]
-    bias = rng.integers(-(2**12), 2**12, rows * BLOCK).astype(np.int32)
-    bias[layer.out_channels :] = 0
-    shift = max(1, int(np.log2(74 * 40 * np.sqrt(max(1, layer.channels * layer.taps * kept.mean())) / 48)))
-    return Weights(dense, bias, shift, _stored(cut, splits, dense, bias, kept))
+    if layer.mask is not None:
+        return layer.mask
+    parts = cut.parts(splits.ci)
+    order = rng.random((layer.blocks[0], parts, layer.blocks[1] // parts)).argsort(axis=2).argsort(axis=2)
+    return (order < layer.kept(parts)).reshape(layer.blocks)
 
 
-def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) -> list[Array]:
-    """The records of every pass, padded to one size; memory tile t has those of the rows of cores t, t + columns, ..."""
-    machine, profile = cut.machine, cut.profile(splits.co, splits.ci)
+def masked(
+    cut: Cut, splits: Splits, rng: np.random.Generator, given: Mapping[str, Array] | None = None
+) -> MaskedWeights:
+    """Weights of a layer: those given, or random ones. `given` has `weights` (co, kh, kw, ci), and may have `bias` (co,) and
+    `shift`; SparseMapError where it is not zero in a pruned block."""
+    layer, (outs, ins) = cut.layer, cut.layer.block
+    kept = mask_of(cut, splits, rng)
+    shape = layer.out_channels, *layer.kernel, layer.channels
+    dense = np.zeros((layer.padded_out_channels, *layer.kernel, layer.padded_channels), np.int8)
+    bias = np.zeros(len(dense), np.int32)
+    own = rng.integers(-128, 128, shape, np.int8) if given is None else given["weights"]
+    if own.shape != shape:
+        raise SparseMapError(f"weights of {layer.name}: have the shape {own.shape}, expected {shape}")
+    dense[: shape[0], ..., : shape[3]] = own
+    pruned = ~np.repeat(np.repeat(kept, outs, 0), ins, 1)[:, None, None, :]
+    if given is None:
+        dense *= ~pruned
+        bias[: shape[0]] = rng.integers(-(2**12), 2**12, shape[0])
+    elif (dense * pruned).any():
+        text = "compile with --masks of these weights" if layer.mask is None else "is another mask"
+        raise SparseMapError(f"weights of {layer.name}: are not zero where the schedule has no blocks; {text}")
+    else:
+        bias[: shape[0]] = given.get("bias", 0)
+    size = 74 * 40 * np.sqrt(max(1, layer.channels * layer.taps * kept.mean())) / 48
+    shift = int((given or {}).get("shift", max(1, int(np.log2(size)))))
+    return MaskedWeights(dense, bias, shift, _stored(cut, splits, dense, bias, kept))
+
+
+def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) -> Array:
+    """The records, padded to one size; memory tile t has those of the rows of cores t, t + columns, ..."""
+    machine, profile, (high, wide) = cut.machine, cut.profile(splits.co, splits.ci), cut.layer.block
     missing = max(0, machine.rows * cut.row_channels - len(dense))
     dense = np.pad(dense, ((0, missing), (0, 0), (0, 0), (0, 0)))
-    bias, kept = np.pad(bias, (0, missing)), np.pad(kept, ((0, missing // BLOCK), (0, 0)))
+    bias, kept = np.pad(bias, (0, missing)), np.pad(kept, ((0, missing // high), (0, 0)))
 
     def record(row: int, chunk: int, part: int) -> bytes:
         first = row * cut.row_channels + chunk * splits.co
         outs, ins = slice(first, first + int(profile.co[chunk])), slice(part * splits.ci, (part + 1) * splits.ci)
-        blocks = kept[outs.start // BLOCK : outs.stop // BLOCK, ins.start // BLOCK : ins.stop // BLOCK]
-        return pack(dense[outs, :, :, ins], blocks, bias[outs] if part == 0 else None, machine.index)
+        blocks = kept[outs.start // high : outs.stop // high, ins.start // wide : ins.stop // wide]
+        return pack(dense[outs, :, :, ins], blocks, bias[outs] if part == 0 else None, machine.index, (high, wide))
 
     found = []
     for chunks in profile.passes(splits.passes):
@@ -70,68 +92,71 @@ def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) ->
         for row in range(machine.rows):
             own = (record(row, *one).ljust(int(profile.bytes[one]), b"\0") for one in every)
             rows[row] = np.frombuffer(b"".join(own), np.int8)
-        found.append(rows.reshape(machine.share, machine.columns, -1).swapaxes(0, 1))
-    return found
+        found.append(rows.reshape(machine.share, machine.columns, -1).swapaxes(0, 1).reshape(machine.columns, -1))
+    return np.concatenate(found, axis=1)
 
 
 # ------------------------------------------------------------------------------------------------------------- in cores
 
 
 @attrs.frozen(eq=False)
-class Blocks:
+class KeptBlocks:
     """The kept blocks in all rows of cores."""
 
     kept: Array
-    """(block rows of all rows of cores, block columns) bool."""
+    """(rows of cores, block rows, block columns) bool."""
     values: Array
-    """(K, kh * kw * 8 inputs, 8 outputs) float64, row by row."""
+    """(K, kh * kw * inputs, outputs) float64, row by row."""
     bias: Array | None
     """(rows of cores, output channels)."""
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Array, Array | None, Array]]) -> Blocks:
+    def of(cls, rows: Sequence[tuple[Array, Array | None, Array]]) -> KeptBlocks:
         """The unpacked records of all rows of cores, brought in the order of one product."""
         kept, biases, blocks = zip(*rows, strict=True)
         values = np.concatenate(blocks).swapaxes(3, 4).astype(np.float64)
         bias = None if biases[0] is None else np.stack(biases)
-        return cls(np.concatenate(kept), values.reshape(-1, math.prod(values.shape[1:4]), BLOCK), bias)
+        return cls(np.stack(kept), values.reshape(-1, math.prod(values.shape[1:4]), values.shape[4]), bias)
 
 
-def compute(inputs: Array, blocks: Blocks, layer: Layer, tile: tuple[int, int, int], rows: int) -> tuple[Array, int]:
-    """(columns of cores, rows of cores, rows, columns, channels) int64 sums of the kept blocks, and how many blocks
-    times pixels were multiplied."""
+def compute(
+    inputs: Array, blocks: KeptBlocks, kernel: tuple[int, int], stride: int, tile: tuple[int, int, int], block: Block
+) -> Array:
+    """(columns of cores, rows of cores, rows, columns, channels) int64 sums of the kept blocks."""
     height, width, channels = tile
-    windows = sliding_window_view(inputs, layer.kernel, axis=(1, 2))[:, :: layer.stride, :: layer.stride]
+    outs, ins = block
+    windows = sliding_window_view(inputs, kernel, axis=(1, 2))[:, ::stride, ::stride]
     windows = windows[:, :height, :width]  # (n, h, w, ci, kh, kw)
     pixels = windows.shape[0] * height * width
-    by_block = windows.reshape(*windows.shape[:3], -1, BLOCK, *layer.kernel).transpose(3, 0, 1, 2, 5, 6, 4)
+    by_block = windows.reshape(*windows.shape[:3], -1, ins, *kernel).transpose(3, 0, 1, 2, 5, 6, 4)
     patches = by_block.reshape(len(by_block), pixels, -1).astype(np.float64)
-    sums = np.zeros((len(blocks.kept), pixels, BLOCK))
-    if blocks.kept.any():
-        in_rows, columns = np.nonzero(blocks.kept)
+    kept = blocks.kept.reshape(-1, blocks.kept.shape[2])
+    sums = np.zeros((len(kept), pixels, outs))
+    if kept.any():
+        in_rows, columns = np.nonzero(kept)
         filled, starts = np.unique(in_rows, return_index=True)
         sums[filled] = np.add.reduceat(patches[columns] @ blocks.values, starts, axis=0)
-    by_block_row = sums.astype(np.int64).reshape(rows, channels // BLOCK, len(inputs), height, width, BLOCK)
-    by_core = by_block_row.transpose(2, 0, 3, 4, 1, 5).reshape(len(inputs), rows, *tile)
-    bias = 0 if blocks.bias is None else blocks.bias[:, None, None]
-    return by_core + bias, pixels * len(blocks.values)
+    by_row = sums.astype(np.int64).reshape(len(blocks.kept), channels // outs, len(inputs), height, width, outs)
+    by_core = by_row.transpose(2, 0, 3, 4, 1, 5).reshape(len(inputs), len(blocks.kept), *tile)
+    return by_core + (0 if blocks.bias is None else blocks.bias[:, None, None])
 
 
-def quantised(sums: Array, shift: int) -> Array:
-    """int8 after a rounding shift and ReLU."""
-    return np.clip((sums + (1 << (shift - 1))) >> shift, 0, 127).astype(np.int8)
+def quantised(sums: Array, shift: int, relu: bool) -> Array:
+    """int8 after a rounding shift, and ReLU where it is wanted."""
+    return np.clip((sums + (1 << shift >> 1)) >> shift, 0 if relu else -128, 127).astype(np.int8)
 
 
-def pooled(inputs: Array, layer: Layer, shape: tuple[int, int, int], tile: tuple[int, int, int]) -> Array:
-    """int8 outputs of a pool or a sum of (..., bytes) inputs of a shape; of a sum, one operand after the other."""
-    if layer.op == "add":
-        both = inputs.reshape(*inputs.shape[:-1], 2, *shape).astype(np.int64)
-        return np.clip(both.sum(axis=-4), 0, 127).astype(np.int8)
-    windows = sliding_window_view(inputs.reshape(*inputs.shape[:-1], *shape), layer.kernel, axis=(-3, -2))
-    windows = windows[..., :: layer.stride, :: layer.stride, :, :, :][..., : tile[0], : tile[1], :, :, :]
-    if layer.op == "maxpool":
+def pooled(
+    inputs: Array, op: str, kernel: tuple[int, int], stride: int, tile: tuple[int, int, int], relu: bool
+) -> Array:
+    """int8 outputs of a pool of (..., 1, rows, columns, channels) inputs, or of a sum of (..., operands, ...)."""
+    if op == "add":
+        return np.clip(inputs.sum(axis=-4, dtype=np.int64), 0 if relu else -128, 127).astype(np.int8)
+    windows = sliding_window_view(inputs[..., 0, :, :, :], kernel, axis=(-3, -2))
+    windows = windows[..., ::stride, ::stride, :, :, :][..., : tile[0], : tile[1], :, :, :]
+    if op == "maxpool":
         return windows.max(axis=(-2, -1))
-    return _mean(windows.astype(np.int64).sum(axis=(-2, -1)), layer.taps)
+    return _mean(windows.astype(np.int64).sum(axis=(-2, -1)), math.prod(kernel))
 
 
 def _mean(sums: Array, count: int) -> Array:
@@ -141,10 +166,11 @@ def _mean(sums: Array, count: int) -> Array:
 # ------------------------------------------------------------------------------------------------------------ reference
 
 
-def reference(layer: Layer, inputs: Sequence[Array], weights: Weights | None) -> Array:
+def reference(layer: MeshLayer, inputs: Sequence[Array], weights: MaskedWeights | None) -> Array:
     """The output (rows, columns, channels) of the dense operation, channels in whole blocks."""
     if layer.op == "add":
-        return np.clip(np.sum([one.astype(np.int64) for one in inputs], axis=0), 0, 127).astype(np.int8)
+        sums = np.sum([one.astype(np.int64) for one in inputs], axis=0)
+        return np.clip(sums, 0 if layer.relu else -128, 127).astype(np.int8)
     out, stride = (layer.out_height, layer.out_width), layer.stride
     ends = [(o - 1) * stride + k for o, k in zip(out, layer.kernel, strict=True)]
     behind = [max(0, e - p - i) for e, p, i in zip(ends, layer.padding, (layer.height, layer.width), strict=True)]
@@ -155,7 +181,7 @@ def reference(layer: Layer, inputs: Sequence[Array], weights: Weights | None) ->
     if layer.op == "maxpool":
         return np.maximum.reduce(list(taps.values()))
     if weights is None:
-        return _mean(np.sum(list(taps.values()), axis=0, dtype=np.int64), layer.taps)
+        return _mean(np.asarray(np.sum(list(taps.values()), axis=0, dtype=np.int64)), layer.taps)
     dense = weights.dense.astype(np.float64)
-    sums: Any = sum(tap.astype(np.float64) @ dense[:, i, j].T for (i, j), tap in taps.items())
-    return quantised(sums.astype(np.int64) + weights.bias, weights.shift)
+    products: Any = sum(tap.astype(np.float64) @ dense[:, i, j].T for (i, j), tap in taps.items())
+    return quantised(products.astype(np.int64) + weights.bias, weights.shift, layer.relu)

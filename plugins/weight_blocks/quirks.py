@@ -22,6 +22,10 @@ QUIRKS = {
     "gib": "1 GBps is 2^30 bytes per second",
     "stride-output": "the rows of an output tile that fit are divided by the stride (with one-chunk)",
     "first-spills": "input and output of the first convolution are in DDR",
+    "repeats": "a convolution that writes into a concatenation of C channels, of which c are its own, runs C / (n c) times "
+    "on n columns of cores, rounded up",
+    "halo-free": "where an output buffer cannot be charged with all channels, the input of a 1 x 1 with a stride is split "
+    "over the columns of cores as if all of it were read",
     "power-of-two-tiles": "layers that do not fit evict all others and run in 1, 2, 4 ... tiles or passes, whose weights "
     "all come from DDR while the activations do",
 }

@@ -1,14 +1,15 @@
-"""How weights are stored: one contiguous record per chunk, as dense 8x8 blocks and an index of the kept ones.
+"""How weights are stored: one contiguous record per chunk, as dense blocks and an index of the kept ones.
 
-A chunk of `co` output and `ci` input channels, both multiples of 8, is in this order: the int32 bias of its output
+A chunk of `co` output and `ci` input channels, both whole blocks, is in this order: the int32 bias of its output
 channels (unless another part of the input channels carries it), an index with one entry per block position, and the
 kept blocks in the order of the index, row by row. Within a block the kernel's rows come first, then its columns, then
-8 output channels of 8 input channels. The index is 16 bits per position, the column of a kept block or 0xFFFF, or one
-bit per position, the highest bit of a byte first.
+the output channels of a block, each with its input channels. The index is 16 bits per position, the column of a kept
+block or 0xFFFF, or one bit per position, the highest bit of a byte first.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import attrs
@@ -16,26 +17,29 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .layers import BLOCK, Layer
+from .layers import BLOCK, Block, MeshLayer
 
 EMPTY = 0xFFFF
 
 
-def record_bytes(co: Any, ci: Any, kept: Any, taps: int, index: str = "u16", bias: Any = True) -> Any:
+def record_bytes(
+    co: Any, ci: Any, kept: Any, taps: int, index: str = "u16", bias: Any = True, block: Block = BLOCK
+) -> Any:
     """Bytes of a record; `kept` counts its blocks, `taps` the kernel's positions. Numbers or arrays of one shape."""
-    positions = (co // BLOCK) * (ci // BLOCK)
+    positions = (co // block[0]) * (ci // block[1])
     entries = 2 * positions if index == "u16" else -(-positions // 8)
-    return kept * (BLOCK * BLOCK * taps) + 4 * co * bias + entries
+    return kept * (block[0] * block[1] * taps) + 4 * co * bias + entries
 
 
-def pack(weights: Array, kept: Array, bias: Array | None, index: str = "u16") -> bytes:
-    """The record of a chunk: int8 weights (co, kh, kw, ci), kept blocks (co / 8, ci / 8) bool, int32 bias (co,) unless
-    another part of the input channels carries it."""
+def pack(weights: Array, kept: Array, bias: Array | None, index: str = "u16", block: Block = BLOCK) -> bytes:
+    """The record of a chunk: int8 weights (co, kh, kw, ci), kept blocks (block rows, block columns) bool, int32 bias (co,)
+    unless another part of the input channels carries it."""
     co, kh, kw, ci = weights.shape
+    outs, ins = block
     rows, columns = np.nonzero(kept)
-    blocks = weights.reshape(co // BLOCK, BLOCK, kh, kw, ci // BLOCK, BLOCK)[rows, :, :, :, columns]
+    blocks = weights.reshape(co // outs, outs, kh, kw, ci // ins, ins)[rows, :, :, :, columns]
     if index == "u16":
-        entries = np.where(kept, np.arange(ci // BLOCK), EMPTY).astype("<u2").tobytes()
+        entries = np.where(kept, np.arange(ci // ins), EMPTY).astype("<u2").tobytes()
     else:
         entries = np.packbits(kept).tobytes()
     first = b"" if bias is None else bias.astype("<i4").tobytes()
@@ -43,27 +47,30 @@ def pack(weights: Array, kept: Array, bias: Array | None, index: str = "u16") ->
 
 
 def unpack(
-    record: Any, co: int, ci: int, taps: tuple[int, int], index: str = "u16", bias: bool = True
+    record: Any, co: int, ci: int, taps: tuple[int, int], index: str = "u16", bias: bool = True, block: Block = BLOCK
 ) -> tuple[Array, Array | None, Array]:
-    """Which blocks a record keeps, its bias, and the kept blocks (K, kh, kw, 8, 8) in the order of the index. Trailing
-    bytes are padding."""
+    """Which blocks a record keeps, its bias, and the kept blocks (K, kh, kw, rows, columns) in the order of the index.
+    Trailing bytes are padding; ValueError for bytes that are no record."""
     data = np.frombuffer(bytes(record), np.uint8)
-    shape = co // BLOCK, ci // BLOCK
+    shape = co // block[0], ci // block[1]
     at = 4 * co if bias else 0
+    entries = 2 * shape[0] * shape[1] if index == "u16" else -(-shape[0] * shape[1] // 8)
+    if len(data) < at + entries:
+        raise ValueError(f"{len(data)} bytes are no record of {co} x {ci} channels")
     values = data[:at].view("<i4") if bias else None
+    names = data[at : at + entries]
     if index == "u16":
-        entries = data[at : at + 2 * shape[0] * shape[1]].view("<u2").reshape(shape)
-        at += entries.nbytes
-        kept = entries != EMPTY
-        if not np.array_equal(entries[kept], np.nonzero(kept)[1]):
+        columns = names.view("<u2").reshape(shape)
+        kept = columns != EMPTY
+        if not np.array_equal(columns[kept], np.nonzero(kept)[1]):
             raise ValueError("the index of a record names other columns than those where its entries stand")
     else:
-        size = -(-shape[0] * shape[1] // 8)
-        kept = np.unpackbits(data[at : at + size], count=shape[0] * shape[1]).astype(bool).reshape(shape)
-        at += size
-    count = int(kept.sum())
-    size = count * BLOCK * BLOCK * taps[0] * taps[1]
-    return kept, values, data[at : at + size].view(np.int8).reshape(count, *taps, BLOCK, BLOCK)
+        kept = np.unpackbits(names, count=shape[0] * shape[1]).astype(bool).reshape(shape)
+    blocks = (int(kept.sum()), *taps, *block)
+    words = data[at + entries :][: math.prod(blocks)]
+    if len(words) < math.prod(blocks):
+        raise ValueError(f"{len(data)} bytes are too few for the {blocks[0]} blocks of the index")
+    return kept, values, words.view(np.int8).reshape(blocks)
 
 
 @attrs.frozen(eq=False)
@@ -98,15 +105,15 @@ class ChunkProfile:
         return np.add.reduceat(self.bytes.sum(axis=1), [chunks.start for chunks in self.passes(count)])
 
     @classmethod
-    def of(cls, layer: Layer, rows: int, per_row: int, co: int, ci: int, index: str = "u16") -> ChunkProfile:
+    def of(cls, layer: MeshLayer, rows: int, per_row: int, co: int, ci: int, index: str = "u16") -> ChunkProfile:
         """For so many rows of cores with so many output channels each."""
         count = -(-per_row // co)
         parts = max(1, layer.padded_channels // ci)
         sizes = np.full(count, co)
         sizes[-1] = per_row - (count - 1) * co
-        by_part = np.zeros((rows * per_row // BLOCK, parts), np.int64)
+        by_part = np.zeros((rows * per_row // layer.block[0], parts), np.int64)
         by_part[: layer.blocks[0]] = layer.kept(parts)
-        by_row = by_part.reshape(rows, per_row // BLOCK, parts)
-        counts = np.add.reduceat(by_row, np.arange(count) * (co // BLOCK), axis=1)
+        by_row = by_part.reshape(rows, per_row // layer.block[0], parts)
+        counts = np.add.reduceat(by_row, np.arange(count) * (co // layer.block[0]), axis=1)
         kept, bias = counts.max(axis=0), np.arange(parts) == 0
-        return cls(sizes, counts, kept, record_bytes(sizes[:, None], ci, kept, layer.taps, index, bias))
+        return cls(sizes, counts, kept, record_bytes(sizes[:, None], ci, kept, layer.taps, index, bias, layer.block))

@@ -20,9 +20,9 @@ import numpy as np
 from sparsemap.errors import SpecError
 
 from .durations import Steps, layer_steps
-from .layers import BLOCK, Layer, round_up
-from .machine import Machine
-from .memory import Allocator, Place, Placement
+from .layers import MeshLayer, round_up
+from .machine import CoreMesh
+from .memory import Allocator, Placement, TilePlace
 from .record import ChunkProfile
 from .splits import Cut, Splits, by_pair
 
@@ -31,7 +31,7 @@ MOST_CHAINED = 16
 
 
 @attrs.frozen(eq=False)
-class Planned:
+class LayerPlan:
     """A layer in a schedule."""
 
     cut: Cut
@@ -49,7 +49,7 @@ class Planned:
 
 
 @attrs.frozen
-class Slice:
+class TensorSlice:
     """A tensor of a tile: rows [first, first + rows) of another one."""
 
     tensor: str
@@ -61,14 +61,14 @@ class Slice:
 class Schedule:
     """The layers of a network in order; concatenations take no time and are left out."""
 
-    machine: Machine
-    layers: tuple[Planned, ...]
+    machine: CoreMesh
+    layers: tuple[LayerPlan, ...]
 
     shapes: Mapping[str, tuple[int, int, int]]
     """Rows, columns and channels of every tensor."""
     concats: Mapping[str, tuple[str, ...]]
     """Concatenations by name, as the tensors that they join."""
-    slices: Mapping[str, Slice]
+    slices: Mapping[str, TensorSlice]
     """Tensors of tiles by name."""
 
     @cached_property
@@ -81,11 +81,11 @@ Choose = Callable[[Cut, Placement], Splits]
 
 
 def compile_layers(
-    layers: Sequence[Layer],
-    machine: Machine,
+    layers: Sequence[MeshLayer],
+    machine: CoreMesh,
     choose: Choose | None = None,
     progress: Callable[[], None] = lambda: None,
-    slices: Mapping[str, Slice] | None = None,
+    slices: Mapping[str, TensorSlice] | None = None,
 ) -> Schedule:
     """The schedule of a network on a machine.
 
@@ -93,6 +93,8 @@ def compile_layers(
     whose names are alike up to an "@", divide the input channels alike, since they have the same weights.
     """
     slices = slices or {}
+    if "repeats" in machine.quirks:
+        layers = [attrs.evolve(layer, repeats=repeats_of(layer, layers, machine.columns)) for layer in layers]
     cuts = {layer.name: Cut(layer, machine) for layer in layers}
     parts: dict[str, int] = {}
     known: dict[Any, Splits] = {}
@@ -110,11 +112,20 @@ def compile_layers(
                 parts[base] = splits.ci
             if "one-chunk" not in machine.quirks:
                 start = round_up(placement.room.start, machine.alignment)
-                place = Place("weights", start, start + int(pass_bytes(cut, splits)))
+                place = TilePlace("weights", start, start + int(pass_bytes(cut, splits)))
                 placement = attrs.evolve(placement, weights=place)
-        planned.append(Planned(cut, splits, placement, steps_of(cut, splits, placement)))
+        planned.append(LayerPlan(cut, splits, placement, steps_of(cut, splits, placement)))
         progress()
     return Schedule(machine, tuple(planned), allocator.shapes, allocator.concats, slices)
+
+
+def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> int:
+    """How often the listings run a convolution that writes into a concatenation, the outermost one."""
+    joined, found = layer.out_channels, layer.name
+    for other in layers:
+        if other.op == "concat" and found in other.inputs:
+            joined, found = other.out_channels, other.name
+    return -(-joined // (columns * layer.out_channels)) if layer.op == "conv" else 1
 
 
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
@@ -130,7 +141,9 @@ def least_weights(cut: Cut, passes: int) -> int:
         rule = cut.rule()
         chunks = -(-cut.layer.padded_out_channels // rule.co) * cut.parts(rule.ci)
         return math.ceil(-(-chunks // cut.machine.columns) * cut.chunk_bytes(rule.co, rule.ci) / passes)
-    sizes = (float(pass_bytes(cut, Splits(co, cut.channels, 1, 1, passes))) for co in (BLOCK, cut.row_channels))
+    sizes = (
+        float(pass_bytes(cut, Splits(co, cut.channels, 1, 1, passes))) for co in (cut.layer.grain, cut.row_channels)
+    )
     return int(min(*sizes, cut.machine.memtile + 1))
 
 
@@ -183,14 +196,14 @@ def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: 
 # -------------------------------------------------------------------------------------------------- depth-wise tiling
 
 
-def chains(schedule: Schedule, layers: Sequence[Layer]) -> list[list[Layer]]:
+def chains(schedule: Schedule, layers: Sequence[MeshLayer]) -> list[list[MeshLayer]]:
     """Runs of two layers or more that go from DDR to DDR, each of which only the next one reads."""
     spilled = {one.cut.layer.name for one in schedule.layers if one.placement.spilled}
     readers: dict[str, list[str]] = {}
     for layer in layers:
         for name in layer.inputs:
             readers.setdefault(name, []).append(layer.name)
-    found: list[list[Layer]] = []
+    found: list[list[MeshLayer]] = []
     for layer in layers:
         fits = layer.name in spilled and len(layer.inputs) == 1 and not layer.is_global
         last = found[-1][-1] if found and found[-1] else None
@@ -201,7 +214,7 @@ def chains(schedule: Schedule, layers: Sequence[Layer]) -> list[list[Layer]]:
     return [chain for chain in found if len(chain) > 1]
 
 
-def split(chain: Sequence[Layer], count: int) -> tuple[list[Layer], dict[str, Slice]]:
+def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict[str, TensorSlice]]:
     """The layers of all tiles of a chain, and the slices that they read first and write last.
 
     Rows of tiles differ by at most one, the longer ones first: the first and the last tile share rows with one other only.
@@ -209,23 +222,27 @@ def split(chain: Sequence[Layer], count: int) -> tuple[list[Layer], dict[str, Sl
     count = min(count, chain[-1].out_height)
     rows, longer = divmod(chain[-1].out_height, count)
     ends = list(accumulate(rows + (number < longer) for number in range(count)))
-    layers: list[Layer] = []
-    slices: dict[str, Slice] = {}
+    layers: list[MeshLayer] = []
+    slices: dict[str, TensorSlice] = {}
     for number, (first, last) in enumerate(zip([0, *ends], ends, strict=False), 1):
         windows = list(projection(chain, first, last))
         low, high = windows[0]
         source = f"{chain[0].inputs[0]}@{chain[0].name}.{number}"
-        slices[source] = Slice(chain[0].inputs[0], low, high - low)
+        slices[source] = TensorSlice(chain[0].inputs[0], low, high - low)
         for layer, (begin, end), (start, stop) in zip(chain, windows, windows[1:], strict=False):
             above = max(0, layer.padding[0] - start * layer.stride)
-            shape = {"height": end - begin, "out_height": stop - start, "padding": (above, layer.padding[1])}
+            shape: dict[str, Any] = {
+                "height": end - begin,
+                "out_height": stop - start,
+                "padding": (above, layer.padding[1]),
+            }
             layers.append(attrs.evolve(layer, name=f"{layer.name}@{number}", inputs=(source,), **shape))
             source = layers[-1].name
-        slices[source] = Slice(chain[-1].name, first, last - first)
+        slices[source] = TensorSlice(chain[-1].name, first, last - first)
     return layers, slices
 
 
-def projection(chain: Sequence[Layer], first: int, stop: int) -> Iterator[tuple[int, int]]:
+def projection(chain: Sequence[MeshLayer], first: int, stop: int) -> Iterator[tuple[int, int]]:
     """The rows of every tensor of a chain, from its input on, that rows [first, stop) of its output need."""
     found = [(first, stop)]
     for layer in reversed(chain):
@@ -233,15 +250,17 @@ def projection(chain: Sequence[Layer], first: int, stop: int) -> Iterator[tuple[
     return reversed(found)
 
 
-def recomputed(chain: Sequence[Layer], count: int) -> float:
+def recomputed(chain: Sequence[MeshLayer], count: int) -> float:
     """Multiply-adds of all tiles over those of the chain."""
     return sum(layer.macs for layer in split(chain, count)[0]) / sum(layer.macs for layer in chain)
 
 
-def compile_tiled(layers: Sequence[Layer], machine: Machine, chosen: Sequence[tuple[Sequence[Layer], int]]) -> Schedule:
+def compile_tiled(
+    layers: Sequence[MeshLayer], machine: CoreMesh, chosen: Sequence[tuple[Sequence[MeshLayer], int]]
+) -> Schedule:
     """The schedule of layers of which chains run in tiles; one tile is a chain as it is."""
-    replaced: dict[str, Sequence[Layer]] = {}
-    slices: dict[str, Slice] = {}
+    replaced: dict[str, Sequence[MeshLayer]] = {}
+    slices: dict[str, TensorSlice] = {}
     for chain, count in chosen:
         if count > 1:
             replaced |= dict.fromkeys((layer.name for layer in chain), ())
@@ -251,7 +270,7 @@ def compile_tiled(layers: Sequence[Layer], machine: Machine, chosen: Sequence[tu
     return compile_layers(found, machine, slices=slices)
 
 
-def best_tiles(layers: Sequence[Layer], machine: Machine) -> tuple[Schedule, dict[str, int]]:
+def best_tiles(layers: Sequence[MeshLayer], machine: CoreMesh) -> tuple[Schedule, dict[str, int]]:
     """The schedule with the tiles of every chain that take the least time, and their number by first layer."""
     best = compile_layers(layers, machine)
     every = chains(best, layers)

@@ -10,15 +10,18 @@ from typing import Any
 
 import attrs
 
-from sparsemap.errors import SpecError
+from sparsemap.errors import Mistake, SpecError, unknown
 from sparsemap.files import shown, write_texts
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.spec.structuring import Reader, collecting
 
 from .durations import tile_rows
 from .instructions import GROUP, Instruction, instructions_of
-from .layers import BLOCK, Layer
-from .machine import Machine
+from .layers import MeshLayer, round_up
+from .machine import MOST_BYTES, CoreMesh
 from .networks import read_json, read_masks
-from .schedule import Planned, Schedule, Slice
+from .quirks import quirks_of
+from .schedule import LayerPlan, Schedule, TensorSlice
 from .splits import Cut, Splits
 
 KIND = "aie2-schedule"
@@ -35,10 +38,8 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
         "hardware": hardware,
         "quirks": sorted(schedule.machine.quirks),
         "seconds": schedule.seconds,
-        "seconds_in_a_pipeline": instructions[-1].end,
         "machine": attrs.asdict(schedule.machine, filter=lambda field, _: field.name != "quirks"),
         "shapes": schedule.shapes,
-        "concats": schedule.concats,
         "slices": {name: attrs.asdict(part) for name, part in schedule.slices.items()},
         "layers": [layer_table(planned) for planned in schedule.layers],
         "instructions": [attrs.asdict(one, filter=lambda field, value: value != field.default) for one in instructions],
@@ -64,7 +65,7 @@ def _json(table: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def layer_table(planned: Planned) -> dict[str, Any]:
+def layer_table(planned: LayerPlan) -> dict[str, Any]:
     """A layer with its sub-volume, places and times; seconds, and bytes per memory tile, row or column of cores."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer, rates = cut.layer, cut.machine.rates
@@ -74,6 +75,7 @@ def layer_table(planned: Planned) -> dict[str, Any]:
     places = (*place.inputs, place.output, place.weights, *place.live)
     return {
         **attrs.asdict(layer, filter=lambda field, _: field.name != "mask"),
+        "inputs": [source.tensor for source in place.inputs],
         **attrs.asdict(attrs.evolve(splits, tiles=tiles)),
         "splits": {
             "W": cut.machine.columns if cut.out_columns < layer.out_width else 1,
@@ -90,10 +92,11 @@ def layer_table(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _kept(one: Planned) -> dict[str, Any]:
+def _kept(one: LayerPlan) -> dict[str, Any]:
     """Of a convolution its mask (if it has one), its split, and the kept blocks of every row of cores, chunk and part."""
     layer, profile = one.cut.layer, one.profile
-    split = {"rows": one.cut.machine.rows, "out_blocks": one.splits.co // BLOCK, "in_blocks": one.splits.ci // BLOCK}
+    outs, ins = layer.block
+    split = {"rows": one.cut.machine.rows, "out_blocks": one.splits.co // outs, "in_blocks": one.splits.ci // ins}
     return {
         **({} if layer.mask is None else {"mask": layer.mask.astype(int).tolist()}),
         "blocks": list(layer.blocks),
@@ -113,14 +116,14 @@ def listing(schedule: Schedule, instructions: Sequence[Instruction]) -> str:
 
 def _line(one: Instruction) -> str:
     fields = {
-        "lock": one.lock if one.lock >= 0 else "",
+        "lock": ",".join(map(str, one.lock)),
         "at": ",".join(f"0x{at:05X}" for at in one.address[:2]) + (",..." if len(one.address) > 2 else ""),
-        "core": f"0x{one.core:04X}" if one.core >= 0 else "",
+        "core": ",".join(f"0x{at:04X}" for at in one.core),
         "iter": one.iterations if one.type in GROUP else "",
         "parts": one.parts if one.parts > 1 else "",
-        "chunk": one.chunk if one.type in ("LOADW", "LOADWM", "COMP") else "",
-        "of": one.tensor,
-        "rows": f"{one.row}+{one.rows}" if one.rows else "",
+        "of": ",".join(one.tensor),
+        "rows": f"{one.rows[0]}+{one.rows[1]}" if one.rows else "",
+        "channels": f"{one.channels[0]}+{one.channels[1]}" if one.channels else "",
         "bytes": sum(one.bytes) or "",
     }
     said = " ".join(f"{name} {value}" for name, value in fields.items() if value != "")
@@ -128,48 +131,127 @@ def _line(one: Instruction) -> str:
 
 
 @attrs.frozen(eq=False)
+class CompiledLayer:
+    """A layer of a schedule that was read, and what the time model counts of it."""
+
+    cut: Cut
+    splits: Splits
+    seconds: float
+    volumes: Mapping[str, int]
+    """Bytes by kind of step, of COMP cycles."""
+
+
+@attrs.frozen(eq=False)
 class Compiled:
     """A schedule that was read: what `sparsemap simulate` needs."""
 
     network: str
-    machine: Machine
+    machine: CoreMesh
     seconds: float
     shapes: Mapping[str, tuple[int, int, int]]
-    concats: Mapping[str, tuple[str, ...]]
-    """Concatenations by name, as the tensors that they join."""
-    slices: Mapping[str, Slice]
-    layers: Mapping[str, tuple[Cut, Splits, Mapping[str, int]]]
-    """By name; the last are the bytes that the time model counts, by kind of step."""
+    slices: Mapping[str, TensorSlice]
+    layers: Mapping[str, CompiledLayer]
     instructions: tuple[Instruction, ...]
 
 
 def read_schedule(folder: Path) -> Compiled:
-    """What `write_schedule` wrote; SpecError for anything else."""
+    """What `write_schedule` wrote; SpecError for anything else, with the record and key that are wrong."""
     path = folder / SCHEDULE if folder.is_dir() else folder
     table = read_json(path)
     if not isinstance(table, dict) or table.get("kind") != KIND:
         raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap compile` wrote")
     masks = read_masks(path.parent / MASKS)
-    try:
-        machine, layers = _of_table(Machine, table["machine"], quirks=frozenset(table["quirks"])), {}
-        for entry in table["layers"]:
-            layer = _of_table(Layer, entry, mask=masks.get(entry["name"]))
-            layers[layer.name] = Cut(layer, machine), _of_table(Splits, entry), entry["volumes"]
-        return Compiled(
-            network=table["network"],
-            machine=machine,
-            seconds=table["seconds"],
-            shapes={name: tuple(shape) for name, shape in table["shapes"].items()},
-            concats={name: tuple(parts) for name, parts in table["concats"].items()},
-            slices={name: _of_table(Slice, part) for name, part in table["slices"].items()},
-            layers=layers,
-            instructions=tuple(_of_table(Instruction, entry) for entry in table["instructions"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise SpecError.at(shown(path), "", f"is not a whole schedule: {type(error).__name__} {error}") from None
+    mistakes: list[Mistake] = []
+
+    def read(key: str, cls: Any, default: Any = None) -> Any:
+        with collecting(mistakes, key):
+            if key not in table:
+                raise ValueError("missing")
+            return Reader(shown(path)).read(cls, table[key])
+        return default
+
+    network, seconds = read("network", str), read("seconds", float)
+    shapes = read("shapes", dict[str, tuple[int, int, int]], {})
+    slices, instructions = read("slices", dict[str, TensorSlice], {}), read("instructions", list[Instruction], [])
+    machine = read("machine", CoreMesh)
+    with collecting(mistakes, "quirks"):
+        machine = machine and attrs.evolve(machine, quirks=quirks_of(table.get("quirks", ())))
+    layers = {}
+    for index, entry in enumerate(read("layers", list[dict[str, Any]], [])):
+        with collecting(mistakes, f"layers[{index}]"):
+            found = _layer(entry, machine, masks, shapes) if machine else None
+            if found:
+                layers[found.cut.layer.name] = found
+    with collecting(mistakes, "shapes"):
+        _check_shapes(shapes, slices, machine)
+    if mistakes:
+        raise SpecError(mistakes).within("", shown(path))
+    return Compiled(network, machine, seconds, shapes, slices, layers, tuple(instructions))
 
 
-def _of_table(cls: Any, table: Mapping[str, Any], **more: Any) -> Any:
-    """An object with the fields that a table has, lists as tuples, and with `more`."""
-    given = {field.name: table[field.name] for field in attrs.fields(cls) if field.name in table}
-    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}, **more)
+def _check_shapes(
+    shapes: Mapping[str, tuple[int, int, int]], slices: Mapping[str, TensorSlice], machine: CoreMesh | None
+) -> None:
+    total = 0
+    for name, (height, width, channels) in shapes.items():
+        if min(height, width, channels) < 1:
+            raise SpecError.at("", name, f"is {height} x {width} x {channels}, expected sizes of at least 1")
+        total += height * width * round_up(channels, machine.grain if machine else 1)
+    if total > MOST_BYTES // 4:
+        raise ValueError(f"all tensors together have {total:,} bytes, more than {MOST_BYTES // 4:,}")
+    for name, part in slices.items():
+        if name not in shapes or part.first < 0 or part.rows != shapes[name][0]:
+            raise SpecError.at("", name, "a slice whose rows are not those of its tensor")
+
+
+def _check_sizes(layer: MeshLayer, given: Sequence[tuple[int, int, int]], made: tuple[int, int, int]) -> None:
+    """The sizes of a layer are those of its tensors, and its windows fit."""
+    channels = sum(shape[2] for shape in given) // (max(1, len(given)) if layer.op == "add" else 1)
+    if not given or {shape[:2] for shape in given} != {(layer.height, layer.width)} or channels != layer.channels:
+        raise SpecError.at("", "inputs", "do not have the rows, columns and channels of the layer")
+    if made != (layer.out_height, layer.out_width, layer.out_channels):
+        raise SpecError.at("", "name", f"its tensor is {' x '.join(map(str, made))}, which the layer does not make")
+    if layer.op not in ("conv", "maxpool", "avgpool", "add") or (layer.op != "conv" and layer.channels != made[2]):
+        raise SpecError.at("", "op", f"'{layer.op}' does not make {made[2]} channels of {layer.channels}")
+    image, out = (layer.height, layer.width), made[:2]
+    for size, kernel, pad, count in zip(image, layer.kernel, layer.padding, out, strict=True):
+        if not 0 <= pad < kernel <= size + 2 * pad or (count - 1) * layer.stride - pad >= size:
+            raise SpecError.at(
+                "", "kernel", f"a window of {kernel} does not go {count} times over {size} with {pad} before"
+            )
+    if not 0 < layer.density <= 1:
+        raise SpecError.at("", "density", f"is {layer.density}, expected more than 0 and at most 1")
+
+
+def _layer(
+    entry: Mapping[str, Any],
+    machine: CoreMesh,
+    masks: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, int, int]],
+) -> CompiledLayer:
+    keys = ("seconds", "volumes")
+    own = [field.name for cls in (MeshLayer, Splits) for field in attrs.fields(cls) if field.name != "mask"]
+    for key in (*own, *keys):
+        if key not in entry:
+            raise SpecError.at("", key, "missing")
+    table = {field.name: entry[field.name] for field in attrs.fields(MeshLayer) if field.name != "mask"}
+    name = Reader().read(str, table["name"])
+    layer = attrs.evolve(Reader().read(MeshLayer, table), mask=masks.get(name), block=machine.block)
+    splits = Splits(**Reader().read(dict[str, int], {f.name: entry[f.name] for f in attrs.fields(Splits)}))
+    sizes = {
+        key: getattr(layer, key) for key in ("height", "width", "channels", "out_height", "out_width", "out_channels")
+    }
+    for key, value in (sizes | attrs.asdict(splits) | {"stride": layer.stride, "kernel": min(layer.kernel)}).items():
+        if value < 1:
+            raise SpecError.at("", key, f"is {value}, expected at least 1")
+    for key in (layer.name, *layer.inputs):
+        if key not in shapes:
+            raise SpecError.at("", "name" if key == layer.name else "inputs", unknown("tensor", key, shapes))
+    _check_sizes(layer, [shapes[source] for source in layer.inputs], shapes[layer.name])
+    cut = Cut(layer, machine)
+    if layer.op == "conv" and (layer.padded_channels % splits.ci or splits.co % layer.grain or splits.ci % layer.grain):
+        raise SpecError.at("", "ci", f"chunks of {splits.co} x {splits.ci} channels do not divide the layer")
+    if layer.mask is not None and layer.mask.shape != layer.blocks:
+        raise SpecError.at("", "name", f"masks.json has {layer.mask.shape} blocks of it, expected {layer.blocks}")
+    seconds, volumes = Reader().read(float, entry["seconds"]), Reader().read(dict[str, int], entry["volumes"])
+    return CompiledLayer(cut, splits, seconds, volumes)

@@ -19,7 +19,7 @@ from .splits import Cut, Splits
 
 
 @attrs.frozen
-class Found:
+class SplitTimes:
     """The sub-volume that was found, and seconds: its own, by the rule, and the least of all sub-volumes."""
 
     splits: Splits
@@ -29,7 +29,7 @@ class Found:
 
 
 @attrs.define
-class Searched:
+class SplitSearch:
     """Searches a sub-volume for every convolution; layers that are alike are searched once."""
 
     registry: Any
@@ -37,7 +37,7 @@ class Searched:
     budget: int
     seed: int = 0
     searcher: str | None = None
-    found: dict[Any, Found] = attrs.field(factory=dict)
+    found: dict[Any, SplitTimes] = attrs.field(factory=dict)
 
     def __call__(self, cut: Cut, placement: Placement) -> Splits:
         if cut.layer.op != "conv":
@@ -47,7 +47,7 @@ class Searched:
             self.found[key] = self._search(cut, placement)
         return self.found[key].splits
 
-    def _search(self, cut: Cut, placement: Placement) -> Found:
+    def _search(self, cut: Cut, placement: Placement) -> SplitTimes:
         layer = cut.layer
         model = Aie2Time(name="aie2-time", quirks=tuple(sorted(cut.machine.quirks)))
         sizes = layer.out_channels, layer.channels, layer.out_height, layer.out_width, *layer.kernel
@@ -67,7 +67,7 @@ class Searched:
         choices = splits, rule, best_splits(cut, placement, {})
         searched, ruled, optimum = (float(steps_of(cut, one, placement).total) for one in choices)
         overflows = any(np.any(over) for over in cut.overflows(rule).values())
-        return Found(splits, searched, np.inf if overflows else ruled, optimum)
+        return SplitTimes(splits, searched, np.inf if overflows else ruled, optimum)
 
     def text(self) -> str:
         """How the searches compare."""

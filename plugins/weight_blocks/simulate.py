@@ -4,8 +4,8 @@ with the time model, and the times with pipelines that run as events."""
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -13,14 +13,14 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap.errors import SparseMapError
+from sparsemap.errors import SparseMapError, unknown
 from sparsemap.files import aligned
 from sparsemap.pieces.contracts.base import Array
 
-from .instructions import Instruction, span
-from .machinery import Machinery, Running, Tally, Tensors
-from .memory import expanded
-from .operations import draw, reference
+from .forms import check_form
+from .instructions import Instruction, span, timed
+from .machinery import Broken, Machinery, MovedVolumes, Tensors
+from .operations import MaskedWeights, masked, reference
 from .schedule_file import Compiled
 
 NOT_EXECUTABLE = frozenset(("input-macs", "one-chunk", "padded-width"))
@@ -28,16 +28,22 @@ NOT_EXECUTABLE = frozenset(("input-macs", "one-chunk", "padded-width"))
 Progress = Callable[[str], None]
 
 
+TOLERANCE = 0.01
+"""By which share of a layer's time execution may differ from the time model."""
+EXACT = 1e-6
+"""By which share a recorded time may differ from what was moved or computed: rounding."""
+
+
 @attrs.frozen
-class Outcome:
+class SimulationOutcome:
     """The result of a simulation."""
 
     network: str
     equal: dict[str, bool]
     """By layer, whether the output is bit-equal to the dense operation of the masked weights; empty if not executed."""
-    tally: Tally
+    tally: MovedVolumes
     off: tuple[str, ...]
-    """Volumes and reads that differ from those of the time model."""
+    """Bytes, cycles and times that differ from those of the schedule."""
     seconds: float
     """The estimate."""
     events: float
@@ -45,6 +51,8 @@ class Outcome:
     single: float
     """Seconds of the simulation with one buffer for inputs and one for outputs."""
     memtile: int
+    outputs: dict[str, Array] = attrs.field(factory=dict)
+    """What no layer reads, channels first."""
 
     @property
     def correct(self) -> bool:
@@ -61,7 +69,7 @@ class Outcome:
             "layers": len(self.equal),
             "bit_equal": sum(self.equal.values()),
             "different": self.different,
-            "volumes_off": list(self.off),
+            "off": list(self.off),
             "block_pixels": self.tally.blocks,
             "peak_bytes": self.tally.peak,
             "reach": self.tally.reach,
@@ -75,108 +83,264 @@ class Outcome:
         if self.equal:
             wrong = f"; not {', '.join(self.different[:5])}" if self.different else ""
             said = f"{sum(self.equal.values())} of {len(self.equal)} layers bit-equal to the dense operation{wrong}"
-            off = (
-                f"{len(self.off)} differ, such as {self.off[0]}"
-                if self.off
-                else "bytes and reads are those of the time model"
-            )
             peak = f"no stale byte read, no buffer overrun; up to {self.tally.peak:,} of {self.memtile:,} B"
             blocks = f"{self.tally.blocks:,} blocks times pixels multiplied, none of them pruned"
-            rows = [["output", said], ["volumes", off], ["memory", peak], ["blocks", blocks]]
+            rows = [["output", said], ["memory", peak], ["blocks", blocks]]
+        if self.off:
+            rows.append(["schedule", f"{len(self.off)} differ, such as {self.off[0]}"])
+        elif self.equal:
+            rows.append(["schedule", "bytes, cycles and times are those that were counted"])
         rows.append(["estimate", f"{self.seconds * 1e3:.4f} ms"])
-        rows.append(["events", f"{self.events * 1e3:.4f} ms, {100 * (self.events / self.seconds - 1):+.3f} %"])
-        rows.append(["one buffer", f"{self.single * 1e3:.4f} ms, {self.single / self.events:.2f}x"])
+        more = f", {100 * (self.events / self.seconds - 1):+.3f} %" if self.seconds else ""
+        rows.append(["events", f"{self.events * 1e3:.4f} ms{more}"])
+        rows.append(["one buffer", f"{self.single * 1e3:.4f} ms, {self.single / (self.events or 1):.2f}x"])
         return f"{self.network}\n\n" + "\n".join(aligned(rows, "<", gap=2))
 
 
+@attrs.frozen(eq=False)
+class NetworkData:
+    """What a network runs on, and what it has to give."""
+
+    inputs: dict[str, Array]
+    """(rows, columns, channels in whole blocks) int8 by tensor that no layer makes."""
+    weights: dict[str, MaskedWeights]
+    expected: dict[str, Array]
+    """The outputs of the dense operations, by layer."""
+    last: tuple[str, ...]
+    """Outputs that no layer reads."""
+
+    @classmethod
+    def of(
+        cls,
+        compiled: Compiled,
+        seed: int = 0,
+        given: Mapping[str, Mapping[str, Array]] | None = None,
+        image: Any = None,
+    ) -> NetworkData:
+        """Random inputs and weights, but for those given: `weights` (and `bias`, `shift`) by layer, and an input
+        (channels, rows, columns)."""
+        rng, tensors, weights = np.random.default_rng(seed), Tensors(compiled), {}
+        made = {*compiled.layers, *(part.tensor for name, part in compiled.slices.items() if name in compiled.layers)}
+        free = [name for name in tensors.shapes if name not in made and name not in compiled.slices]
+        read = {source for one in compiled.layers.values() for source in one.cut.layer.inputs}
+        read |= {part.tensor for part in compiled.slices.values()}
+        free = [name for name in free if name in read]
+        for name in free:
+            shape = tensors.shapes[name]
+            first = shape[2], *shape[:2]
+            if image is not None and (len(free) > 1 or image.shape != first or image.dtype != np.int8):
+                text = f"input: expected one of type int8 and shape {first} for {', '.join(free)}"
+                raise SparseMapError(f"{text}, found {image.dtype} and {image.shape}")
+            own_image = rng.integers(-128, 128, shape, np.int8) if image is None else image.transpose(1, 2, 0)
+            tensors[name][:, :, : shape[2]] = own_image
+        if unused := set(given or ()) - {name.partition("@")[0] for name in compiled.layers}:
+            raise SparseMapError(f"weights: {unknown('layer', min(unused), compiled.layers)}")
+        for name, one in compiled.layers.items():
+            layer, base = one.cut.layer, name.partition("@")[0]
+            if one.cut.convolves:
+                own = np.random.default_rng([seed, *base.encode()])  # tiles have the same weights
+                if given is not None and base not in given:
+                    raise SparseMapError(f"weights: none of layer {base}")
+                try:
+                    weights[name] = masked(one.cut, one.splits, own, None if given is None else given[base])
+                except (ValueError, IndexError, MemoryError, OverflowError) as error:
+                    raise SparseMapError(f"layer {name}: weights cannot be stored: {error}") from error
+            sources = [tensors[source] for source in layer.inputs]
+            try:
+                tensors[name][...] = reference(layer, sources, weights.get(name))
+            except (ValueError, IndexError, MemoryError) as error:
+                raise SparseMapError(f"layer {name}: cannot be computed: {error}") from error
+        expected = {name: tensors[name] for name in compiled.layers}
+        last = {
+            compiled.slices[name].tensor if name in compiled.slices else name: 0
+            for name in expected
+            if name not in read
+        }
+        return cls({name: tensors[name] for name in free}, weights, expected, tuple(last))
+
+
+def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+    """Weights (co, kh, kw, ci), biases and shifts by layer from arrays in the order of PyTorch; SparseMapError for others."""
+    found: dict[str, dict[str, Array]] = {}
+    for name, array in arrays.items():
+        base, _, kind = name.rpartition(".")
+        base, kind = (base, kind) if kind in ("bias", "shift") else (name.removesuffix(".weight"), "weights")
+        layer = next((one.cut.layer for key, one in compiled.layers.items() if key.partition("@")[0] == base), None)
+        if layer is None:
+            raise SparseMapError(
+                f"weights: {unknown('layer', base, {key.partition('@')[0] for key in compiled.layers})}"
+            )
+        limit = np.iinfo("int32" if kind == "bias" else "int8")
+        shape = {
+            "weights": (layer.out_channels, layer.channels, *layer.kernel),
+            "bias": (layer.out_channels,),
+            "shift": (),
+        }
+        if array.dtype.kind not in "iu" or array.size != math.prod(shape[kind]):
+            raise SparseMapError(
+                f"weights: {name} has {array.dtype} and shape {array.shape}, expected whole {shape[kind]}"
+            )
+        if array.min() < (0 if kind == "shift" else limit.min) or array.max() > (31 if kind == "shift" else limit.max):
+            raise SparseMapError(f"weights: {name} has values outside of {limit.dtype}")
+        own = array.reshape(shape[kind]).astype(limit.dtype)
+        found.setdefault(base, {})[kind] = own.transpose(0, 2, 3, 1) if kind == "weights" else own
+    if missing := [base for base in found if "weights" not in found[base]]:
+        raise SparseMapError(f"weights: none of layer {missing[0]}")
+    return found
+
+
 def simulate(
-    compiled: Compiled, seed: int = 0, functional: bool = True, progress: Progress = lambda name: None
-) -> Outcome:
-    """Executes the instructions (unless only times are wanted), and runs their pipelines as events."""
-    tally, equal, off = Tally(), {}, []
-    if functional:
-        tally, equal, _ = execute(compiled, seed, progress)
+    compiled: Compiled, data: NetworkData | None = None, progress: Progress = lambda name: None
+) -> SimulationOutcome:
+    """Executes the instructions on data (absent: runs times only), and runs their pipelines as events."""
+    tally, off = MovedVolumes(), list[str]()
+    equal, outputs = dict[str, bool](), dict[str, Array]()
+    if data:
+        tally, equal, ddr = execute(compiled, data, progress)
         off = list(differences(compiled, tally))
+        outputs = {name: ddr[name][..., : ddr.shapes[name][2]].transpose(2, 0, 1) for name in data.last}
     two, one = (event_seconds(compiled.instructions, buffers) for buffers in (2, 1))
-    return Outcome(compiled.network, equal, tally, tuple(off), compiled.seconds, two, one, compiled.machine.memtile)
+    if data and not compiled.machine.quirks and abs(two - compiled.seconds) > TOLERANCE * two:
+        off.append(f"the network: {compiled.seconds * 1e3:.4f} ms instead of {two * 1e3:.4f} ms")
+    machine = compiled.machine
+    times = compiled.seconds, two, one
+    return SimulationOutcome(compiled.network, equal, tally, tuple(off), *times, machine.memtile, outputs)
 
 
 def execute(
-    compiled: Compiled, seed: int = 0, progress: Progress = lambda name: None
-) -> tuple[Tally, dict[str, bool], dict[str, Array]]:
-    """Runs a schedule on random inputs and weights: what it did, by layer whether its output is bit-equal, and what DDR
-    holds in the end.
+    compiled: Compiled, data: NetworkData, progress: Progress = lambda name: None
+) -> tuple[MovedVolumes, dict[str, bool], Tensors]:
+    """Runs a schedule: what it did, by layer whether its output is bit-equal, and what DDR holds in the end.
 
     `Broken` where an instruction could not be executed, `SparseMapError` for schedules with quirks that count other work.
     """
     if found := sorted(compiled.machine.quirks & NOT_EXECUTABLE):
         text = f"a schedule with the quirks {', '.join(found)} counts other work than it would take to run"
         raise SparseMapError(text)
-    rng, machinery, expected = np.random.default_rng(seed), Machinery(compiled), Tensors(compiled)
-    made = {*compiled.layers, *(part.tensor for name, part in compiled.slices.items() if name in compiled.layers)}
-    for name, shape in expected.shapes.items():
-        if name not in made and name not in compiled.slices:
-            expected[name][:, :, : shape[2]] = rng.integers(-128, 128, shape, np.int8)
-            machinery.ddr[name][...] = expected[name]
-
-    equal = {}
-    for name, group in groupby(compiled.instructions, key=lambda one: one.layer):
+    machinery = Machinery(compiled, data.weights, Tensors(compiled))
+    for name, array in data.inputs.items():
+        machinery.ddr[name][...] = array
+        machinery.stored[name][:] = True
+    equal: dict[str, bool] = {}
+    for name, records in groupby(compiled.instructions, key=lambda one: one.layer):
         progress(name)
-        instructions, (cut, splits, _) = list(group), compiled.layers[name]
-        layer, sources = cut.layer, expanded(cut.layer.inputs, compiled.concats)
-        own = np.random.default_rng([seed, *name.partition("@")[0].encode()])  # tiles have the same weights
-        weights = draw(cut, splits, own) if cut.convolves else None
-        run(Running(machinery, cut, splits, sources, weights), instructions)
-        expected[name][...] = reference(layer, [expected[source] for source in sources], weights)
+        instructions = list(records)
+        if name not in compiled.layers or name in equal:
+            why = "layers run one after the other" if name in equal else f"there is no layer {name}"
+            raise machinery.broken(instructions[0], why)
+        for group in groups(instructions):
+            _run(machinery, group)
         last = instructions[-1]
-        written = last.type == "WRITE" and last.tensor == name
-        found = machinery.ddr[name] if written else machinery.image(last, name, 0, layer.out_height)
-        equal[name] = bool(np.array_equal(found, expected[name]))
+        if last.type not in ("WRITE", "WRITEFM") or last.tensor != (name,):
+            raise machinery.broken(last, f"is the last of the layer, and does not write {name}")
+        height = compiled.layers[name].cut.layer.out_height
+        found_image = machinery.ddr[name] if last.type == "WRITE" else machinery.image(last, name, 0, height)
+        equal[name] = bool(np.array_equal(found_image, data.expected[name]))
+    for name in compiled.layers:
+        if name not in equal:
+            raise Broken(f"no instruction is of layer {name}")
+    read = {source for one in compiled.layers.values() for source in one.cut.layer.inputs}
+    for name in compiled.layers:
+        if name not in read and name not in compiled.slices and not machinery.stored[name].all():
+            raise Broken(f"layer {name}, which no other reads, does not reach DDR")
     return machinery.tally, equal, machinery.ddr
 
 
-def run(running: Running, instructions: Sequence[Instruction]) -> None:
-    """The instructions of a layer in order; iterations of a group in that of a pipeline with two buffers, parts of the
-    input channels one after the other, with their weights."""
-    machinery = running.machinery
-    moves = {"LOAD": machinery.load, "WRITE": machinery.write}
-    moves |= {"LOADW": running.load_pass, "LOADWM": running.load_records}
-    for group in groups(instructions):
+def _run(machinery: Machinery, group: Sequence[Instruction]) -> None:
+    """Instructions that run together; Broken, with the record, for any that cannot."""
+    machine, now = machinery.machine, group[0]
+    try:
+        check_form(group, machinery.broken, (machine.columns, machine.rows))
+        moves = {"LOAD": machinery.load, "WRITE": machinery.write, "LOADW": machinery.load_pass}
         if group[-1].type != "WRITEFM":
-            for one in group:
-                moves[one.type](one)
-            continue
+            for now in group:
+                moves.get(now.type, machinery.load_records)(now)
+            return
         *weights, load, compute, write = group
+        empty = -128 if compute.op == "maxpool" else 0
+
+        def loaded(k: int) -> None:
+            machinery.load_inputs(load, *divmod(k, load.parts), empty)
+
+        def computed(k: int) -> None:
+            machinery.compute(compute, *divmod(k, compute.parts))
+
         if weights:
-            for k in range(load.iterations):
-                for part in range(load.parts):
-                    running.load_records(weights[0], part)
-                    running.load(load, k, part)
-                    running.compute(compute, k, part, load)
-                running.write(write, k, load.parts)
+            _in_parts(machinery, group, loaded, computed)
         else:
-            for k in range(load.iterations + 2):
-                if k >= 2:
-                    running.write(write, k - 2, 1)
-                if 1 <= k <= load.iterations:
-                    running.compute(compute, k - 1, 0, load)
-                if k < load.iterations:
-                    running.load(load, k, 0)
+            written = partial(machinery.write_outputs, write)
+            agents: list[tuple[Instruction, Callable[[int], None]]] = [
+                (write, written),
+                (compute, computed),
+                (load, loaded),
+            ]
+            _by_locks(machinery, agents)
+    except (IndexError, ValueError, ZeroDivisionError, MemoryError, OverflowError, TypeError) as error:
+        raise machinery.broken(now, f"cannot be executed: {error}") from error
 
 
-def differences(compiled: Compiled, tally: Tally) -> Iterator[str]:
-    """Where the execution moved or read something else than the time model counts."""
-    for name, (_, _, volumes) in compiled.layers.items():
-        for step, volume in volumes.items():
-            if step != "COMP" and tally.volumes[name, step] != volume:
-                yield f"{name}: {step} of {tally.volumes[name, step]:,} B instead of {volume:,} B"
-    expected: Counter[tuple[str, int, int]] = Counter()
-    for one in compiled.instructions:
-        if one.type == "LOADWM":
-            expected += {(one.layer, one.chunk, part): one.iterations for part in range(one.parts)}
-    for key in expected.keys() | tally.records.keys():
-        if expected[key] != tally.records[key]:
-            yield f"{key[0]}: chunk {key[1]}, part {key[2]} read {tally.records[key]} times instead of {expected[key]}"
+def _in_parts(machinery: Machinery, group: Sequence[Instruction], loaded: Any, computed: Any) -> None:
+    """Parts of the input channels one after the other, with their weights."""
+    weights, load, _, write = group
+    for one in group:
+        if one.iterations != load.iterations:
+            raise machinery.broken(one, f"has {one.iterations:,} iterations, {load.type} has {load.iterations:,}")
+    for k in range(load.iterations * load.parts):
+        machinery.load_records(weights, k % load.parts)
+        loaded(k)
+        computed(k)
+        if (k + 1) % load.parts == 0:
+            machinery.write_outputs(write, k // load.parts)
+
+
+def _by_locks(machinery: Machinery, agents: Sequence[tuple[Instruction, Callable[[int], None]]]) -> None:
+    """Three that go on whenever their locks let them: a buffer is full before it is read, and empty before it is filled."""
+    done = [0] * len(agents)
+    while any(k < one.iterations for k, (one, _) in zip(done, agents, strict=True)):
+        before = list(done)
+        for number, (one, act) in enumerate(agents):
+            k = done[number]
+            full = [lock in machinery.used for lock in (one.lock[k % len(one.lock)], *one.out_lock[:1])]
+            if one.type == "COMP":
+                full[1] = one.out_lock[k % len(one.out_lock)] in machinery.used
+            free = {"WRITEFM": full[:1] == [True], "LOADFM": full[:1] == [False], "COMP": full == [True, False]}
+            if k < one.iterations and free[one.type]:
+                act(k)
+                done[number] += 1
+        if done == before:
+            waiting = next(one for k, (one, _) in zip(done, agents, strict=True) if k < one.iterations)
+            raise machinery.broken(waiting, "waits for a lock that nobody changes")
+    for lock in (lock for lock in machinery.used if isinstance(lock, int)):
+        raise machinery.broken(agents[0][0], f"leaves a buffer full (lock {lock})")
+
+
+def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
+    """Where the execution moved or computed something else than records and time model say."""
+    measured = []
+    for number, one in enumerate(compiled.instructions):
+        amount, place = tally.amounts[number], f"instructions[{number}], {one.type} of {one.layer}"
+        seconds = amount / compiled.machine.rates[one.type] / (one.iterations * one.parts)
+        if one.type not in ("LOADWM", "COMP") and amount != one.bytes[0] * one.iterations * one.parts:
+            yield f"{place}: {amount / one.iterations / one.parts:,.0f} B instead of {one.bytes[0]:,} B"
+        if abs(seconds - one.seconds) > EXACT * seconds:
+            yield f"{place}: {seconds * 1e6:.4f} us instead of {one.seconds * 1e6:.4f} us"
+        measured.append(attrs.evolve(one, seconds=seconds))
+    together = list(groups(measured))
+    if [one.group for group in together for one in group] != [n for n, group in enumerate(together) for _ in group]:
+        yield "the numbers of groups do not go on by one"
+    again = timed(together)
+    for number, (one, other) in enumerate(zip(compiled.instructions, again, strict=True)):
+        if max(abs(one.start - other.start), abs(one.end - other.end)) > EXACT * 1e-3 * again[-1].end:
+            yield f"instructions[{number}], {one.type} of {one.layer}: not from {one.start:.9f} to {one.end:.9f} s"
+    spans: dict[str, float] = defaultdict(float)
+    for group in together:
+        spans[group[0].layer] += span(group, pipeline)
+    for name, layer in compiled.layers.items():
+        for step, volume in layer.volumes.items():
+            if abs(tally.volumes[name, step] - volume) > 0.5:
+                yield f"{name}: {step} of {tally.volumes[name, step]:,.0f} instead of {volume:,}"
+        if not compiled.machine.quirks and abs(spans[name] - layer.seconds) > TOLERANCE * spans[name]:
+            yield f"{name}: {layer.seconds * 1e6:.2f} us instead of {spans[name] * 1e6:.2f} us"
 
 
 # --------------------------------------------------------------------------------------------------------------- events

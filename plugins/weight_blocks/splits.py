@@ -17,12 +17,14 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .layers import BLOCK, Layer, channel_divisors, round_up
-from .machine import Machine
+from .layers import MeshLayer, channel_divisors, round_up
+from .machine import CoreMesh
 from .record import ChunkProfile, record_bytes
 
 MOST_TILES = 64
-PASSES = (1, 2, 4, 8, 16)
+WIDTH = 8
+"""Columns to whose multiples the paper rounds tiles up."""
+PASSES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -53,8 +55,8 @@ def by_pair(splits: Splits, value: Callable[[int, int], float]) -> Any:
 class Cut:
     """A layer on a machine: what its division over the cores gives."""
 
-    layer: Layer
-    machine: Machine
+    layer: MeshLayer
+    machine: CoreMesh
 
     @property
     def convolves(self) -> bool:
@@ -80,7 +82,7 @@ class Cut:
         """Output channels per row of cores, in whole blocks; of a global average, per core."""
         alone = not self.convolves and "input-macs" in self.machine.quirks
         shares = (1 if alone else self.machine.rows) * (self.machine.columns if self.layer.is_global else 1)
-        return round_up(-(-self.layer.out_channels // shares))
+        return round_up(-(-self.layer.out_channels // shares), self.layer.grain)
 
     @property
     def busy_rows(self) -> int:
@@ -102,8 +104,9 @@ class Cut:
 
     def chunk_bytes(self, co: int, ci: int) -> float:
         """Bytes of a record by the paper's formula, where the kept share of any chunk is the layer's density."""
-        kept = self.layer.density * (co // BLOCK) * (ci // BLOCK)
-        return record_bytes(co, ci, kept, self.layer.taps, self.machine.index)
+        outs, ins = self.layer.block
+        kept = self.layer.density * (co // outs) * (ci // ins)
+        return record_bytes(co, ci, kept, self.layer.taps, self.machine.index, block=self.layer.block)
 
     @cached_property
     def profile(self) -> Callable[[int, int], ChunkProfile]:
@@ -118,47 +121,57 @@ class Cut:
         layer, machine = self.layer, self.machine
         if self.convolves:
             stride = layer.stride if "stride-output" in self.machine.quirks else 1
-            rows = machine.outputs // (round_up(self.out_columns) * stride * self.charged_channels)
+            rows = machine.outputs // (round_up(self.out_columns, WIDTH) * stride * self.charged_channels)
             return Splits(*self._rule_of_weights(), min(layer.out_height, max(1, rows), self.input_tile[2]))
         if layer.is_global:
             channels = min(256, self.row_channels)
             return Splits(channels, channels, layer.out_height)
         limit = machine.outputs if layer.op == "add" else 2 * machine.inputs
-        for channels in channel_divisors(self.row_channels):
+        for channels in channel_divisors(self.row_channels, self.layer.grain):
             if rows := self._most_rows(channels, limit):
                 return Splits(channels, channels, min(rows, layer.out_height))
-        return Splits(BLOCK, BLOCK, 1)
+        return Splits(self.layer.grain, self.layer.grain, 1)
 
     def _rule_of_weights(self) -> tuple[int, int]:
-        candidates = channel_divisors(self.row_channels)
+        candidates = channel_divisors(self.row_channels, self.layer.grain)
         if self.layer.out_channels % self.row_channels:
             candidates = [self.row_channels]
-            while candidates[-1] % (2 * BLOCK) == 0:
+            while candidates[-1] % (2 * self.layer.grain) == 0:
                 candidates.append(candidates[-1] // 2)
         least = candidates[-1]
-        pairs = [*((co, self.channels) for co in candidates), *((least, ci) for ci in channel_divisors(self.channels))]
-        return next((pair for pair in pairs if self.chunk_bytes(*pair) <= self.machine.weights), (least, BLOCK))
+        pairs = [
+            *((co, self.channels) for co in candidates),
+            *((least, ci) for ci in channel_divisors(self.channels, self.layer.grain)),
+        ]
+        return next(
+            (pair for pair in pairs if self.chunk_bytes(*pair) <= self.machine.weights), (least, self.layer.grain)
+        )
 
     @cached_property
     def charged_channels(self) -> int:
         """The output channels that one output buffer is charged with."""
-        width = round_up(self.out_columns) * self.layer.stride
-        charged = channel_divisors(self.layer.padded_out_channels)
-        return next((c for c in charged if width * c <= self.machine.outputs), BLOCK)
+        width = round_up(self.out_columns, WIDTH) * self.layer.stride
+        charged = channel_divisors(self.layer.padded_out_channels, self.layer.grain)
+        return next((c for c in charged if width * c <= self.machine.outputs), self.layer.grain)
 
     @cached_property
     def input_tile(self) -> tuple[int, int, int]:
         """Columns and channels of the input that a core takes, and the output rows that follow."""
         layer, channels = self.layer, self.channels
-        charged = 16 if channels == BLOCK else 0  # the first layer's three channels are charged as sixteen
+        charged = 16 if channels == WIDTH else 0  # the first layer's three channels are charged as sixteen
         split = self.out_columns < layer.out_width or self.machine.columns == 1
         without_halo = -(-layer.width // self.machine.columns) if split else layer.width
-        for width, count in [(self.in_columns, channels), *((without_halo, c) for c in channel_divisors(channels))]:
-            held = self.machine.inputs // (round_up(width) * (charged or count))
+        strided = layer.kernel == (1, 1) and layer.stride > 1 and self.charged_channels < layer.padded_out_channels
+        first = without_halo if strided and "halo-free" in self.machine.quirks else self.in_columns
+        for width, count in [
+            (first, channels),
+            *((without_halo, c) for c in channel_divisors(channels, self.layer.grain)),
+        ]:
+            held = self.machine.inputs // (round_up(width, WIDTH) * (charged or count))
             rows = -(-(held - layer.kernel[0]) // layer.stride) + 1
             if held and rows >= 1:
                 return width, count, rows
-        return without_halo, BLOCK, 1
+        return without_halo, self.layer.grain, 1
 
     def _most_rows(self, channels: int, limit: int) -> int:
         """Output rows whose inputs of so many channels fit in a buffer."""
@@ -171,12 +184,13 @@ class Cut:
     @cached_property
     def chunk_choices(self) -> list[int]:
         """Output channels that a chunk may have, ascending."""
-        return list(range(BLOCK, self.row_channels + 1, BLOCK))
+        grain = self.layer.grain
+        return list(range(grain, self.row_channels + 1, grain))
 
     @cached_property
     def part_choices(self) -> list[int]:
         """Input channels that a chunk may have, ascending; operations without weights take those of the output."""
-        return channel_divisors(self.channels)[::-1] if self.convolves else [self.channels]
+        return channel_divisors(self.channels, self.layer.grain)[::-1] if self.convolves else [self.channels]
 
     def candidates(self, tile_rows: int) -> Splits:
         """(B,) all sub-volumes whose buffers a core has, for tiles of so many output rows."""

@@ -128,7 +128,8 @@ class Check:
             for index, value in enumerate(getattr(piece, key)):
                 self.attempt(partial(self.named, kind, value, f"{key}[{index}]"))
         for kind, key in (("space", "space"), ("objective", "objective"), ("cost-model", "cost_model")):
-            self.attempt(partial(self.named, kind, getattr(piece, key), key))
+            if value := getattr(piece, key):
+                self.attempt(partial(self.named, kind, value, key))
         for searcher, value in piece.spaces.items():
             self.attempt(partial(self.named, "space", value, f"spaces.{searcher}"))
             if searcher not in piece.searchers:

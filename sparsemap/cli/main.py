@@ -46,7 +46,10 @@ def cli(ctx: click.Context, traceback: bool) -> None:
     shell_complete=completing("searcher"),
     help="Name or TOML file.  [default: what the objective asks for]",
 )
-@click.option("--space", default=defaults.SPACE, show_default=True, help="Name or TOML file of the design space.")
+@click.option(
+    "--space",
+    help=f"Name or TOML file of the design space.  [default: what the hardware asks for, or {defaults.SPACE}]",
+)
 @click.option("--cost-model", help=f"Name or TOML file.  [default: what the space asks for, or {defaults.COST_MODEL}]")
 @click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
 @click.option(
@@ -80,7 +83,7 @@ def search(
     hardware: str,
     objective: str,
     searcher: str | None,
-    space: str,
+    space: str | None,
     cost_model: str | None,
     budget: int,
     count: str,

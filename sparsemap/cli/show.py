@@ -12,7 +12,6 @@ import click
 
 from ..errors import SearchError, readable, unknown
 from ..files import aligned, percent
-from ..pieces import defaults
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -143,11 +142,13 @@ def report_verb(name: str, about: str) -> click.Command:
 @show.command()
 @click.option("--workload", required=True, help="Name or TOML file.")
 @click.option("--hardware", required=True, help="Name or TOML file.")
-@click.option("--space", default=defaults.SPACE, show_default=True, help="Name or TOML file of the design space.")
+@click.option("--space", help="Name or TOML file of the design space.  [default: as in a search]")
 @click.option("--genes", is_flag=True, help="List every gene with its range.")
 @plugin_dirs
 @json_option
-def space(workload: str, hardware: str, space: str, genes: bool, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+def space(
+    workload: str, hardware: str, space: str | None, genes: bool, plugin_dirs: tuple[str, ...], as_json: bool
+) -> None:
     """Show the genes that a search sets: mapping levels, segments, ranges."""
     from ..problem.load import load_problem
     from . import output as cli_output

@@ -61,6 +61,8 @@ class Hardware(Piece):
     """One table per storage level, outermost first; `class` names a memory type, the other keys are its fields."""
     compute: Compute = attrs.field(factory=Compute)
     """The compute units below the innermost level."""
+    space: str | Table = attrs.field(default="", metadata=naming("space"))
+    """Name of a space spec, or its table, that it is searched in unless another one is asked for; absent: the usual one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -117,14 +119,14 @@ class Study(Piece):
         default=(defaults.SEARCHER,), validator=SOME, metadata=naming("searcher", paths=True)
     )
     """Names or TOML files, relative to the study."""
-    space: str | Table = attrs.field(default=defaults.SPACE, metadata=naming("space", paths=True))
-    """The design space of searchers that `spaces` does not name."""
+    space: str | Table = attrs.field(default="", metadata=naming("space", paths=True))
+    """The design space of searchers that `spaces` does not name; absent: the one that the hardware names, or the usual."""
     spaces: Mapping[str, str | Table] = attrs.field(factory=dict, metadata=naming("space", paths=True))
     """A space per searcher where they differ, such as a fixed mapping for a baseline."""
     objective: str | Table = attrs.field(default=defaults.OBJECTIVE, metadata=naming("objective", paths=True))
     """What is minimised."""
-    cost_model: str | Table = attrs.field(default=defaults.COST_MODEL, metadata=naming("cost-model", paths=True))
-    """What evaluates the designs."""
+    cost_model: str | Table = attrs.field(default="", metadata=naming("cost-model", paths=True))
+    """What evaluates the designs; absent: what the space asks for, or the usual one."""
     budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1), metadata=unit("designs"))
     """Designs that each search evaluates; of a network, per layer."""
     count: str = attrs.field(default="all", validator=attrs.validators.in_(("all", "valid")))

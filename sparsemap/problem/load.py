@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def load_problem(
     workload: Reference,
     hardware: Reference,
-    space: Reference = defaults.SPACE,
+    space: Reference | None = None,
     objective: Reference = defaults.OBJECTIVE,
     cost_model: Reference | None = None,
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
@@ -40,7 +40,8 @@ def load_problem(
         problem = load_problem("mm3", "cloud")
         problem = load_problem("my-layer.toml", {"extends": "edge", "clock": "2 GHz"})
 
-    Without `cost_model` it is the one that the space names, or else the usual one.
+    Without `space` it is the one that the hardware names, without `cost_model` the one that the space names, or else the
+    usual ones.
 
     `registry` saves loading the plugins again; otherwise they are loaded, those in `plugin_dirs` included.
     """
@@ -55,8 +56,12 @@ def make_problem(
     registry: Registry, workload: Any, hardware: Any, space: Any, objective: Any, cost_model: Any, file: str = ""
 ) -> Problem:
     """The problem of these parts; `file` is where tables among them stand."""
+    built = {
+        kind: piece_of(registry, kind, part, file) for kind, part in (("workload", workload), ("hardware", hardware))
+    }
+    space = space or built["hardware"].space or defaults.SPACE
+    built["space"] = piece_of(registry, "space", space, file)
     parts = {"workload": workload, "hardware": hardware, "space": space}
-    built = {kind: piece_of(registry, kind, value, file) for kind, value in parts.items()}
     model = piece_of(registry, "cost-model", cost_model or built["space"].cost_model or defaults.COST_MODEL, file)
     aim = objective_of(registry, objective, file, model.costs)
     workload, machine = built["workload"], built["hardware"]

@@ -108,7 +108,7 @@ def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "wo
                 seed=seed,
                 budget=study.budget,
                 count=study.count,
-                parts={key: plain(located(key, value, base)) for key, value in parts.items()},
+                parts={key: plain(located(key, value, base)) for key, value in parts.items() if value},
                 folder=str(folder / name),
             )
         )

@@ -194,7 +194,7 @@ def plan_of(
     if not nodes:
         raise SearchError(f"network '{piece.name}' has no layer to search")
     parts = {"hardware": hardware, "space": space, "objective": objective, "cost_model": cost_model}
-    parts = {key: plain(located(key, value, Path("."))) for key, value in parts.items()}
+    parts = {key: plain(located(key, value, Path("."))) for key, value in parts.items() if value is not None}
     sample = load_problem(nodes[0].piece, **parts, registry=registry)
     named = plain(located("searcher", searcher, Path("."))) if searcher is not None else default_searcher(sample)
     chosen = searcher_of(sample, named)
@@ -239,5 +239,15 @@ def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list
     cells = cells_of(study, folder, base, "network")
     about: dict[str, Any] = {"warm_start": study.warm_start or None, "budget": study.budget, "count": study.count}
     return [
-        (cell, plan_of(registry, folder=Path(cell.folder), seed=cell.seed, **about, **cell.parts)) for cell in cells
+        (
+            cell,
+            plan_of(
+                registry,
+                folder=Path(cell.folder),
+                seed=cell.seed,
+                **about,
+                **{"space": None, "cost_model": None, **cell.parts},
+            ),
+        )
+        for cell in cells
     ]

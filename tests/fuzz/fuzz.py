@@ -27,7 +27,7 @@ from onnx_fuzz import OnnxModels, counted
 from sparsemap_plugins.densities.data import ActualData
 from sparsemap_plugins.importing.importer import ModelImport, import_model
 from sparsemap_plugins.timeloop.importer import read_problem
-from sparsemap_plugins.weight_blocks.machine import Machine
+from sparsemap_plugins.weight_blocks.machine import CoreMesh
 from sparsemap_plugins.weight_blocks.networks import layers_of, read_masks
 from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
@@ -129,7 +129,7 @@ class Attempts:
     def chip(self, rng: random.Random) -> None:
         """A mesh of cores, with a layer compiled for it."""
         hardware = self.registry.build("hardware", self.inputs.chip(rng), "hardware.toml", "")
-        machine = Machine.of(hardware, self.registry, quirks_of(rng.choice(("none", "paper"))), "hardware.toml")
+        machine = CoreMesh.of(hardware, self.registry, quirks_of(rng.choice(("none", "paper"))), "hardware.toml")
         compile_layers(self.inputs.layers[:1], machine)
 
     def masks(self, rng: random.Random) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import attrs
@@ -12,8 +13,8 @@ from sparsemap.cli.networks import network_of
 from sparsemap.pieces.loading import load
 from sparsemap.problem.network import nodes_of
 
-from ..layers import Layer
-from ..machine import Machine
+from ..layers import MeshLayer
+from ..machine import CoreMesh
 from ..networks import layers_of
 from ..quirks import quirks_of
 from ..schedule import Schedule, compile_layers
@@ -30,7 +31,7 @@ def modes_of(quirks: str) -> dict[str, str]:
 
 
 @attrs.frozen(eq=False, slots=False)
-class Cells:
+class MeshSchedules:
     """Compiles networks for square meshes, and remembers the schedules."""
 
     progress: Callable[[str], None] = lambda text: None
@@ -40,17 +41,25 @@ class Cells:
     def registry(self) -> Any:
         return load()
 
-    def layers(self, network: str, sparsity: float) -> list[Layer]:
+    def layers(self, network: str, sparsity: float) -> list[MeshLayer]:
+        """Without fully connected layers, as in the paper: a global average ends the network where none does yet."""
         if (network, sparsity) not in self._known:
             piece, base, file = network_of(self.registry, network)
-            self._known[network, sparsity] = layers_of(nodes_of(piece, self.registry, base, file), sparsity)
+            nodes = nodes_of(piece, self.registry, base, file)
+            kept = takewhile(lambda node: node.piece.type_name != "linear", nodes)
+            found = layers_of(list(kept), sparsity)
+            end = found[-1]
+            if (size := (end.out_height, end.out_width)) != (1, 1):
+                shape = *size, end.out_channels, 1, 1, end.out_channels
+                found.append(MeshLayer("average", "avgpool", (end.name,), *shape, size))
+            self._known[network, sparsity] = found
         return self._known[network, sparsity]
 
-    def machine(self, cores: int, quirks: str | Iterable[str]) -> Machine:
+    def machine(self, cores: int, quirks: str | Iterable[str]) -> CoreMesh:
         hardware = self.registry.resolve("hardware", f"aie2-{cores}x{cores}")
-        return Machine.of(hardware, self.registry, quirks_of(quirks))
+        return CoreMesh.of(hardware, self.registry, quirks_of(quirks))
 
-    def compile(self, layers: Sequence[Layer], cores: int, quirks: str | Iterable[str]) -> Schedule:
+    def compile(self, layers: Sequence[MeshLayer], cores: int, quirks: str | Iterable[str]) -> Schedule:
         return compile_layers(layers, self.machine(cores, quirks))
 
     def schedule(self, network: str, cores: int, sparsity: float, quirks: str | Iterable[str]) -> Schedule:

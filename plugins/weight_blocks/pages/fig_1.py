@@ -12,7 +12,7 @@ from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, Figure, Report, subplots
 
 from ..layers import BLOCK
-from . import SPARSITY, Cells
+from . import SPARSITY, MeshSchedules
 
 SIZES = (256, 512, 1024)
 REPEATS = 5
@@ -38,9 +38,9 @@ def measured(size: int, block: int, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def report(source: Cells, name: str, quirks: str) -> Report:
+def report(source: MeshSchedules, name: str, quirks: str) -> Report:
     rng = np.random.default_rng(0)
-    pairs = [[measured(size, block, rng) for block in (1, BLOCK)] for size in SIZES]
+    pairs = [[measured(size, block, rng) for block in (1, BLOCK[0])] for size in SIZES]
     lines = [["size", "1x1, GFLOPS", "8x8, GFLOPS", "times as fast"]]
     gains = [blocks["gflops"] / words["gflops"] for words, blocks in pairs]
     for (words, blocks), gain in zip(pairs, gains, strict=True):

@@ -10,9 +10,9 @@ import attrs
 from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, Figure, Report, subplots
 
-from ..layers import Layer
+from ..layers import MeshLayer
 from ..schedule import compile_tiled, recomputed
-from . import KINDS, Cells
+from . import KINDS, MeshSchedules
 
 CORES, SLOWER, TILES = 3, 16, range(1, 9)
 FIRST, LAST = "features.2", "features.9"
@@ -20,13 +20,13 @@ FIRST, LAST = "features.2", "features.9"
 PAPER_S = {"dense": {1: 0.025, 2: 0.022, 3: 0.024}, "sparse": {1: 0.021, 2: 0.014}}
 
 
-def segment(layers: Sequence[Layer]) -> list[Layer]:
+def segment(layers: Sequence[MeshLayer]) -> list[MeshLayer]:
     """The layers from conv1_2 to the second pool."""
     names = [layer.name for layer in layers]
     return list(layers[names.index(FIRST) : names.index(LAST) + 1])
 
 
-def point(source: Cells, kind: str, count: int, quirks: str = "none") -> dict[str, Any]:
+def point(source: MeshSchedules, kind: str, count: int, quirks: str = "none") -> dict[str, Any]:
     """The chain in so many tiles, dense or sparse."""
     fast = source.machine(CORES, quirks)
     rates = {key: getattr(fast, key) / SLOWER for key in ("load", "load_weights", "write")}
@@ -42,7 +42,7 @@ def point(source: Cells, kind: str, count: int, quirks: str = "none") -> dict[st
     }
 
 
-def report(source: Cells, name: str, quirks: str) -> Report:
+def report(source: MeshSchedules, name: str, quirks: str) -> Report:
     chosen = "none" if quirks == "both" else quirks
     rows = [point(source, kind, count, chosen) for kind in KINDS for count in TILES]
     every = {kind: [row for row in rows if row["weights"] == kind] for kind in KINDS}

@@ -9,12 +9,12 @@ from sparsemap.files import markdown_table
 from sparsemap.plots import COLOURS, Figure, Report, subplots
 
 from ..quirks import ALL, QUIRKS
-from . import KINDS, TITLES, Cells
+from . import KINDS, TITLES, MeshSchedules
 
 CORES = 4
 
 
-def report(source: Cells, name: str, quirks: str) -> Report:
+def report(source: MeshSchedules, name: str, quirks: str) -> Report:
     rows: list[dict[str, Any]] = []
     for network in TITLES:
         for kind, sparsity in KINDS.items():

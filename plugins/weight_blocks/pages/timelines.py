@@ -12,12 +12,12 @@ from sparsemap.plots import COLOURS, Figure, Report, named_ticks, subplots
 
 from ..durations import STEPS
 from ..instructions import Instruction, instructions_of
-from ..layers import Layer
-from ..schedule import Planned
-from . import KINDS, SPARSITY, Cells, modes_of
+from ..layers import MeshLayer
+from ..schedule import LayerPlan
+from . import KINDS, SPARSITY, MeshSchedules, modes_of
 
 CORES, STAGE = 4, "layer2.0."
-LAYER = Layer("conv", "conv", ("input",), 56, 56, 64, 56, 56, 64, (3, 3), 1, (1, 1))
+LAYER = MeshLayer("conv", "conv", ("input",), 56, 56, 64, 56, 56, 64, (3, 3), 1, (1, 1))
 WHERE = {"DDR": ("LOADW", "LOAD", "WRITE"), "memory tile": ("LOADWM", "LOADFM", "WRITEFM"), "core": ("COMP",)}
 ORDER = ("LOADW", "LOAD", "LOADWM", "LOADFM", "COMP", "WRITEFM", "WRITE")
 
@@ -44,15 +44,15 @@ def draw(drawn: Sequence[tuple[str, Sequence[Instruction]]]) -> Figure:
     return figure
 
 
-def report(source: Cells, name: str, quirks: str) -> Report:
+def report(source: MeshSchedules, name: str, quirks: str) -> Report:
     return (_one_layer if name == "fig-4" else _stage)(source, name, quirks)
 
 
-def _volume(one: Planned) -> str:
+def _volume(one: LayerPlan) -> str:
     return f"{one.splits.co} x {one.splits.ci}, {one.splits.rows} rows"
 
 
-def _one_layer(source: Cells, name: str, quirks: str) -> Report:
+def _one_layer(source: MeshSchedules, name: str, quirks: str) -> Report:
     rows: list[dict[str, Any]] = []
     drawn = []
     lines = [["count", "weights", "us", "without WRITE", "sub-volume"]]
@@ -76,8 +76,9 @@ def _one_layer(source: Cells, name: str, quirks: str) -> Report:
     return Report(name, headline, text + markdown_table(lines) + "\n", rows, lambda: draw(drawn))
 
 
-def _stage(source: Cells, name: str, quirks: str) -> Report:
-    drawn, rows = [], []
+def _stage(source: MeshSchedules, name: str, quirks: str) -> Report:
+    drawn: list[Any] = []
+    rows: list[dict[str, Any]] = []
     for mode, title in modes_of(quirks).items():
         schedule = source.schedule("resnet50", CORES, SPARSITY, mode)
         drawn.append((title, [one for one in instructions_of(schedule) if one.layer.startswith(STAGE)]))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparsemap_plugins.pruning.blocks import BlockShape
-from sparsemap_plugins.pruning.hybrid import DENSE, HybridPruner, Pattern, nm_mask, rank_columns, sparsity_of
+from sparsemap_plugins.pruning.hybrid import DENSE, HybridPruner, NmPattern, nm_mask, rank_columns, sparsity_of
 
 from sparsemap.errors import SparseMapError
 
@@ -64,9 +64,9 @@ def test_blocks_are_pruned_by_rank_not_by_physical_column():
 
 def test_ties_go_to_the_lower_column_and_a_short_group_keeps_what_it_can():
     scores = np.array([[1.0, 1.0, 1.0, 1.0, 2.0, 3.0, 2.0]])
-    assert nm_mask(scores, Pattern(2, 4))[0, :4].tolist() == [True, True, False, False]
-    assert nm_mask(scores, Pattern(2, 4))[0, 4:].tolist() == [True, True, False]
-    assert nm_mask(np.ones((1, 5)), Pattern(3, 4)).tolist() == [[True, True, True, False, True]]
+    assert nm_mask(scores, NmPattern(2, 4))[0, :4].tolist() == [True, True, False, False]
+    assert nm_mask(scores, NmPattern(2, 4))[0, 4:].tolist() == [True, True, False]
+    assert nm_mask(np.ones((1, 5)), NmPattern(3, 4)).tolist() == [[True, True, True, False, True]]
 
 
 def test_blocks_that_are_gone_come_first_among_ranks_of_equal_score():
@@ -75,7 +75,7 @@ def test_blocks_that_are_gone_come_first_among_ranks_of_equal_score():
 
 
 def test_a_pruned_word_comes_back_and_a_word_of_a_pruned_block_does_not():
-    layers, scores = pruner({"x": np.array([[1.0, 5.0, 7.0], [6.0, 2.0, 8.0]])}, Pattern(1, 2))
+    layers, scores = pruner({"x": np.array([[1.0, 5.0, 7.0], [6.0, 2.0, 8.0]])}, NmPattern(1, 2))
     masks = layers.step(scores, 0.6)["x"]
     assert masks.blocks.tolist() == [[0, 1, 1], [1, 0, 1]]
     dropped = ~masks.words & masks.live
@@ -86,7 +86,7 @@ def test_a_pruned_word_comes_back_and_a_word_of_a_pruned_block_does_not():
 
 
 def test_sparsities_that_cannot_be_reached_say_what_can():
-    layers, scores = pruner({"a": A, "b": B}, Pattern(1, 2))
+    layers, scores = pruner({"a": A, "b": B}, NmPattern(1, 2))
     with pytest.raises(SparseMapError, match=r"at most 0.7917, where every row of blocks keeps one"):
         layers.step(scores, 0.8)
     with pytest.raises(SparseMapError, match=r"below the 0.5 that the pattern 1:2 alone prunes"):
@@ -99,7 +99,7 @@ def test_sparsities_that_cannot_be_reached_say_what_can():
 def test_every_mask_keeps_the_invariants(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     block = data.draw(st.sampled_from([4, 8]))
-    pattern = Pattern(data.draw(st.integers(1, 4)), 4)
+    pattern = NmPattern(data.draw(st.integers(1, 4)), 4)
     names = [f"layer{i}" for i in range(data.draw(st.integers(1, 3)))]
     grids = {
         n: BlockShape(block, block).grid((block * rng.integers(1, 5), 1, 1, block * rng.integers(1, 7))) for n in names
@@ -133,7 +133,7 @@ def test_every_mask_keeps_the_invariants(data):
 
 def test_layers_that_are_no_multiple_of_the_block_have_the_pattern_only():
     grids = {"whole": BlockShape(4, 4).grid((8, 1, 1, 16)), "odd": BlockShape(4, 4).grid((6, 1, 1, 16))}
-    layers = HybridPruner(grids, Pattern(2, 4))
+    layers = HybridPruner(grids, NmPattern(2, 4))
     masks = layers.step({n: np.ones(g.size) for n, g in grids.items()}, 0.6)
     assert layers.prunable == ["whole"]
     assert masks["odd"].live.all() and masks["odd"].words.mean() == 0.5
@@ -157,4 +157,4 @@ def test_a_block_per_row_bounds_the_sparsity_of_resnet_50(block, highest):
 @pytest.mark.parametrize("text", ["4:2", "2", "a:b", "0:4", "2:4:8", ""])
 def test_a_wrong_pattern_is_an_error(text):
     with pytest.raises(SparseMapError, match="expected N:M"):
-        Pattern.parse(text)
+        NmPattern.parse(text)

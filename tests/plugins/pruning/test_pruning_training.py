@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from sparsemap_plugins.pruning import digits
 from sparsemap_plugins.pruning.blocks import BlockShape
-from sparsemap_plugins.pruning.hybrid import Pattern
-from sparsemap_plugins.pruning.layers import LayerShape, Network
+from sparsemap_plugins.pruning.hybrid import NmPattern
+from sparsemap_plugins.pruning.layers import LayerShape, TrainedNetwork
 from sparsemap_plugins.pruning.runs import METHODS, Job, run
 from sparsemap_plugins.pruning.scores import saliency
 from sparsemap_plugins.pruning.training import Images, Optimiser, evidence, fit
@@ -16,7 +16,7 @@ SHAPES = (LayerShape("conv1", 4, 3, pool=True), LayerShape("conv2", 8, 3, pool=T
 
 @pytest.fixture
 def network():
-    return Network.create(SHAPES, 8, 2, np.random.default_rng(0), np.float64)
+    return TrainedNetwork.create(SHAPES, 8, 2, np.random.default_rng(0), np.float64)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_pruned_words_are_zero_after_training(quick, method):
     criterion = "l2" if method in ("one-shot", "gradual") else "saliency"
     job = Job(
         method=method, block=block, sparsity=wanted, criterion=criterion, network=quick, iterations=2, epochs=1,
-        classes=(0, 7), pattern=Pattern(2, 4),
+        classes=(0, 7), pattern=NmPattern(2, 4),
     )  # fmt: skip
     found = run(job)
     row = found.row()

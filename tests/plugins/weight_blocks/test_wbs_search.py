@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.weight_blocks.cost_model import ConvProblem
-from sparsemap_plugins.weight_blocks.layers import Layer
+from sparsemap_plugins.weight_blocks.layers import MeshLayer
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
-from sparsemap_plugins.weight_blocks.searched import Searched
+from sparsemap_plugins.weight_blocks.searched import SplitSearch
 from wbs_layers import machine, registry
 
 from sparsemap import SpecError, load_problem, search
@@ -82,7 +82,7 @@ def test_sub_volumes_that_no_buffer_holds_are_invalid_for_a_reason() -> None:
 def test_other_models_workloads_and_hardware_are_told() -> None:
     with pytest.raises(SpecError, match="needs column"):
         _ = load_problem(LAYER, "aie2-4x4", "aie2", cost_model="analytic", registry=registry()).space.segments
-    with pytest.raises(SpecError, match="only as one 'conv2d'"):
+    with pytest.raises(SpecError, match="only as one 'conv2d' or 'linear'"):
         len(load_problem("mm3", "aie2-4x4", "aie2", registry=registry()).space)
     with pytest.raises(SpecError, match="expected an outer level"):
         len(load_problem(LAYER, "cloud", "aie2", registry=registry()).space)
@@ -90,11 +90,18 @@ def test_other_models_workloads_and_hardware_are_told() -> None:
 
 def test_searched_schedules_are_never_slower_than_the_rule_and_as_fast_as_trying_all() -> None:
     layers = [
-        Layer("a", "conv", ("x",), 28, 28, 128, 14, 14, 256, (3, 3), 2, (1, 1), 0.5),
-        Layer("b", "conv", ("a",), 14, 14, 256, 14, 14, 64, (1, 1), 1, (0, 0), 0.5),
+        MeshLayer("a", "conv", ("x",), 28, 28, 128, 14, 14, 256, (3, 3), 2, (1, 1), 0.5),
+        MeshLayer("b", "conv", ("a",), 14, 14, 256, 14, 14, 64, (1, 1), 1, (0, 0), 0.5),
     ]
     mesh = machine(4)
-    searched = Searched(registry(), registry().resolve("hardware", "aie2-4x4"), 2000)
+    searched = SplitSearch(registry(), registry().resolve("hardware", "aie2-4x4"), 2000)
     schedule = compile_layers(layers, mesh, choose=searched)
     assert schedule.seconds == pytest.approx(compile_layers(layers, mesh).seconds)
     assert "2 of 2 distinct convolutions at the optimum" in searched.text() and "0 slower" in searched.text()
+
+
+def test_a_hardware_that_names_its_space_is_searched_there_unless_another_is_asked_for() -> None:
+    own = load_problem(LAYER, "aie2-4x4", registry=registry())
+    assert (own.space_spec.name, own.cost_model.type_name) == ("aie2", "aie2-time")
+    assert load_problem(LAYER, "aie2-4x4", "full", registry=registry()).space_spec.name == "full"
+    assert load_problem(LAYER, "mobile", registry=registry()).space_spec.name == "full"

@@ -8,43 +8,43 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.weight_blocks.instructions import constant
-from sparsemap_plugins.weight_blocks.layers import Layer
+from sparsemap_plugins.weight_blocks.layers import MeshLayer
 from sparsemap_plugins.weight_blocks.machinery import Broken
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
-from sparsemap_plugins.weight_blocks.simulate import Outcome, pipeline, simulate
+from sparsemap_plugins.weight_blocks.simulate import NetworkData, SimulationOutcome, pipeline, simulate
 from sparsemap_plugins.weight_blocks.splits import Splits
-from wbs_layers import machine
+from wbs_layers import executed, machine
 
 from sparsemap.cli.main import cli
 
 
-def conv(name, source, shape, outputs, kernel, stride=1, padding=None, density=1.0, mask=None) -> Layer:
+def conv(name, source, shape, outputs, kernel, stride=1, padding=None, density=1.0, mask=None) -> MeshLayer:
     if padding is None:
         padding = kernel[0] // 2, kernel[1] // 2
     out = [(size + 2 * p - k) // stride + 1 for size, p, k in zip(shape[:2], padding, kernel, strict=True)]
-    return Layer(name, "conv", (source,), *shape, *out, outputs, kernel, stride, padding, density, mask)
+    return MeshLayer(name, "conv", (source,), *shape, *out, outputs, kernel, stride, padding, density, mask)
 
 
-def other(name, op, sources, shape, kernel=(1, 1), stride=1, padding=(0, 0)) -> Layer:
+def other(name, op, sources, shape, kernel=(1, 1), stride=1, padding=(0, 0)) -> MeshLayer:
     out = [(size + 2 * p - k) // stride + 1 for size, p, k in zip(shape[:2], padding, kernel, strict=True)]
-    return Layer(name, op, sources, *shape, *out, shape[2], kernel, stride, padding)
+    return MeshLayer(name, op, sources, *shape, *out, shape[2], kernel, stride, padding)
 
 
 def run(
     folder: Path,
-    layers: list[Layer],
+    layers: list[MeshLayer],
     columns: int,
     rows: int = 0,
     memtile: int = 0,
     quirks: str = "none",
     index: str = "u16",
-) -> Outcome:
+) -> SimulationOutcome:
     mesh = attrs.evolve(machine(2, quirks), columns=columns, rows=rows or columns, index=index)
     if memtile:
         mesh = attrs.evolve(mesh, memtile=memtile)
     write_schedule(folder, "net", "mesh", compile_layers(layers, mesh))
-    return simulate(read_schedule(folder), functional=quirks == "none")
+    return executed(folder, times=quirks != "none")
 
 
 RNG = np.random.default_rng(0)
@@ -78,14 +78,14 @@ def test_convolutions_are_bit_equal_and_move_what_the_model_counts(case: str, tm
     assert outcome.events == pytest.approx(outcome.seconds, rel=0.002)
 
 
-def graph(height: int, width: int, channels: int) -> list[Layer]:
+def graph(height: int, width: int, channels: int) -> list[MeshLayer]:
     """All kinds of operations, with a residual input and a concatenation."""
     shape = height, width, channels
     layers = [conv("a", "x", shape, 64, (3, 3))]
     shape = height, width, 64
     layers += [conv("b", "a", shape, 64, (3, 3), density=0.5), other("sum", "add", ("b", "a"), shape)]
     layers += [conv("left", "sum", shape, 16, (1, 1)), conv("right", "sum", shape, 24, (3, 3), density=0.5)]
-    layers += [Layer("both", "concat", ("left", "right"), height, width, 40, height, width, 40)]
+    layers += [MeshLayer("both", "concat", ("left", "right"), height, width, 40, height, width, 40)]
     shape = height, width, 40
     layers += [other("mean", "avgpool", ("both",), shape, (3, 3), 1, (1, 1))]
     layers += [other("max", "maxpool", ("mean",), shape, (3, 3), 2, (1, 1))]
@@ -105,7 +105,7 @@ def test_the_last_step_through_the_channels_of_a_pool_counts_with_those_that_it_
     mesh = attrs.evolve(machine(2), columns=1, rows=1)
     schedule = compile_layers(layers, mesh, choose=lambda cut, placement: Splits(16, 40, 2))
     write_schedule(tmp_path, "net", "mesh", schedule)
-    outcome = simulate(read_schedule(tmp_path))
+    outcome = executed(tmp_path)
     assert outcome.correct and outcome.events == pytest.approx(outcome.seconds), outcome.text()
 
 
@@ -114,7 +114,7 @@ def test_pruned_blocks_are_never_multiplied(tmp_path: Path) -> None:
     layers = [conv("a", "x", (8, 16, 64), 64, (3, 3), mask=mask)]
     outcome = run(tmp_path, layers, 4, index="bitmap")
     assert outcome.correct
-    _, splits, _ = read_schedule(tmp_path).layers["a"]
+    splits = read_schedule(tmp_path).layers["a"].splits
     steps = -(-8 // splits.rows)
     assert outcome.tally.blocks == mask.sum() * steps * splits.rows * 16
 
@@ -127,8 +127,8 @@ def test_a_stale_address_is_found(tmp_path: Path) -> None:
     spoiled = attrs.evolve(
         compiled, instructions=(*compiled.instructions[:at], wrong, *compiled.instructions[at + 1 :])
     )
-    with pytest.raises(Broken, match="b: LOADFM reads a where"):
-        simulate(spoiled)
+    with pytest.raises(Broken, match=r"instructions\[\d+\], LOADFM of b: reads a where"):
+        simulate(spoiled, NetworkData.of(spoiled))
 
 
 def test_constant_stages_with_two_buffers_take_the_formula() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from sparsemap_plugins.weight_blocks.layers import Layer
-from sparsemap_plugins.weight_blocks.pages import Cells
+from sparsemap_plugins.weight_blocks.layers import MeshLayer
+from sparsemap_plugins.weight_blocks.pages import MeshSchedules
 from sparsemap_plugins.weight_blocks.pages.fig_9 import point, segment
 from sparsemap_plugins.weight_blocks.schedule import (
     best_tiles,
@@ -17,14 +17,14 @@ from sparsemap_plugins.weight_blocks.schedule import (
     recomputed,
 )
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
-from sparsemap_plugins.weight_blocks.simulate import execute
-from wbs_layers import machine
+from sparsemap_plugins.weight_blocks.simulate import NetworkData, execute
+from wbs_layers import executed, machine
 
 MASK = np.random.default_rng(0).random((4, 3)) < 0.5
 CHAIN = [
-    Layer("a", "conv", ("x",), 40, 30, 16, 40, 30, 24, (3, 3), 1, (1, 1)),
-    Layer("b", "conv", ("a",), 40, 30, 24, 40, 30, 32, (5, 5), 1, (2, 2), mask=MASK),
-    Layer("c", "maxpool", ("b",), 40, 30, 32, 20, 15, 32, (3, 3), 2, (1, 1)),
+    MeshLayer("a", "conv", ("x",), 40, 30, 16, 40, 30, 24, (3, 3), 1, (1, 1)),
+    MeshLayer("b", "conv", ("a",), 40, 30, 24, 40, 30, 32, (5, 5), 1, (2, 2), mask=MASK),
+    MeshLayer("c", "maxpool", ("b",), 40, 30, 32, 20, 15, 32, (3, 3), 2, (1, 1)),
 ]
 SMALL = attrs.evolve(machine(2), memtile=20_000)
 
@@ -36,7 +36,7 @@ def test_rows_that_a_tile_needs_overlap_and_end_at_the_borders() -> None:
 
 
 def test_tiles_compute_again_what_they_share() -> None:
-    chain = segment(Cells().layers("vgg16", 0.0))
+    chain = segment(MeshSchedules().layers("vgg16", 0.0))
     factors = [round(recomputed(chain, count), 3) for count in range(1, 9)]
     assert factors == [1.0, 1.018, 1.036, 1.054, 1.071, 1.089, 1.107, 1.125]
 
@@ -52,7 +52,8 @@ def test_tiles_have_the_output_of_the_whole_bit_by_bit(count: int, tmp_path: Pat
         ("tiled", compile_tiled(CHAIN, SMALL, [(CHAIN, count)])),
     ):
         write_schedule(tmp_path / name, name, "mesh", schedule)
-        _, equal, ddr = execute(read_schedule(tmp_path / name))
+        compiled = read_schedule(tmp_path / name)
+        _, equal, ddr = execute(compiled, NetworkData.of(compiled))
         assert all(equal.values())
         outputs.append(ddr["c"])
     assert np.array_equal(*outputs) and outputs[0].any()
@@ -60,16 +61,16 @@ def test_tiles_have_the_output_of_the_whole_bit_by_bit(count: int, tmp_path: Pat
 
 def test_the_best_number_of_tiles_is_found_and_layers_around_a_chain_stay(tmp_path: Path) -> None:
     slow = attrs.evolve(SMALL, load=0.25e9, load_weights=4e9, write=0.25e9)
-    after = Layer("d", "conv", ("c",), 20, 15, 32, 20, 15, 8, (1, 1), 1, (0, 0))
+    after = MeshLayer("d", "conv", ("c",), 20, 15, 32, 20, 15, 8, (1, 1), 1, (0, 0))
     layers = [*CHAIN, after]
     schedule, counts = best_tiles(layers, slow)
     assert schedule.seconds < compile_layers(layers, slow).seconds and set(counts) == {"a"}
     write_schedule(tmp_path, "net", "mesh", schedule)
-    assert all(execute(read_schedule(tmp_path))[1].values())
+    assert executed(tmp_path).correct
 
 
 def test_the_figure_has_its_best_point_where_nothing_leaves_the_memory_tiles() -> None:
-    cells = Cells()
+    cells = MeshSchedules()
     dense = {count: point(cells, "dense", count) for count in (1, 4, 5, 6)}
     sparse = {count: point(cells, "sparse", count)["seconds"] for count in (1, 5)}
     seconds = {count: row["seconds"] for count, row in dense.items()}

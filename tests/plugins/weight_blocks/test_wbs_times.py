@@ -5,12 +5,13 @@ from itertools import pairwise
 import attrs
 import numpy as np
 import pytest
-from sparsemap_plugins.weight_blocks.pages import Cells
-from sparsemap_plugins.weight_blocks.pages.table_2 import floors
+from sparsemap_plugins.weight_blocks.pages import KINDS, MeshSchedules
+from sparsemap_plugins.weight_blocks.pages.table_2 import PUBLISHED, floors, measured
 from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from wbs_layers import conv, machine
 
+from sparsemap.files import read_csv
 from sparsemap.pieces.loading import load
 
 LISTING = [
@@ -32,6 +33,7 @@ LISTING = [
     (1, 1, 14, 256, 1024, 6, (32, 256, 1, 44.8), (64, 256, 1, 37.2)),
     (1, 1, 14, 1024, 256, 5, (8, 1024, 1, 247.2), (16, 1024, 1, 125.0)),
     (3, 1, 14, 256, 256, 5, (8, 128, 2, 236.1), (8, 256, 2, 218.9)),
+    (1, 2, 14, 1024, 2048, 1, (8, 1024, 1, 359.8), (16, 1024, 1, 124.8)),
     (1, 1, 14, 1024, 512, 1, (8, 1024, 1, 263.0), (16, 1024, 1, 133.2)),
     (3, 2, 14, 512, 512, 1, (8, 128, 1, 634.2), (8, 256, 1, 317.4)),
     (1, 1, 7, 512, 2048, 3, (16, 512, 1, 79.8), (32, 512, 1, 48.4)),
@@ -39,16 +41,14 @@ LISTING = [
     (3, 1, 7, 512, 512, 2, (8, 128, 2, 231.7), (8, 256, 2, 116.1)),
 ]
 OTHERS_US = {"maxpool": 104.9, "add56": 93.5, "add28": 46.8, "add14": 26.8, "add7": 15.3, "avgpool": 6.4}
-UNEXPLAINED = "layer4.0.downsample.0"
-"""It takes 57 (dense) and 14 us longer in the listing than its sub-volume explains."""
 
 
 @pytest.fixture(scope="module")
-def cells() -> Cells:
-    return Cells()
+def cells() -> MeshSchedules:
+    return MeshSchedules()
 
 
-def test_the_networks_are_those_of_the_paper(cells: Cells) -> None:
+def test_the_networks_are_those_of_the_paper(cells: MeshSchedules) -> None:
     for name, *counts in (
         ("resnet50", 53, 4.0871, 23.455),
         ("vgg16", 13, 15.3466, 14.710),
@@ -60,7 +60,7 @@ def test_the_networks_are_those_of_the_paper(cells: Cells) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_resnet_50_on_4x4_takes_the_sub_volumes_and_times_of_the_listing(cells: Cells, kind: str) -> None:
+def test_resnet_50_on_4x4_takes_the_sub_volumes_and_times_of_the_listing(cells: MeshSchedules, kind: str) -> None:
     listed = {row[2:5] + row[:2]: row[6 if kind == "dense" else 7] for row in LISTING}
     schedule = cells.schedule("resnet50", 4, 0.0 if kind == "dense" else 0.5, "paper")
     seen = 0
@@ -68,22 +68,24 @@ def test_resnet_50_on_4x4_takes_the_sub_volumes_and_times_of_the_listing(cells: 
         layer = one.cut.layer
         if layer.op == "conv":
             key = layer.height, layer.channels, layer.out_channels, layer.kernel[0], layer.stride
-            if layer.name == UNEXPLAINED:
-                continue
             co, ci, rows, us = listed[key]
             assert (one.splits.co, one.splits.ci, one.splits.rows) == (co, ci, rows), layer.name
         else:
             us = OTHERS_US[layer.op + (str(layer.height) if layer.op == "add" else "")]
         assert one.seconds * 1e6 == pytest.approx(us, rel=0.002, abs=0.06), layer.name
         seen += 1
-    assert seen == 70
+    assert seen == 71
 
 
-def test_the_sums_are_those_of_the_listing_but_for_one_layer(cells: Cells) -> None:
-    for sparsity, published, listed in ((0.0, 10.773, 359.8), (0.5, 7.065, 124.8)):
-        schedule = cells.schedule("resnet50", 4, sparsity, "paper")
-        own = next(one.seconds for one in schedule.layers if one.cut.layer.name == UNEXPLAINED)
-        assert (schedule.seconds - own) * 1e3 + listed / 1e3 == pytest.approx(published, rel=0.001)
+def test_the_sums_are_those_of_the_listing(cells: MeshSchedules) -> None:
+    for sparsity, published in ((0.0, 10.773), (0.5, 7.065)):
+        assert cells.schedule("resnet50", 4, sparsity, "paper").seconds * 1e3 == pytest.approx(published, rel=0.001)
+
+
+def test_most_cells_of_table_ii_are_within_a_twentieth_and_nearly_all_within_an_eighth(cells: MeshSchedules) -> None:
+    found = [measured(cells, row, ["paper"]) for row in read_csv(PUBLISHED)]
+    errors = [abs(error) for mesh in found for kind in KINDS if (error := mesh.error(kind)) is not None]
+    assert (len(errors), sum(e <= 0.05 for e in errors), sum(e <= 0.12 for e in errors)) == (36, 31, 35)
 
 
 def test_a_conv_alone_takes_the_times_of_fig_4() -> None:
@@ -93,7 +95,7 @@ def test_a_conv_alone_takes_the_times_of_fig_4() -> None:
     assert (dense, sparse) == (pytest.approx(216.6, rel=0.01), pytest.approx(123.3, rel=0.01))
 
 
-def test_sound_times_fall_with_more_cores_and_stay_above_the_floors(cells: Cells) -> None:
+def test_sound_times_fall_with_more_cores_and_stay_above_the_floors(cells: MeshSchedules) -> None:
     before = {0.0: np.inf, 0.5: np.inf}
     for cores in (4, 8):
         times = {sparsity: cells.schedule("resnet50", cores, sparsity, "none") for sparsity in before}
@@ -113,7 +115,7 @@ def test_masks_that_are_even_cost_what_a_share_of_kept_blocks_costs_and_uneven_o
     assert exact == pytest.approx(share, rel=0.03) and random > 1.05 * exact
 
 
-def test_live_tensors_never_overlap_and_fit(cells: Cells) -> None:
+def test_live_tensors_never_overlap_and_fit(cells: MeshSchedules) -> None:
     for cores, quirks in ((2, "paper"), (4, "paper"), (4, "none")):
         for one in cells.schedule("resnet50", cores, 0.0, quirks).layers:
             place = one.placement
@@ -133,7 +135,7 @@ def test_every_hardware_of_the_plugin_is_a_machine() -> None:
 
 
 def test_unknown_quirks_and_other_hardware_are_told() -> None:
-    from sparsemap_plugins.weight_blocks.machine import Machine
+    from sparsemap_plugins.weight_blocks.machine import CoreMesh
 
     from sparsemap import SpecError
 
@@ -141,4 +143,4 @@ def test_unknown_quirks_and_other_hardware_are_told() -> None:
         quirks_of("gib,no-fil")
     registry = load()
     with pytest.raises(SpecError, match="expected an outer level, then memtile and aie-core"):
-        Machine.of(registry.resolve("hardware", "cloud"), registry)
+        CoreMesh.of(registry.resolve("hardware", "cloud"), registry)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
-from sparsemap_plugins.weight_blocks.layers import Layer
-from sparsemap_plugins.weight_blocks.machine import Machine
+from sparsemap_plugins.weight_blocks.layers import MeshLayer
+from sparsemap_plugins.weight_blocks.machine import CoreMesh
 from sparsemap_plugins.weight_blocks.quirks import quirks_of
+from sparsemap_plugins.weight_blocks.schedule_file import read_schedule
+from sparsemap_plugins.weight_blocks.simulate import NetworkData, SimulationOutcome, simulate
 
 from sparsemap.pieces.loading import load
 
@@ -16,14 +19,22 @@ def registry():
     return load()
 
 
-def machine(cores: int = 4, quirks: str = "none", hardware: str = "") -> Machine:
+def machine(cores: int = 4, quirks: str = "none", hardware: str = "") -> CoreMesh:
     spec = registry().resolve("hardware", hardware or f"aie2-{cores}x{cores}")
-    return Machine.of(spec, registry(), quirks_of(quirks))
+    return CoreMesh.of(spec, registry(), quirks_of(quirks))
 
 
-def conv(size: int, inputs: int, outputs: int, kernel: int = 1, stride: int = 1, density: float = 1.0, **more) -> Layer:
+def conv(
+    size: int, inputs: int, outputs: int, kernel: int = 1, stride: int = 1, density: float = 1.0, **more
+) -> MeshLayer:
     """A convolution of a square image, padded by half of the kernel."""
     padding = kernel // 2
     out = (size + 2 * padding - kernel) // stride + 1
     shape = (size, size, inputs, out, out, outputs)
-    return Layer("layer", "conv", ("input",), *shape, (kernel, kernel), stride, (padding, padding), density, **more)
+    return MeshLayer("layer", "conv", ("input",), *shape, (kernel, kernel), stride, (padding, padding), density, **more)
+
+
+def executed(folder: Path, times: bool = False) -> SimulationOutcome:
+    """A schedule that lies in a folder, on random data or (`times`) as events only."""
+    compiled = read_schedule(folder)
+    return simulate(compiled, None if times else NetworkData.of(compiled))

@@ -1,0 +1,132 @@
+"""Pruned weights as a network: all of its layers, dense ones too, with the zeros of those that were pruned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap.arrays import write_array
+from sparsemap.cli.networks import network_of
+from sparsemap.errors import SpecError, unknown
+from sparsemap.files import shown
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.data_specs import Network
+from sparsemap.pieces.loading import load
+from sparsemap.problem.network import Node, nodes_of
+from sparsemap.spec import toml_io
+from sparsemap.spec.unstructuring import plain
+
+from .export import EINSUM, PrunedLayers, file_names
+
+WORDS = 16
+"""Windows of dense layers are padded to a multiple of so many words, so that dataflows of products can split them."""
+NETWORK, PRODUCTS = "network.toml", "network-products.toml"
+
+
+@attrs.frozen
+class WeightsOfNetwork:
+    """A network whose layers a file of weights has."""
+
+    spec: Network
+    nodes: Mapping[str, Node]
+
+    @classmethod
+    def of(cls, name: str) -> WeightsOfNetwork:
+        """The network by name or path."""
+        registry = load()
+        spec, base, file = network_of(registry, name)
+        return cls(spec, {node.name: node for node in nodes_of(spec, registry, base, file)})
+
+    def named(self, weights: Mapping[str, Array], source: Path) -> dict[str, Array]:
+        """The weights (S, height, width, C) by the names of the network's layers; `NAME.weight` is that of layer NAME.
+
+        SpecError for weights of no layer, or of another size than their layer.
+        """
+        found = {}
+        for name, array in weights.items():
+            node = self.nodes.get(name) or self.nodes.get(name.removesuffix(".weight"))
+            if node is None:
+                raise SpecError.at(shown(source), name, unknown("layer", name.removesuffix(".weight"), self.nodes))
+            if node.weights != array.size:
+                raise SpecError.at(shown(source), name, f"has {array.size:,} words, layer {node.name} {node.weights:,}")
+            found[node.name] = array
+        return found
+
+    def positions(self, name: str) -> int:
+        """How often a layer uses each of its weights: the output pixels of a convolution, the rows of a product."""
+        piece: Any = self.nodes[name].piece
+        rows = piece.p * piece.q if hasattr(piece, "p") else getattr(piece, "m", 1)
+        return int(rows * piece.batch)
+
+    def write(self, folder: Path, pruned: PrunedLayers) -> list[str]:
+        """Writes the network twice: with the layers that it has, and with products of matrices in their place, the windows
+        of convolutions written out, which dataflows of products take; what the second one leaves out."""
+        files = file_names(pruned.masks)
+        layers, products, left = [], [], []
+        for table, node in zip(self.spec.layers, self.nodes.values(), strict=True):
+            layers.append(self._layer(folder, table, node, pruned, files))
+            product = self._product(table, node, pruned, files)
+            products += [product] if product else []
+            left += [node.name] if node.loops and not product else []
+        about = f"{self.spec.name}, pruned as {pruned.source}"
+        head = {
+            "kind": "network",
+            "name": f"{self.spec.name}-pruned",
+            "description": about,
+            "source": "sparsemap prune",
+        }
+        own = {key: plain(getattr(self.spec, key)) for key in ("input", "defaults", "batch")}
+        toml_io.write(
+            folder / NETWORK, {**head, **{key: value for key, value in own.items() if value}, "layers": layers}
+        )
+        toml_io.write(folder / PRODUCTS, {**head, "name": f"{self.spec.name}-pruned-products", "layers": products})
+        return [f"{name}: is no product of two matrices, {PRODUCTS} is without it" for name in left]
+
+    def _layer(
+        self, folder: Path, table: Mapping[str, Any], node: Node, pruned: PrunedLayers, files: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """The layer with the density of its masked weights."""
+        found = {**plain(table), "name": node.name}
+        if node.name not in pruned.masks:
+            return found
+        if "workload" in found:
+            raise SpecError.at("", f"layer {node.name}", "is a file of its own; write it with 'type'")
+        mask, file = pruned.masks[node.name], files[node.name]
+        if (
+            mask.grid.order == "chw"
+            and mask.grid.columns % math.prod(mask.grid.shape[1:3]) == 0
+            and "conv" in found["type"]
+        ):
+            density: dict[str, Any] = {"type": "gamma", "file": f"{file}-mask.npy"}
+            channels = mask.grid.columns // math.prod(mask.grid.shape[1:3])
+            if (mask.grid.rows, channels) != (8, 8):
+                density["block"] = [mask.grid.rows, channels]
+        else:
+            words = mask.grid.tensor(np.where(mask.words, mask.grid.matrix(pruned.weights[node.name]), 0))
+            tensor = words.transpose(0, 3, 1, 2) if found["type"] == "conv2d" else words[:, 0, 0].T
+            write_array(folder / f"{file}-weights.npy", np.ascontiguousarray(tensor.astype(np.float32)))
+            density = {"type": "data", "file": f"{file}-weights.npy"}
+        return {**found, "density": {**found.get("density", {}), "Q": density}}
+
+    def _product(
+        self, table: Mapping[str, Any], node: Node, pruned: PrunedLayers, files: Mapping[str, str]
+    ) -> dict[str, Any] | None:
+        """The layer as a product of weights (s, k) and windows (k, x)."""
+        if node.name not in pruned.weights:
+            return None
+        outputs, height, width, channels = pruned.weights[node.name].shape
+        if getattr(node.piece, "groups", 1) > 1 or (node.piece.type_name == "depthwise"):
+            return None
+        words = height * width * channels
+        padded = words if node.name in files else -(-words // WORDS) * WORDS
+        sizes = {"s": outputs, "x": self.positions(node.name), "k": padded}
+        weights: Any = {"type": "data", "file": f"{files[node.name]}.npy"} if node.name in files else 1.0
+        inputs = table.get("density", {}).get("P", 1.0)
+        density = {"P": inputs if isinstance(inputs, int | float) else 1.0, "Q": weights}
+        repeat = {"repeat": node.repeat} if node.repeat > 1 else {}
+        return {"name": node.name, "type": "einsum", "einsum": EINSUM, "dims": sizes, "density": density, **repeat}

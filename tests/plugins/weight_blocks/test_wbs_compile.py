@@ -1,0 +1,164 @@
+"""What `compile` takes: hardware with other blocks and buffers, fully connected layers, weights of a user; and what not."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from sparsemap.cli.main import cli
+
+NETWORK = """
+kind = "network"
+name = "net"
+input = [3, 12, 14]
+layers = [
+  {{ name = "a", type = "conv2d", k = 32, c = 3, p = 12, q = 14, r = 3, s = 3, padding = 1 }},
+  {{ name = "b", type = "conv2d", k = 48, c = 32, p = 6, q = 7, r = 3, s = 3, stride = 2, padding = 1 }},
+  {more}
+]
+"""
+HARDWARE = """
+kind = "hardware"
+name = "own"
+extends = "aie2-2x2"
+levels.Core.class = "aie-core"
+{more}
+"""
+
+
+def command(*args: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli, args)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, " ".join(result.output.split())
+
+
+def compiled(folder: Path, network: str, *options: str, hardware: str = "aie2-2x2") -> tuple[int, str]:
+    (folder / "net.toml").write_text(network)
+    return command("compile", str(folder / "net.toml"), hardware, "--out", str(folder / "out"), *options)
+
+
+LAYOUTS = {
+    "blocks of 16x16": "levels.Core.block = [16, 16]",
+    "blocks of 16x4": "levels.Core.block = [16, 4]",
+    "larger buffers": 'levels.Core.input_buffer = "16 KiB"\nlevels.Core.output_buffer = "16 KiB"\n'
+    'levels.Core.weight_buffer = "32 KiB"\nlevels.Core.capacity = "128 KiB"',
+    "small buffers": 'levels.Core.input_buffer = "2 KiB"\nlevels.Core.output_buffer = "1 KiB"\n'
+    'levels.Core.weight_buffer = "3 KiB"',
+    "weights first": "levels.Core.weight_address = 0\nlevels.Core.input_address = 16384\n"
+    "levels.Core.output_address = 32768",
+    "a bitmap of small blocks": 'levels.Core.block = [4, 4]\nlevels.Core.index = "bitmap"',
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_other_blocks_and_buffers_are_bit_equal(layout: str, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(HARDWARE.format(more=LAYOUTS[layout]))
+    assert command("check", str(own))[0] == 0
+    more = '{ name = "g", type = "global-average" }, { name = "fc", type = "linear", k = 48, n = 10 },'
+    status, said = compiled(tmp_path, NETWORK.format(more=more), "--sparsity", "0.5", hardware=str(own))
+    assert status == 0, said
+    status, said = command("simulate", str(tmp_path / "out"))
+    assert status == 0 and "4 of 4 layers bit-equal" in said, said
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ('levels.Core.input_buffer = "144 KiB"', "input_buffer: ends at byte 294,912 of 65,536"),
+        ("levels.Core.weight_address = 8192", "weight_address: is 8192, where another buffer ends at 16384 only"),
+        ("levels.Core.block = [0, 8]", "is 0, expected at least 1"),
+        ('levels.Core.weight_buffer = "64 B"', "layer a: no sub-volume fits in the buffers of a core"),
+    ],
+)
+def test_cores_that_cannot_hold_their_buffers_are_refused(more: str, told: str, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(HARDWARE.format(more=more))
+    status, said = compiled(tmp_path, NETWORK.format(more=""), hardware=str(own))
+    assert status and told in said, said
+
+
+def test_nothing_behind_a_fully_connected_layer_is_dropped(tmp_path: Path) -> None:
+    more = '{ name = "fc", type = "linear", k = 2016, n = 40 }, { name = "fc2", type = "linear", k = 40, n = 10 },'
+    status, said = compiled(tmp_path, NETWORK.format(more=more), "--sparsity", "0.3")
+    assert status == 0 and "4 of 4 layers" in said and "of the blocks of 2 layers are pruned, 30.0% were wanted" in said
+    head, *rows = (tmp_path / "out" / "times.md").read_text().splitlines()
+    assert "dense us" in head and [row.split()[1] for row in rows if "%" in row] == ["a", "b", "fc", "fc2"]
+    assert "4 of 4 layers bit-equal" in command("simulate", str(tmp_path / "out"))[1]
+
+
+def test_feed_forward_blocks_of_transformers_are_compiled_with_rows_on_all_columns_of_cores(tmp_path: Path) -> None:
+    layers = """
+      { name = "up", type = "linear", m = 30, k = 32, n = 64 },
+      { name = "down", type = "linear", m = 30, k = 64, n = 32 },
+      { name = "add", type = "add", inputs = ["down", "input"] },
+    """
+    network = f'kind = "network"\nname = "ff"\ninput = [30, 32]\nlayers = [{layers}]'
+    status, said = compiled(tmp_path, network, "--sparsity", "0.5")
+    assert status == 0, said
+    assert "3 of 3 layers bit-equal" in command("simulate", str(tmp_path / "out"))[1]
+    entries = json.loads((tmp_path / "out" / "schedule.json").read_text())["layers"]
+    assert [entry["relu"] for entry in entries] == [True, False, False] and entries[0]["out_width"] == 2
+
+
+REFUSED = {
+    "depthwise": (
+        '{ name = "d", type = "depthwise", c = 48, p = 6, q = 7, r = 3, s = 3, padding = 1 },',
+        "'depthwise'",
+    ),
+    "groups": ('{ name = "d", type = "conv2d", k = 48, c = 48, groups = 2, p = 6, q = 7 },', "groups and dilation"),
+    "attention": ('{ name = "d", type = "matmul", m = 48, k = 42, n = 48, inputs = ["b", "b"] },', "'matmul'"),
+    "three operands": ('{ name = "d", type = "add", inputs = ["b", "b", "b"] },', "two different tensors"),
+    "a sum of one": ('{ name = "d", type = "add", inputs = ["b", "b"] },', "two different tensors"),
+    "odd parts": (
+        '{ name = "n", type = "conv2d", k = 12, c = 48, p = 6, q = 7 },'
+        '{ name = "d", type = "concat", inputs = ["b", "n"] },',
+        "multiples of 8 channels; n has 12",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_compiled_is_refused_by_name(case: str, tmp_path: Path) -> None:
+    more, told = REFUSED[case]
+    status, said = compiled(tmp_path, NETWORK.format(more=more))
+    assert status and "layer d" in said and told in said, said
+
+
+def test_weights_and_an_input_of_a_user_give_the_outputs_of_numpy(tmp_path: Path) -> None:
+    network = """
+    kind = "network"
+    name = "one"
+    input = [8, 5, 6]
+    layers = [
+      { name = "a", type = "conv2d", k = 16, c = 8, p = 5, q = 6 },
+      { name = "b", type = "conv2d", k = 8, c = 16, p = 5, q = 6 },
+      { name = "sum", type = "add", inputs = ["b", "input"] },
+    ]
+    """
+    assert compiled(tmp_path, network)[0] == 0
+    rng = np.random.default_rng(0)
+    image = rng.integers(-128, 128, (8, 5, 6), np.int8)
+    weights = {
+        "a": rng.integers(-128, 128, (16, 8, 1, 1), np.int8),
+        "b": rng.integers(-128, 128, (8, 16, 1, 1), np.int8),
+    }
+    extra = {"a.bias": rng.integers(-500, 500, 16, np.int32), "a.shift": np.array(8), "b.shift": np.array(9)}
+    np.save(tmp_path / "image.npy", image)
+    np.savez(tmp_path / "weights.npz", **weights, **extra)
+    given = ("--weights", str(tmp_path / "weights.npz"), "--input", str(tmp_path / "image.npy"))
+    status, said = command("simulate", str(tmp_path / "out"), *given, "--outputs", str(tmp_path / "found.npz"))
+    assert status == 0 and "3 of 3" in said, said
+    hidden = (
+        np.einsum("oc,chw->ohw", weights["a"][..., 0, 0].astype(int), image.astype(int))
+        + extra["a.bias"][:, None, None]
+    )
+    hidden = np.clip((hidden + 128) >> 8, 0, 127)
+    linear = np.clip((np.einsum("oc,chw->ohw", weights["b"][..., 0, 0].astype(int), hidden) + 256) >> 9, -128, 127)
+    assert (
+        np.array_equal(np.load(tmp_path / "found.npz")["sum"], np.clip(linear + image, 0, 127)) and (linear < 0).any()
+    )
+    np.savez(tmp_path / "weights.npz", a=weights["a"], b=weights["b"][:4])
+    assert "expected whole (8, 16, 1, 1)" in command("simulate", str(tmp_path / "out"), *given)[1]
