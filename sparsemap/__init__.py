@@ -31,7 +31,9 @@ from .errors import (
     SpecError as SpecError,
 )
 from .pieces.contracts import (
+    BitReader as BitReader,
     Charge as Charge,
+    Code as Code,
     Context as Context,
     CostModel as CostModel,
     Crossover as Crossover,
@@ -49,7 +51,9 @@ from .pieces.contracts import (
     Objective as Objective,
     Occupancy as Occupancy,
     Operation as Operation,
+    Outer as Outer,
     Proposals as Proposals,
+    RankShape as RankShape,
     Scored as Scored,
     Searcher as Searcher,
     Segment as Segment,

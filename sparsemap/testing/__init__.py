@@ -8,11 +8,15 @@ Checks that need a design space take a problem from `sparsemap.load_problem`.
 
 # ruff: noqa: I001  # imports of one module stay together
 from .pieces import (
+    check_codec as check_codec,
     check_density as check_density,
     check_format as check_format,
     check_mechanism as check_mechanism,
     check_memory_level as check_memory_level,
     check_technology as check_technology,
+    decodable as decodable,
+    expected_bits as expected_bits,
+    usual_shares as usual_shares,
     fibers as fibers,
 )
 from .search import (

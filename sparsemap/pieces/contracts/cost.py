@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...problem.evaluation import Evaluation
     from ...problem.problem import Problem
     from ...problem.scenarios import Scenario
-    from .sparsity import Format
+    from .sparsity import Format, Outer
 
 
 @attrs.frozen(kw_only=True)
@@ -69,8 +69,9 @@ class Charge(Piece):
         """pJ that it adds to every design that runs for `cycles` or longer: what a lower bound may count."""
         return 0.0
 
-    def format(self, form: Format) -> Format:
-        """The format whose metadata are counted in place of this one."""
+    def format(self, form: Format, outer: Outer) -> Format:
+        """The format whose metadata are counted in place of this one, below ranks that have told so much. Raises ValueError
+        if it has none."""
         return form
 
     def copies(self, problem: Problem) -> Array | None:

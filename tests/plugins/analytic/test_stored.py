@@ -27,7 +27,7 @@ BITMAP = [
     "uncompressed",
     "uncompressed",
     "uncompressed",
-    {"type": "expression", "compressed": True, "block": 2, "bits": "0*fibers"},
+    {"type": "expression", "compressed": True, "block": 2, "lists": "mask", "bits": "0*fibers"},
 ]
 PADDED = ["uncompressed", "uncompressed", "uncompressed", "ellpack"]
 
