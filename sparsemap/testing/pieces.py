@@ -35,11 +35,11 @@ def fibers(count: int, seed: int = 0) -> of.Fiber:
     )
 
 
-def check_format(piece: of.Format, count: int = 500, seed: int = 0) -> None:
+def check_format(piece: of.Format, count: int = 500, seed: int = 0, parents: Iterable[of.Format] = ()) -> None:
     """Shapes, finite numbers from 0 on, widths that do not depend on the occupancy, and entries that stay apart.
 
     Of formats that store zeros: `block` and `padded` compress, `below_compressed` does not; padded fibers count their
-    one length, not what is occupied; a format of blocks tells blocks apart.
+    one length, not what is occupied; a format of blocks tells blocks apart. A codec is checked below each of `parents`.
     """
     stores_zeros = piece.padded or piece.block > 1
     expect(piece, piece.compressed or not stores_zeros, "block and padded go with compressed = True")
@@ -76,6 +76,8 @@ def check_format(piece: of.Format, count: int = 500, seed: int = 0) -> None:
     _unit_arrays(piece, fibers(0), 0)
     if type(piece).metadata_bits is not of.Format.metadata_bits:
         array_of(piece, piece.metadata_bits(fiber), (count,), "metadata_bits")
+    if piece.decodable:
+        check_codec(piece, parents, seed)
 
 
 def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int = 0) -> None:

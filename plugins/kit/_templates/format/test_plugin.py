@@ -8,12 +8,13 @@ REGISTRY = load()
 
 
 def test_it_keeps_the_contract():
-    check_format(REGISTRY.get("format", "plugin-name"))
+    parents = [REGISTRY.get("format", name) for name in ("uncompressed", "bitmask", "offset-pair")]
+    check_format(REGISTRY.get("format", "plugin-name"), parents=parents)
 
 
-def test_a_fiber_of_64_positions_with_8_nonzeros_needs_8_entries():
-    fiber = Fiber.of(np.ones(1), 64.0, np.full(1, 8.0), 64.0)
-    assert REGISTRY.get("format", "plugin-name").metadata_bits(fiber) == [32.0]
+def test_a_fiber_of_60_positions_takes_eight_bytes():
+    fiber = Fiber.of(np.ones(1), 60.0, np.full(1, 8.0), 60.0)
+    assert REGISTRY.get("format", "plugin-name").metadata_bits(fiber) == [64.0]
 
 
 def test_a_search_chooses_among_formats_with_it():
