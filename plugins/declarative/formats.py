@@ -165,7 +165,9 @@ class ExpressionFormat(Format):
         if not self.decodable:
             return self.units(fiber)
         slots, length = fiber.slots, fiber.length
-        held = fiber.fibers * fiber.longest if self.padded else slots * fiber.occupied
+        held = slots * fiber.occupied
+        if self.padded:
+            held = np.maximum(held, fiber.fibers * fiber.longest)
         bits, even = np.zeros(len(length)), np.zeros(len(length), dtype=bool)
         listed, fibers = self._listed(outer), fiber.fibers
         if self.group > 1:
