@@ -1,11 +1,18 @@
 """The types that need no Python from their users: everything about such a piece is in its TOML spec."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from sparsemap import hookimpl
 
 from .formats import ExpressionFormat
 from .mechanisms import FilterMechanism
 from .objectives import ExpressionObjective
 from .technologies import TableTechnology
+
+if TYPE_CHECKING:
+    import click
 
 
 @hookimpl
@@ -26,3 +33,10 @@ def register_mechanisms():
 @hookimpl
 def register_objectives():
     return [ExpressionObjective]
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    from .commands import silicon_command
+
+    cli.add_command(silicon_command)
