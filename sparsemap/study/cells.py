@@ -85,7 +85,7 @@ def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "wo
     ):
         parts = {
             what: subject,
-            "hardware": hard,
+            "hardware": built_in(study.technology, hard),
             "searcher": searcher,
             "space": study.spaces.get(searcher, study.space),
             "objective": study.objective,
@@ -105,6 +105,11 @@ def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "wo
             )
         )
     return cells
+
+
+def built_in(technology: Any, hardware: Any) -> Any:
+    """The hardware in this technology, or in its own."""
+    return {"extends": hardware, "name": hardware, "technology": plain(technology)} if technology else hardware
 
 
 def running(cells: Iterable[Cell]) -> tuple[int, int]:
