@@ -39,7 +39,9 @@ def registry() -> Registry:
         found.add_type(cls, Origin("tests"))
     for name in PLUGINS:
         plugin = import_module(f"sparsemap_plugins.{name}")
-        hooks = [hook for key, hook in vars(plugin).items() if key.startswith("register_") and key != "register_commands"]
+        hooks = [
+            hook for key, hook in vars(plugin).items() if key.startswith("register_") and key != "register_commands"
+        ]
         for cls in (cls for hook in hooks for cls in hook()):
             found.add_type(cls, Origin(name))
     for path in sorted(SPECS.rglob("*.toml")):

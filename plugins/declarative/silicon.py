@@ -89,9 +89,19 @@ class Silicon(NamedTuple):
 
 
 HEADER = [
-    "hardware", "technology", "mm2", "SRAM MiB", "leaks mW/MiB", "leaks W", "+ MACs W", "+ accesses W", "mW/mm2 MACs",
-    "mW/mm2 all", "DRAM idle W",
-]  # fmt: skip
+    "hardware",
+    "technology",
+    "mm2",
+    "MiB",
+    "leak mW/MiB",
+    "leak W",
+    "+ MAC W",
+    "+ RAM W",
+    "mW/mm2",
+    "all",
+    "DRAM W",
+]
+"""Powers add up to the right; mW/mm2 without and with accesses; DRAM is idle."""
 
 
 def chip_rows() -> list[list[str]]:

@@ -114,7 +114,11 @@ class Runner:
     def problem(self, study: Any, workload: Any, hardware: str, space: str = "") -> Problem:
         """With the cost model of a study and its space, or another one."""
         return load_problem(
-            workload, built_in(study.technology, hardware), space or study.space, cost_model=study.cost_model, registry=self.registry
+            workload,
+            built_in(study.technology, hardware),
+            space or study.space,
+            cost_model=study.cost_model,
+            registry=self.registry,
         )
 
     def cells(self, name: str, what: str = "workload") -> list[Cell]:
