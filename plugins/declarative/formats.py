@@ -174,17 +174,16 @@ class ExpressionFormat(Format):
             count, groups = np.ceil(length / self.group), self._group_list(outer)
             some = np.minimum(slots * fiber.groups, fibers * count)
             shape = count, name_bits(count), fiber.offset_bits, fiber.groups / count
-            widths = (self._widths(text, *shape) for text in (self._group_entry, self._count(groups)))
+            width, count_bits = (self._widths(text, *shape) for text in (self._group_entry, self._count(groups)))
             each = held / np.maximum(slots * count, 1e-300)
             even = (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
-            bits = groups.bits(Expected(fibers, slots, count, some, *widths, even))
+            bits = groups.bits(Expected(fibers, slots, count, some, width, count_bits, even))
             fibers = fibers * count if groups.complete else some
             slots, length = slots * count, np.minimum(length, self.group)
         shape = length, name_bits(length) if self.group > 1 else fiber.coord_bits, fiber.offset_bits, fiber.usual
-        widths = (self._widths(text, *shape) for text in (self._entry, self._count(listed)))
-        return Units(
-            metadata=bits + listed.bits(Expected(fibers, slots, length, held, *widths, even)), metadata_bits=1.0
-        )
+        width, count_bits = (self._widths(text, *shape) for text in (self._entry, self._count(listed)))
+        known = Expected(fibers, slots, length, held, width, count_bits, even)
+        return Units(metadata=bits + listed.bits(known), metadata_bits=1.0)
 
     def encode(self, rows: Array, rank: RankShape, tiles: Array) -> Code:
         listed = self._listed(rank.outer, rank.even)
@@ -193,7 +192,7 @@ class ExpressionFormat(Format):
         groups, (outside, inside) = self._group_list(rank.outer), self._shapes(rank)
         rows = np.pad(rows, [(0, 0), (0, outside.length * inside.length - rank.length)])
         parts = rows.reshape(len(rows), outside.length, inside.length)
-        there = np.ones(parts.shape[:2], dtype=bool) if groups.complete else parts.any(axis=2)
+        there: Array = np.ones(parts.shape[:2], dtype=bool) if groups.complete else np.any(parts, axis=2)
         upper = self._written(groups, self._group_entry, there, outside, tiles)
         fiber = np.nonzero(there)[0]
         lower = self._written(listed, self._entry, parts[there], inside, tiles[fiber])

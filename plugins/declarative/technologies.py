@@ -260,7 +260,7 @@ class TableTechnology(Technology):
         voltage: the current per width of a class of devices hardly changes from node to node. Of an off-chip level what its
         channels draw without traffic."""
         standard = getattr(level.memory, "standard", None)
-        if standard in self.off_chip_channels:
+        if standard is not None and standard in self.off_chip_channels:
             channel = self.off_chip_channels[standard]
             count = max(1, math.ceil(_gigabytes_per_s(level) / channel.gigabytes_per_s - 1e-9))
             return count * (channel.open_mw + channel.refresh_mw)

@@ -124,20 +124,19 @@ class Code:
         """Of `count` fibers from fields: (m,) the fiber of each, ascending; its values; and bits of each. A fiber has its
         values of the first field first. Raises ValueError where a value does not fit."""
         fields = [field for field in fields if field[2] and len(field[0])]
-        for _, values, width in fields:
-            if values.size and (values.max() >> width or values.min() < 0):
-                raise ValueError(
-                    f"{values.max() if values.max() >> width else values.min()} does not fit in {width} bits"
-                )
+        for _, values, bits in fields:
+            wrong = values[(values >> bits != 0) | (values < 0)]
+            if wrong.size:
+                raise ValueError(f"{wrong[0]} does not fit in {bits} bits")
         none = np.zeros(0, dtype=np.int64)
         fiber = np.concatenate([none, *(fiber for fiber, _, _ in fields)])
         value = np.concatenate([none, *(values for _, values, _ in fields)])
-        width = np.concatenate([none, *(np.full(len(fiber), width) for fiber, _, width in fields)])
+        widths = np.concatenate([none, *(np.full(len(fiber), width) for fiber, _, width in fields)])
         order = np.argsort(fiber, kind="stable")
-        value, ends = value[order], np.cumsum(width[order])
-        shift = np.repeat(ends, width[order]) - 1 - np.arange(ends[-1] if len(ends) else 0)
-        bits = (np.repeat(value, width[order]) >> shift & 1).astype(np.uint8)
-        return cls(bits, np.bincount(fiber, width, count).astype(np.int64), entries)
+        value, ends = value[order], np.cumsum(widths[order])
+        shift = np.repeat(ends, widths[order]) - 1 - np.arange(ends[-1] if len(ends) else 0)
+        stream = (np.repeat(value, widths[order]) >> shift & 1).astype(np.uint8)
+        return cls(stream, np.bincount(fiber, widths, count).astype(np.int64), entries)
 
 
 class BitReader:
