@@ -12,7 +12,7 @@ from sparsemap.pieces.contracts.base import Array
 
 WIDTHS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 """Bits of a token, those that an encoder chooses from."""
-FEW = 512.0
+FEW = 64.0
 """Up to so many positions of a tile, they are not taken to be independent: so many of them hold something."""
 
 
@@ -42,9 +42,9 @@ def tokens(length: Array, filled: Array, bits: Array, ended: bool = False, posit
             - filled * ends
             - exact * empty
         )
-    few = np.flatnonzero((positions <= FEW) & (filled > 0.0)) if positions is not None else np.zeros(0, dtype=int)
-    if len(few):
-        assert positions is not None
+    # a token of one bit tells one position, however they lie
+    if positions is not None:
+        few = np.flatnonzero((positions <= FEW) & (filled > 0.0) & ((most > 1.0) | ended))
         found[few] = _drawn(length[few], filled[few], most[few], ended, positions[few])
     return found
 
@@ -52,20 +52,27 @@ def tokens(length: Array, filled: Array, bits: Array, ended: bool = False, posit
 def _drawn(length: Array, filled: Array, most: Array, ended: bool, positions: Array) -> Array:
     """The same where a whole number of the tile's positions holds something: q(m), of m given ones being empty, is not
     (1 - filled)^m but the chance of drawing them without putting back."""
-    hold = filled * positions
-    found = length * filled
-    empty = np.ones(len(length))  # q(m)
-    for m in range(int(length.max()) + 1):
-        left = positions - m
-        longer = empty * np.maximum(left - hold, 0.0) / np.maximum(left, 1.0)  # q(m + 1)
-        escape = (m > 0) & (m % most == 0) & (m <= length)
-        if ended:
-            found += escape * (length - m) * (empty - longer)
-        else:
-            found += escape * (empty + (length - m) * (empty - longer))
-            found += (m == 0) * longer - escape * np.where(m < length, empty - longer, empty)
+    if not len(length):
+        return length
+    order = np.argsort(-length)  # the longest first: those that are at their end drop out
+    length, most, positions = length[order], most[order], positions[order]
+    hold = filled[order] * positions
+    found, empty = length * filled[order], np.ones(len(length))  # q(m)
+    stops = np.searchsorted(-length, -np.arange(length[0] + 1.0), "right")
+    for m, stop in enumerate(stops.tolist()):
+        here, left = empty[:stop], positions[:stop] - m
+        longer = here * (np.maximum(left - hold[:stop], 0.0) / np.maximum(left, 1.0))  # q(m + 1)
+        more, escape = found[:stop], np.flatnonzero(m % most[:stop] == 0.0) if m else np.arange(0)
+        one, both = here[escape], here[escape] - longer[escape]
+        more[escape] += (length[escape] - m) * both
+        if not ended:
+            more[escape] += one - np.where(m < length[escape], both, one)
+            if m == 0:
+                more += longer
         empty = longer
-    return found
+    back = np.empty(len(order))
+    back[order] = found
+    return back
 
 
 def best_bits(length: Array, filled: Array, most_bits: Array) -> Array:
