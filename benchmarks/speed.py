@@ -1,11 +1,12 @@
 """How fast SparseMap is on this machine, as ratios to a NumPy kernel measured in the same run.
 
-    python benchmarks/speed.py [--quick] [--markdown docs/results/speed.md]
+    python benchmarks/speed.py [--quick] [--chips] [--markdown docs/results/speed.md]
 
 Prints valid designs per second and core, whole searches and the rate at which random designs are rejected, cold and
 warm, at several batch sizes; where the time goes; start-up times; peak memory; how speed changes with the size of a
-problem; and what a second worker adds to a study. Times are processor time unless it says otherwise, so that other
-programs on the machine disturb little; machines are compared by the calibration kernel.
+problem; and what a second worker adds to a study. `--chips` prints one table alone: designs on a second chip. Times are
+processor time unless it says otherwise, so that other programs on the machine disturb little; machines are compared by
+the calibration kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import attrs
 import numpy as np
+from sparsemap_plugins.analytic.occupancy.shared import SHARED
 
 import sparsemap
 from sparsemap.files import markdown_table, percent
@@ -134,6 +137,13 @@ def fidelities(registry: object, seconds: float) -> list[list[str]]:
         rates = [f"{designs / np.median(part):,.0f}" for part in (plain, charged)]
         return [*rates, percent(float(np.median(plain / charged)))]
 
+    def empty(problem: sparsemap.Problem) -> Callable[[int], object]:
+        def work(seed: int) -> object:
+            SHARED.clear()
+            return sparsemap.search(problem, budget=10_000, seed=seed)
+
+        return work
+
     rows = []
     for workload, hardware in PROBLEMS:
         both = [problem(workload, hardware, model) for model in ("timeloop", "physical")]
@@ -142,8 +152,34 @@ def fidelities(registry: object, seconds: float) -> list[list[str]]:
         searches = []
         for seed in range(5):
             fresh = [problem(workload, hardware, model) for model in ("timeloop", "physical")]
-            searches.append([took(partial(sparsemap.search, one, budget=10_000, seed=seed)) for one in fresh])
+            searches.append([took(partial(empty(one), seed)) for one in fresh])
         rows.append([f"{workload} on {hardware}", *medians(4096, warm), *medians(10_000, searches)])
+    return rows
+
+
+def chips(registry: object) -> list[list[str]]:
+    """Seconds of 2,000 guesses, repaired, on a first chip, tables empty; then on a second one with twice the bandwidth and
+    twice the energy of an access, a problem of its own, with the tables that are there and with empty ones. Medians of 5."""
+
+    def took(problem: sparsemap.Problem, genomes: np.ndarray, empty: bool) -> float:
+        if empty:
+            SHARED.clear()
+        start = time.process_time()
+        problem.evaluator.evaluate(genomes)
+        return time.process_time() - start
+
+    rows = []
+    for workload, hardware in PROBLEMS:
+        first = sparsemap.load_problem(workload, hardware, registry=registry)
+        chip, rng = first.chip, np.random.default_rng(0)
+        energy_pj = {action: 2.0 * pj for action, pj in chip.energy_pj.items()}
+        other = attrs.evolve(chip, bandwidth=2.0 * chip.bandwidth, energy_pj=energy_pj)
+        genomes = first.space.repair(first.space.guess(2000, rng), rng)
+        runs = []
+        for _ in range(5):
+            problems = [first.on(each) for each in (chip, other, other)]
+            runs.append([took(one, genomes, empty) for one, empty in zip(problems, (True, False, True), strict=True)])
+        rows.append([f"{workload} on {hardware}", *(f"{x:.2f} s" for x in np.median(runs, axis=0))])
     return rows
 
 
@@ -286,11 +322,17 @@ def table(title: str, head: list[str], rows: list[list[str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a minute instead of several, less exact")
+    parser.add_argument("--chips", action="store_true", help="only the table of warm tables across chips")
     parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
     options = parser.parse_args()
     seconds = 0.2 if options.quick else 1.5
     batches = [1024, 16384] if options.quick else BATCHES
     registry = load()
+    head = ["2,000 designs", "first chip", "second chip", "second chip, tables empty"]
+    warm = partial(table, "Warm tables across chips: `physical`, processor time", head)
+    if options.chips:
+        print(warm(chips(registry)))
+        return
     kernel = calibration(seconds)
     unit = 65536 / kernel
     parts = [
@@ -316,6 +358,7 @@ def main() -> None:
     head = ["designs per second", "timeloop", "physical", "ratio", "search, timeloop", "search, physical", "ratio"]
     title = "With no charge and with all: valid designs, warm, batch 4,096, and whole searches of 10,000, tables empty"
     show(table(title, head, fidelities(registry, seconds)))
+    show(warm(chips(registry)))
     show(table("Where the time goes, mm3 on cloud, valid designs", ["module", "share"], stages(registry)))
     show(
         table(

@@ -33,6 +33,7 @@ from .errors import (
 from .pieces.contracts import (
     BitReader as BitReader,
     Charge as Charge,
+    ChipCounts as ChipCounts,
     Code as Code,
     Context as Context,
     CostModel as CostModel,
@@ -64,7 +65,7 @@ from .pieces.contracts import (
     Workload as Workload,
 )
 from .pieces.hookspecs import hookimpl as hookimpl
-from .problem.evaluation import Evaluation as Evaluation
+from .problem.evaluation import Detail as Detail, Evaluation as Evaluation
 from .problem.similarity import distance as distance
 from .problem.space import Space as Space
 from .searching.best import Best as Best

@@ -149,6 +149,7 @@ SAME_WORD = {
     "filters": "what a mechanism's contract gives",
     "data": "what a result says of the files it depends on",
     "none": "a setting of matplotlib",
+    "mm2": "the unit of areas; a workload is called like it",
     "gated": "what becomes of an access or a compute; the charge for it is called like it",
 }
 """Words that the core needs for something else than the piece of that name, and for what."""

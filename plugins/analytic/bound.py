@@ -40,11 +40,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.primes import divisors
 
 from .actions import Action, PlaceTables
 from .bound_tiles import MOST_TILES, moved_words
+from .cost import PRICES
 from .layout import Layout
 
 MOST_PAIRS = 64
@@ -84,7 +86,7 @@ class LowerBound:
     """Pairs of energy in pJ and cycles, (n,) each: every design of the problem is at or above one of them in both."""
 
     def __init__(self, layout: Layout, places: PlaceTables, fewer_updates: bool = False) -> None:
-        self.layout, self.places = layout, places
+        self.layout, self.places, self.chip = layout, places, layout.problem.chip
         self.fewer_updates = fewer_updates
         problem = layout.problem
         self.densities = [occupancy.density for occupancy in layout.occupancies]
@@ -99,7 +101,7 @@ class LowerBound:
         self.kept = [float(self._kept(t, layout.S)[0]) for t in range(layout.T)]
         self.actual = max(0.0, np.floor(self.computes * self._effectual() * (1.0 - 1e-9)) - 4.0)
         outer, inner = _front(*self._outermost()), _front(*self._innermost())
-        energy = self.actual * layout.mac[0] + np.add.outer(outer[0], inner[0])
+        energy = self.actual * float(self.chip.mac_pj["compute"]) + np.add.outer(outer[0], inner[0])
         cycles = np.maximum.outer(outer[1], inner[1])
         least = np.ceil(self.actual / self.units * (1.0 - 1e-9)) if self.actual > 0 else 0.0
         self.energy_pj, self.cycles = _front(energy.ravel() * (1.0 - 1e-9), np.maximum(cycles.ravel(), least))
@@ -141,8 +143,8 @@ class LowerBound:
         for action in self._filters(t, level):
             there = np.ones_like(kept)
             for c in action.leaders:
-                boxes = [1.0 + sum(k * (extents[dim] - 1.0) for dim, k in rank) for rank in lay.ranks[c]]
-                there = there * self._there(c, math.prod(boxes, start=np.ones_like(kept)))
+                words = math.prod(box(lay.ranks[c], extents), start=np.ones_like(kept))
+                there = there * self._there(c, words)
             kept = np.minimum(kept, there)
         return kept
 
@@ -234,13 +236,13 @@ class LowerBound:
                     once = self._needed(t, 0, np.full_like(words, self.touched[t]))
                     arrive = np.maximum(once, arrive / 2) if child is not None else np.zeros(1)
                     again = again / 2 if child is not None else np.zeros(1)
-                fill = 0.0 if child is None else lay.energies[child]["fill"]
-                energy = energy + arrive * lay.energies[0]["update"] + again * (lay.energies[0]["read"] + fill)
+                fill = 0.0 if child is None else self._price(child, "fill")
+                energy = energy + arrive * self._price(0, "update") + again * (self._price(0, "read") + fill)
                 read, written = read + again, written + arrive
             else:
                 sent = self._needed(t, 0, words)
                 energy = energy + sent * (
-                    lay.energies[0]["read"] + (0.0 if child is None else lay.energies[child]["fill"])
+                    self._price(0, "read") + (0.0 if child is None else self._price(child, "fill"))
                 )
                 read = read + sent
         return energy, self._transfer(0, read, written)
@@ -256,10 +258,10 @@ class LowerBound:
             least = np.full_like(words, self.touched[t]) if t == lay.output and self.fewer_updates else words
             left = self._needed(t, s, least, stays if s == 1 else 1.0)
             if t == lay.output:
-                energy = energy + left * lay.energies[s]["update"]
+                energy = energy + left * self._price(s, "update")
             else:
                 energy = energy + left * (
-                    lay.energies[s]["read"] + (0.0 if child is None else lay.energies[child]["fill"])
+                    self._price(s, "read") + (0.0 if child is None else self._price(child, "fill"))
                 )
         return energy
 
@@ -291,26 +293,26 @@ class LowerBound:
             # one access may be lost to rounding per instance and action
             accesses, again = (np.maximum(0.0, x * (1.0 - 1e-6) - 4.0 * instances) for x in (accesses * left, again))
             if t == lay.output:
-                energy = energy + accesses * lay.energies[level]["update"] + again * lay.energies[level]["read"]
+                energy = energy + accesses * self._price(level, "update") + again * self._price(level, "read")
                 read, written = read + again / instances, written + accesses / instances
             else:
-                energy = energy + accesses * lay.energies[level]["read"]
+                energy = energy + accesses * self._price(level, "read")
                 read = read + accesses / instances
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
         return energy, np.maximum(self._transfer(level, read, written), np.ceil(self.actual / lanes * (1.0 - 1e-9)))
 
     def _transfer(self, level: int, read: Array, written: Array) -> Array:
         """(n,) cycles that the words take."""
-        spec = self.layout.levels[level]
+        chip = self.chip
         cycles: Array = np.zeros(np.broadcast(read, written).shape)
-        for words, bandwidth in (
-            (read, spec.read_bandwidth),
-            (written, spec.write_bandwidth),
-            (read + written, spec.bandwidth),
-        ):
-            if bandwidth is not None:
-                cycles = np.maximum(cycles, np.floor(words / bandwidth * (1.0 - 1e-6)))
+        limits = chip.read_bandwidth[level], chip.write_bandwidth[level], chip.bandwidth[level]
+        for words, bandwidth in zip((read, written, read + written), limits, strict=True):
+            cycles = np.maximum(cycles, np.floor(words / bandwidth * (1.0 - 1e-6)))  # 0 where it is not limited
         return cycles
+
+    def _price(self, level: int, action: str) -> float:
+        """pJ of one access."""
+        return float(self.chip.energy_pj[PRICES.get(action, action)][level])
 
 
 def _rounded(density: float) -> float:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.primes import divisors
 
 from .layout import Layout
+from .validity import data_words
 
 MOST_TILES = 1 << 18
 """Where a problem has more tiles, or ways to share a fan-out, none is tried: this bounds time and memory."""
@@ -24,12 +26,12 @@ def moved_words(lay: Layout) -> tuple[list[Array], list[Array]]:
     if lay.S < 2 or lay.spatial[0] is not None or tiles > MOST_TILES:
         return moved, stays
     extents = np.stack([grid.ravel() for grid in np.meshgrid(*options, indexing="ij")])
-    widths = [[1.0 + sum(c * (extents[dim] - 1.0) for dim, c in rank) for rank in lay.ranks[t]] for t in range(lay.T)]
+    widths = [list(box(ranks, extents)) for ranks in lay.ranks]
     words = [np.prod([np.ones(extents.shape[1]), *boxes], axis=0) for boxes in widths]
-    room = lay.levels[1].capacity_bits
-    if room is not None:
+    chip = lay.problem.chip
+    if np.isfinite(chip.capacity_bits[1]):
         needed = sum(least_words(lay, t, words[t]) for t in range(lay.T) if lay.stored[t, 1] and plain[t])
-        fits = needed <= np.floor(room / lay.levels[1].word_bits)
+        fits = needed <= data_words(chip, 1)
         if not fits.any():
             return moved, stays  # nor does any design
         extents, words = extents[:, fits], [w[fits] for w in words]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import attrs
 import numpy as np
 
+from sparsemap import Occupancy
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.problem import Problem
@@ -27,8 +27,7 @@ class Layout:
         self.dims = problem.dims
         self.sizes = np.array([problem.sizes[d] for d in self.dims], dtype=np.float64)
         self.tensors = problem.tensors
-        self.levels = problem.levels
-        self.D, self.T, self.S = len(self.dims), len(self.tensors), len(self.levels)
+        self.D, self.T, self.S = len(self.dims), len(self.tensors), len(problem.levels)
         index = {dim: i for i, dim in enumerate(self.dims)}
         self.ranks: list[list[list[tuple[int, int]]]] = [
             [[(index[dim], c) for dim, c in rank] for rank in tensor.ranks] for tensor in self.tensors
@@ -100,35 +99,16 @@ class Layout:
         return max(s for s in range(self.S) if self.stored[t, s])
 
     @cached_property
-    def occupancies(self) -> list[Any]:
+    def occupancies(self) -> list[Occupancy]:
         """Per tensor, the occupancy of its tiles."""
         return [t.density.occupancy(t.shape(self.problem.sizes)) for t in self.tensors]
 
-    @cached_property
-    def instances(self) -> Array:
-        """(S + 1,) instances per storage level, then of the compute unit."""
-        return np.array([level.instances for level in self.levels] + [self.problem.compute_instances], dtype=np.float64)
 
-    @cached_property
-    def energies(self) -> list[dict[str, float]]:
-        """Per level, pJ per action of the model: reads, fills and updates, each actual, gated or skipped."""
-        problem, table = self.problem, []
-        for s in range(self.S):
-            row = {
-                "read": problem.energy_pj(s, "read"),
-                "fill": problem.energy_pj(s, "write"),
-                "update": problem.energy_pj(s, "write"),
-                "metadata_read": problem.energy_pj(s, "metadata_read"),
-                "metadata_fill": problem.energy_pj(s, "metadata_write"),
-                "metadata_update": problem.energy_pj(s, "metadata_write"),
-            }
-            for kind in ("gated", "skipped"):
-                for action in ("read", "fill", "update", "metadata_read", "metadata_fill", "metadata_update"):
-                    row[f"{kind}_{action}"] = problem.energy_pj(s, f"{kind}_{action}")
-            table.append(row)
-        return table
+def by_level(figure: Array) -> Array:
+    """(S, 1) of a chip's (S,), or (S, B) as it is: what goes with arrays (.., S, B)."""
+    return figure[:, None] if figure.ndim == 1 else figure
 
-    @cached_property
-    def mac(self) -> tuple[float, float, float]:
-        """pJ of an actual, gated and skipped compute."""
-        return tuple(self.problem.mac_pj(action) for action in ("compute", "gated", "skipped"))  # type: ignore[return-value]
+
+def limited(figure: Array) -> bool:
+    """Whether a chip's figure is below infinity, for any design."""
+    return bool(figure != np.inf) if figure.ndim == 0 else bool((figure != np.inf).any())

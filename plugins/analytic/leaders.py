@@ -14,7 +14,7 @@ from sparsemap.pieces.contracts.base import Array, Rows
 
 from .nest import Nest
 from .occupancy import TensorTables
-from .stored import Stored
+from .stored import Granules
 
 
 @attrs.frozen(eq=False)
@@ -116,8 +116,8 @@ class Region:
 
 
 def leaders_empty(
-    nest: Nest, rows: Rows, level: int, t: int, leaders: Sequence[int], tables: list[TensorTables],
-    granules: Mapping[int, Stored], blind: Array,
+    nest: Nest, rows: Rows, level: int, t: int, leaders: Sequence[int], tables: Sequence[TensorTables],
+    granules: Mapping[int, Granules], blind: Array,
 ) -> list[tuple[Array, Array]]:  # fmt: skip
     """P0 of 7.1: per leader, (n,) probability that its tile of an access to tensor t at `level` is empty, 0 where the action
     does nothing with this leader, and (n,) words of that tile, infinity there.

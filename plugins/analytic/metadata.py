@@ -8,121 +8,81 @@ import math
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, Rows
+from sparsemap.pieces.contracts.base import Array, PerTile
 
+from .actions import NONE
 from .nest import Nest
 from .occupancy import Ranks, RankUnits, TensorTables
-from .ranks import RankList
-from .traffic import Traffic
+from .prepared import DesignChoices, ModelTables
+from .ranks import RankList, list_ranks
+from .removal import Removal
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Metadata:
-    """Flat entries (N,), by tensor, then level; accesses per instance as [metadata, payload]."""
+    """Flat entries (N,), by tensor, then level."""
 
     shape: tuple[int, int, int]
-    """(T, S, C)"""
+    """(T, S, B)"""
+    rank_counts: PerTile
+    """int64: ranks of the tile."""
     cell: Array
-    """(N,) index into (T, S, C), flat."""
+    """(N,) index into (T, S, B), flat."""
     place: Array
     """(N,) position from the innermost rank, 0 first."""
-    metadata_bits: Array
-    payload_bits: Array
-    largest: list[Array]
-    """Units of the fullest tile."""
-    read: list[Array]
-    fill: list[Array]
-    update: list[Array]
-    gone: Rows = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
-    """(n,) entries of which accesses are gated or skipped, as the action of the cell says .."""
-    gone_read: list[Array] = attrs.field(factory=lambda: [np.zeros(0), np.zeros(0)])
-    """.. and how many (n,)."""
-    gone_update: list[Array] = attrs.field(factory=lambda: [np.zeros(0), np.zeros(0)])
-    alike: tuple[Rows, Array] | None = None
-    """For the last n columns, (n,) the column, and (T, S, n) bool: the cell has the entries of the same cell there, and
-    none of its own."""
+    units: RankUnits
+    """Units of each rank in one tile, expected and at most, and the bits of one."""
 
-    def bits(self, counts: list[Array], entries: Rows | slice = slice(None)) -> Array:
-        """(T, S, C) bits of some accesses, those of all entries or of some."""
-        weights = counts[0] * self.metadata_bits[entries] + counts[1] * self.payload_bits[entries]
-        found = np.bincount(self.cell[entries], weights, math.prod(self.shape)).reshape(self.shape)
-        if self.alike is not None:
-            column, same = self.alike
-            last = found[..., -len(column) :]
-            last[:] = np.where(same, np.take(found, column, axis=-1), last)
-        return found
-
-    def twice(self, designs: Rows, same: Array) -> Metadata:
-        """The accesses of B designs, and once more those of the n `designs`, but for cells that are the `same`, (T, S, n)."""
-        batch, count = self.shape[-1], len(designs)
-        again, further = np.zeros(self.shape, dtype=bool), np.zeros(batch, dtype=np.int64)
-        again[..., designs] = ~same
-        further[designs] = np.arange(count) + batch
-        more = np.flatnonzero(again.reshape(-1)[self.cell])
-        tile = self.cell // batch
-        design = self.cell[more] - tile[more] * batch
-        cell = np.concatenate([self.cell + tile * count, tile[more] * (batch + count) + further[design]])
-
-        def both(*parts: Array) -> list[Array]:
-            return [np.concatenate([part, part[more]]) for part in parts]
-
-        return Metadata(
-            (*self.shape[:2], batch + count), cell, *both(self.place, self.metadata_bits, self.payload_bits), [],
-            both(*self.read), both(*self.fill), both(*self.update), alike=(designs, same),
-        )  # fmt: skip
-
-    def after(self, other: Metadata) -> Metadata:
-        """With the accesses of another one, which begins with these."""
-        count, mine = len(self.cell), other.gone < len(self.cell)
-        first = {name: [part[:count] for part in getattr(other, name)] for name in ("read", "fill", "update")}
-        gone = {name: [part[mine] for part in getattr(other, name)] for name in ("gone_read", "gone_update")}
-        return attrs.evolve(self, **first, **gone, gone=other.gone[mine])
-
-    def level(self, t: int, s: int) -> Metadata | None:
-        """The entries of one tensor at one level; their cells are then designs, and all entries are listed as gone."""
-        batch, count = self.shape[-1], len(self.cell)
-        rows = np.flatnonzero(self.cell // batch == t * self.shape[1] + s)
-        if not rows.size:
-            return None
-
-        def some(parts: list[Array]) -> list[Array]:
-            return [part[rows] for part in parts]
-
-        def lost(parts: list[Array]) -> list[Array]:
-            found = np.zeros((len(parts), count))
-            found[:, self.gone] = parts
-            return some(list(found))
-
-        return Metadata(
-            (1, 1, batch), self.cell[rows] % batch, self.place[rows], self.metadata_bits[rows], self.payload_bits[rows],
-            some(self.largest), some(self.read), some(self.fill), some(self.update), np.arange(len(rows)),
-            lost(self.gone_read), lost(self.gone_update),
-        )  # fmt: skip
+    @property
+    def largest_bits(self) -> PerTile:
+        """Bits of the fullest tile."""
+        return np.ceil(
+            bits_of(self.shape, self.cell, self.units, self.units.largest_metadata, self.units.largest_payload)
+        )
 
 
-def metadata_of(
-    nest: Nest, lists: dict[int, RankList], slots: Array, tables: list[TensorTables], dense: Traffic, detail: bool
-) -> Metadata:
-    """For every tensor in `lists`, at every level that stores it.
+def bits_of(shape: tuple[int, ...], cell: Array, units: RankUnits, metadata: Array, payload: Array) -> Array:
+    """(T, S, C) bits of so many units of the ranks `cell` (n,)."""
+    weights = metadata * units.metadata_bits + payload * units.payload_bits
+    return np.bincount(cell, weights, math.prod(shape)).reshape(shape)
+
+
+def metadata_of(known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal, detail: bool) -> Metadata:
+    """For every tensor that has metadata, at every level that stores it. `removal`: all filters.
 
     A compressed tile of one word has one rank without width: it costs nothing, and only `detail` lists it.
     """
-    lay = nest.layout
-    parts = [_entries(nest, t, ranks, slots[t], tables[t], detail) for t, ranks in lists.items()]
+    lay, packed = known.layout, choices.packed
+    offsets = pointer_ranks(nest, removal) if known.options.pointers else None
+    rank_counts = np.broadcast_to(packed[:, None], (lay.T, lay.S, nest.batch)).astype(np.int64)
+    parts = []
+    for t, table in enumerate(known.tables):
+        rows = np.flatnonzero(packed[t])
+        if not len(rows):
+            continue
+        ranks = list_ranks(nest, t, rows, choices.slots[t], known.formats, table, offsets)
+        rank_counts[t] = np.maximum(rank_counts[t], ranks.counts)
+        parts.append(_entries(nest, t, ranks, choices.slots[t], table, detail))
     none = [np.zeros(0, dtype=np.int64)] * 2 + [np.zeros(0)] * len(RankUnits._fields)
     cell, place, *columns = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else none
-    units = RankUnits(*columns)
-    words = nest.tile_words[:, : lay.S].reshape(-1)[cell]
+    return Metadata((lay.T, lay.S, nest.batch), rank_counts, cell, place, RankUnits(*columns))
 
-    def accesses(count: Array) -> list[Array]:
-        ratio = count.reshape(-1)[cell] / words
-        return [np.ceil(units.metadata * ratio), np.ceil(units.payload * ratio)]
 
-    return Metadata(
-        (lay.T, lay.S, nest.batch), cell, place, units.metadata_bits, units.payload_bits,
-        [units.largest_metadata, units.largest_payload],
-        accesses(dense.reads), accesses(dense.fills), accesses(dense.updates),
-    )  # fmt: skip
+def pointer_ranks(nest: Nest, removal: Removal) -> PerTile:
+    """bool: the innermost rank outside the child's tile has an offset for each position (docs/model.md, `pointers`)."""
+    lay = nest.layout
+    found = np.zeros((lay.T, lay.S, nest.batch), dtype=bool)
+    for t in range(lay.T):
+        for s in range(lay.S):
+            child = lay.child(t, s)
+            if child is None or not lay.stored[t, s]:
+                continue
+            found[t, s] = removal.kind[t, s] != NONE
+            for block in range(s, child):
+                bounds = nest.spatial_bounds(block)
+                if bounds is not None:
+                    found[t, s] |= (bounds[lay.relevant[t]] > 1.0).any(axis=0)
+    return found
 
 
 def _entries(

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import attrs
 import numpy as np
 
+from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, Rows
 
 from .layout import Layout
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.frozen(eq=False, slots=False)
 class Nest:
-    """All arrays have the batch B last."""
+    """The first link of the chain. All arrays have the batch B last; each is made once, when it is read first."""
 
     layout: Layout
     bounds: LoopBounds
     order: Array
     """(L, D, B), dimension index outer to inner."""
-    children: dict[tuple[int, int], PerDesign] = attrs.field(factory=dict, init=False)
-    """Distinct tiles among the children by tensor and level, as far as they are asked for (`traffic.distinct_children`)."""
 
     @property
     def batch(self) -> int:
@@ -54,18 +54,11 @@ class Nest:
             found.append(inner if spatial is None else inner * spatial)
         return found
 
-    def box(self, t: int, extent: Array | list[PerDesign]) -> list[PerDesign]:
-        """Words per rank of tensor t for extents (D, B): 1 + sum of c * (E - 1) (section 1)."""
-        widths = []
-        for rank in self.layout.ranks[t]:
-            (dim, c), *rest = rank
-            width = extent[dim] if c == 1 else c * (extent[dim] - 1.0) + 1.0
-            for other, coefficient in rest:
-                width = width + coefficient * (extent[other] - 1.0)
-            widths.append(width)
-        return widths or [np.ones(extent[0].shape[-1])]
+    def box(self, t: int, extent: Array | Sequence[PerDesign]) -> list[PerDesign]:
+        """Words per rank of tensor t for extents (D, B) (section 1); one word for a tensor without ranks."""
+        return list(box(self.layout.ranks[t], extent)) or [np.ones(extent[0].shape[-1])]
 
-    def volume(self, t: int, extent: Array | list[PerDesign]) -> PerDesign:
+    def volume(self, t: int, extent: Array | Sequence[PerDesign]) -> PerDesign:
         widths = self.box(t, extent)
         volume = widths[0]
         for width in widths[1:]:
@@ -131,6 +124,11 @@ class Nest:
             group = lay.spatial[s]
             used.append(used[s] if group is None else used[s] * self.group_products[group])
         return np.stack(used)
+
+    @cached_property
+    def computes(self) -> PerDesign:
+        """(B,) dense computes."""
+        return self.instances_used[self.layout.S] * self.steps[-1]
 
     @cached_property
     def steps(self) -> Array:

@@ -6,17 +6,17 @@ designs that compress the tensor, innermost first; the ranks of a level are then
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import attrs
 import numpy as np
 
-from sparsemap import Charge, Fiber, Format, Outer, Units
+from sparsemap import Fiber, Format, Outer, Units
 from sparsemap.errors import SpecError
 from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor, PerTile, Rows
+from sparsemap.problem.problem import Problem
 
 from .layout import Layout
 from .nest import Nest
@@ -37,11 +37,32 @@ class Offsets(Format):
         return attrs.evolve(units_of(self.of, fiber), payload=fiber.fibers + there, payload_bits=fiber.offset_bits)
 
 
+@attrs.frozen(kw_only=True)
+class EncodedFormat(Format):
+    """A format with the units that its encoder writes, where outer ranks have told so much."""
+
+    of: Format
+    outer: Outer
+
+    def units(self, fiber: Fiber) -> Units:
+        units = units_of(self.of, fiber, self.outer)
+        if not self.offsets:
+            return units
+        there = fiber.slots * fiber.occupied if self.compressed else fiber.fibers * fiber.length
+        return attrs.evolve(units, payload=fiber.fibers + there, payload_bits=fiber.offset_bits)
+
+
+def flags_of(form: Format) -> dict[str, Any]:
+    """What a format is besides its units, for a format around it."""
+    names = ("name", "symbol", "compressed", "block", "padded", "below_compressed", "group", "offsets")
+    return {name: getattr(form, name) for name in names}
+
+
 @attrs.frozen(eq=False, slots=False)
 class FormatTables:
     """Which slot strings are valid, and which compress, by the candidates' flags (the genome's format slots)."""
 
-    formats: tuple[Any, ...]
+    formats: tuple[Format, ...]
     """.. below ranks that have told nothing; each again for every one of `OUTER`, if formats are asked for their code."""
     beyond: int
     """Index into `formats` of the format of ranks further out than the last slot."""
@@ -64,32 +85,30 @@ class FormatTables:
     """Whether fibers that hold nothing are counted where they are there."""
 
     @property
-    def all_formats(self) -> tuple[Any, ...]:
+    def all_formats(self) -> tuple[Format, ...]:
         """The formats, then each again with an offset for every position."""
-        names = ("name", "symbol", "compressed", "block", "padded", "below_compressed", "group")
         every = (*self.formats, *self.told)
-        return *every, *(Offsets(of=f, **{name: getattr(f, name) for name in names}) for f in every)
+        return *every, *(Offsets(of=form, **flags_of(form) | {"offsets": False}) for form in every)
 
     @classmethod
-    def of(cls, problem: Any, charges: Sequence[Charge] = ()) -> FormatTables:
+    def of(cls, problem: Problem, run_lengths: bool = False) -> FormatTables:
+        """`run_lengths`: metadata are those that an encoder writes, for every fiber that is there."""
         candidates = problem.candidates("format")
         beyond = problem.candidates("beyond-format")
-        every = any(charge.every_fiber for charge in charges)
-        plain = formats = (*candidates, *beyond)
-        told: tuple[Any, ...] = ()
-        for number, outer in enumerate(OUTER if every else OUTER[:1]):
-            coded = plain
-            for charge in charges:
-                coded = tuple(_coded(charge, f, outer, problem) for f in coded)
-            formats, told = (formats, told + coded) if number else (coded, told)
+        plain = (*candidates, *beyond)
+        formats: tuple[Format, ...] = plain
+        told: tuple[Format, ...] = ()
+        if run_lengths:
+            formats, *others = (tuple(_coded(form, outer, problem) for form in plain) for outer in OUTER)
+            told = tuple(form for some in others for form in some)
         units = [units_of(f, Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0)) for f in formats]
         linked = np.array([bool(np.max(np.asarray(u.payload) * np.asarray(u.payload_bits)) > 0) for u in units])
         flags = [(f.compressed, f.compressed and f.padded, f.compressed or f.below_compressed) for f in formats]
         compressed, padded, anywhere = np.array(flags, dtype=bool).reshape(-1, 3).T
         block = np.array([float(f.block) if f.compressed else 1.0 for f in formats])
-        offsets, ends = np.array([(f.offsets, f.needs_ends and every) for f in plain], dtype=bool).reshape(-1, 2).T
+        offsets, ends = np.array([(f.offsets, f.needs_ends and run_lengths) for f in plain], dtype=bool).reshape(-1, 2).T
         last = len(candidates) if beyond else 0
-        return cls(formats, last, compressed, padded, anywhere, block, linked, offsets, ends, told, every)
+        return cls(formats, last, compressed, padded, anywhere, block, linked, offsets, ends, told, run_lengths)
 
     @cached_property
     def group(self) -> Array:
@@ -133,11 +152,16 @@ OUTER = (Outer(), Outer(filled=True), Outer(ends=True), Outer(ends=True, filled=
 """What the rank above may have told: 1 for `filled`, and 2 for `ends`."""
 
 
-def _coded(charge: Charge, form: Format, outer: Outer, problem: Any) -> Format:
-    try:
-        return charge.format(form, outer)
-    except ValueError as error:
-        raise SpecError.at(problem.files.get("space", "space"), "formats", str(error)) from error
+def _coded(form: Format, outer: Outer, problem: Problem) -> Format:
+    if not form.decodable:
+        raise SpecError.at(
+            problem.files.get("space", "space"),
+            "formats",
+            f"format '{form.name}' has no codec, so nobody can read what it stores: expected `lists` in its TOML, or "
+            f"`encode` and `decode` in its class ({type(form).__name__}); a cost model without the option "
+            "'run-lengths', such as 'timeloop', takes it as it is",
+        )
+    return EncodedFormat(of=form, outer=outer, **flags_of(form))
 
 
 def rank_counts(layout: Layout, bounds: LoopBounds) -> PerTensor:
@@ -146,7 +170,7 @@ def rank_counts(layout: Layout, bounds: LoopBounds) -> PerTensor:
     return np.stack([busy[moves].sum(axis=0, dtype=np.int16) for moves in layout.relevant])
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class RankList:
     """The ranks of one tensor, flat, for the designs that compress it; N entries, innermost ranks first."""
 
@@ -179,7 +203,8 @@ def list_ranks(
     nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTables, table: TensorTables,
     offsets: PerTile | None = None,
 ) -> RankList:  # fmt: skip
-    """6.1 for tensor t in the designs `rows`; `slots` is (R, B), `offsets` as in `Run`.
+    """6.1 for tensor t in the designs `rows`; `slots` is (R, B), `offsets` as of
+    `pointer_ranks`.
 
     The candidates are the loops with a bound above one that move the tensor; each is a rank. Loops are (P, n) by
     position, the innermost first.
@@ -258,14 +283,14 @@ def _pointed(lay: Layout, t: int, offsets: PerLevel, counts: Array, place: Array
     return found
 
 
-def _packed_at(packed: Array, entries: tuple[Array, Array], shape: tuple[int, ...]) -> Array:
+def _packed_at(packed: Array, entries: tuple[Array, ...], shape: tuple[int, ...]) -> Array:
     """(P, n) number of the entry of a compressed rank by loop and design, the innermost loop first; elsewhere N."""
     found = np.full(shape, len(packed), dtype=np.int32)
     found[entries] = np.where(packed, np.arange(len(packed)), len(packed))
     return found
 
 
-def _kept_together(packed: Array, entries: tuple[Array, Array], box: list[Array], below: list[Array]) -> list[Array]:
+def _kept_together(packed: Array, entries: tuple[Array, ...], box: list[Array], below: list[Array]) -> list[Array]:
     """The part (N,) that must hold something for a fiber to be there: what the next compressed rank outside keeps
     together (6.5), or `box` if there is none; `packed` as of `_packed_at`."""
     count = len(entries[0])
@@ -279,14 +304,15 @@ def _kept_together(packed: Array, entries: tuple[Array, Array], box: list[Array]
 
 
 def _fibers(
-    nest: Nest, t: int, dims: Array, bounds: Array, entries: tuple[Array, Array], by_shape: bool
+    nest: Nest, t: int, dims: Array, bounds: Array, entries: tuple[Array, ...], by_shape: bool
 ) -> tuple[Array, Array, list[Array], list[Array]]:
     """L, positions, box and box below (`RankList`) of the loops (P, n) at `entries`; bounds of all others are 1."""
     lay = nest.layout
     if not (lay.windowed[t] or lay.holes[t] or by_shape):  # words are products of bounds
         words, length = np.cumprod(bounds, axis=0)[entries], bounds[entries]
         return length, words, [words], [words / length]
-    widths, coefficient = [], np.ones(lay.D)
+    widths: list[Array] = []
+    coefficient = np.ones(lay.D)
     for rank in lay.ranks[t]:
         width = np.ones(bounds.shape)
         for dim, c in rank:
@@ -296,7 +322,9 @@ def _fibers(
     lengths = (bounds - 1.0) * coefficient[dims] + 1.0
     position, column = entries
     box, below = [], []
-    for part in widths if by_shape else [np.multiply.reduce(np.stack(widths))]:
+    if not by_shape:
+        widths = [np.multiply.reduce(np.stack(widths))]
+    for part in widths:
         from_one = np.concatenate([np.ones((1, part.shape[1])), part])  # below the innermost loop is one word
         box.append(from_one[position + 1, column])
         below.append(from_one[position, column])

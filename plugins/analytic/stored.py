@@ -6,20 +6,73 @@ compressed rank, and all that lies below them. It is stored if it holds any nonz
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerTile, Rows
 
 from .nest import Nest
 from .occupancy import TensorTables
 from .ranks import FormatTables
 
+if TYPE_CHECKING:
+    from .prepared import DesignChoices, ModelTables
+
 
 @attrs.frozen(eq=False)
-class Stored:
+class StoredTiles:
+    """What levels hold of tiles, all (T, S, B) but for the granules."""
+
+    words: PerTile
+    """Words of data that the tile of one instance may hold, which the capacity check adds up."""
+    occupied: PerTile
+    """Share of the instances that get a tile at all."""
+    density: PerTile
+    """Stored words per word of these tiles (5.6, 6.5)."""
+    granules: Mapping[int, Granules]
+    """By tensor, where formats store more than nonzeros."""
+
+    def take(self, kept: Rows) -> StoredTiles:
+        """The designs `kept` (C,) of the B."""
+        words, occupied, density = (part[..., kept] for part in (self.words, self.occupied, self.density))
+        left = {t: some.take(kept) for t, some in self.granules.items()}
+        return StoredTiles(words, occupied, density, {t: some for t, some in left.items() if some.rows.size})
+
+
+def stored_of(known: ModelTables, nest: Nest, choices: DesignChoices) -> StoredTiles:
+    """What the tiles of every tensor hold at every level (5.6, 6.5)."""
+    lay = known.layout
+    kept = lay.stored[:, :, None]
+    words = np.where(kept, nest.tile_words[:, : lay.S], 0.0)
+    occupied, density = np.ones(words.shape), np.ones(words.shape)
+    granules = {}
+    for t, table in enumerate(known.tables):
+        rows = np.flatnonzero(choices.packed[t])
+        if not len(rows):
+            continue
+        if table.by_shape:
+            shapes = [np.concatenate([part[rows] for part in parts]) for parts in zip(*nest.boxes[t], strict=True)]
+        else:
+            shapes = [nest.tile_words[t][: lay.S][:, rows].reshape(-1)]
+        tile = table.tile(shapes)
+        tile = type(tile)(*(part.reshape(lay.S, len(rows)) for part in tile))
+        drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None]
+        words[t][:, rows] = np.where(kept[t], tile.largest, 0.0)
+        occupied[t][:, rows] = np.where(drops, tile.occupied, 1.0)
+        left = np.where(drops, tile.density_occupied, tile.density)
+        density[t][:, rows] = np.where(kept[t], left, 1.0)
+        more = granules_of(nest, t, rows, choices.slots[t], known.formats, table)
+        if more is not None:
+            more.enter(nest, table, words[t], occupied[t], density[t])
+            granules[t] = more
+    return StoredTiles(words, occupied, density, granules)
+
+
+@attrs.frozen(eq=False)
+class Granules:
     """The granules of one tensor in n designs whose formats store more than nonzeros."""
 
     t: int
@@ -37,7 +90,15 @@ class Stored:
     outer: Array
     """.. and (n,) bool, whether ranks above leave empty fibers out."""
 
-    def twice(self, columns: Array) -> Stored:
+    def take(self, kept: Rows) -> Granules:
+        """With the designs `kept` (C,) of the B, in their order."""
+        place = np.full(self.extent.shape[1], -1)
+        place[kept] = np.arange(len(kept))
+        mine = np.flatnonzero(place[self.rows] >= 0)
+        parts = (part[mine] for part in (self.density, self.width, self.dim, self.longest, self.outer))
+        return Granules(self.t, place[self.rows[mine]], self.extent[:, kept], *parts)
+
+    def twice(self, columns: Rows) -> Granules:
         """With the rows in columns (B,) too that are none of the B designs' own; for the computes."""
         more = np.flatnonzero(columns[self.rows] >= len(columns))
         rows, density = columns[self.rows[more]], self.density[more]
@@ -45,12 +106,13 @@ class Stored:
             self, rows=np.concatenate([self.rows, rows]), density=np.concatenate([self.density, density])
         )
 
-    def joined(self, extent: Sequence[Array], rows: Rows) -> list[Array]:
+    def joined(self, extent: Array | Sequence[Array], rows: Rows) -> list[Array]:
         """Extents (D, n) of what is known to be empty if extents (D, n) of the designs `rows` are: all granules they touch."""
         return [np.maximum(e, self.extent[d][rows]) for d, e in enumerate(extent)]
 
     def enter(self, nest: Nest, table: TensorTables, words: Array, occupied: Array, density: Array) -> None:
-        """Sets what these designs hold at most, which share of the tiles is sent, and their stored words per word, (S, B)."""
+        """Sets the most that these designs hold, the share of the tiles that is sent, and their stored words per word,
+        (S, B): the last step in making a `StoredTiles`."""
         lay = nest.layout
         for s in range(lay.S):
             if lay.stored[self.t, s]:
@@ -83,12 +145,14 @@ class Stored:
         return np.where(np.isfinite(self.width), padded, np.minimum(words, most))
 
 
-def parts(nest: Nest, t: int, extent: Sequence[Array], table: TensorTables) -> list[Array]:
+def parts(nest: Nest, t: int, extent: Array | Sequence[Array], table: TensorTables) -> list[Array]:
     """What the tables want to know of a part of tensor t with extents (D, n)."""
     return nest.box(t, extent) if table.by_shape else [nest.volume(t, extent)]
 
 
-def stored(nest: Nest, t: int, rows: Rows, slots: Array, formats: FormatTables, table: TensorTables) -> Stored | None:
+def granules_of(
+    nest: Nest, t: int, rows: Rows, slots: Array, formats: FormatTables, table: TensorTables
+) -> Granules | None:
     """6.5 for tensor t in the designs `rows`, which compress it; `slots` is (R, B). None: all store nonzeros only."""
     if not formats.pads or not len(rows):
         return None
@@ -128,4 +192,4 @@ def stored(nest: Nest, t: int, rows: Rows, slots: Array, formats: FormatTables, 
         return None
     extent = np.ones((lay.D, nest.batch))
     extent[:, rows[some]] = granule[:, some]
-    return Stored(t, rows[some], extent, density[some], width[some], dim[some], length[some], outer[some])
+    return Granules(t, rows[some], extent, density[some], width[some], dim[some], length[some], outer[some])

@@ -20,15 +20,19 @@ class Traffic:
     updates: PerTile
     leaving: PerLevel
     """(S, B) words of the output that the parent takes from an instance."""
+    distinct: tuple[tuple[PerDesign, ...], ...]
+    """[t][s] (B,) different tiles among the children of one instance (4.2)."""
 
 
-def dense_traffic(nest: Nest) -> Traffic:
+def dense_traffic(nest: Nest, drains: bool = False) -> Traffic:
+    """Section 4. `drains`: what the parent takes from an instance is read there (docs/model.md, `drains`)."""
     lay = nest.layout
+    distinct = tuple(tuple(distinct_children(nest, t, s) for s in range(lay.S)) for t in range(lay.T))
     shape = (lay.T, lay.S, nest.batch)
     reads, fills, updates, leaving = np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape[1:])
     for t in range(lay.T):
         delivered = delivered_words(nest, t)
-        accesses = [delivered[s] * distinct_children(nest, t, s) for s in range(lay.S)]
+        accesses = [words * children for words, children in zip(delivered, distinct[t], strict=True)]
         _bypass(lay, t, accesses, delivered)
         part = _partition(nest, t) if t == lay.output else None
         for s in range(lay.S):
@@ -46,7 +50,9 @@ def dense_traffic(nest: Nest) -> Traffic:
                 if not outermost:
                     fills[t, s] = np.clip(np.floor(delivered[s - 1] - part[s] + 0.5), 0.0, None)
                     leaving[s] = np.floor(delivered[s - 1] + 0.5)
-    return Traffic(reads, fills, updates, leaving)
+    if drains:
+        reads[lay.output] += leaving
+    return Traffic(reads, fills, updates, leaving, distinct)
 
 
 def delivered_words(nest: Nest, t: int) -> list[PerDesign]:
@@ -119,12 +125,6 @@ def _window_delivered(nest: Nest, t: int, s: int) -> PerDesign:
 
 def distinct_children(nest: Nest, t: int, s: int) -> PerDesign:
     """Distinct tiles among the children of one instance: the rest is multicast or spatial reduction (4.2)."""
-    if (t, s) not in nest.children:
-        nest.children[t, s] = _distinct_children(nest, t, s)
-    return nest.children[t, s]
-
-
-def _distinct_children(nest: Nest, t: int, s: int) -> PerDesign:
     lay = nest.layout
     spatial = nest.spatial_bounds(s)
     distinct = np.ones(nest.batch)

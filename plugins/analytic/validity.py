@@ -12,11 +12,12 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel
+from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor
+from sparsemap.problem.chip import Chip
 from sparsemap.spec.units import format_bits
 
 from .actions import PlaceTables
-from .layout import Layout
+from .layout import Layout, limited
 from .ranks import FormatTables
 
 Shortfall = tuple[str, float, float, str]
@@ -33,7 +34,7 @@ MEANINGS = {
 """What reasons mean, by what stands before their colon."""
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Reasons:
     """Bits of the reasons by name, and the checks that need nothing but a layout."""
 
@@ -45,14 +46,15 @@ class Reasons:
     def of(cls, layout: Layout, quirks: frozenset[str]) -> Reasons:
         problem = layout.problem
         names = [f"factors:{dim}" for dim in layout.dims]
-        names += [f"fanout:{layout.levels[m.storage].name}" for m in problem.mapping_levels if m.spatial]
+        chip = problem.chip
+        names += [f"fanout:{chip.names[m.storage]}" for m in problem.mapping_levels if m.spatial]
         names += [f"format-order:{tensor.name}" for tensor in layout.tensors]
         names += [f"mechanism:{place.name}" for place in problem.places]
-        for level in layout.levels:
-            if level.capacity_bits is not None:
-                names.append(f"capacity:{level.name}")
-            if not level.shared_capacity and level.metadata_capacity_bits is not None:
-                names.append(f"metadata-capacity:{level.name}")
+        for s, name in enumerate(chip.names):
+            if np.isfinite(chip.capacity_bits[s]):
+                names.append(f"capacity:{name}")
+            if not chip.shared_capacity[s] and np.isfinite(chip.metadata_capacity_bits[s]):
+                names.append(f"metadata-capacity:{name}")
         if "Q9" in quirks:
             names += [f"operand-probability:{layout.tensors[t].name}" for t in layout.operands]
         if len(names) > 62:
@@ -78,15 +80,15 @@ class Reasons:
             for d, dim in enumerate(lay.dims):
                 self.mark(found, f"factors:{dim}", wrong[d])
 
-    def fanout(self, group_products: Array, found: PerDesign) -> None:
+    def fanout(self, group_products: Array, chip: Chip, found: PerDesign) -> None:
         for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
             if mapping_level.spatial:
-                name = f"fanout:{self.layout.levels[mapping_level.storage].name}"
-                self.mark(found, name, group_products[group] > mapping_level.limit)
+                s = mapping_level.storage
+                self.mark(found, f"fanout:{chip.names[s]}", group_products[group] > chip.fanout[s])
 
     def formats(
         self, slots: Array, counts: Array, mechanisms: Array, formats: FormatTables, places: PlaceTables, found: Array,
-    ) -> tuple[Array, Array]:  # fmt: skip
+    ) -> PerTensor:  # fmt: skip
         """Order of the formats, and leaders with metadata where the mechanism needs it; returns packed (T, B) bool."""
         lay, packed = self.layout, []
         for t, tensor in enumerate(lay.tensors):
@@ -98,55 +100,63 @@ class Reasons:
             self.mark(found, f"mechanism:{lay.problem.places[gene].name}", lacking)
         return np.stack(packed)
 
-    def data_words(self, level: int) -> float | None:
-        """Words of data that one instance holds; None: unlimited."""
-        spec = self.layout.levels[level]
-        return None if spec.capacity_bits is None else float(np.floor(spec.capacity_bits / spec.word_bits))
-
-    def data(self, words: PerLevel, found: PerDesign) -> None:
+    def data(self, words: PerLevel, chip: Chip, found: PerDesign) -> None:
         """Data words of all tensors against the capacity of each level."""
-        for s, level in enumerate(self.layout.levels):
-            limit = self.data_words(s)
-            if limit is not None:
-                self.mark(found, f"capacity:{level.name}", words[s] > limit)
+        for s, name in enumerate(chip.names):
+            if limited(chip.capacity_bits[s]):
+                self.mark(found, f"capacity:{name}", words[s] > data_words(chip, s))
 
-    def metadata(self, words: PerLevel, bits: PerLevel, found: PerDesign) -> None:
+    def metadata(self, words: PerLevel, bits: PerLevel, chip: Chip, found: PerDesign) -> None:
         """Metadata bits of all tensors: in a memory of their own, or beside the data."""
-        for s, level in enumerate(self.layout.levels):
-            if level.shared_capacity:
-                if level.capacity_bits is not None:
-                    needed = words[s] * level.word_bits + bits[s]
-                    self.mark(found, f"capacity:{level.name}", needed > level.capacity_bits)
-            elif level.metadata_capacity_bits is not None:
-                limit = float(np.floor(level.metadata_capacity_bits))
-                self.mark(found, f"metadata-capacity:{level.name}", bits[s] > limit)
+        for s, name in enumerate(chip.names):
+            shared = chip.shared_capacity[s]
+            if limited(chip.capacity_bits[s]) and np.any(shared):
+                needed = words[s] * chip.word_bits[s] + bits[s]
+                self.mark(found, f"capacity:{name}", shared & (needed > chip.capacity_bits[s]))
+            if limited(chip.metadata_capacity_bits[s]) and not np.all(shared):
+                limit = np.floor(chip.metadata_capacity_bits[s])
+                self.mark(found, f"metadata-capacity:{name}", ~shared & (bits[s] > limit))
 
-    def needed(self, words: Array, bits: Array, group_products: Array, found: Array) -> list[list[Shortfall]]:
+    def needed(
+        self, words: Array, bits: Array, group_products: Array, chip: Chip, found: Array
+    ) -> list[list[Shortfall]]:
         """For messages, per design: (reason, needed, available) in loops, words or, for separate metadata, bits, and a text."""
-        rows: list[tuple[str, Array, float, int, str]] = []
-        compute = self.layout.problem.compute_name
-        names = [*(level.name for level in self.layout.levels), compute]
+        rows: list[tuple[str, Array, Array, Array | int, str]] = []
+        below = [*chip.names, self.layout.problem.compute_name]
         for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
             if mapping_level.spatial:
-                name, below = names[mapping_level.storage : mapping_level.storage + 2]
-                rows.append(
-                    (f"fanout:{name}", group_products[group], float(mapping_level.limit), 0, f" parallel {below}")
-                )
-        for s, level in enumerate(self.layout.levels):
-            limit = self.data_words(s)
-            if limit is not None:
-                room = np.ceil(bits[s] / level.word_bits) if level.shared_capacity else 0.0
-                rows.append((f"capacity:{level.name}", words[s] + room, limit, level.word_bits, ""))
-            if not level.shared_capacity and level.metadata_capacity_bits is not None:
-                limit = float(np.floor(level.metadata_capacity_bits))
-                rows.append((f"metadata-capacity:{level.name}", np.ceil(bits[s]), limit, 1, " for metadata"))
+                s = mapping_level.storage
+                text = f" parallel {below[s + 1]}"
+                rows.append((f"fanout:{chip.names[s]}", group_products[group], chip.fanout[s], 0, text))
+        for s, name in enumerate(chip.names):
+            if limited(chip.capacity_bits[s]):
+                width, shared = chip.word_bits[s], chip.shared_capacity[s]
+                room = np.where(shared, np.ceil(bits[s] / width), 0.0)
+                rows.append((f"capacity:{name}", words[s] + room, data_words(chip, s), width, ""))
+            if limited(chip.metadata_capacity_bits[s]) and not np.all(chip.shared_capacity[s]):
+                limit = np.floor(chip.metadata_capacity_bits[s])
+                rows.append((f"metadata-capacity:{name}", np.ceil(bits[s]), limit, 1, " for metadata"))
         return [
-            [_lacking(name, float(needed[b]), *rest) for name, needed, *rest in rows if found[b] & self.bit[name]]
+            [
+                _lacking(name, float(_of(needed, b)), float(_of(limit, b)), float(_of(unit, b)), text)
+                for name, needed, limit, unit, text in rows
+                if found[b] & self.bit[name]
+            ]
             for b in range(len(found))
         ]
 
 
-def _lacking(name: str, needed: float, available: float, unit_bits: int, what: str) -> Shortfall:
+def data_words(chip: Chip, level: int) -> Array:
+    """() or (B,) words of data that one instance holds."""
+    return np.floor(chip.capacity_bits[level] / chip.word_bits[level])
+
+
+def _of(figure: Array | int, design: int) -> Array | int:
+    """A design's own, of (B,), or the figure of all."""
+    return figure[design] if isinstance(figure, np.ndarray) and figure.ndim else figure
+
+
+def _lacking(name: str, needed: float, available: float, unit_bits: float, what: str) -> Shortfall:
     """A row for messages; `unit_bits` is 0 for what is counted in loops."""
     shown = [format_bits(n * unit_bits) if unit_bits else f"{n:,.0f}" for n in (needed, available)]
     return name, needed, available, f"{name.partition(':')[2]}: needs {shown[0]}{what}, has {shown[1]}"

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 WRITES = {"read": "read", "fill": "write", "update": "write"}
 """Whose price each action has."""
 GONE = {1: "gated", 2: "skipped"}
-NEEDED = {"cells", "traffic", "instances_active", "instances_used", "tile_words", "data_words_max", "energy_pj"}
+NEEDED = (
+    *("cells", "dense_reads", "dense_fills", "dense_updates", "instances_active", "instances_used"),
+    *("tile_words", "data_words_max", "energy_pj"),
+)
 """What it reads of the detail of an evaluation."""
 
 
@@ -78,7 +81,7 @@ class Accesses:
         }  # fmt: skip
 
 
-def accesses_of(design: Design, detail: Mapping[str, Any]) -> dict[tuple[str, str], Accesses]:
+def accesses_of(design: Design, detail: Any) -> dict[tuple[str, str], Accesses]:
     """By the names of tensor and level, from the outermost level inwards, where the level keeps the tensor; empty if the
     cost model gives no counts."""
     problem = design.problem
@@ -86,14 +89,14 @@ def accesses_of(design: Design, detail: Mapping[str, Any]) -> dict[tuple[str, st
         (tensor.name, level.name): _counted(design, detail, t, level.index)
         for level in problem.levels
         for t, tensor in enumerate(problem.tensors)
-        if problem.stores(t, level.index) and detail.keys() >= NEEDED
+        if problem.stores(t, level.index) and detail.knows(*NEEDED)
     }
 
 
-def _counted(design: Design, detail: Mapping[str, Any], tensor: int, level: int) -> Accesses:
+def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
     problem = design.problem
-    cell, here, spec = detail["cells"][tensor][level], (tensor, level, 0), problem.levels[level]
-    active, used = float(detail["instances_active"][here]), float(detail["instances_used"][level, 0])
+    cell, here, spec = detail.cells[tensor][level], (tensor, level, 0), problem.levels[level]
+    active, used = float(detail.instances_active[here]), float(detail.instances_used[level, 0])
     counts = {"read": cell.read, "fill": cell.fill, "update": cell.update}
     if gone := GONE.get(int(cell.kind[0])):
         counts |= {f"{gone}_read": cell.gone_read, f"{gone}_update": cell.gone_update}
@@ -106,17 +109,16 @@ def _counted(design: Design, detail: Mapping[str, Any], tensor: int, level: int)
         price = problem.energy_pj(level, f"{prefix}_metadata_{action}" if prefix else f"metadata_{WRITES[action]}")
         about = f"{prefix} metadata {action}".strip()
         rows.append(Row(about, float(np.ceil(bits[0] / spec.metadata_width)) * active, price))
-    traffic = detail["traffic"]
-    dense = {"read": traffic.reads, "fill": traffic.fills, "update": traffic.updates}
+    dense = {"read": detail.dense_reads, "fill": detail.dense_fills, "update": detail.dense_updates}
     return Accesses(
         problem.tensors[tensor],
         spec,
-        float(detail["tile_words"][here]),
-        float(detail["data_words_max"][here]),
+        float(detail.tile_words[here]),
+        float(detail.data_words_max[here]),
         active,
         {name: float(words[here]) * used for name, words in dense.items()},
         tuple(row for row in rows if row.count),
-        float(detail["energy_pj"][here]),
+        float(detail.energy_pj[here]),
     )
 
 

@@ -137,7 +137,7 @@ def _head(outcome: Outcome, chain: Sequence[Outcome]) -> list[str]:
     lines = [styled(problem.title, "strong")]
     if not outcome.valid:
         lines.append(f"the design is {outcome.fault}")
-        for name, needed, available, text in (detail.get("needed") or [()])[0]:
+        for name, needed, available, text in (detail.needed or [()])[0]:
             lines.append(f"  {text or f'{name}: needs {needed:,.0f}, has {available:,.0f}'}")
         return lines
     energy, cycles = format_energy(outcome.energy_pj), format_count(outcome.cycles)

@@ -10,7 +10,7 @@ are left out. A group of spatial loops says how many of the instances below it a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -23,6 +23,7 @@ from sparsemap.files import percent
 from sparsemap.pieces.contracts import plain, styled
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design, Loop
+from sparsemap.problem.evaluation import Detail
 from sparsemap.problem.levels import Level, MappingLevel
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_bits
@@ -57,7 +58,7 @@ class NestLevel:
     loops: tuple[Loop, ...]
 
 
-def nest_levels(design: Design, detail: Mapping[str, Any]) -> list[NestLevel]:
+def nest_levels(design: Design, detail: Detail) -> list[NestLevel]:
     """The levels from the outermost inwards, then the compute units; without loops where the design has none."""
     problem, columns = design.problem, design.batch.columns.keys()
     places = problem.places if "mechanisms" in columns else ()
@@ -70,7 +71,7 @@ def nest_levels(design: Design, detail: Mapping[str, Any]) -> list[NestLevel]:
     ]
 
 
-def loop_nest(design: Design, detail: Mapping[str, Any], width: int = 80) -> str:
+def loop_nest(design: Design, detail: Detail, width: int = 80) -> str:
     """The text of a design; `detail` of its evaluation gives what the levels hold, if the cost model says so."""
     lines: list[str] = []
     problem, columns, levels = design.problem, design.batch.columns.keys(), nest_levels(design, detail)
@@ -123,11 +124,11 @@ def _in_use(loops: Sequence[Loop], group: MappingLevel, problem: Problem) -> str
     return f"{int(np.prod([loop.bound for loop in loops]))} of {group.limit} {below}"
 
 
-def room(spec: Level, detail: Mapping[str, Any]) -> str:
+def room(spec: Level, detail: Detail) -> str:
     """`96 of 128 KB, 75 %`: the most that one instance holds at a time, against its capacity."""
     if spec.capacity_bits is None:
         return ""
-    if "data_words_max" not in detail:
+    if detail.data_words_max is None:
         return format_bits(spec.capacity_bits)
     bits = sum(held(spec, detail))
     share = percent(bits / spec.capacity_bits) if spec.capacity_bits else ""
@@ -137,11 +138,11 @@ def room(spec: Level, detail: Mapping[str, Any]) -> str:
     return f"{used} of {available}, {share}"
 
 
-def held(spec: Level, detail: Mapping[str, Any]) -> list[float]:
+def held(spec: Level, detail: Detail) -> list[float]:
     """The most bits of each tensor in one instance, and then of all metadata if they share its capacity."""
-    bits = [float(words) * spec.word_bits for words in np.asarray(detail["data_words_max"])[:, spec.index, 0]]
-    if spec.shared_capacity and "metadata_bits_max" in detail:
-        bits.append(float(np.asarray(detail["metadata_bits_max"])[spec.index, 0]))
+    bits = [float(words) * spec.word_bits for words in np.asarray(detail.data_words_max)[:, spec.index, 0]]
+    if spec.shared_capacity and detail.metadata_bits_max is not None:
+        bits.append(float(detail.metadata_bits_max[spec.index, 0]))
     return bits
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import attrs
-import numpy as np
 
 from sparsemap.problem.designs import Design
+from sparsemap.problem.evaluation import Detail
 from sparsemap.searching.breakdown import Breakdown
 
 from .accesses import Accesses, accesses_of
@@ -25,13 +24,13 @@ class Outcome:
     cycles: float
     """Both infinite where the design is not valid."""
     reasons: tuple[str, ...]
-    detail: Mapping[str, Any]
+    detail: Detail
 
     @classmethod
     def of(cls, design: Design) -> Outcome:
         found = design.problem.evaluator.evaluate_designs(design.batch, detail=True)
         numbers = float(found.energy_pj[0]), float(found.cycles[0])
-        return cls(design, *numbers, found.reasons_of(0), found.detail or {})
+        return cls(design, *numbers, found.reasons_of(0), found.detail or Detail())
 
     @property
     def edp(self) -> float:
@@ -56,23 +55,19 @@ class Outcome:
         """By the names of tensor and level (`accesses_of`)."""
         return accesses_of(self.design, self.detail)
 
-    def number(self, key: str, *index: int) -> float | None:
-        """A number of the detail; None where the cost model does not tell it."""
-        return float(np.asarray(self.detail[key])[index]) if key in self.detail else None
-
     @property
     def units(self) -> float | None:
         """Compute units in use."""
-        return self.number("instances_used", -1, 0)
+        used = self.detail.instances_used
+        return None if used is None else float(used[-1, 0])
 
     @property
     def computes(self) -> tuple[float, float, float] | None:
         """Those carried out, gated and skipped."""
-        found = self.detail.get("compute")
-        if found is None:
+        done, gated, skipped = self.detail.computes, self.detail.gated_computes, self.detail.skipped_computes
+        if done is None or gated is None or skipped is None:
             return None
-        done, gated, skipped = (float(np.asarray(x)[0]) for x in (found.actual, found.gated, found.skipped))
-        return done, gated, skipped
+        return float(done[0]), float(gated[0]), float(skipped[0])
 
     @property
     def limit(self) -> str:

@@ -19,6 +19,7 @@ from sparsemap import Fiber, Format, Outer, Units
 from sparsemap.errors import SpecError
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
+from sparsemap.problem.evaluation import Detail
 from sparsemap.problem.levels import Level
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.unstructuring import plain
@@ -81,7 +82,7 @@ class Base:
         try:
             return Outcome.of(design_file.structure(table, registry or self.design.problem.registry))
         except SpecError as error:
-            return Outcome(self.design, math.inf, math.inf, (error.mistakes[0].message,), {})
+            return Outcome(self.design, math.inf, math.inf, (error.mistakes[0].message,), Detail())
 
 
 @attrs.frozen

@@ -91,7 +91,7 @@ def swept(
         evaluation = variant.evaluator.evaluate_designs(design.batch, detail=True)
         score = float(variant.evaluator.score(evaluation)[0])
         reasons = evaluation.reasons_of(0) or (() if math.isfinite(score) else (NO_SCORE,))
-        needed = (evaluation.detail or {}).get("needed", ())
+        needed = (evaluation.detail and evaluation.detail.needed) or ()
         texts = [text for *_, text in (needed[0] if len(needed) else ()) if text]
         energy_pj, cycles = float(evaluation.energy_pj[0]), float(evaluation.cycles[0])
         points.append(Point(density, score, energy_pj, cycles, reasons, texts[0] if texts else ""))

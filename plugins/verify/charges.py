@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
+import numpy as np
 
+from sparsemap import Charge, ChipCounts
+from sparsemap.pieces.boundary import charged
 from sparsemap.problem.problem import Problem
 
 from .leaders import HELD_BACK
@@ -15,19 +19,22 @@ from .simulate import Simulation, Trial, Walk
 from .tally import Tally, spend, time
 from .wires import compared_pj, leakage_pj, looking_cycles, network_pj
 
-EXECUTED = (
-    *("gate-time", "drains", "filter-metadata", "run-lengths", "pointers", "overlap", "imbalance"),
-    *("leakage", "gated", "network", "intersection"),
+EXECUTED = frozenset(
+    {
+        *("gate-time", "drains", "filter-metadata", "run-lengths", "pointers", "overlap", "imbalance"),
+        *("leakage", "gated", "network", "intersection"),
+    }
 )
+"""Charges that have an execution of their own; all others are functions of the executed counts."""
 
 
-def charges_of(problem: Problem) -> frozenset[str]:
-    """Names of the charges of the problem's cost model."""
-    return frozenset(charge.type_name for charge in getattr(problem.cost_model, "charges", ()))
+def charges_of(problem: Problem) -> frozenset[Charge]:
+    """The charges of the problem's cost model."""
+    return frozenset(getattr(problem.cost_model, "charges", ()))
 
 
 @attrs.define(eq=False, slots=False)
-class Settled:
+class ChargedTrial:
     """One trial, paid for in as many ways as asked."""
 
     sim: Simulation
@@ -38,12 +45,14 @@ class Settled:
         self._moved: dict[tuple[int, bool, bool], Tally] = {}
         self._cycles: dict[tuple[Any, ...], float] = {}
 
-    def pay(self, charges: frozenset[str], as_modelled: bool = False) -> Tally:
+    def pay(self, paid: Iterable[Charge], as_modelled: bool = False) -> Tally:
         """Counts, cycles and energy with these charges.
 
         `as_modelled`: without `drains`, every compute is taken to leave a product, as the formulas without it have it.
         """
         sim, trial = self.sim, self.trial
+        charges = frozenset(charge.type_name for charge in paid)
+        others = sorted((x for x in paid if x.type_name not in EXECUTED), key=lambda charge: charge.type_name)
         walks = trial.energy, trial.time if "gate-time" in charges else trial.energy
         tally, timed = (self._counts(walk, charges, as_modelled) for walk in walks)
         spend(sim, tally, sim.problem.technology.gated_residual if "gated" in charges else 0.0)
@@ -61,8 +70,13 @@ class Settled:
         most = time(sim, tally, timed, walks[1].done, waits)
         if overlap:
             most = max(most, self._waits(walks[1], timed, True, imbalance))
-        cycles = float(math.ceil(most))
+        cycles, chip = float(math.ceil(most)), sim.problem.chip
+        counts = executed_counts(sim, tally, cycles)
+        cycles = max([cycles, *(float(charged(charge, "cycles", counts, chip)[0]) for charge in others)])
         tally.add("cycles", None, None, cycles)
+        counts = attrs.evolve(counts, cycles=np.array([cycles]))
+        for charge in others:
+            tally.add("energy_pj", None, None, float(charged(charge, "pj", counts, chip)[0]))
         if "leakage" in charges:
             tally.add("energy_pj", None, None, leakage_pj(sim, cycles))
         for key in [key for key in tally.values if key[0].endswith("leave")]:
@@ -100,3 +114,30 @@ class Settled:
         if key not in self._cycles:
             self._cycles[key] = self.sim.waiting.cycles(walk, counts, transfers, together)
         return self._cycles[key]
+
+
+def executed_counts(sim: Simulation, tally: Tally, cycles: float) -> ChipCounts:
+    """What one trial counted, as charges get it; `cycles` of the design."""
+    levels, tensors = sim.nest.levels, len(sim.problem.tensors)
+
+    def words(action: str) -> np.ndarray:
+        """(T, S, 1)"""
+        rows = [[tally.values.get((action, s, t), 0.0) for s in range(levels)] for t in range(tensors)]
+        return np.array(rows)[:, :, None]
+
+    def of_chip(name: str) -> np.ndarray:
+        return np.array([tally.values.get((name, None, None), 0.0)])
+
+    return ChipCounts(
+        read=words("read"),
+        filled=words("fill"),
+        updated=words("update"),
+        metadata_read_bits=words("metadata_read"),
+        metadata_filled_bits=words("metadata_fill"),
+        metadata_updated_bits=words("metadata_update"),
+        computes=of_chip("compute"),
+        gated_computes=of_chip("gated_compute"),
+        skipped_computes=of_chip("skipped_compute"),
+        cycles=np.array([cycles]),
+        instances=np.array([[float(sim.nest.instances(s))] for s in range(levels + 1)]),
+    )

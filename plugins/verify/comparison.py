@@ -11,7 +11,7 @@ import numpy as np
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
-from .charges import EXECUTED, Settled, charges_of
+from .charges import ChargedTrial, charges_of
 from .simulate import Simulation
 from .tally import Tally
 
@@ -65,10 +65,7 @@ class Comparison:
     def __init__(self, sim: Simulation) -> None:
         problem, model = sim.problem, cast(Any, sim.problem.cost_model)
         self.sim = sim
-        self.own, left = _executed(problem, model)
-        """With the design's cost model, less the charges that are not executed."""
-        self.charges = charges_of(self.own)
-        self.notes = [f"charge '{name}' is not executed, and is left out of what is expected" for name in left]
+        self.charges = charges_of(problem)
         self.models: dict[str, Problem] = {}
         """By name, the fidelities; none if the cost model has no charges."""
         self.less: dict[str, Problem] = {}
@@ -77,16 +74,13 @@ class Comparison:
         if hasattr(model, "charges"):
             for name in FIDELITIES:
                 fidelity = attrs.evolve(model, charges=problem.registry.resolve("cost-model", name).charges)
-                self.models[name], also = _executed(problem, fidelity)
-                self.notes += [
-                    f"charge '{x}' of '{name}' is not executed, and is left out" for x in also if x not in left
-                ]
+                self.models[name] = _with(problem, fidelity)
             full: Any = self.models[FULL].cost_model
             for charge in full.charges:
                 others = tuple(other for other in full.charges if other is not charge)
                 self.less[charge.type_name] = _with(problem, attrs.evolve(full, charges=others))
 
-    def add(self, trial: Settled, effects: bool = True) -> None:
+    def add(self, trial: ChargedTrial, effects: bool = True) -> None:
         """Executes a trial as every fidelity says, and with `effects` without every charge."""
         found = {name: _cost(trial.pay(charges_of(model))) for name, model in self.models.items()}
         for name, model in self.less.items() if effects else ():
@@ -130,7 +124,7 @@ def executed_over_analytic(
         trial = sim.trial(np.random.default_rng(sequence), charged=True)
         if not trial.energy.tally.correct:
             raise AssertionError("the output is not the dense product")
-        comparison.add(Settled(sim, trial), effects=False)
+        comparison.add(ChargedTrial(sim, trial), effects=False)
     return {found.name: found for found in comparison.fidelities()}
 
 
@@ -140,15 +134,6 @@ def _less(whole: Cost, part: Cost) -> Cost:
 
 def _cost(tally: Tally) -> Cost:
     return tally.values["energy_pj", None, None], tally.values["cycles", None, None]
-
-
-def _executed(problem: Problem, model: Any) -> tuple[Problem, list[str]]:
-    """The problem with a cost model, less the charges that cannot be executed, and their names."""
-    charges = tuple(getattr(model, "charges", ()))
-    known = tuple(charge for charge in charges if charge.type_name in EXECUTED)
-    model = attrs.evolve(model, charges=known) if len(known) < len(charges) else model
-    left = [charge.type_name for charge in charges if charge not in known]
-    return _with(problem, model), left
 
 
 def _with(problem: Problem, model: Any) -> Problem:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemap.errors import DesignError
 from sparsemap.problem.designs import Designs
-from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.evaluation import Detail, Evaluation
 from sparsemap.problem.problem import Problem
 
 from .simulate import Simulation
@@ -16,7 +16,10 @@ from .tally import Key, energy_action, metadata_of
 
 PREFIXES = ("", "gated_", "skipped_")
 """Of what is held back, by the cost model's number of its kind."""
-NEEDED = ("traffic", "cells", "compute", "compute_cycles", "instances_active", "instances_used")
+NEEDED = (
+    *("cells", "computes", "gated_computes", "skipped_computes", "compute_cycles", "level_cycles"),
+    *("dense_reads", "dense_fills", "dense_updates", "instances_active", "instances_used"),
+)
 Found = tuple[dict[Key, float], dict[Key, float]]
 
 
@@ -25,7 +28,8 @@ def evaluate(problem: Problem, designs: Designs) -> Evaluation:
     evaluation = problem.evaluator.evaluate_designs(designs.take(slice(0, 1)), detail=True)
     if evaluation.reasons[0]:
         raise DesignError(f"the design is invalid: {', '.join(evaluation.reasons_of(0))}")
-    missing = [name for name in NEEDED if name not in (evaluation.detail or {})]
+    detail = evaluation.detail or Detail()
+    missing = [name for name in NEEDED if not detail.knows(name)]
     if missing:
         name = problem.cost_model.name
         raise DesignError(f"cost model '{name}' gives no counts to compare with (its detail lacks '{missing[0]}')")
@@ -38,11 +42,11 @@ def expected(sim: Simulation, evaluation: Evaluation, trials: int) -> Found:
     values: dict[Key, float] = {
         ("energy_pj", None, None): float(evaluation.energy_pj[0]),
         ("cycles", None, None): float(evaluation.cycles[0]),
-        ("compute", None, None): float(detail["compute"].actual[0]),
-        ("gated_compute", None, None): float(detail["compute"].gated[0]),
-        ("skipped_compute", None, None): float(detail["compute"].skipped[0]),
-        ("compute_cycles", None, None): float(detail["compute_cycles"][0]),
-        ("busiest_unit", None, None): float(detail["compute_cycles"][0]),
+        ("compute", None, None): float(detail.computes[0]),
+        ("gated_compute", None, None): float(detail.gated_computes[0]),
+        ("skipped_compute", None, None): float(detail.skipped_computes[0]),
+        ("compute_cycles", None, None): float(detail.compute_cycles[0]),
+        ("busiest_unit", None, None): float(detail.compute_cycles[0]),
     }
     rounding: dict[Key, float] = dict.fromkeys(values, 0.0)
     # one count per rounded product: computes per acting operand, then the classes of 7.3
@@ -52,7 +56,7 @@ def expected(sim: Simulation, evaluation: Evaluation, trials: int) -> Found:
     for name in ("compute_cycles", "busiest_unit"):
         rounding[name, None, None] = 1.0 + (2.0 + acting) / sim.products.units
     for s in range(sim.nest.levels):
-        values["level_cycles", s, None] = float(detail["level_cycles"][s, 0])
+        values["level_cycles", s, None] = float(detail.level_cycles[s, 0])
         for t, chain in enumerate(sim.nest.chains):
             if s in chain:
                 _storage(sim, detail, t, s, trials, values, rounding)
@@ -90,8 +94,8 @@ def _derived_rounding(sim: Simulation, rounding: dict[Key, float]) -> None:
 def _storage(
     sim: Simulation, detail: Any, t: int, s: int, trials: int, values: dict[Key, float], rounding: dict[Key, float]
 ) -> None:
-    counts = detail["cells"][t][s]
-    instances = float(detail["instances_active"][t, s, 0])
+    counts = detail.cells[t][s]
+    instances = float(detail.instances_active[t, s, 0])
     guarded = sim.filtered(t, s)
     held = PREFIXES[int(counts.kind[0])]
     own = {"read": counts.read, "fill": counts.fill, "update": counts.update}
@@ -105,7 +109,7 @@ def _storage(
     if s != sim.nest.stored(t)[0]:
         values["instances", s, t] = instances
         # tiles so rarely empty that a few trials may have none
-        used = float(detail["instances_used"][s, 0])
+        used = float(detail.instances_used[s, 0])
         rounding["instances", s, t] = used - instances if used - instances < 3.0 * used / trials else 0.0
     packed = counts.metadata
     widest = 0.0 if packed is None else float(np.sum(packed.metadata_bits + packed.payload_bits))
@@ -118,8 +122,8 @@ def _storage(
 def window_parts(sim: Simulation, evaluation: Evaluation) -> dict[Key, dict[str, float]]:
     """What sliding windows contribute to the dense counts: overlap over time (Q1) and between neighbours (Q2)."""
     detail: Any = evaluation.detail
-    traffic, used = detail["traffic"], detail["instances_used"]
-    columns = {"read": traffic.reads, "fill": traffic.fills, "update": traffic.updates}
+    used = detail.instances_used
+    columns = {"read": detail.dense_reads, "fill": detail.dense_fills, "update": detail.dense_updates}
     parts: dict[Key, dict[str, float]] = {}
     for (action, level, t), (exact, separate) in sim.dense.items():
         model = float(columns[action][t, level, 0] * used[level, 0])

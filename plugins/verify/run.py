@@ -10,7 +10,7 @@ from sparsemap.errors import SparseMapError
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
-from .charges import Settled
+from .charges import ChargedTrial
 from .comparison import COMPARED, Comparison
 from .expected import evaluate, expected, window_parts
 from .report import Row, Verification, spread
@@ -50,11 +50,11 @@ def verify(
     refuse_large(computes, trials, force)
     sim = Simulation(problem, designs)
     comparison = Comparison(sim)
-    evaluation = evaluate(comparison.own, sim.designs)
+    evaluation = evaluate(problem, sim.designs)
     tallies: list[Tally] = []
     for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
         compared = compare and number < COMPARED and bool(comparison.models)
-        paid = Settled(sim, sim.trial(np.random.default_rng(sequence), compared or bool(comparison.charges)))
+        paid = ChargedTrial(sim, sim.trial(np.random.default_rng(sequence), compared or bool(comparison.charges)))
         tallies.append(paid.pay(comparison.charges))
         if compared:
             comparison.add(paid)
@@ -64,8 +64,8 @@ def verify(
     correct = all(tally.correct for tally in tallies)
     windows = {} if comparison.charges else window_parts(sim, evaluation)
     rows = _rows(sim, tallies, *expected(sim, evaluation, trials), windows)
-    notes = [*_notes(sim), *comparison.notes]
-    return Verification(title, trials, seed, rows, correct, tuple(notes), comparison.fidelities(), comparison.effects())
+    notes = tuple(_notes(sim))
+    return Verification(title, trials, seed, rows, correct, notes, comparison.fidelities(), comparison.effects())
 
 
 def refuse_large(computes: int, trials: int, force: bool) -> None:

@@ -13,7 +13,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import CostModel
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs
-from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.evaluation import Detail, Evaluation
 from sparsemap.problem.network import INPUT, Node
 from sparsemap.problem.problem import Problem
 
@@ -75,13 +75,12 @@ class Aie2Time(CostModel):
         if not detail:
             return Evaluation(energy, cycles, reasons, tuple(REASONS))
         between = np.maximum(steps.of["LOADFM"], steps.of["WRITEFM"]) + steps.of["LOADWM"]
-        found = {
-            "energy_pj": moved,
-            "compute_energy_pj": computed,
-            "level_cycles": np.stack([steps.loads + steps.of["WRITE"], between, np.zeros_like(between)]) * clock,
-            "compute_cycles": steps.of["COMP"] * clock,
-            "durations_s": dict(steps.of),
-        }
+        found = Detail(
+            energy_pj=moved,
+            compute_energy_pj=computed,
+            level_cycles=np.stack([steps.loads + steps.of["WRITE"], between, np.zeros_like(between)]) * clock,
+            compute_cycles=steps.of["COMP"] * clock,
+        )
         return Evaluation(energy, cycles, reasons, tuple(REASONS), found)
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:

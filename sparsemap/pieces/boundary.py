@@ -25,6 +25,7 @@ from ..errors import DesignError, EvaluationError, Mistake, PluginError, SearchE
 from ..files import shown
 
 if TYPE_CHECKING:  # contracts may use this module
+    from ..problem.chip import Chip
     from ..problem.levels import Place
     from ..problem.space import Space
     from . import contracts as of
@@ -145,6 +146,18 @@ def eliminated_of(piece: of.Mechanism, place: Place, filter: of.Filter, empty: o
         found, most = float(share[bad[0]]), float(empty[bad[0]])
         raise wrong(piece, "eliminated", f"returned {found:g}, expected 0 to {most:g}, the share that is empty")
     return np.minimum(share, empty)
+
+
+def charged(piece: of.Charge, method: str, counts: of.ChipCounts, chip: Chip) -> of.Array:
+    """(B,) what a charge adds, `method` being "pj" or "cycles": finite numbers from 0 on."""
+    with guarded(piece, method):
+        value = np.asarray(getattr(piece, method)(counts, chip))
+    shape = counts.cycles.shape
+    found = numbers(piece, method, method, value, shape if value.ndim else ())
+    bad = found[~((found >= 0.0) & (found < np.inf))]
+    if bad.size:
+        raise wrong(piece, method, f"returned {float(bad.flat[0]):g}, expected finite numbers from 0 on")
+    return np.broadcast_to(found, shape).astype(np.float64)
 
 
 def mutated(piece: of.Mutation, genomes: of.Genomes, context: of.Context) -> of.Genomes:

@@ -3,12 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 
 from ..pieces.contracts.base import Array
+
+ShortfallRow = tuple[str, float, float, str]
+"""A resource that a design lacks: the reason, what is needed, what there is, and a text that says both in its units."""
+
+
+@attrs.frozen(eq=False)
+class TileRanks:
+    """The metadata of one tensor at one level: n ranks of tiles with their accesses, those of all designs one after the
+    other. Pairs are units of metadata and of payload, (n,) each, of one instance."""
+
+    batch: int
+    design: Array
+    """(n,) whose."""
+    place: Array
+    """(n,) position from the innermost rank, 0 first."""
+    metadata_bits: Array
+    """(n,) bits of a unit."""
+    payload_bits: Array
+    largest: tuple[Array, Array]
+    """Units of the fullest tile."""
+    read: tuple[Array, Array]
+    fill: tuple[Array, Array]
+    update: tuple[Array, Array]
+    gone_read: tuple[Array, Array]
+    """Gated or skipped, as the action there says."""
+    gone_update: tuple[Array, Array]
+
+    def bits(self, units: Sequence[Array]) -> Array:
+        """(B,) bits of a pair of units."""
+        return np.bincount(self.design, units[0] * self.metadata_bits + units[1] * self.payload_bits, self.batch)
+
+
+@attrs.frozen(eq=False)
+class TensorAtLevel:
+    """One tensor at one level: accesses of one instance, (B,) words."""
+
+    read: Array
+    fill: Array
+    update: Array
+    gone_read: Array
+    """Gated or skipped, as `kind` says."""
+    gone_update: Array
+    kind: Array
+    """int8: 0 no action, 1 gated, 2 skipped."""
+    temporal_reductions: Array
+    """Additions to partial sums that are held there."""
+    metadata: TileRanks | None
+    """None: the tensor has none there."""
+    bits: Mapping[str, Array]
+    """Metadata bits by action, such as "read" or "gated_read"; empty without metadata."""
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Detail:
+    """What a cost model says of B designs by level and tensor. A model gives the fields that it knows; None: not known.
+
+    T tensors, S storage levels, the outermost first; words and accesses of one instance, pJ of all.
+    """
+
+    needed: Sequence[Sequence[ShortfallRow]] | None = None
+    """Per design, the resources that it lacks."""
+    energy_pj: Array | None = None
+    """(T, S, B) of all accesses, without charges."""
+    compute_energy_pj: Array | None = None
+    """(B,)"""
+    charges_pj: Mapping[str, Array] = attrs.field(factory=dict)
+    """(B,) pJ that charges add, by their names."""
+    level_cycles: Array | None = None
+    """(S, B) that a level needs."""
+    compute_cycles: Array | None = None
+    """(B,) that the compute units need."""
+    slowdown: Array | None = None
+    """(S, B) 1 where a level moves all words in time, less where it does not keep up."""
+    tile_words: Array | None = None
+    """(T, S, B) words of a tile, stored or not."""
+    data_words_max: Array | None = None
+    """(T, S, B) words that a tile stores at most."""
+    metadata_bits_max: Array | None = None
+    """(S, B) bits of metadata at most."""
+    instances_used: Array | None = None
+    """(S + 1, B) instances of every level with work, then compute units."""
+    instances_active: Array | None = None
+    """(T, S, B) instances that are expected to have a tile of the tensor."""
+    dense_reads: Array | None = None
+    """(T, S, B) words read, without compression and filters .."""
+    dense_fills: Array | None = None
+    dense_updates: Array | None = None
+    computes: Array | None = None
+    """(B,) multiply-accumulates of the chip that are carried out .."""
+    gated_computes: Array | None = None
+    skipped_computes: Array | None = None
+    cells: Sequence[Sequence[TensorAtLevel | None]] | None = None
+    """[t][s]; None where a level does not store the tensor."""
+
+    def knows(self, *names: str) -> bool:
+        """Whether the model gives all of these fields."""
+        return all(getattr(self, name) is not None for name in names)
 
 
 @attrs.frozen(eq=False)
@@ -22,8 +118,8 @@ class Evaluation:
     reasons: Array
     """(B,) uint64, bit set over `reason_names`; 0: valid."""
     reason_names: tuple[str, ...]
-    detail: Mapping[str, Any] | None = None
-    """On request: traffic, metadata and energies by level and tensor, batch last."""
+    detail: Detail | None = None
+    """On request."""
     scenarios: Mapping[str, Evaluation] = attrs.field(factory=dict)
     """By name, what the same designs are worth in each scenario of the problem (`Problem.scenarios`); all their numbers are
     infinite in a scenario that they do not fit or, as they are invalid before, were not evaluated in."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -11,7 +11,7 @@ from ..pieces.boundary import described, guarded, numbers, wrong
 from ..pieces.contracts import CostModel
 from ..pieces.contracts.base import Genomes, Scores
 from .designs import Designs
-from .evaluation import Evaluation
+from .evaluation import Detail, Evaluation
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -89,7 +89,7 @@ def _with_scenarios(found: Evaluation, designs: Designs, problem: Problem, detai
     """What `found` says of designs, with what they are worth in every scenario, and with the reasons why they are invalid
     in one that they must fit. Designs that are invalid by then are not evaluated in the next scenario."""
     reasons = found.reasons
-    extra: dict[str, Any] | None = dict(found.detail) if found.detail is not None else None
+    extra = found.detail
     parts: dict[str, Evaluation] = {}
     for name, scenario in problem.scenarios.items():
         if scenario.problem.workload is problem.workload and scenario.problem.cost_model is problem.cost_model:
@@ -103,7 +103,7 @@ def _with_scenarios(found: Evaluation, designs: Designs, problem: Problem, detai
                 raise wrong(problem.cost_model, "evaluate", "named other reasons for another scenario")
             energy_pj[rows], cycles[rows], told[rows] = part.energy_pj, part.cycles, part.reasons
             if extra is not None and scenario.must_fit:
-                _add_needed(extra, part, rows, name)
+                extra = _with_needed(extra, part, rows, name)
         parts[name] = Evaluation(energy_pj, cycles, told, found.reason_names)
         if scenario.must_fit:
             reasons = np.where(reasons == 0, parts[name].reasons, reasons)
@@ -112,22 +112,24 @@ def _with_scenarios(found: Evaluation, designs: Designs, problem: Problem, detai
     return attrs.evolve(found, energy_pj=energy_pj, cycles=cycles, reasons=reasons, detail=extra, scenarios=parts)
 
 
-def _add_needed(extra: dict[str, Any], part: Evaluation, rows: np.ndarray, name: str) -> None:
-    """Adds what designs lack in a scenario to the `needed` of a detail."""
-    lacking = (part.detail or {}).get("needed")
-    if lacking is None or "needed" not in extra:
-        return
-    needed = [list(lacks) for lacks in extra["needed"]]
+def _with_needed(extra: Detail, part: Evaluation, rows: np.ndarray, name: str) -> Detail:
+    """A detail with the resources that designs lack in a scenario."""
+    lacking = None if part.detail is None else part.detail.needed
+    if lacking is None or extra.needed is None:
+        return extra
+    needed = [list(lacks) for lacks in extra.needed]
     for row, lacks in zip(rows, lacking, strict=True):
         if not needed[row]:
             needed[row] = [(reason, n, has, f"{text}   at {name}" if text else "") for reason, n, has, text in lacks]
-    extra["needed"] = needed
+    return attrs.evolve(extra, needed=needed)
 
 
 def checked(evaluation: Evaluation, count: int, model: CostModel, method: str = "evaluate") -> Evaluation:
     """What a cost model returned for `count` designs, if it is what the contract says."""
     if not isinstance(evaluation, Evaluation):
         raise wrong(model, method, f"returned {described(evaluation)}, expected an Evaluation")
+    if not isinstance(evaluation.detail, Detail | None):
+        raise wrong(model, method, f"returned {described(evaluation.detail)} for 'detail', expected a Detail")
     energy_pj, cycles = (
         numbers(model, method, name, getattr(evaluation, name), (count,)) for name in ("energy_pj", "cycles")
     )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from html import escape
 from threading import RLock
-from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import numpy as np
 
-from ..errors import Mistake, SpecError, placed, unknown
+from ..errors import SpecError, placed, unknown
 from ..pieces.boundary import guarded
 from ..pieces.contracts import (
     ALL_OPERANDS,
@@ -27,6 +26,7 @@ from ..pieces.contracts import (
 )
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
+from .chip import Chip, chip_of, levels_on
 from .evaluation import Evaluation
 from .levels import Level, MappingLevel, Place, levels_of
 
@@ -255,34 +255,38 @@ class Problem:
                 found[level.index, self.tensor(text, file, path)] = depth
         return found
 
-    def energy_pj(self, level: int, action: str) -> float:
-        """pJ per access; the level's own `energy` table first, then the technology."""
-        own, path = self.levels[level].memory.energy, f"levels[{level}].energy.{action}"
-        found = own[action] if action in own else self.technology.energy_pj(self.levels[level], action)
-        return self._checked_energy(found, path)
-
     @cached_property
+    def chip(self) -> Chip:
+        """All sizes, speeds, energies and areas of the hardware. `SpecError` with every figure that is wrong."""
+        return chip_of(self.levels, self.technology, self.hardware, self._file("hardware"))
+
+    def on(self, chip: Chip) -> Problem:
+        """The same workload, space and names on another chip, with the same number of levels; `SearchError` if it has
+        others, or is a batch of chips."""
+        made = attrs.evolve(self)
+        known = {
+            name: self.__dict__[name] for name in ("loops", "roles", "operands", "technology") if name in self.__dict__
+        }
+        made.__dict__ |= known | {"levels": levels_on(chip, self.levels), "chip": chip}
+        made.__dict__["space"] = self.space.of(made)
+        return made
+
+    def energy_pj(self, level: int, action: str) -> float:
+        """pJ of one access at a level; `action` is one of `LEVEL_ACTIONS`."""
+        return float(self.chip.energy_pj[action][level])
+
+    @property
     def clock_hz(self) -> float:
         """Cycles per second."""
-        return units.frequency_hz(self.hardware.clock)
+        return float(self.chip.clock_hz)
 
     def leakage_mw(self, level: int) -> float:
-        """Power in mW that one instance of a level leaks; its own `leakage_mw` first, then the technology's."""
-        own = self.levels[level].memory.leakage_mw
-        found = self.technology.leakage_mw(self.levels[level]) if own is None else own
-        return self._checked_energy(found, f"levels[{level}].leakage_mw")
+        """Power in mW that one instance of a level leaks."""
+        return float(self.chip.leakage_mw[level])
 
     def mac_pj(self, action: str) -> float:
         """pJ of one multiply-accumulate: compute, gated, skipped."""
-        own = self.hardware.compute.energy
-        found = own[action] if action in own else self.technology.mac_pj(self.hardware.word_bits, action)
-        return self._checked_energy(found, f"compute.energy.{action}")
-
-    def _checked_energy(self, value: Any, path: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, SupportsFloat) or not 0 <= float(value) < math.inf:
-            text = f"is {value!r}, expected picojoules, finite and not negative"
-            raise SpecError([Mistake(self._file("hardware"), path, text)])
-        return float(value)
+        return float(self.chip.mac_pj[action])
 
     # -- design space
 

@@ -28,6 +28,12 @@ class Space:
     problem: Problem
     spec: SpaceSpec
 
+    def of(self, problem: Problem) -> Space:
+        """This space for a problem with the same workload and levels: the same segments, with genes made anew."""
+        made = Space(problem, self.spec)
+        made.__dict__ |= {"segments": self.segments, "padding": self.padding}
+        return made
+
     @cached_property
     def segments(self) -> dict[str, Segment]:
         """Segment pieces by the name they have in the spec, in genome order."""

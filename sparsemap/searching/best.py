@@ -15,7 +15,7 @@ from ..errors import EvaluationError, PluginError
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import FIDELITIES
 from ..problem.designs import Design
-from ..problem.evaluation import Evaluation
+from ..problem.evaluation import Detail, Evaluation
 from ..spec.units import format_count, format_energy
 from .archive import Archive
 from .breakdown import Breakdown
@@ -71,9 +71,9 @@ class Best:
         return Design(self.problem, self.problem.space.decode(self.genome[None, :]))
 
     @cached_property
-    def detail(self) -> Mapping[str, Any]:
-        """The cost model's detail of the design by level and tensor; empty if it gives none."""
-        return self.problem.evaluator.evaluate_designs(self.design.batch, detail=True).detail or {}
+    def detail(self) -> Detail:
+        """The cost model's detail of the design by level and tensor; without fields that it does not give."""
+        return self.problem.evaluator.evaluate_designs(self.design.batch, detail=True).detail or Detail()
 
     def breakdown(self) -> Breakdown:
         """Energy by level and tensor in pJ, cycles by level, and what limits them; `to_pandas()` makes a table of it."""

@@ -12,11 +12,8 @@ import numpy as np
 from ..errors import need
 
 if TYPE_CHECKING:
+    from ..problem.evaluation import Detail
     from ..problem.problem import Problem
-
-
-READS = ("energy_pj", "level_cycles", "compute_energy_pj", "compute_cycles", "charges")
-"""What it reads of the detail of an evaluation, where it is there."""
 
 
 @attrs.frozen
@@ -41,10 +38,9 @@ class Breakdown:
     """pJ that no level and no compute spends, by the charge of the cost model; `charges` is what has no name."""
 
     @classmethod
-    def of(cls, problem: Problem, detail: Mapping[str, Any], energy_pj: float, cycles: float) -> Breakdown:
-        """From the detail of an evaluation: `energy_pj` (T, S, B), `level_cycles` (S, B), `compute_energy_pj`,
-        `compute_cycles` and by name `charges` in pJ (B,), each of which may be missing."""
-        by_tensor, by_level = detail.get("energy_pj"), detail.get("level_cycles")
+    def of(cls, problem: Problem, detail: Detail, energy_pj: float, cycles: float) -> Breakdown:
+        """From the detail of an evaluation: energies and cycles by level, of the computes and of charges."""
+        by_tensor, by_level = detail.energy_pj, detail.level_cycles
         rows = []
         for index, level in enumerate(problem.levels):
             parts: dict[str, float] = {}
@@ -54,15 +50,20 @@ class Breakdown:
             spent = sum(parts.values()) if by_tensor is not None else None
             rows.append(LevelCosts(level.name, spent, parts, _at(by_level, index, 0)))
         name = problem.compute_name
-        spent, busy = _at(detail.get("compute_energy_pj"), 0), _at(detail.get("compute_cycles"), 0)
+        spent, busy = _at(detail.compute_energy_pj, 0), _at(detail.compute_cycles, 0)
         rows.append(LevelCosts(name, spent, {}, busy))
         spends = [row.energy_pj for row in rows]
         if None in spends:
             return cls(tuple(rows), energy_pj, cycles)
-        charges = {name: pj for name, each in detail.get("charges", {}).items() if (pj := float(np.ravel(each)[0]))}
+        charges = {name: pj for name, each in detail.charges_pj.items() if (pj := float(np.ravel(each)[0]))}
         rest = energy_pj - math.fsum(pj for pj in (*spends, *charges.values()) if pj is not None)
         more = {"charges": rest} if rest > 1e-6 * energy_pj else {}
         return cls(tuple(rows), energy_pj, cycles, charges | more)
+
+    @property
+    def known(self) -> bool:
+        """Whether the cost model tells energy or cycles of any level, of the computes, or of a charge."""
+        return bool(self.charges) or any(x is not None for row in self.rows for x in (row.energy_pj, row.cycles))
 
     @property
     def charges_pj(self) -> float:

@@ -20,7 +20,7 @@ from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE, REPORT
 from .archive import Row
 from .best import Best
-from .breakdown import READS, Breakdown
+from .breakdown import Breakdown
 from .budget import PROPOSALS
 from .identity import versions_of
 from .shortfalls import Shortfall
@@ -169,8 +169,8 @@ class Result:
         A cost model that fails when it is asked for details does not cost the result.
         """
         with suppress(PluginError):
-            if self.best is not None and any(key in self.best.detail for key in READS):
-                return self.breakdown().to_dict()
+            if self.best is not None and (found := self.breakdown()).known:
+                return found.to_dict()
         return {}
 
     def report(self, name: str, width: int = 80) -> str:

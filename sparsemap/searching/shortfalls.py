@@ -47,7 +47,8 @@ def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
 
 def _lacking(problem: Problem, genomes: Array) -> tuple[Shortfall, ...]:
     evaluation = problem.evaluator.evaluate_designs(problem.space.decode(genomes), detail=True)
-    needed, meanings = (evaluation.detail or {}).get("needed", ()), problem.cost_model.reasons(problem)
+    needed = (evaluation.detail and evaluation.detail.needed) or ()
+    meanings = problem.cost_model.reasons(problem)
     found = []
     for row in range(len(evaluation)):
         lacks = [Shortfall(n, float(x), float(y), text) for n, x, y, text in (needed[row] if row < len(needed) else ())]

@@ -261,7 +261,7 @@ def _triples(metadata: Any, parts: list[list[np.ndarray]], ranks: int) -> list[l
 def result(problem: Problem, designs: Designs, mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Evaluates one design and writes it in the shape of a case's `ref`."""
     evaluation = problem.evaluator.evaluate_designs(designs, detail=True)
-    detail = evaluation.detail or {}
+    detail = evaluation.detail
     if evaluation.reasons[0]:
         return _reject(problem, evaluation, mapping)
     levels: dict[str, Any] = {}
@@ -271,23 +271,23 @@ def result(problem: Problem, designs: Designs, mapping: Mapping[str, Any]) -> di
             if problem.stores(t, s):
                 tensors[tensor.name] = _tensor(problem, detail, t, s)
         levels[problem.levels[s].name] = {
-            "cycles": _number(detail["level_cycles"][s, 0]),
-            "slowdown": float(detail["slowdown"][s, 0]),
+            "cycles": _number(detail.level_cycles[s, 0]),
+            "slowdown": float(detail.slowdown[s, 0]),
             "tensors": tensors,
-            "energy": float(detail["energy_pj"][:, s, 0].sum()),
+            "energy": float(detail.energy_pj[:, s, 0].sum()),
         }
-    compute = detail["compute"]
-    used = detail["instances_used"]
+    computes = detail.computes, detail.gated_computes, detail.skipped_computes
+    used = detail.instances_used
     return {
         "valid": True,
         "levels": levels,
         "compute": {
-            "cycles": _number(detail["compute_cycles"][0]),
+            "cycles": _number(detail.compute_cycles[0]),
             "instances": _number(used[-1, 0]),
             "instances_avg": _number(used[-1, 0]),
             "algorithmic": _number(np.prod([float(n) for n in problem.sizes.values()])),
-            "computes": [_number(x[0]) for x in (compute.actual, compute.gated, compute.skipped)],
-            "energy": float(detail["compute_energy_pj"][0]),
+            "computes": [_number(x[0]) for x in computes],
+            "energy": float(detail.compute_energy_pj[0]),
         },
         "energy": float(evaluation.energy_pj[0]),
         "cycles": _number(evaluation.cycles[0]),
@@ -295,8 +295,8 @@ def result(problem: Problem, designs: Designs, mapping: Mapping[str, Any]) -> di
     }
 
 
-def _tensor(problem: Problem, detail: Mapping[str, Any], t: int, s: int) -> dict[str, Any]:
-    counts, traffic = detail["cells"][t][s], detail["traffic"]
+def _tensor(problem: Problem, detail: Any, t: int, s: int) -> dict[str, Any]:
+    counts = detail.cells[t][s]
     kind = int(counts.kind[0])
 
     def triple(actual: np.ndarray, gone: np.ndarray | None) -> list[float | int]:
@@ -304,18 +304,18 @@ def _tensor(problem: Problem, detail: Mapping[str, Any], t: int, s: int) -> dict
         return [_number(actual[0]), lost if kind == 1 else 0, lost if kind == 2 else 0]
 
     out: dict[str, Any] = {
-        "tile_words": _number(detail["tile_words"][t, s, 0]),
-        "data_words_max": _number(detail["data_words_max"][t, s, 0]),
-        "instances_max": _number(detail["instances_used"][s, 0]),
-        "instances_avg": float(detail["instances_active"][t, s, 0]),
-        "reads": _number(traffic.reads[t, s, 0]),
-        "fills": _number(traffic.fills[t, s, 0]),
-        "updates": _number(traffic.updates[t, s, 0]),
+        "tile_words": _number(detail.tile_words[t, s, 0]),
+        "data_words_max": _number(detail.data_words_max[t, s, 0]),
+        "instances_max": _number(detail.instances_used[s, 0]),
+        "instances_avg": float(detail.instances_active[t, s, 0]),
+        "reads": _number(detail.dense_reads[t, s, 0]),
+        "fills": _number(detail.dense_fills[t, s, 0]),
+        "updates": _number(detail.dense_updates[t, s, 0]),
         "read": triple(counts.read, counts.gone_read),
         "fill": triple(counts.fill, None),
         "update": triple(counts.update, counts.gone_update),
         "temporal_reductions": _number(counts.temporal_reductions[0]),
-        "energy": float(detail["energy_pj"][t, s, 0]),
+        "energy": float(detail.energy_pj[t, s, 0]),
     }
     packed = counts.metadata
     if packed is None:
@@ -340,7 +340,7 @@ def _tensor(problem: Problem, detail: Mapping[str, Any], t: int, s: int) -> dict
 def _reject(problem: Problem, evaluation: Any, mapping: Mapping[str, Any]) -> dict[str, Any]:
     """The first reason in the evaluator's order: formats, then fan-out, then levels from the inside out."""
     names = evaluation.reasons_of(0)
-    needed = {row[0]: row for row in (evaluation.detail or {}).get("needed", [[]])[0]}
+    needed = {row[0]: row for row in (evaluation.detail.needed or [[]])[0]}
 
     def rank(name: str) -> tuple[int, int, int]:
         reason, _, where = name.partition(":")

@@ -54,8 +54,8 @@ def defined(path: Path) -> set[str]:
 WALKS = walks()
 
 
-def test_there_is_a_walk_for_genomes_for_a_format_and_for_a_formula() -> None:
-    assert len(WALKS) == 3 and all(len(stops) >= 4 for stops in WALKS.values())
+def test_there_is_a_walk_for_genomes_a_format_a_formula_and_a_charge() -> None:
+    assert len(WALKS) == 4 and all(len(stops) >= 4 for stops in WALKS.values())
 
 
 @pytest.mark.parametrize("title", WALKS)

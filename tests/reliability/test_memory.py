@@ -1,6 +1,8 @@
-"""Searches one after another in one process leave nothing behind."""
+"""Searches one after another in one process leave nothing behind but tables of tiles, which are bounded."""
 
 import gc
+
+from sparsemap_plugins.analytic.occupancy.shared import MOST, SHARED
 
 from sparsemap import load_problem, search
 from sparsemap.pieces.loading import load
@@ -13,6 +15,8 @@ def objects_after(searches, same=None):
     for seed in range(searches):
         problem = same or load_problem(*PAIRS[seed % len(PAIRS)], registry=REGISTRY)
         search(problem, 20, seed)
+    del problem
+    SHARED.clear()
     gc.collect()
     return len(gc.get_objects())
 
@@ -26,3 +30,15 @@ def test_searches_of_one_problem_keep_no_more_than_its_tables():
     problem = load_problem("mm1", "cloud", registry=REGISTRY)
     before = objects_after(5, problem)
     assert objects_after(30, problem) - before < 20
+
+
+def test_tables_that_problems_share_are_those_of_their_tensors_and_bounded():
+    SHARED.clear()
+    for _ in range(3):
+        for names in PAIRS:
+            search(load_problem(*names, registry=REGISTRY), 20, 0)
+    kept, size = len(SHARED), SHARED.size
+    for names in PAIRS:
+        search(load_problem(*names, registry=REGISTRY), 20, 0)
+    assert (len(SHARED), SHARED.size) == (kept, size)
+    assert kept <= 4 * len(PAIRS) and 0 < size < MOST

@@ -1,28 +1,128 @@
-"""Charges of the analytic model: what hardware pays for and Timeloop's formulas leave out (docs/model.md, Charges)."""
+"""The built-in charges: what hardware pays for and Timeloop's formulas leave out (docs/model.md, Charges).
 
-from .drains import Drains
-from .filter_metadata import FilterMetadata
-from .gate_time import GateTime
-from .imbalance import Imbalance
-from .intersection import Intersection
-from .network import Network
-from .overlap import Overlap
-from .pointers import Pointers
-from .run_lengths import RunLengths
-from .static_energy import Gated, Leakage
+Each is an option of one link of the chain; the files beside this one have the longer formulas.
+"""
 
-CHARGES = [
-    GateTime,
-    Drains,
-    FilterMetadata,
-    RunLengths,
-    Pointers,
-    Imbalance,
-    Intersection,
-    Overlap,
-    Leakage,
-    Gated,
-    Network,
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import attrs
+
+from sparsemap import Charge
+
+
+@attrs.frozen(kw_only=True)
+class Option(Charge):
+    """A charge that the analytic model knows by its name."""
+
+
+@attrs.frozen(kw_only=True)
+class GateTime(Option):
+    """Time is counted as if no filter at storage were there that lets the cycle pass; energy with all filters."""
+
+    type_name: ClassVar[str] = "gate-time"
+
+
+@attrs.frozen(kw_only=True)
+class Drains(Option):
+    """The output leaves every level for its parent; an update happens where a compute does."""
+
+    type_name: ClassVar[str] = "drains"
+
+
+@attrs.frozen(kw_only=True)
+class FilterMetadata(Option):
+    """A filter reads what it looks at: the metadata of its leaders, or their words where they have none."""
+
+    type_name: ClassVar[str] = "filter-metadata"
+    of_metadata: ClassVar[bool] = True
+
+
+@attrs.frozen(kw_only=True)
+class RunLengths(Option):
+    """Fibers that are there are written, empty ones too; run lengths with widths and escapes."""
+
+    type_name: ClassVar[str] = "run-lengths"
+    of_metadata: ClassVar[bool] = True
+
+
+@attrs.frozen(kw_only=True)
+class Pointers(Option):
+    """The innermost rank outside a child's tile has offsets where tiles are left out, or go to several readers."""
+
+    type_name: ClassVar[str] = "pointers"
+    of_metadata: ClassVar[bool] = True
+
+
+@attrs.frozen(kw_only=True)
+class Imbalance(Option):
+    """Compute units wait for the slowest of those with which they share tiles."""
+
+    type_name: ClassVar[str] = "imbalance"
+
+
+@attrs.frozen(kw_only=True)
+class Intersection(Option):
+    """An addition for every metadata access of a leader of a skip; no faster than `lookahead` positions in a cycle."""
+
+    type_name: ClassVar[str] = "intersection"
+
+
+@attrs.frozen(kw_only=True)
+class Overlap(Option):
+    """A level that is not double-buffered adds the time of its transfers; one that is has room for fewer words."""
+
+    type_name: ClassVar[str] = "overlap"
+
+
+@attrs.frozen(kw_only=True)
+class Leakage(Option):
+    """All memories that there are leak for as long as the design runs, used or not."""
+
+    type_name: ClassVar[str] = "leakage"
+
+
+@attrs.frozen(kw_only=True)
+class GatedEnergy(Option):
+    """A gated access or compute costs a share of a full one."""
+
+    type_name: ClassVar[str] = "gated"
+
+
+@attrs.frozen(kw_only=True)
+class NetworkCharge(Option):
+    """Words cross an H-tree over the square of a level's children; partial sums are added on the way."""
+
+    type_name: ClassVar[str] = "network"
+
+
+CHARGES: list[type[Option]] = [
+    *(GateTime, Drains, FilterMetadata, RunLengths, Pointers, Imbalance, Intersection, Overlap),
+    *(Leakage, GatedEnergy, NetworkCharge),
 ]
 
-__all__ = ["CHARGES"]
+
+@attrs.frozen(kw_only=True)
+class ChargeOptions:
+    """Which of the built-in charges a model has: by construction in no order."""
+
+    gate_time: bool = False
+    drains: bool = False
+    filter_metadata: bool = False
+    run_lengths: bool = False
+    pointers: bool = False
+    imbalance: bool = False
+    intersection: bool = False
+    overlap: bool = False
+    leakage: bool = False
+    gated: bool = False
+    network: bool = False
+
+    @classmethod
+    def of(cls, charges: Iterable[Charge]) -> ChargeOptions:
+        return cls(**{charge.type_name.replace("-", "_"): True for charge in charges if isinstance(charge, Option)})
+
+
+__all__ = ["CHARGES", "ChargeOptions", "Option"]

@@ -2,57 +2,65 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
 
-from sparsemap import Charge
-from sparsemap.pieces.contracts.base import Array, PerDesign
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor
 
 from ..actions import NONE
-from ..run import Run, View
+from ..computes import Computes
+from ..nest import Nest
+from ..removal import Removal
+from ..stored import StoredTiles
+from ..traffic import Traffic
 
 
-@attrs.frozen(kw_only=True)
-class Drains(Charge):
-    """The output leaves every level for its parent; an update happens where a compute does."""
+@attrs.frozen(eq=False)
+class OutputCounts:
+    """Accesses of one instance to the output, (S, C)."""
 
-    type_name: ClassVar[str] = "drains"
-    fewer_updates: ClassVar[bool] = True
+    read: PerLevel
+    """Those for the parent among them."""
+    fill: PerLevel
+    update: PerLevel
+    leaving: PerLevel
+    """Reads for the parent."""
 
-    def stored(self, run: Run) -> None:
-        t = run.layout.output
-        reads = run.traffic.reads.copy()
-        reads[t] += run.traffic.leaving
-        run.traffic = attrs.evolve(run.traffic, reads=reads)
 
-    def moved(self, run: Run) -> None:
-        assert run.view is not None
-        _Output(run, run.view).count()
+def drained(
+    nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTensor, removal: Removal, computes: Computes,
+    wide: Callable[[Array], Array], counts: Sequence[PerLevel],
+) -> OutputCounts:  # fmt: skip
+    """The output's counts where it drains; `counts` (S, C): its reads, fills and updates without, `wide`: C columns of B."""
+    return _Output(nest, traffic, stored, packed, removal, computes, wide).counts(*counts)
 
 
 class _Output:
-    """The output's counts in one view; all (B,)."""
+    """What the output's counts are made of; all (B,)."""
 
-    def __init__(self, run: Run, view: View) -> None:
-        self.run, self.view, self.t = run, view, run.layout.output
-        self.packed = run.packed[self.t]
-        self.density = run.layout.occupancies[self.t].density
-        dense = run.traffic
-        self.updates = dense.updates[self.t]
-        self.reads = dense.reads[self.t] - dense.leaving
-        self.fills, self.drained = dense.fills[self.t], dense.leaving
+    def __init__(
+        self, nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTensor, removal: Removal, computes: Computes,
+        wide: Callable[[Array], Array],
+    ) -> None:  # fmt: skip
+        self.nest, self.removal, self.computes, self.wide = nest, removal, computes, wide
+        self.lay, self.t = nest.layout, nest.layout.output
+        self.packed, self.occupied = packed[self.t], stored.occupied[self.t]
+        self.density = self.lay.occupancies[self.t].density
+        self.updates = traffic.updates[self.t]
+        self.reads = traffic.reads[self.t] - traffic.leaving
+        self.fills, self.drained = traffic.fills[self.t], traffic.leaving
 
-    def count(self) -> None:
-        lay, t, counts, wide = self.run.layout, self.t, self.view.counts, self.view.wide
+    def counts(self, read: PerLevel, fill: PerLevel, update: PerLevel) -> OutputCounts:
+        lay, t, wide = self.lay, self.t, self.wide
         kept = self._kept()
         levels = [s for s in range(lay.S) if lay.stored[t, s]]
-        read, fill, update = (part[t].copy() for part in (counts.read, counts.fill, counts.update))
+        read, fill, update = read.copy(), fill.copy(), update.copy()
         leaving = wide(self.drained)
         leaving = leaving.copy() if leaving is self.drained else leaving
         for s, (above, here) in zip(levels, kept, strict=True):
-            occupied = self.run.occupied[t, s]
+            occupied = self.occupied[s]
             used = np.where(occupied > 0.0, occupied, 1.0)
             if s:
                 leaves, comes = self._partial(
@@ -74,12 +82,11 @@ class _Output:
                 update[s] = wide(self.updates[s]) * here * wide(leaves)
                 read[s] = wide(self.reads[s]) * here * wide(comes)
             read[s] += leaving[s]
-        self._enter(np.maximum(read, 0.0), fill, update)
-        self.run.leaving = leaving
+        return OutputCounts(np.maximum(read, 0.0), fill, update, leaving)
 
     def _kept(self) -> list[tuple[PerDesign, PerDesign]]:
         """Per level, the share of the accesses that filters further out leave, and that those up to here do."""
-        removal, t, lay = self.view.removal, self.t, self.run.layout
+        removal, t, lay = self.removal, self.t, self.lay
         above, found = np.ones(removal.share.shape[-1]), []
         for s in range(lay.S):
             here = np.where(removal.kind[t, s] != NONE, 1.0 - removal.share[t, s], above)
@@ -92,8 +99,8 @@ class _Output:
         """In how many places the products of a word are added, if so many `words` arrive from or leave an instance of s."""
         once = self.drained[child] - self.fills[child]
         visits = np.where(once > 0.0, self.drained[child] / np.where(once > 0.0, once, 1.0), 1.0)
-        every = self.run.nest.tile_words[self.t, 0] * np.maximum(visits, 1.0)
-        return np.maximum(1.0, words * self.run.nest.instances_used[s] / every)
+        every = self.nest.tile_words[self.t, 0] * np.maximum(visits, 1.0)
+        return np.maximum(1.0, words * self.nest.instances_used[s] / every)
 
     def _partial(self, words: PerDesign, back: PerDesign, used: PerDesign, holders: PerDesign) -> tuple[Array, Array]:
         """Shares of the words of a tile that leave, and that come back, because their sum is not zero yet."""
@@ -115,31 +122,9 @@ class _Output:
 
     def _happens(self, s: int) -> PerDesign:
         """The share of the updates of level s, next to the compute units, that any of the computes they add leaves."""
-        run, compute = self.run, self.view.compute
-        lanes = run.nest.instances_used[run.layout.S] / run.nest.instances_used[s]
+        nest, wide = self.nest, self.wide
+        lanes = nest.instances_used[self.lay.S] / nest.instances_used[s]
         updates = np.where(self.updates[s] > 0.0, self.updates[s], 1.0)
-        together = np.maximum(1.0, lanes * run.nest.steps[-1] / updates)
-        wide = self.view.wide
-        carried = np.where(wide(self.packed), compute.nonzero, compute.actual) / wide(np.asarray(run.total))
+        together = np.maximum(1.0, lanes * nest.steps[-1] / updates)
+        carried = np.where(wide(self.packed), self.computes.nonzero, self.computes.actual) / wide(nest.computes)
         return 1.0 - (1.0 - np.clip(carried, 0.0, 1.0)) ** wide(together)
-
-    def _enter(self, read: Array, fill: Array, update: Array) -> None:
-        """Sets the counts, in place, as nothing else reads them; metadata go with their words."""
-        t, counts, metadata = self.t, self.view.counts, self.view.metadata
-        dense_reads, dense_updates = self.view.wide(self.reads + self.drained), self.view.wide(self.updates)
-        counts.gone_read[t] = np.minimum(counts.gone_read[t], np.maximum(dense_reads - read, 0.0))
-        counts.gone_update[t] = np.minimum(counts.gone_update[t], np.maximum(dense_updates - update, 0.0))
-        begin = t * read.size
-        mine = np.flatnonzero((metadata.cell >= begin) & (metadata.cell < begin + read.size))
-        if mine.size:  # one run of entries, and another one of those that are there twice
-            parts = np.split(mine, np.flatnonzero(np.diff(mine) > 1) + 1)
-            runs = [(slice(part[0], part[-1] + 1), metadata.cell[part[0] : part[-1] + 1] - begin) for part in parts]
-        for name, new in (("read", read), ("fill", fill), ("update", update)):
-            old = getattr(counts, name)[t]
-            if mine.size:
-                factor = (new / np.where(old > 0.0, old, 1.0)).reshape(-1)
-                for rows, cell in runs:
-                    changed = factor[cell]
-                    for part in getattr(metadata, name):
-                        part[rows] *= changed
-            old[:] = new

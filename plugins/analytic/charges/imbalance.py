@@ -2,76 +2,74 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-import attrs
 import numpy as np
 
-from sparsemap import Charge
 from sparsemap.pieces.contracts.base import Array, PerDesign
 
 from ..actions import SKIP
 from ..layout import Layout
-from ..run import Run
-from .maxima import Maxima, Part
+from ..nest import Nest
+from ..occupancy.shared import SHARED
+from ..prepared import DesignChoices, ModelTables
+from ..removal import Removal
+from .maxima import Maxima, WorkBoxes, lanes_for
 
 
-@attrs.frozen(kw_only=True)
-class Imbalance(Charge):
-    """Cycles of the compute units grow by the largest ratio of the fullest unit's work to the mean, of all points at which
-    units wait."""
-
-    type_name: ClassVar[str] = "imbalance"
-
-    def worked(self, run: Run) -> None:
-        lay = run.layout
-        maxima: Maxima = run.problem.remember(
-            (Imbalance, "maxima"),
-            lambda: Maxima([lay.occupancies[t] for t in lay.operands], float(lay.instances[lay.S])),
-        )
-        looks = finest_looks(run)
-        skips = np.isfinite(looks).any(axis=0) & (run.nest.instances_used[lay.S] > 1.0)
-        rows = np.flatnonzero(skips)
-        if not rows.size:
-            return
-        ratio = np.ones(run.nest.batch)
-        part = points(run, rows)
-        count = len(part.units) // len(rows)
-        found = maxima.ratios(part, np.tile(looks[:, rows], count))
-        ratio[rows] = found.reshape(count, -1).max(axis=0)
-        run.compute_cycles = np.ceil(run.compute_cycles * ratio)
+def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal) -> PerDesign | None:
+    """(B,) the largest ratio of the fullest unit's work to the mean, of all points at which units wait; None: nothing thins
+    the work of any design. `removal`: the filters that save time."""
+    lay = known.layout
+    looks = finest_looks(known, choices, removal)
+    skips = np.isfinite(looks).any(axis=0) & (nest.instances_used[lay.S] > 1.0)
+    rows = np.flatnonzero(skips)
+    if not rows.size:
+        return None
+    work = points(known, nest, rows)
+    count = len(work.units) // len(rows)
+    units = float(choices.chip.instances[-1].max())
+    found = maxima_of(known, units).ratios(work, np.tile(looks[:, rows], count))
+    ratio = np.ones(nest.batch)
+    ratio[rows] = found.reshape(count, -1).max(axis=0)
+    return ratio
 
 
-def finest_looks(run: Run) -> Array:
+def maxima_of(known: ModelTables, units: float) -> Maxima:
+    """The tables of the operands, for no more than so many units."""
+    lay, lanes = known.layout, lanes_for(units)
+    occupancies = tuple(lay.occupancies[t] for t in lay.operands)
+    return lay.problem.remember((Maxima, lanes), lambda: SHARED.get(Maxima, occupancies, lanes))
+
+
+def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -> Array:
     """(operands, B) words of the smallest tile of each operand at which a skip looks that leaves out computes; infinity:
     none does."""
-    lay = run.layout
-    found = np.full((len(lay.operands), run.nest.batch), np.inf)
-    for some in run.time_removal.wanted:
+    lay = known.layout
+    found = np.full((len(lay.operands), choices.genes.shape[-1]), np.inf)
+    for some in removal.effects:
         if some.action.target == lay.output:
             continue
         for leader, words in zip(some.action.leaders, some.words, strict=True):
             if leader != lay.output:
                 row = found[lay.operands.index(leader)]
                 row[some.rows] = np.minimum(row[some.rows], np.where(some.share > 0.0, words, np.inf))
-    unit = run.places.compute
+    unit = known.places.compute
     if unit is not None:
-        skips = unit.kind[run.genes[unit.gene]] == SKIP
+        skips = unit.kind[choices.genes[unit.gene]] == SKIP
         for i, t in enumerate(lay.operands):
-            found[i] = np.where(skips & run.packed[t], 1.0, found[i])
+            found[i] = np.where(skips & choices.packed[t], 1.0, found[i])
     return found
 
 
-def points(run: Run, rows: Array) -> Part:
+def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
     """The points at which compute units wait: J of them one after the other, each for all n designs `rows`."""
-    lay, nest, depth = run.layout, run.nest, run.problem.buffers
+    lay, depth = known.layout, known.layout.problem.buffers
     bounds, order, steps = (np.take(part, rows, axis=-1) for part in (nest.bounds, nest.order, nest.steps))
     groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None]
-    stealing = [(s, group) for s, group in groups if lay.levels[s].memory.work_stealing]
-    coupling = [(s, group) for s, group in groups if not lay.levels[s].memory.work_stealing]
+    stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.work_stealing]
+    coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.work_stealing]
     block, dim = np.repeat([s for s, _ in coupling], lay.D), np.tile(np.arange(lay.D), len(coupling))
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
-    held, grows = _stays(run, bounds, order)
+    held, grows = _stays(lay, bounds, order)
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
     extents, coupled, depths, next_dim, turns = [], [], [], [], []
 
@@ -99,13 +97,14 @@ def points(run: Run, rows: Array) -> Part:
             add(temporal[h] * held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
     add(temporal[0], np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
     extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)
-    return _part(run, extent, loops, dim, np.repeat(depths, len(rows)), np.concatenate(next_dim), np.concatenate(turns))
+    depth = np.repeat(depths, len(rows))
+    return _boxes(known, nest, extent, loops, dim, depth, np.concatenate(next_dim), np.concatenate(turns))
 
 
-def _stays(run: Run, bounds: Array, order: Array) -> tuple[Array, Array]:
+def _stays(lay: Layout, bounds: Array, order: Array) -> tuple[Array, Array]:
     """Per block but the innermost and per tensor: bounds (S-1, T, D, n) of the loops that leave the tile inside in its
     place, and the dimension (S-1, T, n) of the next one, which replaces it; -1: none."""
-    lay, count = run.layout, bounds.shape[-1]
+    count = bounds.shape[-1]
     found, dims = [], []
     stay, grows = np.ones((lay.T, lay.D, count)), np.full((lay.T, count), -1)
     for s in range(lay.S - 1):
@@ -123,9 +122,18 @@ def _stays(run: Run, bounds: Array, order: Array) -> tuple[Array, Array]:
     return np.array(found), np.array(dims)
 
 
-def _part(run: Run, extent: Array, loops: Array, dim: Array, depth: Array, grows: Array, turns: PerDesign) -> Part:
+def _boxes(
+    known: ModelTables,
+    nest: Nest,
+    extent: Array,
+    loops: Array,
+    dim: Array,
+    depth: Array,
+    grows: Array,
+    turns: PerDesign,
+) -> WorkBoxes:
     """Of boxes of work with these extents (D, N), done by units along `loops` (K, N) over the dimensions `dim` (K,)."""
-    lay = run.layout
+    lay = known.layout
 
     def lanes(*tensors: int) -> PerDesign:
         found = np.ones(loops.shape[1])
@@ -135,15 +143,15 @@ def _part(run: Run, extent: Array, loops: Array, dim: Array, depth: Array, grows
 
     boxes, limits, growth = [], [], []
     for t in lay.operands:
-        widths = run.nest.box(t, extent)
-        boxes.append(widths if run.tables[t].by_shape else [np.prod(widths, axis=0)])
-        whole = np.array(run.nest.box(t, lay.sizes[:, None])).reshape(-1)
-        limits.append(whole if run.tables[t].by_shape else whole.prod(keepdims=True))
+        widths = nest.box(t, extent)
+        boxes.append(widths if known.tables[t].by_shape else [np.prod(widths, axis=0)])
+        whole = np.array(nest.box(t, lay.sizes[:, None])).reshape(-1)
+        limits.append(whole if known.tables[t].by_shape else whole.prod(keepdims=True))
         moved = lay.relevant[t][grows] & (grows >= 0)
         growth.append(np.where(moved, 1 + _rank_of(lay, t)[grows], 0))
     pairs = {(i, j): lanes(t, u) for i, t in enumerate(lay.operands) for j, u in enumerate(lay.operands) if i < j}
     own = [lanes(t) for t in lay.operands]
-    return Part(boxes, limits, growth, own, pairs, loops.prod(axis=0), extent.prod(axis=0), depth, turns)
+    return WorkBoxes(boxes, limits, growth, own, pairs, loops.prod(axis=0), extent.prod(axis=0), depth, turns)
 
 
 def _rank_of(lay: Layout, t: int) -> Array:

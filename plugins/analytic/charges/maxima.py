@@ -33,7 +33,7 @@ NEWTON = 6
 
 
 @attrs.frozen(eq=False)
-class Part:
+class WorkBoxes:
     """What n designs do between two points at which units wait."""
 
     boxes: Sequence[Sequence[Array]]
@@ -91,7 +91,7 @@ class Shares:
         return -np.expm1(lanes[:, None] * self.logs)
 
 
-class Tiles:
+class WorkTiles:
     """Thresholds and maxima of the tiles of one operand: rows of arrays."""
 
     def __init__(self, occupancy: Occupancy, lanes: Array) -> None:
@@ -101,6 +101,12 @@ class Tiles:
         self.values, self.shares = np.zeros((0, len(TAILS))), np.zeros((0, len(TAILS)))
         self.maxima = np.zeros((0, len(lanes)))
         self._known: dict[tuple[int, ...], tuple[Array, Shares, Array]] = {}
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        known = sum(weights.size for *_, weights in list(self._known.values()))
+        return known + self.table.size + self.values.size + self.shares.size + self.maxima.size
 
     def rows(self, looks: Array, widths: Array) -> Rows:
         """Rows for tiles by the words (n,) at which a skip looks, and by their shapes (ranks, n)."""
@@ -207,91 +213,101 @@ def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
     return least
 
 
+def lanes_for(units: float) -> int:
+    """How many of LANES it takes where no more `units` than these wait for each other."""
+    return 4 * math.ceil((math.log2(units) + 4.0) / 4.0)
+
+
 class Maxima:
     """Ratios of the longest work to the mean."""
 
-    def __init__(self, occupancies: Sequence[Occupancy], units: float) -> None:
-        """Of the operands; no more `units` than these wait for each other."""
-        self.lanes = LANES[: 4 * math.ceil((math.log2(units) + 4.0) / 4.0)]
-        self.tiles = [Tiles(occupancy, self.lanes) for occupancy in occupancies]
+    def __init__(self, occupancies: Sequence[Occupancy], lanes: int) -> None:
+        """Of the operands, for the first `lanes` of LANES."""
+        self.lanes = LANES[:lanes]
+        self.tiles = [WorkTiles(occupancy, self.lanes) for occupancy in occupancies]
         self.chances: dict[tuple[float, float], Array] = {}
         self.table = Table(Number)
         self.lock = Lock()
 
-    def ratios(self, part: Part, looks: Array) -> Array:
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return self.table.size + sum(tiles.size for tiles in self.tiles) + len(self.chances) * len(self.lanes)
+
+    def ratios(self, work: WorkBoxes, looks: Array) -> Array:
         """(n,) cycles of the run over the cycles of the mean unit; `looks` (operands, n) as in `finest_looks`."""
-        thins = np.isfinite(looks) & (np.array(part.lanes) > 1.0)
+        thins = np.isfinite(looks) & (np.array(work.lanes) > 1.0)
         some = np.flatnonzero(thins.any(axis=0))
-        found = np.ones(len(part.units))
+        found = np.ones(len(work.units))
         if not some.size:
             return found
-        columns = [part.depth[some], np.minimum(part.turns[some], 1 << 20)]
-        columns += [part.units[some], part.points[some]]
-        for i, box in enumerate(part.boxes):
+        columns = [work.depth[some], np.minimum(work.turns[some], 1 << 20)]
+        columns += [work.units[some], work.points[some]]
+        for i, box in enumerate(work.boxes):
             there = np.isfinite(looks[i, some])
-            columns += [np.where(there, looks[i, some], 0.0), np.where(there, part.growth[i][some], 0)]
-            columns += [np.where(there, part.lanes[i][some], 1.0)]
+            columns += [np.where(there, looks[i, some], 0.0), np.where(there, work.growth[i][some], 0)]
+            columns += [np.where(there, work.lanes[i][some], 1.0)]
             columns += [np.where(there, widths[some], 1.0) for widths in box]
-        columns += [pair[some] for pair in part.pairs.values()]
+        columns += [pair[some] for pair in work.pairs.values()]
 
         def fill(rows: Rows) -> Number:
-            return Number(self._ratios(part, looks, some[rows]))
+            return Number(self._ratios(work, looks, some[rows]))
 
         with self.lock:
             found[some] = self.table.find(fingerprint(columns), fill).value
         return found
 
-    def _ratios(self, part: Part, looks: Array, rows: Rows) -> Array:
-        thins, depth = np.isfinite(looks[:, rows]), part.depth[rows]
-        there = (part.turns[rows] >= GROWN[:, None]) & ((depth > 1) | (GROWN[:, None] == 1))
+    def _ratios(self, work: WorkBoxes, looks: Array, rows: Rows) -> Array:
+        thins, depth = np.isfinite(looks[:, rows]), work.depth[rows]
+        there = (work.turns[rows] >= GROWN[:, None]) & ((depth > 1) | (GROWN[:, None] == 1))
         most, units = np.ones(there.shape), np.ones(len(rows))
         for pattern in np.unique(thins, axis=1).T:
             operands = np.flatnonzero(pattern).tolist()  # designs in which the same operands thin the work
             which, mine = np.nonzero(there & (thins == pattern[:, None]).all(axis=0))
-            most[which, mine] = self._maximum(part, looks, rows[mine], operands, GROWN[which])
-            lanes = part.units if len(operands) > 1 else part.lanes[operands[0]]
+            most[which, mine] = self._maximum(work, looks, rows[mine], operands, GROWN[which])
+            lanes = work.units if len(operands) > 1 else work.lanes[operands[0]]
             units[mine] = lanes[rows[mine]]
         return pace(most, there, depth, units)
 
-    def _maximum(self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: Array) -> Array:
+    def _maximum(self, work: WorkBoxes, looks: Array, rows: Rows, operands: list[int], grown: Array) -> Array:
         """The longest work of so many consecutive parts over the mean."""
         tiles, volumes = {}, {}
         for i in operands:
-            widths = np.stack([width[rows] for width in part.boxes[i]])
+            widths = np.stack([width[rows] for width in work.boxes[i]])
             times = np.ones(widths.shape)
-            growth = part.growth[i][rows].astype(np.int64)
+            growth = work.growth[i][rows].astype(np.int64)
             np.put_along_axis(times, np.maximum(growth - 1, 0)[None], np.where(growth > 0, grown, 1.0)[None], axis=0)
-            widths = np.minimum(widths * times, part.limits[i][:, None])
+            widths = np.minimum(widths * times, work.limits[i][:, None])
             tiles[i] = self.tiles[i].rows(looks[i, rows], widths)
             volumes[i] = np.maximum(widths.prod(axis=0), looks[i, rows])
         means = {i: self.tiles[i].maxima[tiles[i], np.searchsorted(LANES, 1.0)] for i in operands}
         mean = math.prod(means.values(), start=np.ones(len(rows)))
         most = mean
         for order in permutations(operands):
-            most = np.maximum(most, self._in_order(part, rows, order, tiles))
+            most = np.maximum(most, self._in_order(work, rows, order, tiles))
         if len(operands) > 1:
-            most = mean + self._with_meetings(part, looks, rows, operands, grown, most - mean, means, volumes)
+            most = mean + self._with_meetings(work, looks, rows, operands, grown, most - mean, means, volumes)
         return np.maximum(most / np.where(mean > 0.0, mean, 1.0), 1.0)
 
-    def _in_order(self, part: Part, rows: Rows, order: Sequence[int], tiles: Mapping[int, Rows]) -> Array:
+    def _in_order(self, work: WorkBoxes, rows: Rows, order: Sequence[int], tiles: Mapping[int, Rows]) -> Array:
         """The most of the last operand among units that have at least a threshold of each other one, the best of these."""
         *firsts, last = order
-        product, reached = np.ones((len(rows), 1)), part.lanes[last][rows][:, None]
+        product, reached = np.ones((len(rows), 1)), work.lanes[last][rows][:, None]
         for i in firsts:
             values, shares = self.tiles[i].values[tiles[i]], self.tiles[i].shares[tiles[i]]
-            apart = part.lanes[i][rows] / part.pairs[min(i, last), max(i, last)][rows]
+            apart = work.lanes[i][rows] / work.pairs[min(i, last), max(i, last)][rows]
             there = 1.0 - (1.0 - np.minimum(shares, 1.0)) ** apart[:, None]
             product = (product[:, :, None] * values[:, None, :]).reshape(len(rows), -1)
             reached = (reached[:, :, None] * there[:, None, :]).reshape(len(rows), -1)
         return (product * _at(self.tiles[last].maxima, tiles[last], reached)).max(axis=1)
 
     def _with_meetings(
-        self, part: Part, looks: Array, rows: Rows, operands: list[int], grown: Array, excess: Array,
+        self, work: WorkBoxes, looks: Array, rows: Rows, operands: list[int], grown: Array, excess: Array,
         means: Mapping[int, Array], volumes: Mapping[int, Array],
     ) -> Array:  # fmt: skip
         """`excess`, (n,), with what varies because nonzero positions meet by chance."""
         chance = math.prod(means.values(), start=np.ones(len(rows)))
-        points = part.points[rows] * grown
+        points = work.points[rows] * grown
         apart = 1.0 - np.minimum(points / math.prod(volumes.values(), start=np.ones(len(rows))), 1.0)
         single = (looks[operands][:, rows] == 1.0).all(axis=0)
         some = np.flatnonzero(single & (apart > 0.0) & (chance > 0.0) & (chance < 1.0))
@@ -304,7 +320,7 @@ class Maxima:
                 shares = Shares.of(p)
                 self.chances[key] = shares.weights(self.lanes) @ np.diff(shares.merged(k / key[0]), prepend=0.0)
             table[at] = self.chances[key]
-        deviation = _at(table, np.arange(some.size), part.units[rows[some]][:, None])[:, 0] - chance[some]
+        deviation = _at(table, np.arange(some.size), work.units[rows[some]][:, None])[:, 0] - chance[some]
         share = math.prod((1.0 - means[i][some] for i in operands), start=1.0) / (1.0 - chance[some]) * apart[some]
         found = excess.copy()
         found[some] = np.sqrt(excess[some] ** 2 + share * deviation**2)

@@ -2,70 +2,57 @@
 
 from __future__ import annotations
 
-import math
-from typing import ClassVar
-
-import attrs
 import numpy as np
 
-from sparsemap import Charge
-from sparsemap.pieces.contracts.base import PerDesign
-from sparsemap.problem.problem import Problem
+from sparsemap.pieces.contracts.base import Array, PerDesign
+from sparsemap.problem.chip import Chip
 
-from ..run import Run
-from ..traffic import distinct_children
+from ..counts import Counts
+from ..nest import Nest
+from ..prepared import ModelTables
+from ..traffic import Traffic
 
 
-@attrs.frozen(kw_only=True)
-class Network(Charge):
-    """Words cross an H-tree over the square of a level's children; partial sums are added on the way."""
-
-    type_name: ClassVar[str] = "network"
-
-    def spent(self, run: Run) -> None:
-        lay, problem = run.layout, run.problem
-        sides = problem.remember((Network, "sides"), lambda: tree_sides(problem))
-        wire, added = problem.technology.wire_pj_per_bit_mm, np.zeros(run.nest.batch)
-        counts, costs = run.counts, run.costs
-        assert counts is not None and costs is not None
-        for t in range(lay.T):
-            for s in range(lay.S):
-                if not lay.stored[t, s]:
+def network_pj(known: ModelTables, nest: Nest, traffic: Traffic, counts: Counts, chip: Chip) -> PerDesign:
+    """(B,) words cross an H-tree over the square of a level's children; partial sums are added on the way."""
+    lay, columns = known.layout, counts.columns
+    sides, wire, added = tree_sides(chip), chip.wire_pj_per_bit_mm, np.zeros(nest.batch)
+    for t in range(lay.T):
+        for s in range(lay.S):
+            if not lay.stored[t, s]:
+                continue
+            down, up = columns.energy(counts.read[t, s]), columns.energy(counts.update[t, s])
+            if t == lay.output and counts.leaving is not None:
+                down = np.maximum(down - columns.time(counts.leaving[s]), 0.0)
+            bits = (down + up) * chip.word_bits[s]
+            for action in ("read", "update"):
+                if action in counts.bits:
+                    bits = bits + columns.energy(counts.bits[action][t, s])
+            spent: PerDesign = np.zeros(nest.batch)
+            for block in range(s, lay.child(t, s) or lay.S):
+                group = lay.spatial[block]
+                if group is None:
                     continue
-                width = float(lay.levels[s].word_bits)
-                down = counts.read[t, s]
-                if t == lay.output and run.leaving is not None:
-                    down = np.maximum(down - run.leaving[s], 0.0)
-                up = counts.update[t, s]
-                bits = (down + up) * width
-                for action in ("read", "update"):
-                    if action in costs.bits:
-                        bits = bits + costs.bits[action][t, s]
-                spent: PerDesign = np.zeros(run.nest.batch)
-                for block in range(s, lay.child(t, s) or lay.S):
-                    group = lay.spatial[block]
-                    if group is None:
-                        continue
-                    copies = np.maximum(run.nest.group_products[group] / distinct_children(run.nest, t, block), 1.0)
-                    spent = spent + bits * wire * length_mm(copies, lay.levels[block].fanout, sides[block])
-                    if t == lay.output:
-                        spent = spent + up * (copies - 1.0) * problem.technology.add_pj(int(width))
-                    bits, up = bits * copies, up * copies
-                added = added + spent * np.asarray(run.active)[t, s]
-        run.spend(self, added)
+                copies = np.maximum(nest.group_products[group] / traffic.distinct[t][block], 1.0)
+                spent = spent + bits * wire * length_mm(copies, chip.fanout[block], sides[block])
+                if t == lay.output:
+                    spent = spent + up * (copies - 1.0) * chip.add_pj["word"][s]
+                bits, up = bits * copies, up * copies
+            added = added + spent * counts.active[t, s]
+    return added
 
 
-def tree_sides(problem: Problem) -> list[float]:
-    """Per level, the side in mm of the square over all children of one instance."""
-    below, sides = problem.technology.mac_area_mm2(problem.hardware.word_bits), [0.0] * len(problem.levels)
-    for level in reversed(problem.levels):
-        sides[level.index] = math.sqrt(level.fanout * below)
-        below = problem.technology.area_mm2(level) + level.fanout * below
-    return sides
+def tree_sides(chip: Chip) -> list[Array]:
+    """Per level, the side in mm of the square over all children of one instance, () or (B,)."""
+    below, sides = chip.mac_area_mm2, []
+    for s in reversed(range(len(chip))):
+        sides.append(np.sqrt(chip.fanout[s] * below))
+        below = chip.area_mm2[s] + chip.fanout[s] * below
+    return sides[::-1]
 
 
-def length_mm(copies: PerDesign, leaves: int, side: float) -> PerDesign:
+def length_mm(copies: PerDesign, leaves: Array | int, side: Array | float) -> PerDesign:
     """Wires of an H-tree from its root to so many of the leaves, spread evenly."""
     copies = np.minimum(copies, leaves)
     root = np.sqrt(copies)
-    return side * (1.5 * (root - 1.0) + root - copies / math.sqrt(leaves))
+    return side * (1.5 * (root - 1.0) + root - copies / np.sqrt(leaves))

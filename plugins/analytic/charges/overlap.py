@@ -3,55 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from sparsemap import Charge
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerTile
-from sparsemap.problem.problem import Problem
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
+from sparsemap.problem.chip import Chip
 
-from ..run import Run
+from ..layout import Layout, limited
+from ..nest import Nest
+from ..traffic import Traffic
 
-
-@attrs.frozen(kw_only=True)
-class Overlap(Charge):
-    """A level that is not double-buffered adds the time of its transfers; one that is has room for fewer words."""
-
-    type_name: ClassVar[str] = "overlap"
-
-    def copies(self, problem: Problem) -> Array:
-        return problem.buffers.T.astype(np.float64)
-
-    def timed(self, run: Run) -> None:
-        lay, depth = run.layout, run.problem.buffers
-        words = _Words(run)
-        time = np.asarray(run.compute_cycles)
-        for s in range(lay.S):
-            to_units = [t for t in range(lay.T) if lay.stored[t, s] and lay.child(t, s) is None]
-            time = np.maximum(time, words.serving(s, to_units))
-        for h in range(lay.S - 1, 0, -1):
-            here = [t for t in range(lay.T) if lay.stored[t, h]]
-            doubled = [t for t in here if depth[h, t] > 1]
-            single = words.exchange(h, [t for t in here if depth[h, t] == 1])
-            if doubled:
-                time = _pipelined(words, h, doubled, time, lay.output)
-            time = time + single
-            assert run.level_cycles is not None
-            time = np.maximum(time, run.level_cycles[h])
-        run.cycles = np.maximum(run.cycles, np.ceil(time * (1.0 - 1e-12)))
+if TYPE_CHECKING:
+    from ..counts import Counts
+    from ..cycles import Demand
 
 
-def _pipelined(words: _Words, h: int, tensors: list[int], time: PerDesign, output: int) -> PerDesign:
+def overlapped(transfers: Transfers, depth: Array, compute_cycles: PerDesign, levels: PerLevel) -> PerDesign:
+    """(B,) cycles of the whole run; a level that is not double-buffered adds the time of its transfers. `depth`: (S, T)
+    tiles of a tensor that a level holds, `levels`: (S, B) cycles of all words at each level."""
+    lay, time = transfers.layout, compute_cycles
+    for s in range(lay.S):
+        to_units = [t for t in range(lay.T) if lay.stored[t, s] and lay.child(t, s) is None]
+        time = np.maximum(time, transfers.serving(s, to_units))
+    for h in range(lay.S - 1, 0, -1):
+        here = [t for t in range(lay.T) if lay.stored[t, h]]
+        doubled = [t for t in here if depth[h, t] > 1]
+        single = transfers.exchange(h, [t for t in here if depth[h, t] == 1])
+        if doubled:
+            time = _pipelined(transfers, h, doubled, time, lay.output)
+        time = time + single
+        time = np.maximum(time, levels[h])
+    return np.ceil(time * (1.0 - 1e-12))
+
+
+def _pipelined(transfers: Transfers, h: int, tensors: list[int], time: PerDesign, output: int) -> PerDesign:
     """Cycles of computing for `time` with tiles that come while others are worked on, and results that leave so."""
     operands = [t for t in tensors if t != output]
     results = [t for t in tensors if t == output]
-    turns = {t: np.maximum(1.0, words.turns(t, h)) for t in tensors}
+    turns = {t: np.maximum(1.0, transfers.turns(t, h)) for t in tensors}
     most = np.max([turns[t] for t in tensors], axis=0)
     items = np.where(most > 1.0, np.maximum(most, 2.0), 1.0)
-    come, leave, moved = (words.exchange(h, some) for some in (operands, results, tensors))
-    first = np.minimum(come, sum((words.exchange(h, [t]) / turns[t] for t in operands), start=np.zeros(come.shape)))
+    come, leave, moved = (transfers.exchange(h, some) for some in (operands, results, tensors))
+    first = np.minimum(come, sum((transfers.exchange(h, [t]) / turns[t] for t in operands), start=np.zeros(come.shape)))
     last = leave / turns[output] if results else leave
     others = np.maximum(items - 1.0, 1.0)
     loaded, drained, each = (come - first) / others, (leave - last) / others, time / items
@@ -61,37 +56,50 @@ def _pipelined(words: _Words, h: int, tensors: list[int], time: PerDesign, outpu
     return first + last + np.where(items > 1.0, between + np.maximum(each, drained), time)
 
 
-class _Words:
-    """Words of time of one instance, by direction: `up` is towards the parent."""
+@attrs.frozen(eq=False)
+class Transfers:
+    """Words of time of one instance, (T, S, B), by direction."""
 
-    def __init__(self, run: Run) -> None:
-        self.run, self.layout = run, run.layout
-        lay, costs = run.layout, run.time_costs
-        counts, used = run.time_counts, run.nest.instances_used[: lay.S]
-        assert costs is not None and counts is not None
-        share = run.active / used
-        width = np.array([float(level.word_bits) for level in lay.levels])[:, None]
-        fill = counts.fill + np.floor(costs.bits["fill"] / width) if costs.bits else counts.fill
-        self.filled, self.drained, sent = share * fill, np.zeros(share.shape), share * costs.read
-        leaving, output = run.traffic.leaving, lay.output
-        if run.leaving is not None:
-            reads = counts.read[output]
-            leaving = np.clip(run.leaving / np.where(reads > 0.0, reads, 1.0), 0.0, 1.0) * costs.read[output]
-        self.drained[output] = share[output] * leaving
-        if run.leaving is not None:
-            sent[output] -= self.drained[output]
-        got = share * costs.written
-        got -= self.filled
-        self.sent, self.got = np.maximum(sent, 0.0, out=sent), np.maximum(got, 0.0, out=got)
+    nest: Nest
+    traffic: Traffic
+    chip: Chip
+    filled: PerTile
+    """From the parent .."""
+    drained: PerTile
+    """.. and towards it;"""
+    sent: PerTile
+    """to the children .."""
+    got: PerTile
+    """.. and from them."""
+
+    @classmethod
+    def of(cls, nest: Nest, traffic: Traffic, counts: Counts, demand: Demand, chip: Chip) -> Transfers:
+        lay, columns = nest.layout, counts.columns
+        share = counts.active / nest.instances_used[: lay.S]
+        filled, drained, sent = share * demand.filled, np.zeros(share.shape), share * demand.read
+        leaving, output = traffic.leaving, lay.output
+        if counts.leaving is not None:
+            reads = columns.time(counts.read[output])
+            part = columns.time(counts.leaving) / np.where(reads > 0.0, reads, 1.0)
+            leaving = np.clip(part, 0.0, 1.0) * demand.read[output]
+        drained[output] = share[output] * leaving
+        if counts.leaving is not None:
+            sent[output] -= drained[output]
+        got = share * demand.written
+        got -= filled
+        return cls(nest, traffic, chip, filled, drained, np.maximum(sent, 0.0, out=sent), np.maximum(got, 0.0, out=got))
+
+    @property
+    def layout(self) -> Layout:
+        return self.nest.layout
 
     def exchange(self, h: int, tensors: Iterable[int]) -> PerDesign:
         """Cycles of the words between level h and the parents of these tensors."""
         tensors = list(tensors)
         own = self._cycles(h, self.drained, self.filled, tensors)
-        for p in {self.layout.parent(t, h) for t in tensors} - {None}:
-            mine = [t for t in tensors if self.layout.parent(t, h) == p]
-            assert p is not None
-            own = np.maximum(own, self.serving(p, mine))
+        parents = {t: self.layout.parent(t, h) for t in tensors}
+        for p in {p for p in parents.values() if p is not None}:
+            own = np.maximum(own, self.serving(p, [t for t in tensors if parents[t] == p]))
         return own
 
     def serving(self, s: int, tensors: Iterable[int]) -> PerDesign:
@@ -100,17 +108,17 @@ class _Words:
 
     def turns(self, t: int, h: int) -> PerDesign:
         """Tiles of tensor t that level h has in turn."""
-        run = self.run
-        moved = run.traffic.leaving[h] if t == self.layout.output else run.traffic.fills[t, h]
-        return moved / run.nest.tile_words[t, h]
+        moved = self.traffic.leaving[h] if t == self.layout.output else self.traffic.fills[t, h]
+        return moved / self.nest.tile_words[t, h]
 
     def _cycles(self, s: int, read: PerTile, written: PerTile, tensors: list[int]) -> PerDesign:
-        level, found = self.layout.levels[s], np.zeros(self.run.nest.batch)
-        limits = level.read_bandwidth, level.write_bandwidth, level.bandwidth
-        if not tensors or limits == (None, None, None):
+        chip, found = self.chip, np.zeros(self.nest.batch)
+        limits = chip.read_bandwidth[s], chip.write_bandwidth[s], chip.bandwidth[s]
+        some = [limited(limit) for limit in limits]
+        if not tensors or not any(some):
             return found
         out, into = (sum((part[t, s] for t in tensors[1:]), start=part[tensors[0], s]) for part in (read, written))
-        for words, limit in zip((out, into, out + into), limits, strict=True):
-            if limit is not None:
+        for words, limit, slows in zip((out, into, out + into), limits, some, strict=True):
+            if slows:
                 found = np.maximum(found, words / limit)
         return found

@@ -2,8 +2,9 @@
 
 `tiles` knows the occupancies k of a tile and their probabilities, in large tiles merged to `bins`; `pairs` the
 probability that part of a tile is empty, for every k; `units` what formats need for a rank, at the occupancies that
-`points` lists. All of it lives in the hash maps of `lookup`, as long as the problem; what they hold is bounded, and made
-again where it was dropped. A value depends on its key alone, not on what it is computed with.
+`points` lists. All of it lives in the hash maps of `lookup`; what they hold is bounded, and made again where it was
+dropped. A value depends on its key alone, not on what it is computed with. Tables depend on density and formats alone, so
+that problems on other chips share them (`shared`).
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import numpy as np
 from sparsemap import Format, Occupancy
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from .asked import Asked
 from .lookup import Number, Table, fingerprint, take
+from .methods import OccupancyMethods
 from .pairs import Pairs
 from .points import Ranks
+from .shared import SHARED
 from .tiles import Tiles
-from .units import RankUnits, Units
+from .units import RankUnits, UnitTables
 
 __all__ = ["RankUnits", "Ranks", "TensorTables"]
 
@@ -30,7 +32,7 @@ KEPT = 2 << 20
 """float64 of tiles and pairs that are kept until they are dropped, 16 MB."""
 
 
-class Answer(NamedTuple):
+class TileFigures(NamedTuple):
     """What is known of tiles, (N,) each; the fields are those of `Tile`."""
 
     density: Array
@@ -50,13 +52,26 @@ class TensorTables:
     ) -> None:
         """`usual`: formats ask how full a rank is anywhere in the tensor."""
         self.by_shape = occupancy.by_shape
-        self.asked = Asked(occupancy, quirks)
+        self.asked = OccupancyMethods(occupancy, quirks)
         self.tiles = Tiles(self.asked)
         self.pairs = Pairs(self.tiles)
-        self.ranks = Units(self.tiles, self.pairs, formats, self.empty if usual else None)
+        self.ranks = UnitTables(self.tiles, self.pairs, formats, self.empty if usual else None)
         self.lock = RLock()
         self._units = Table(RankUnits)
         self._empty, self._largest_stored, self._longest = (Table(Number) for _ in range(3))
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        own = (self._units, self._empty, self._largest_stored, self._longest)
+        return self.tiles.size + self.pairs.size + self.ranks.totals.size + sum(table.size for table in own)
+
+    @classmethod
+    def shared(
+        cls, occupancy: Occupancy, quirks: frozenset[str], formats: tuple[Format, ...], usual: bool = False
+    ) -> TensorTables:
+        """The tables of all tensors of a process with this content."""
+        return SHARED.get(cls, occupancy, quirks, formats, usual)
 
     def _trim(self) -> None:
         if self.tiles.size + self.pairs.lists.size > KEPT:
@@ -64,12 +79,12 @@ class TensorTables:
             self.pairs.clear()
             self.ranks.totals.clear()
 
-    def tile(self, parts: Sequence[Array]) -> Answer:
+    def tile(self, parts: Sequence[Array]) -> TileFigures:
         """Densities and largest occupancies of tiles."""
         with self.lock:
             self._trim()
             rows = self.tiles.rows(parts)
-            return Answer(*(column[rows] for column in self.tiles.columns[: len(Answer._fields)]))
+            return TileFigures(*(column[rows] for column in self.tiles.columns[: len(TileFigures._fields)]))
 
     def empty(self, parts: Sequence[Array]) -> Array:
         """(N,) probability that a leader tile is empty (7.1)."""

@@ -31,7 +31,7 @@ def take(named: Row, rows: Rows | slice) -> Row:
     return type(named)(*(column[rows] if column.ndim == 1 else column[:, rows] for column in named))
 
 
-def fingerprint(parts: Sequence[Array], first: int = 0) -> Array:
+def fingerprint(parts: Array | Sequence[Array], first: int = 0) -> Array:
     """(N,) int64 from integer-valued arrays, with the multipliers from `first` on.
 
     Two different keys share one with a probability of about n^2 / 2^64 for n keys: 10^-9 for a hundred thousand.
@@ -49,6 +49,11 @@ class Table(Generic[Row]):
         """A table that would have more than `most` rows starts afresh."""
         self.row, self.most = row, most
         self.clear()
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return sum(len(column) for column in self.columns) + 2 * len(self._keys)
 
     def clear(self) -> None:
         self.count = 0

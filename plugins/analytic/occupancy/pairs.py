@@ -35,8 +35,13 @@ class Pairs:
         self.table.clear()
         self.lists = Lists()
 
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return self.lists.size + self.table.size
+
     def find(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:
-        """Columns (N,) for tiles (rows of `Tiles.columns`), their shapes and their sub-tiles, both (N, R) int64."""
+        """CountColumns (N,) for tiles (rows of `Tiles.columns`), their shapes and their sub-tiles, both (N, R) int64."""
 
         def fill(rows: Rows) -> Pair:
             sizes = self.tiles.columns.points[tiles[rows]]

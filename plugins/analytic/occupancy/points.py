@@ -51,7 +51,7 @@ class Points(NamedTuple):
 
 
 @attrs.frozen(eq=False)
-class Listing:
+class RankPoints:
     """n ranks, ordered by format, merged windows last, with what is known of their tiles."""
 
     ranks: Ranks

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities, Rows
 
-from .asked import Asked
 from .bins import TAIL, WHOLE, Bins
 from .lookup import Lists, Table, fingerprint
+from .methods import OccupancyMethods
 
 
 class Tile(NamedTuple):
@@ -39,7 +39,7 @@ class Tile(NamedTuple):
 class Tiles:
     """The tiles of one tensor. `parts` are words, or words per tensor rank where the shape matters, (N,) each."""
 
-    def __init__(self, occupancy: Asked) -> None:
+    def __init__(self, occupancy: OccupancyMethods) -> None:
         self.occupancy = occupancy
         self.table = Table(Tile, most=1 << 62)
         self.clear()
@@ -59,7 +59,7 @@ class Tiles:
         """Numbers kept."""
         return self.lists.size + len(Tile._fields) * self.table.count
 
-    def rows(self, parts: Sequence[Array]) -> Rows:
+    def rows(self, parts: Array | Sequence[Array]) -> Rows:
         """Where in `columns` the tiles are."""
 
         def fill(rows: Rows) -> Tile:
@@ -81,7 +81,8 @@ class Tiles:
             sent = p[1:] / occupied if occupied > 0 else p[1:]
         words = math.prod(map(float, shape))
         add = self.lists.add
-        row = Tile(
+        make: Any = Tile  # of single numbers: `rows` makes columns of them
+        row = make(
             _mean(k, p) / words, occupied if k.size > left_out else 0.0, _mean(k[left_out:], sent) / words,
             float(self.occupancy.largest(shape)), k.size, 0, 0, left_out, 0, 0.0, 0.0, 0.0, 0, 0, 0, 0,
         )  # fmt: skip

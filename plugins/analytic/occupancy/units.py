@@ -14,7 +14,7 @@ from sparsemap.pieces.contracts.base import Array, Rows
 
 from .lookup import Number, Table, chunks, fingerprint, take
 from .pairs import POINTS_AT_ONCE, Pairs
-from .points import Listing, Ranks
+from .points import RankPoints, Ranks
 from .tiles import Tiles
 
 
@@ -33,7 +33,7 @@ class RankUnits(NamedTuple):
         return cls(*np.zeros((len(cls._fields), count)))
 
 
-class Units:
+class UnitTables:
     """Asks the formats for the units of the ranks of one tensor."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Units:
         found = RankUnits.zeros(len(tiles))
         usual = np.zeros(len(tiles)) if self.empty is None else 1.0 - self.empty(list(ranks.below))
         for some in chunks(columns.points, POINTS_AT_ONCE):
-            listing = Listing(
+            listing = RankPoints(
                 take(ranks, some), tiles[some], take(columns, some), take(pairs, box_rows[some]),
                 take(pairs, below_rows[some]), usual[some],
                 take(pairs, group_rows[0][some]) if group_rows else None, None if size is None else size[some],
@@ -67,7 +67,7 @@ class Units:
                 column[order[some]] = part
         return found
 
-    def _expected(self, listing: Listing) -> RankUnits:
+    def _expected(self, listing: RankPoints) -> RankUnits:
         """One call of every format for all k of its ranks, then expectations rank by rank."""
         points, ends, pieces = listing.points(self.tiles, self.pairs)
         formats, merged = listing.ranks.format.astype(np.int64), listing.merged
@@ -91,14 +91,14 @@ class Units:
                 if first_merged < b:
                     steady[name][first_merged:b] = _same(column, some.rank, last, a, first_merged, b)
             for bits, part in ((found.metadata_bits, units.metadata_bits), (found.payload_bits, units.payload_bits)):
-                bits[a:b] = part[last] if np.ndim(part) else part
+                bits[a:b] = np.asarray(part)[last] if np.ndim(part) else part
         for name, values in steady.items():
             rows = np.flatnonzero(~np.isnan(values))
             if rows.size:
                 getattr(found, name)[rows] = self._totals(listing, rows, values[rows])
         return found
 
-    def _totals(self, listing: Listing, rows: Rows, units: Array) -> Array:
+    def _totals(self, listing: RankPoints, rows: Rows, units: Array) -> Array:
         """Expectations of `units` (n,) that are the same for all occupancies of the merged windows `rows` (n,).
 
         That is sum p_k u, as a sum in double, in order of k: its last bits decide what ceil makes of whole numbers, as

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -71,11 +71,11 @@ class Machine:
         result = search(problem, searcher=searcher, budget=budget, seed=0)
         if result.best is None:
             raise SparseMapError(f"{self.name} has no valid mapping of {product.name}")
-        detail, best = result.best.detail, result.best
-        levels = {level.name: float(c) for level, c in zip(problem.levels, detail["level_cycles"][:, 0], strict=True)}
+        detail, best = cast(Any, result.best.detail), result.best
+        levels = {level.name: float(c) for level, c in zip(problem.levels, detail.level_cycles[:, 0], strict=True)}
         slowest = max(levels, key=lambda name: levels[name])
-        compute = float(detail["compute_cycles"][0])
-        energy_pj = dict(zip(levels, detail["energy_pj"][:, :, 0].sum(axis=0).tolist(), strict=True))
+        compute = float(detail.compute_cycles[0])
+        energy_pj = dict(zip(levels, detail.energy_pj[:, :, 0].sum(axis=0).tolist(), strict=True))
         return {
             "design": self.name, "layer": product.name, "sparsity": sparsity, "words/cycle": bandwidth,
             "density": self.density(product, sparsity), "cycles": best.cycles, "energy_pj": best.energy_pj,

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -99,8 +99,8 @@ def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str,
 def quantities(problem: Problem, genome: Any) -> dict[str, float]:
     """Cycles, energy in pJ, that of all levels but the outermost, and the bytes that pass the outermost."""
     result = problem.evaluator.evaluate_designs(problem.space.decode(np.asarray(genome)[None]), detail=True)
-    detail, energy = result.detail or {}, float(result.energy_pj[0])
-    outermost = [cells[0] for cells in detail["cells"] if cells[0]]
+    detail, energy = cast(Any, result.detail), float(result.energy_pj[0])
+    outermost = [cells[0] for cells in detail.cells if cells[0]]
     words = sum(float(cell.read[0] + cell.update[0]) for cell in outermost)
     metadata_bits = sum(
         float(bits[0]) for c in outermost for name, bits in c.bits.items() if name in ("read", "update")
@@ -108,7 +108,7 @@ def quantities(problem: Problem, genome: Any) -> dict[str, float]:
     return {
         "cycles": float(result.cycles[0]),
         "energy": energy,
-        "on-chip energy": energy - float(detail["energy_pj"][:, 0].sum()),
+        "on-chip energy": energy - float(detail.energy_pj[:, 0].sum()),
         "DRAM bytes": (words * problem.levels[0].word_bits + metadata_bits) / 8,
     }
 

@@ -142,10 +142,13 @@ def _cycle_tip(outcome: Outcome, row: LevelCosts, level: Level | None) -> str:
         both = f"({format_count(done)} computes + {format_count(gated)} gated)" if gated else f"{done:,.0f} computes"
         holds = math.ceil((done + gated) / outcome.units) == count
         return f"{told} = {both} / {outcome.units:,.0f} units in use" if holds else told
-    slow, busy = outcome.number("slowdown", level.index, 0), outcome.number("compute_cycles", 0)
+    detail = outcome.detail
+    if detail.slowdown is None or detail.compute_cycles is None:
+        return told
+    slow, busy = float(detail.slowdown[level.index, 0]), float(detail.compute_cycles[0])
     if slow == 1.0:
         return f"{told}\nits bandwidth keeps up with the {units} units"
-    if slow and busy is not None and math.ceil(busy / slow) == count:
+    if slow and math.ceil(busy / slow) == count:
         about = f"{told} = {format_count(busy)} cycles of the {units} units / {slow:.4g}"
         return f"{about}\nits bandwidth carries {percent(slow, 1)} of the words that they ask for in that time"
     return told
@@ -167,7 +170,7 @@ def _roofline(found: Roofline, compute: str) -> Chart:
 def rooms(outcome: Outcome) -> Iterator[Chart]:
     problem, detail = outcome.design.problem, outcome.detail
     limited = [level for level in problem.levels if level.capacity_bits]
-    if not limited or "data_words_max" not in detail:
+    if not limited or not detail.knows("data_words_max"):
         return
     parts = [*(tensor.name for tensor in problem.tensors), "metadata"]
     rows, ends = [], {}

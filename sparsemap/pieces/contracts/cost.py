@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from .base import Array, Piece
+from .base import Array, PerDesign, PerLevel, PerTile, Piece
 
 if TYPE_CHECKING:
+    from ...problem.chip import Chip
     from ...problem.designs import Designs
     from ...problem.evaluation import Evaluation
     from ...problem.problem import Problem
     from ...problem.scenarios import Scenario
-    from .sparsity import Format, Outer
 
 
 @attrs.frozen(kw_only=True)
@@ -30,11 +30,7 @@ class CostModel(Piece):
         return {}
 
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
-        """Evaluates all designs; `detail` asks for traffic, metadata and energies by level and tensor.
-
-        Where `detail` has "needed", it lists per design the resources it lacks: rows of the reason, what is needed, what
-        is available, and a text that says both in the units of the resource.
-        """
+        """Evaluates all designs; `detail` asks for `Evaluation.detail`, of which a model gives what it knows."""
         raise NotImplementedError
 
     def copies(self, problem: Problem) -> Array | None:
@@ -48,50 +44,64 @@ class CostModel(Piece):
         return None
 
 
+@attrs.frozen(eq=False)
+class ChipCounts:
+    """What B designs do on the whole chip, all instances together; with what gates and skips hold back left out.
+
+    T tensors, S storage levels, the outermost first. An execution of one design gives the same record, with B = 1.
+    """
+
+    read: PerTile
+    """(T, S, B) words read at a level, for its children and, where a model counts that, for its parent."""
+    filled: PerTile
+    """(T, S, B) words that come from the parent."""
+    updated: PerTile
+    """(T, S, B) words of the output that come from the children."""
+    metadata_read_bits: PerTile
+    """(T, S, B) bits of metadata that are read .."""
+    metadata_filled_bits: PerTile
+    metadata_updated_bits: PerTile
+    computes: PerDesign
+    """(B,) multiply-accumulates that are carried out .."""
+    gated_computes: PerDesign
+    """.. gated .."""
+    skipped_computes: PerDesign
+    """.. and skipped."""
+    cycles: PerDesign
+    """(B,) clock cycles of the design: for `Charge.cycles` without what charges of plugins add, for `Charge.pj` with that."""
+    instances: PerLevel
+    """(S + 1, B) instances of every level that are in use, then compute units."""
+
+
 @attrs.frozen(kw_only=True)
 class Charge(Piece):
-    """An effect that hardware pays for and a plain cost model leaves out, such as draining or load imbalance.
+    """An effect that hardware pays for and a plain cost model leaves out, such as refreshing off-chip memory.
 
-    A cost model with a field `charges` calls these methods of each, in their order in a design's evaluation; `run` is
-    that model's own record of the batch (for `analytic`, `plugins/analytic/run.py` says what it holds), which a method
-    reads and changes in place. A charge overrides what it needs.
+    A cost model with a field `charges` asks each for energy and cycles. Both are functions of counts and chip alone, so
+    that the order of charges cannot matter, and an execution (`sparsemap verify`) pays for them as well. What a charge
+    does not override is zero.
     """
 
     kind: ClassVar[str] = "charge"
-    every_fiber: ClassVar[bool] = False
-    """Whether formats are asked for all fibers that are there, also those that hold nothing."""
-    fewer_updates: ClassVar[bool] = False
-    """Whether it takes away updates of the output that do not happen, which a lower bound has to know."""
     of_metadata: ClassVar[bool] = False
     """Whether what it charges is metadata, which goes when metadata are taken to be free."""
 
-    def least_pj(self, problem: Problem, cycles: float) -> float:
-        """pJ that it adds to every design that runs for `cycles` or longer: what a lower bound may count."""
+    def pj(self, counts: ChipCounts, chip: Chip) -> PerDesign | float:
+        """(B,) pJ, finite and not negative, that are added to the energy of the designs."""
         return 0.0
 
-    def format(self, form: Format, outer: Outer) -> Format:
-        """The format whose metadata are counted in place of this one, below ranks that have told so much. Raises ValueError
-        if it has none."""
-        return form
+    def cycles(self, counts: ChipCounts, chip: Chip) -> PerDesign | float:
+        """(B,) cycles, finite and not negative, below which no design ends: a design takes the most of its own
+        (`counts.cycles`) and of what each charge returns."""
+        return 0.0
 
-    def copies(self, problem: Problem) -> Array | None:
-        """(T, S) tiles of a tensor that a level must have room for; None: one."""
-        return None
+    def least_pj(self, problem: Problem, cycles: float) -> float:
+        """pJ that it adds to every design of a problem that runs for `cycles` or longer: what a lower bound may count."""
+        return 0.0
 
-    def stored(self, run: Any) -> None:
-        """Before metadata are counted: `run.offsets`, `run.traffic`, the filters that time obeys."""
-
-    def moved(self, run: Any) -> None:
-        """After the accesses of every tensor at every level are counted: changes these counts."""
-
-    def worked(self, run: Any) -> None:
-        """After the compute cycles are known: `run.compute_cycles` may grow."""
-
-    def timed(self, run: Any) -> None:
-        """After the cycles of all levels are known: `run.cycles` may grow."""
-
-    def spent(self, run: Any) -> None:
-        """Last: adds to `run.energy_pj`."""
+    def least_cycles(self, problem: Problem) -> float:
+        """Cycles that every design of a problem takes because of it: what a lower bound may count."""
+        return 0.0
 
 
 @attrs.frozen(kw_only=True)

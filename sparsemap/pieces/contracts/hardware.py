@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from ...problem.levels import Level
 
 
+LEVEL_ACTIONS = (
+    *("read", "write", "metadata_read", "metadata_write"),
+    *(
+        f"{state}_{kind}{access}"
+        for state in ("gated", "skipped")
+        for kind in ("", "metadata_")
+        for access in ("read", "fill", "update")
+    ),
+)
+"""What a technology prices at a storage level, one access each: of a data word, or of `metadata_width` bits."""
+
+
 @attrs.frozen(kw_only=True)
 class MemoryLevel(Piece):
     """A type of memory; its fields are the keys of one storage level of a hardware spec, for one instance of it.
@@ -79,8 +91,7 @@ class Technology(Piece):
     kind: ClassVar[str] = "technology"
 
     def energy_pj(self, level: Level, action: str) -> float:
-        """pJ of one access. `action`: read, write (one word), metadata_read, metadata_write (one metadata access), and
-        gated_/skipped_ with read, fill, update, metadata_read, metadata_fill, metadata_update."""
+        """pJ of one access; `action` is one of `LEVEL_ACTIONS`."""
         raise NotImplementedError
 
     def mac_pj(self, bits: int, action: str) -> float:

@@ -15,12 +15,22 @@ Shape = tuple[int, ...]
 """Of what flows between the layers of a network, without the batch: (channels, height, width), or (rows, columns)."""
 
 
-def box(ranks: Iterable[Iterable[tuple[str, int]]], extents: Mapping[str, Any]) -> tuple[Any, ...]:
+def box(ranks: Iterable[Iterable[tuple[Any, int]]], extents: Any) -> tuple[Any, ...]:
     """Words per rank of the box that covers the extents of every dimension: 1 + sum of coefficient * (extent - 1).
 
-    Halos and the holes of strides are counted. Extents are numbers or arrays of one shape, and so are the words.
+    Halos and the holes of strides are counted. `extents` is a mapping by the names of the dimensions, or a sequence by
+    their indices, of numbers or arrays of one shape, and so are the words.
     """
-    return tuple(1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in ranks)
+    widths = []
+    for rank in ranks:
+        width: Any = None
+        for dim, c in rank:
+            if width is None and c == 1:
+                width = extents[dim]
+                continue
+            width = c * (extents[dim] - 1) + (1 if width is None else width)
+        widths.append(1 if width is None else width)
+    return tuple(widths)
 
 
 @attrs.frozen

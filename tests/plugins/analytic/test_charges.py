@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
+from sparsemap_plugins.analytic.charges import maxima
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
 
@@ -54,7 +55,7 @@ def test_a_charge_by_two_names_or_none_is_told() -> None:
 
 
 def cell(found, tensor, level):
-    return found.detail["cells"][tensor][level]
+    return found.detail.cells[tensor][level]
 
 
 def test_results_are_read_where_they_leave_and_updated_where_a_compute_is() -> None:
@@ -84,7 +85,7 @@ def test_partial_sums_that_are_zero_stay_where_they_are() -> None:
     found = cost(table, "drains")
     buffer, dram = cell(found, 2, 1), cell(found, 2, 0)
     # visited twice: half are there after the first visit, three quarters after the second; per instance with a tile
-    held = found.detail["instances_active"][2, 1, 0]
+    held = found.detail.instances_active[2, 1, 0]
     assert dram.update[0] == pytest.approx(4 * (0.5 + 0.75))
     assert dram.read[0] == pytest.approx(4 * 0.5)
     assert buffer.fill[0] * held == pytest.approx(4 * 0.5)
@@ -98,7 +99,7 @@ def test_instances_that_share_the_products_of_a_word_hold_fewer_sums() -> None:
         "mapping": {"L1_S": ["k=2"], "L2_T": ["m=4"]}, "formats": {"Z": ["bitmask"]},
     }  # fmt: skip
     found = cost(table, "drains", levels=[LEVELS[0] | {"fanout": 2}, LEVELS[1]])
-    held = found.detail["instances_active"][2, 1, 0]
+    held = found.detail.instances_active[2, 1, 0]
     assert cell(found, 2, 0).update[0] == pytest.approx(4 * 0.75)
     # nothing is read before the only update of a word, so that all reads are of words that leave
     assert cell(found, 2, 1).read[0] * held == pytest.approx(2 * 4 * 0.5)
@@ -116,6 +117,7 @@ def test_what_a_filter_looks_at_is_read() -> None:
     free, charged = cost(table), cost(table, "filter-metadata")
     # 512 accesses to tiles of 64 words: the bitmap passes eight times
     assert (bits(free, 0, 1, "read"), bits(charged, 0, 1, "read")) == (256, pytest.approx(512, abs=1))
+    assert cell(free, 0, 1).read[0] == cell(charged, 0, 1).read[0]  # metadata say which words are there
     plain = {**table, "formats": {}, "gate_skip": {"Buffer": "gate-both"}}
     assert (cell(cost(plain), 0, 1).read[0], cell(cost(plain, "filter-metadata"), 0, 1).read[0]) == (256, 512)
 
@@ -272,7 +274,7 @@ def test_all_memories_leak_as_long_as_the_design_runs() -> None:
     plain, leaky = (cost(DOT, *charges, levels=levels, clock="500 MHz") for charges in ((), ("leakage",)))
     assert leaky.energy_pj[0] - plain.energy_pj[0] == pytest.approx(18.645 * 12 / 22 * plain.cycles[0] * 2)
     own = [LEVELS[0] | {"fanout": 3}, LEVELS[1] | {"leakage_mw": 2.0}]
-    assert cost(DOT, "leakage", levels=own).detail["charges"]["leakage"][0] == 3 * 2 * 48
+    assert cost(DOT, "leakage", levels=own).detail.charges_pj["leakage"][0] == 3 * 2 * 48
 
 
 def test_a_gated_access_costs_what_the_technology_says_remains() -> None:
@@ -282,7 +284,7 @@ def test_a_gated_access_costs_what_the_technology_says_remains() -> None:
     compute = {"gate_skip": True, "energy": {"compute": 4.0}}
     found = cost(table, "gated", levels=levels, compute=compute)
     # 32 reads of Q gated, for a tenth of 10 pJ less the 0.5 that are stated; of the 32 computes left 16 gated
-    assert found.detail["charges"]["gated"][0] == pytest.approx(32 * 0.5 + 16 * 0.4)
+    assert found.detail.charges_pj["gated"][0] == pytest.approx(32 * 0.5 + 16 * 0.4)
 
 
 def test_wires_of_a_tree_are_as_long_as_its_square_is_wide() -> None:
@@ -300,7 +302,7 @@ def test_words_cross_the_tree_of_their_level_and_sums_are_added_on_the_way() -> 
     bit = 0.078125 * (0.8 / 0.75) ** 2
     # 64 words of P and of Q to one unit each; 4 sums from all sixteen; words to the buffer cross no tree
     expected = 16 * bit * side * (2 * 64 * 0.75 + 4 * 4.5)
-    assert found.detail["charges"]["network"][0] == pytest.approx(expected, rel=1e-6)
+    assert found.detail.charges_pj["network"][0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_skipping_unit_looks_at_so_many_positions_in_a_cycle() -> None:
@@ -336,3 +338,41 @@ def test_a_distribution_of_very_many_equal_values_has_that_value_as_its_maximum(
     values = shares.merged(np.full(1000, 0.3))
     maxima = shares.weights(LANES) @ np.diff(values, prepend=0.0)
     assert np.allclose(values, 0.3) and np.allclose(maxima, 0.3, rtol=1e-3)
+
+
+def test_positions_that_a_filter_further_out_removes_are_not_looked_at() -> None:
+    """Registers hold a word of P for eight of Q: the buffer leaves it out if all eight are zero, and its positions with it."""
+    levels = [*REGISTERS[:2], REGISTERS[2] | {"gate_skip": True, "lookahead": 1}]
+    table = {
+        "groups": ["L1_T", "L2_T", "L2_S", "L3_T"], "workload": product((1.0, 0.1), m=4, k=8, n=8),
+        "mapping": {"L2_T": ["m=4", "k=8"], "L3_T": ["n=8"]}, "formats": {"Q": ["bitmask", "bitmask"]},
+    }  # fmt: skip
+    found = {}
+    for where in ("Buffer", "none"):
+        filters = {"Buffer": "skip-p-by-q" if where == "Buffer" else "none", "Registers": "skip-p-by-q"}
+        charged = cost(table | {"gate_skip": filters}, "intersection", levels=levels)
+        found[where] = float(charged.detail.compute_cycles[0])
+    nonzeros = math.ceil(0.1 * 64)
+    empty = math.comb(64 - 8, nonzeros) / math.comb(64, nonzeros)
+    assert found == {"none": 256, "Buffer": math.ceil(256 * (1 - empty))}
+
+
+@pytest.mark.parametrize("depth, cycles", [(1, 761), (2, 399), (4, 232), (8, 149)])
+def test_units_with_room_for_more_parts_wait_for_the_slowest_of_more_of_them(depth: int, cycles: int) -> None:
+    """Eight parts in a row count: with two, a depth of 8 would give 138."""
+    assert waiting(**({"double_buffered": True, "buffer_depth": depth} if depth > 1 else {})) == cycles
+
+
+def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = np.array([[3.0, 6.0, 1.5], [2.2, 4.0, 1.3], [1.7, 3.0, 1.2], [1.4, 2.0, 1.1]])
+    inputs = most, np.ones(most.shape, dtype=bool), np.array([2, 3, 8]), np.array([64.0, 1000.0, 4.0])
+    found = maxima.pace(*inputs)
+    monkeypatch.setattr(maxima, "NEWTON", 40)
+    assert found == pytest.approx(maxima.pace(*inputs), rel=1e-6)
+
+
+def test_what_is_gated_costs_no_less_than_the_technology_says() -> None:
+    table = DOT | {"formats": {}, "gate_skip": {"Buffer": "gate-q-by-p", "MAC": "gate-both"}}
+    levels = [LEVELS[0], LEVELS[1] | {"energy": {"read": 10.0, "gated_read": 5.0}}]
+    compute = {"gate_skip": True, "energy": {"compute": 4.0, "gated": 3.0}}
+    assert cost(table, "gated", levels=levels, compute=compute).detail.charges_pj["gated"][0] == 0.0

@@ -63,12 +63,12 @@ def test_effectual_computes_stay_whatever_is_filtered(name):
     genomes[:, made.space.names.index("gate-skip.MAC")] = gates[0]
     designs = made.space.decode(genomes)
     evaluation = made.evaluator.evaluate_designs(designs, detail=True)
-    found = evaluation.detail["compute"]
+    found = evaluation.detail
     densities = [made.tensors[t].density.occupancy(made.tensors[t].shape(made.sizes)).density for t in made.operands]
     dense = math.prod(made.sizes.values())
     effectual = dense * math.prod(densities)
-    assert len(set(found.gated.tolist())) > (1 if len(densities) > 1 else 0)  # filters did remove some
-    assert np.all(np.abs(found.actual - effectual) <= 2 + len(densities) + 1e-5 * dense)
+    assert len(set(found.gated_computes.tolist())) > (1 if len(densities) > 1 else 0)  # filters did remove some
+    assert np.all(np.abs(found.computes - effectual) <= 2 + len(densities) + 1e-5 * dense)
 
 
 def test_zeros_of_a_single_compressed_operand_take_no_cycle():
@@ -84,7 +84,7 @@ def test_zeros_of_a_single_compressed_operand_take_no_cycle():
         for slot in slots:
             genome[0, made.space.names.index(slot)] = formats.index(chosen if slot.startswith("P") else formats[0])
         evaluation = made.evaluator.evaluate_designs(made.space.decode(genome), detail=True)
-        computes.append(evaluation.detail["compute"].actual[0])
+        computes.append(evaluation.detail.computes[0])
     assert computes == [16 * 24, pytest.approx(77, abs=1)]  # ceil(0.2 * 384) = 77 nonzeros
 
 
@@ -150,7 +150,7 @@ def test_the_bound_knows_outputs_that_lead_operands(name):
     effectual = math.prod(made.sizes.values()) * math.prod(
         made.tensors[t].density.occupancy(made.tensors[t].shape(made.sizes)).density for t in made.operands
     )
-    assert 0.29 * effectual < sampled.detail["compute"].actual.min() < 0.9 * effectual
+    assert 0.29 * effectual < sampled.detail.computes.min() < 0.9 * effectual
 
 
 @pytest.mark.parametrize("space", ["sage-like", "sparseloop-mapper"])

@@ -117,10 +117,9 @@ def test_stored_words_and_computes_are_those_of_drawn_tensors(formats, executed,
     found = problem(formats, density, unit="gate-both")
     figures, masks = detail(found), drawn(found)
     # the buffer's loop over n is inside: DRAM reads every stored word once
-    assert figures["cells"][0][0].read[0] == pytest.approx(executed(masks), rel=0.02, abs=1.0)
-    compute = figures["compute"]
-    assert compute.actual[0] == pytest.approx(masks.sum(axis=(1, 2)).mean() * N, rel=0.02)
-    assert compute.actual[0] + compute.gated[0] + compute.skipped[0] == M * K * N
+    assert figures.cells[0][0].read[0] == pytest.approx(executed(masks), rel=0.02, abs=1.0)
+    assert figures.computes[0] == pytest.approx(masks.sum(axis=(1, 2)).mean() * N, rel=0.02)
+    assert figures.computes[0] + figures.gated_computes[0] + figures.skipped_computes[0] == M * K * N
 
 
 @pytest.mark.parametrize("density", DENSITIES[:3], ids=str)
@@ -128,22 +127,21 @@ def test_skipping_by_metadata_sees_whole_blocks_and_the_zeros_inside_are_gated(d
     found = problem(BSR, density, mechanism="skip-q-by-p", unit="gate-both")
     figures, masks = detail(found), drawn(found)
     stored = whole_blocks(2, 4)(masks)
-    compute = figures["compute"]
-    assert compute.actual[0] + compute.gated[0] == pytest.approx(stored * N, rel=0.02)
-    assert compute.actual[0] == pytest.approx(masks.sum(axis=(1, 2)).mean() * N, rel=0.02)
+    assert figures.computes[0] + figures.gated_computes[0] == pytest.approx(stored * N, rel=0.02)
+    assert figures.computes[0] == pytest.approx(masks.sum(axis=(1, 2)).mean() * N, rel=0.02)
 
 
 def test_gating_by_value_sees_words() -> None:
     """A gate looks at the operand itself; with blocks it eliminates what it eliminates without compression."""
     plain = problem(["uncompressed"] * 4, 0.2, mechanism="gate-q-by-p")
     packed = problem(BSR, 0.2, mechanism="gate-q-by-p")
-    gone = [detail(found)["cells"][1][1].gone_read[0] for found in (plain, packed)]
+    gone = [detail(found).cells[1][1].gone_read[0] for found in (plain, packed)]
     assert gone[0] == gone[1] > 0
 
 
 def test_skipping_by_metadata_of_words_beats_that_of_blocks() -> None:
     words = ["uncompressed", "coordinate", "coordinate", "coordinate"]
-    computes = [detail(problem(formats, 0.2, mechanism="skip-q-by-p"))["compute"].actual[0] for formats in (words, BSR)]
+    computes = [detail(problem(formats, 0.2, mechanism="skip-q-by-p")).computes[0] for formats in (words, BSR)]
     assert computes[0] < computes[1]
 
 
@@ -156,10 +154,10 @@ def test_an_uncompressed_rank_below_a_compressed_one_needs_a_format_that_allows_
 
 def test_a_buffer_must_hold_whole_blocks() -> None:
     """103 nonzeros of P fit, but each may be in a block of its own: 512 words, all of P."""
-    words = detail(problem(BSR, 0.2))["data_words_max"][0, 0, 0]
+    words = detail(problem(BSR, 0.2)).data_words_max[0, 0, 0]
     assert words == M * K
     structured = {"type": "block", "density": 0.2, "block": [2, 4]}
-    assert detail(problem(BSR, structured))["data_words_max"][0, 0, 0] == 13 * 8
+    assert detail(problem(BSR, structured)).data_words_max[0, 0, 0] == 13 * 8
 
 
 def test_formats_that_store_nonzeros_only_are_as_before_beside_those_that_do_not() -> None:

@@ -29,6 +29,6 @@ def test_what_is_lacking_is_said_in_units_of_the_resource(reason, text):
     problem = load_problem("mm12", "mobile", registry=REGISTRY)
     genomes = problem.space.sample(3000, np.random.default_rng(0))
     found = problem.evaluator.evaluate_designs(problem.space.decode(genomes), detail=True)
-    rows = [row for rows in found.detail["needed"] for row in rows if row[0] == reason]
+    rows = [row for rows in found.detail.needed for row in rows if row[0] == reason]
     assert rows and all(needed > available for _, needed, available, _ in rows)
     assert all(told.startswith(f"{reason.partition(':')[2]}: needs ") and told.endswith(text) for *_, told in rows)

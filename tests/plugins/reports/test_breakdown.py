@@ -4,11 +4,12 @@ import csv
 import json
 import tomllib
 
+import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.reports.breakdown import breakdown_lines
 
-from sparsemap import load_problem, search
+from sparsemap import Detail, load_problem, search
 from sparsemap.errors import SearchError
 from sparsemap.pieces.contracts import parts, plain
 from sparsemap.searching.breakdown import Breakdown
@@ -57,7 +58,7 @@ def test_what_no_level_spends_has_a_row_per_charge(problem, result):
 
 
 def test_energy_of_a_charge_that_it_does_not_report_is_in_a_row_of_its_own(problem, result):
-    detail = dict(result.best.detail) | {"charges": {}}
+    detail = attrs.evolve(result.best.detail, charges_pj={})
     found = Breakdown.of(problem, detail, result.best.energy_pj, result.best.cycles)
     assert found.charges == {"charges": pytest.approx(result.breakdown().charges_pj)}
 
@@ -69,7 +70,7 @@ def test_the_slowest_level_bounds_the_cycles(problem, result):
 
 
 def made(problem, level_cycles, compute_cycles):
-    detail = {"level_cycles": np.array(level_cycles)[:, None], "compute_cycles": np.array([compute_cycles])}
+    detail = Detail(level_cycles=np.array(level_cycles)[:, None], compute_cycles=np.array([compute_cycles]))
     return Breakdown.of(problem, detail, 1.0, max(*level_cycles, compute_cycles))
 
 
@@ -85,14 +86,14 @@ def test_levels_that_are_fast_enough_keep_up(problem):
 
 
 def test_a_cost_model_without_detail_says_so(problem):
-    found = Breakdown.of(problem, {}, 1.0, 2.0)
+    found = Breakdown.of(problem, Detail(), 1.0, 2.0)
     assert found.limit == ""
     assert breakdown_lines(found, problem) == ["the cost model reports no energy and cycles by level"]
 
 
 def test_bypassed_tensors_have_no_energy_at_a_level():
     problem = load_problem("conv1", "scnn-like")
-    detail = {"energy_pj": np.ones((3, 4, 1))}
+    detail = Detail(energy_pj=np.ones((3, 4, 1)))
     found = Breakdown.of(problem, detail, 1.0, 2.0)
     assert list(found.rows[1].by_tensor) == ["P", "Z"]
     assert "-" in breakdown_lines(found, problem)[2].split()

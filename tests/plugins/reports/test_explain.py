@@ -69,7 +69,7 @@ def test_energy_that_is_not_of_accesses_is_that_of_charges(base, uncharged):
 def test_free_metadata_have_no_bits_and_still_lead(free):
     found = free["metadata"]
     assert found.valid
-    cells = [cell for row in found.detail["cells"] for cell in row if cell is not None]
+    cells = [cell for row in found.detail.cells for cell in row if cell is not None]
     assert not any(np.any(bits) for cell in cells for bits in cell.bits.values())
 
 

@@ -8,7 +8,7 @@ import pytest
 from sparsemap_plugins.reports.loop_nest import loop_nest as marked_loop_nest
 from sparsemap_plugins.reports.wording import einsum_text, mechanism_text, symbols
 
-from sparsemap import Filter, load_problem
+from sparsemap import Detail, Filter, load_problem
 from sparsemap.pieces.contracts import plain
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
@@ -96,14 +96,14 @@ def symbol(design, name):
 
 def test_without_detail_a_level_has_its_capacity_only(fig_13):
     design, _ = fig_13
-    lines = loop_nest(design, {}, width=60).splitlines()
+    lines = loop_nest(design, Detail(), width=60).splitlines()
     assert lines[1].startswith("GLB ── 192 B ─")
 
 
 def test_a_design_without_mapping_formats_and_mechanisms_is_drawn_as_far_as_it_goes(fig_13):
     design, _ = fig_13
     bare = Design(design.problem, Designs({"bounds": design.batch.columns["bounds"]}))
-    assert loop_nest(bare, {}, width=60).splitlines() == [
+    assert loop_nest(bare, Detail(), width=60).splitlines() == [
         "DRAM " + "─" * 55,
         "GLB ── 192 B " + "─" * 47,
         "PEB ── 64 B " + "─" * 48,

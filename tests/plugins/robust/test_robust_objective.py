@@ -221,7 +221,7 @@ def test_what_a_design_lacks_in_a_scenario_is_told(problem_of, genomes, separate
     designs = problem.space.decode(genomes[[row]])
     evaluation = problem.evaluator.evaluate_designs(designs, detail=True)
     assert evaluation.reasons_of(0) == ("capacity:GLB",)
-    assert evaluation.detail["needed"][0][0][3].endswith("at P=1")
+    assert evaluation.detail.needed[0][0][3].endswith("at P=1")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked process")

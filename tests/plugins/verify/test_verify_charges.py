@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.verify import verify
 from sparsemap_plugins.verify.charges import Settled
 from sparsemap_plugins.verify.simulate import Simulation
-from verify_designs import build
+from verify_designs import build, registry
 
 WIDE = {"capacity": "1 MB", "fanout": 64, "gate_skip": True}
 LEVELS = [{"name": "DRAM", "class": "dram"}, {"name": "Buffer", "class": "sram", **WIDE}]
@@ -40,7 +41,11 @@ def pay(table, *charges, seed=0):
     sim = Simulation(*build(table))
     trial = sim.trial(np.random.default_rng(seed), charged=True)
     assert trial.energy.tally.correct and trial.time.tally.correct
-    return Settled(sim, trial).pay(frozenset(charges)).values
+    return (
+        ChargedTrial(sim, trial)
+        .pay([registry().build("charge", x) if isinstance(x, str) else x for x in charges])
+        .values
+    )
 
 
 def test_the_cycle_of_a_gate_passes_and_its_energy_does_not() -> None:
@@ -162,7 +167,7 @@ def test_lanes_that_reduce_together_wait_for_the_fullest(depth) -> None:
     for column in work:
         ends = np.maximum(ends, finished[-depth]) + column
         finished.append(ends.max())
-    found = Settled(sim, trial).pay(frozenset({"imbalance"})).values
+    found = ChargedTrial(sim, trial).pay([registry().build("charge", "imbalance")]).values
     assert found["cycles", None, None] == finished[-1]
     assert work.shape == (32, 32) and work.sum() == found["compute", None, None]
 
@@ -185,3 +190,115 @@ def test_the_report_tells_executed_over_analytic_of_both_fidelities_and_of_each_
     text = found.text()
     assert "Executed over analytic" in text and "gate-time" in text and "nan" not in text
     assert [x["cost_model"] for x in found.table()["cost_models"]] == ["timeloop", "physical"]
+
+
+@attrs.frozen(kw_only=True)
+class Rows(Charge):
+    """Energy of all words at the outermost level, and a cycle for every tenth of a compute."""
+
+    type_name = "rows"
+
+    def pj(self, counts, chip):
+        return 3.0 * (counts.read + counts.filled + counts.updated)[:, 0].sum(axis=0) + 0.5 * counts.cycles
+
+    def cycles(self, counts, chip):
+        return 10.0 * counts.computes
+
+
+def test_a_charge_of_a_plugin_is_executed() -> None:
+    table = product(1.0, 1.0, {"L2_T": ["m=4", "k=8"]}, m=4, k=8)
+    free, found = pay(table), pay(table, Rows())
+    assert found["cycles", None, None] == 320
+    words = sum(free[action, 0, t] for action in ("read", "fill", "update") for t in (P, Q, Z))
+    assert words == 4 * 8 + 8 + 4
+    assert found["energy_pj", None, None] - free["energy_pj", None, None] == 3 * words + 160
+
+
+def test_a_design_with_a_charge_of_a_plugin_is_verified_with_it() -> None:
+    problem, designs = build(columns())
+    problem = problem.variant(cost_model=attrs.evolve(problem.cost_model, charges=(Rows(),)))
+    found = verify(problem, designs, trials=3)
+    assert not any("not executed" in note for note in found.notes)
+    rows = {row.quantity: row for row in found.rows if not row.level}
+    assert rows["cycles"].mean == pytest.approx(rows["cycles"].expected, rel=0.1)
+    assert rows["energy_pj"].mean == pytest.approx(rows["energy_pj"].expected, rel=0.1)
+
+
+@pytest.mark.parametrize("charges", [("overlap",), ("overlap", "imbalance")])
+@pytest.mark.parametrize("double, cycles", [(False, 4 * 150), (["role:P"], 4 * 100 + 50)])
+def test_what_goes_to_several_at_once_takes_the_time_of_one_transfer(charges, double, cycles) -> None:
+    """Four times 50 words of P for four lanes that all use them, at half a word per cycle at each; 50 cycles for each."""
+    registers = REGISTERS[2] | {"bypass": ["role:Q", "role:Z"], "write_bandwidth": "0.5 words/cycle"}
+    levels = [*LEVELS, registers | {"double_buffered": double}]
+    mapping = {"L2_T": ["m=4"], "L2_S": ["n=4"], "L3_T": ["k=50"]}
+    assert pay(product(1.0, 1.0, mapping, levels=levels, m=4, k=50, n=4), *charges)["cycles", None, None] == cycles
+
+
+BITMASKS = {"P": ["bitmask"], "Q": ["bitmask"]}
+SUMS = product(1.0, 1.0, {"L2_T": ["m=4"], "L2_S": ["k=16"]}, m=4, k=16)
+COPIES = product(1.0, 1.0, {"L2_T": ["m=2"], "L2_S": ["n=8"], "L3_T": ["k=4"]}, levels=REGISTERS, m=2, k=4, n=8)
+GATED = product(0.5, 0.5, {"L2_T": ["m=4", "n=4", "k=4"]}, gate_skip={"Buffer": "gate-q-by-p"}, m=4, k=4, n=4)
+LOOKED = product(
+    1.0, 1.0, {"L2_T": ["m=4", "n=4", "k=4"]}, BITMASKS, {"Buffer": "skip-both", "MAC": "skip-both"}, m=4, k=4, n=4
+)
+FANNED = [LEVELS[0] | {"fanout": 3}, LEVELS[1] | {"leakage_mw": 2.0}]
+LEAKING = product(1.0, 1.0, {"L2_T": ["m=4"], "L2_S": ["k=16"]}, levels=FANNED, m=4, k=16)
+TILES = [LEVELS[0], LEVELS[1] | {"lookahead": 1}, REGISTERS[2]]
+LOOKING = product(
+    1.0, 1.0, {"L2_T": ["m=4", "k=8"], "L2_S": ["n=2"]}, BITMASKS, {"Buffer": "skip-q-by-p"}, TILES, m=4, k=8, n=2
+)
+LEAVING = product(
+    1.0, 1.0, {"L1_T": ["n=4"], "L2_T": ["m=4"], "L2_S": ["k=8"]}, {}, levels=[LEVELS[0] | {"fanout": 2}, LEVELS[1]],
+    m=4, k=8, n=4,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "table, charges",
+    [
+        (SUMS, ["network"]), (COPIES, ["network"]), (LEAVING, ["network", "drains"]), (LEAKING, ["leakage"]),
+        (GATED, ["gated"]), (LOOKED, ["intersection"]), (LOOKED, ["intersection", "filter-metadata"]),
+        (LOOKING, ["intersection"]), (LOOKING, ["intersection", "imbalance"]),
+    ],
+)  # fmt: skip
+def test_where_nothing_varies_a_charge_is_what_an_execution_pays(table, charges) -> None:
+    def modelled(*names):
+        problem, designs = build(table | {"cost_model": {"type": "analytic", "charges": list(names)}})
+        found = problem.evaluator.evaluate_designs(designs)
+        assert found.valid[0]
+        return np.array([found.energy_pj[0], found.cycles[0]])
+
+    def executed(*names):
+        found = pay(table, *names)
+        return np.array([found["energy_pj", None, None], found["cycles", None, None]])
+
+    expected, added = (pays(*charges) - pays(*charges[1:]) for pays in (modelled, executed))
+    assert expected.any()
+    assert added == pytest.approx(expected, rel=1e-6)
+
+
+def test_operands_without_metadata_that_gate_each_other_are_both_read() -> None:
+    table = product(0.5, 0.5, {"L2_T": ["m=8", "n=8", "k=8"]}, {}, {"Buffer": "gate-both"}, m=8, k=8, n=8)
+    assert pay(table)["read", 1, P] < 512
+    assert [pay(table, "filter-metadata")["read", 1, t] for t in (P, Q)] == [512, 512]
+
+
+@pytest.mark.parametrize("lookahead", [1, 1024])
+def test_units_wait_for_the_longer_of_looking_and_of_each_other(lookahead) -> None:
+    table = columns()
+    table["hardware"]["compute"] = {"gate_skip": True, "lookahead": lookahead}
+    both, waiting, looking = (
+        pay(table, *charges)["cycles", None, None]
+        for charges in (("imbalance", "intersection"), ("imbalance",), ("intersection",))
+    )
+    assert both == max(waiting, looking)
+    assert looking > waiting if lookahead == 1 else waiting > looking
+
+
+def test_transfers_that_nothing_hides_come_on_top_of_the_waiting() -> None:
+    table = columns(write_bandwidth="8 words/cycle")
+    both, waiting, moving = (
+        pay(table, *charges)["cycles", None, None]
+        for charges in (("overlap", "imbalance"), ("imbalance",), ("overlap",))
+    )
+    assert both > 1.05 * max(waiting, moving)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import attrs
+import numpy as np
 
 from sparsemap import Charge, hookimpl
 
@@ -15,10 +16,17 @@ class PluginName(Charge):
     pj_per_cycle: float = attrs.field(default=50.0, validator=attrs.validators.ge(0))
     """Energy of refreshing one such memory."""
 
-    def spent(self, run):
-        """Called last; `plugins/analytic/run.py` says what `run` holds."""
-        memories = sum(level.instances for level in run.problem.levels if level.capacity_bits is None)
-        run.spend(self, memories * self.pj_per_cycle * run.cycles)
+    def pj(self, counts, chip):
+        """(B,) pJ that are added; `counts` of the whole chip, `chip` with a row for each storage level."""
+        return self._pj_per_cycle(chip) * counts.cycles
+
+    def least_pj(self, problem, cycles):
+        """What every design of so many cycles pays: the lower bound counts it."""
+        return float(self._pj_per_cycle(problem.chip)) * cycles
+
+    def _pj_per_cycle(self, chip):
+        memories = (chip.instances[:-1] * np.isinf(chip.capacity_bits)).sum(axis=0)
+        return memories * self.pj_per_cycle
 
 
 @hookimpl

@@ -95,7 +95,7 @@ def test_cycles_equal_the_closed_form(registry, product, n, block, sparsity, ban
     bits = 8 + shape.offset_bits + shape.block_bits / (block * block * n / 4)
     expected = max(weights * product.x / 256, (inputs + weights * passes * bits / 8) / bandwidth)
     assert best.cycles == pytest.approx(expected, rel=0.005)
-    shared = best.detail["cells"][1][1]
+    shared = best.detail.cells[1][1]
     assert shared.fill[0] == shape.words
     assert shared.metadata.fill[0].sum() == pytest.approx(shape.words, abs=1)  # a unit of metadata for every nonzero
 

@@ -31,7 +31,7 @@ from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 Shape = tuple[int, ...]
 
 
-class Asked:
+class OccupancyMethods:
     """An occupancy with all the methods above."""
 
     def __init__(self, occupancy: Occupancy, quirks: frozenset[str]) -> None:

@@ -11,10 +11,11 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor
 
-from .actions import GATE, NONE, SKIP, PlaceTables, Removal
+from .actions import GATE, NONE, SKIP
 from .layout import Layout
-from .sparse import less
-from .stored import Stored
+from .prepared import ModelTables
+from .removal import Removal
+from .stored import Granules
 
 TOLERANCE = 1e-5
 """By how much a probability may exceed one in Timeloop (Q9)."""
@@ -22,8 +23,8 @@ NONZERO, ZERO, ABSENT = range(3)
 """States of an operand. A zero that the operand's metadata leaves out is absent."""
 
 
-@attrs.define(eq=False)
-class Compute:
+@attrs.frozen(eq=False)
+class Computes:
     """Computes of the whole chip, each (B,)."""
 
     actual: PerDesign
@@ -37,8 +38,8 @@ class Compute:
     """Per operand, whether rounding makes the probability that it is nonzero exceed one: there Timeloop stops (Q9)."""
 
 
-@attrs.define(eq=False)
-class Met:
+@attrs.frozen(eq=False)
+class Meetings:
     """Computes by the operands that they meet, each (B,)."""
 
     absent: PerDesign
@@ -51,11 +52,17 @@ class Met:
     """All operands are absent."""
 
 
-def compute_counts(
-    layout: Layout, total: PerDesign, densities: list[float], packed: PerTensor, granules: Mapping[int, Stored],
-    removal: Removal, places: PlaceTables, genes: Array, quirks: frozenset[str],
-) -> Compute:  # fmt: skip
-    """7.3. `total` dense computes, `packed` tensors with metadata, `genes` (A, B)."""
+def computes_of(
+    known: ModelTables,
+    total: PerDesign,
+    packed: PerTensor,
+    genes: Array,
+    granules: Mapping[int, Granules],
+    removal: Removal,
+) -> Computes:
+    """7.3. `total` dense computes, `packed` (T, C) tensors with metadata, `genes` (A, C)."""
+    layout, places, quirks = known.layout, known.places, known.quirks
+    densities = [occupancy.density for occupancy in layout.occupancies]
     batch = total.shape[0]
     defect = "Q16" in quirks and len(layout.operands) != 2
     left, emptied = _filtered(layout, total, removal, defect)
@@ -78,7 +85,7 @@ def compute_counts(
         states.append((present, zero, absent))
     met = _met(left, states)
     if defect:
-        _timeloop_met(layout, left, states, removal, met)
+        met = _timeloop_met(layout, left, states, removal, met)
     vanish = np.floor(met.vanish)
     unit = places.compute
     kind = np.full(batch, NONE, dtype=np.int8) if unit is None else unit.kind[genes[unit.gene]]
@@ -90,7 +97,12 @@ def compute_counts(
     skipped, gated = (np.where(kind == which, np.floor(saved), 0.0) for which in (SKIP, GATE))
     actual = np.trunc(left - skipped - gated - vanish)
     nonzero = left * math.prod((state[NONZERO] for state in states), start=1.0)
-    return Compute(actual, gated, skipped, left, nonzero, impossible)
+    return Computes(actual, gated, skipped, left, nonzero, impossible)
+
+
+def less(count: Array, share: Array) -> Array:
+    """What remains of a count, as Timeloop rounds it."""
+    return count - np.floor(count * share)
 
 
 def _filtered(
@@ -120,15 +132,14 @@ def _filtered(
     return left, emptied
 
 
-def _met(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]]) -> Met:
+def _met(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]]) -> Meetings:
     """Sums over all combinations of states, the operands being independent."""
     if len(states) == 2:  # a combination and its mirror image are added before they are multiplied, as Timeloop does
         (np_, zp, ap), (nq, zq, aq) = states
         absent = left * (np_ * aq + ap * nq) + left * (zp * aq + ap * zq)
         zero = left * (np_ * zq + zp * nq) + left * (zp * zq)
-        return Met(absent, zero, absent + zero, left * (ap * aq))
-    none = np.zeros(left.shape[0])
-    met = Met(none, none, none, none)
+        return Meetings(absent, zero, absent + zero, left * (ap * aq))
+    absent = zero = idle = vanish = np.zeros(left.shape[0])
     for reversed_combination in product(range(3), repeat=len(states)):
         combination = reversed_combination[::-1]  # the first operand changes fastest
         if set(combination) == {NONZERO}:
@@ -136,21 +147,23 @@ def _met(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]]) 
         chance = math.prod((states[i][state] for i, state in enumerate(combination)), start=1.0)
         computes = chance * left
         if set(combination) == {ABSENT}:
-            met.vanish = met.vanish + computes
+            vanish = vanish + computes
             continue
-        met.idle = met.idle + computes
+        idle = idle + computes
         if ABSENT in combination:
-            met.absent = met.absent + computes
+            absent = absent + computes
         else:
-            met.zero = met.zero + computes
-    return met
+            zero = zero + computes
+    return Meetings(absent, zero, idle, vanish)
 
 
 def _timeloop_met(
-    layout: Layout, left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]], removal: Removal, met: Met,
-) -> None:  # fmt: skip
+    layout: Layout, left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]], removal: Removal,
+    met: Meetings,
+) -> Meetings:  # fmt: skip
     """Q16: where operands are filtered, Timeloop counts combinations in which one operand is not nonzero, and forgets the
     others: these computes are carried out. `f` is the first filtered operand."""
+    absent, zero, idle, vanish = met.absent, met.zero, met.idle, met.vanish
     none = np.zeros(left.shape[0], dtype=bool)
     acts = [none | (removal.kind[t] != NONE).any(axis=0) for t in layout.operands]
     before = none
@@ -161,9 +174,10 @@ def _timeloop_met(
         others = [state for j, state in enumerate(states) if j != i]
         there = left * math.prod((state[NONZERO] for state in others), start=1.0)
         gone = left * math.prod((1.0 - state[NONZERO] for state in others), start=1.0)
-        absent, zero = there * states[i][ABSENT], there * states[i][ZERO]
-        for name, value in (("absent", absent), ("zero", zero), ("idle", absent + zero), ("vanish", gone)):
-            setattr(met, name, np.where(is_f, value, getattr(met, name)))
+        own_absent, own_zero = there * states[i][ABSENT], there * states[i][ZERO]
+        absent, zero = np.where(is_f, own_absent, absent), np.where(is_f, own_zero, zero)
+        idle, vanish = np.where(is_f, own_absent + own_zero, idle), np.where(is_f, gone, vanish)
     nonzero = math.prod((state[NONZERO] for state in states), start=1.0)
-    met.vanish = np.where(all_act, left * (1.0 - nonzero), met.vanish)
-    met.absent, met.zero, met.idle = (np.where(all_act, 0.0, x) for x in (met.absent, met.zero, met.idle))
+    vanish = np.where(all_act, left * (1.0 - nonzero), vanish)
+    absent, zero, idle = (np.where(all_act, 0.0, x) for x in (absent, zero, idle))
+    return Meetings(absent, zero, idle, vanish)

@@ -1,0 +1,97 @@
+"""The links of the chain from what tiles hold to what designs cost, and the detail that is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from sparsemap import Detail
+from sparsemap.pieces.contracts.base import Array, PerLevel
+from sparsemap.problem.evaluation import ShortfallRow, TensorAtLevel, TileRanks
+
+from .cost import Cost, cost_of
+from .counts import Counts, counts_of, temporal_reductions
+from .cycles import Cycles, cycles_of
+from .metadata import Metadata, metadata_of
+from .nest import Nest
+from .prepared import DesignChoices, ModelTables
+from .removal import removals_of
+from .stored import StoredTiles
+from .traffic import Traffic, dense_traffic
+
+
+@attrs.frozen(eq=False)
+class Chain:
+    """All links of a batch."""
+
+    known: ModelTables
+    nest: Nest
+    choices: DesignChoices
+    stored: StoredTiles
+    traffic: Traffic
+    metadata: Metadata
+    counts: Counts
+    cycles: Cycles
+    cost: Cost
+    data_words: PerLevel
+    """(S, B) words that a level must have room for .."""
+    metadata_bits: PerLevel
+    """.. and bits of metadata."""
+
+    @classmethod
+    def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles, detail: bool) -> Chain:
+        traffic = dense_traffic(nest, known.options.drains)
+        removals = removals_of(known, nest, choices, stored)
+        metadata = metadata_of(known, nest, choices, removals.energy, detail)
+        counts = counts_of(known, nest, choices, traffic, stored, removals, metadata)
+        cycles = cycles_of(known, nest, choices, traffic, removals, counts)
+        cost = cost_of(known, nest, choices, traffic, counts, cycles)
+        room = known.held(stored.words), known.held(metadata.largest_bits)
+        return cls(known, nest, choices, stored, traffic, metadata, counts, cycles, cost, *room)
+
+    def detail(self, needed: Sequence[Sequence[ShortfallRow]]) -> Detail:
+        lay, counts, cost, traffic = self.known.layout, self.counts, self.cost, self.traffic
+        computes = counts.columns.energy
+        cells = [[self._cell(t, s) if lay.stored[t, s] else None for s in range(lay.S)] for t in range(lay.T)]
+        return Detail(
+            needed=needed, energy_pj=cost.tile_pj, compute_energy_pj=cost.compute_pj, charges_pj=cost.charges_pj,
+            level_cycles=self.cycles.level, compute_cycles=self.cycles.compute, slowdown=self.cycles.slowdown,
+            tile_words=self.nest.tile_words[:, : lay.S], data_words_max=self.stored.words,
+            metadata_bits_max=self.metadata_bits, instances_used=self.nest.instances_used,
+            instances_active=counts.active, dense_reads=traffic.reads, dense_fills=traffic.fills,
+            dense_updates=traffic.updates, computes=computes(counts.computes.actual),
+            gated_computes=computes(counts.computes.gated), skipped_computes=computes(counts.computes.skipped),
+            cells=cells,
+        )  # fmt: skip
+
+    def _cell(self, t: int, s: int) -> TensorAtLevel:
+        counts, own = self.counts, self.counts.columns.energy
+        words = counts.read, counts.fill, counts.update, counts.gone_read, counts.gone_update, counts.kind
+        read, fill, update, gone_read, gone_update, kind = (own(part)[t, s] for part in words)
+        reductions = temporal_reductions(self.known.layout, self.traffic, own(counts.update))
+        ranks = self._ranks(t, s)
+        bits = {} if ranks is None else {action: own(part)[t, s] for action, part in counts.bits.items()}
+        return TensorAtLevel(read, fill, update, gone_read, gone_update, kind, reductions[t, s], ranks, bits)
+
+    def _ranks(self, t: int, s: int) -> TileRanks | None:
+        metadata, accesses = self.metadata, self.counts.metadata
+        (_, levels, batch), units, count = metadata.shape, metadata.units, len(metadata.cell)
+        rows = np.flatnonzero(metadata.cell // batch == t * levels + s)
+        if not rows.size:
+            return None
+
+        def some(parts: Array | Sequence[Array]) -> tuple[Array, Array]:
+            return parts[0][rows], parts[1][rows]
+
+        def lost(parts: Sequence[Array]) -> tuple[Array, Array]:
+            found = np.zeros((2, len(accesses.cells.cell)))
+            found[:, accesses.gone] = parts
+            return some(found[:, :count])
+
+        return TileRanks(
+            batch, metadata.cell[rows] % batch, metadata.place[rows], units.metadata_bits[rows],
+            units.payload_bits[rows], some((units.largest_metadata, units.largest_payload)), some(accesses.read),
+            some(accesses.fill), some(accesses.update), lost(accesses.gone_read), lost(accesses.gone_update),
+        )  # fmt: skip

@@ -1,0 +1,131 @@
+"""Energy from the counts and the cycles (section 9 of the model and its charges)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.boundary import charged
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerTile
+from sparsemap.problem.chip import Chip
+
+from .actions import GATE, SKIP
+from .charges.intersection import compared_pj
+from .charges.network import network_pj
+from .counts import Counts
+from .cycles import Cycles
+from .layout import by_level
+from .nest import Nest
+from .prepared import DesignChoices, ModelTables
+from .public import chip_counts
+from .traffic import Traffic
+
+PRICES = {"fill": "write", "update": "write", "metadata_fill": "metadata_write", "metadata_update": "metadata_write"}
+"""Actions of the model that cost what another one does on a chip."""
+NS = 1e9
+
+
+@attrs.frozen(eq=False)
+class Cost:
+    """The last link of the chain; (B,) unless said otherwise."""
+
+    energy_pj: PerDesign
+    cycles: PerDesign
+    tile_pj: PerTile
+    """(T, S, B) by tensor and level, all instances, without the charges below."""
+    compute_pj: PerDesign
+    charges_pj: Mapping[str, PerDesign]
+    """What charges add to the energy, by their names."""
+
+
+def cost_of(
+    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, counts: Counts, cycles: Cycles
+) -> Cost:
+    """Section 9, and the charges that cost energy: in the order of their names here, then those of plugins by name."""
+    lay, options, chip = known.layout, known.options, choices.chip
+    tile_pj, compute_pj = access_energy(chip, counts) * counts.active, compute_energy(chip, counts)
+    energy = compute_pj
+    for s in range(lay.S):  # one by one: sums of NumPy may add in another order for another batch
+        for t in range(lay.T):
+            energy = energy + tile_pj[t, s]
+    spent: dict[str, PerDesign] = {}
+    if options.intersection:
+        spent["intersection"] = compared_pj(known, choices, counts)
+    if options.leakage:
+        spent["leakage"] = leakage_pj_per_cycle(chip) * cycles.total
+    if options.gated:
+        spent["gated"] = gated_pj(chip, counts)
+    if options.network:
+        spent["network"] = network_pj(known, nest, traffic, counts, chip)
+    if known.strangers:
+        public = chip_counts(nest, counts, cycles.total)
+        for charge in known.strangers:
+            spent[charge.type_name] = charged(charge, "pj", public, chip)
+    for added_pj in spent.values():
+        energy = energy + added_pj
+    return Cost(energy, cycles.total, tile_pj, compute_pj, spent)
+
+
+def price(chip: Chip, action: str) -> Array:
+    """(S, 1) or (S, B) pJ of one access, by the model's name of its action."""
+    return by_level(chip.energy_pj[PRICES.get(action, action)])
+
+
+def access_energy(chip: Chip, counts: Counts) -> PerTile:
+    """(T, S, B) pJ of one instance."""
+    own = counts.columns.energy
+    spent = own(counts.read) * price(chip, "read") + own(counts.fill) * price(chip, "fill")
+    spent = spent + own(counts.update) * price(chip, "update")
+    for name, kind in (("gated", GATE), ("skipped", SKIP)):
+        if (counts.kind == kind).any():
+            mask = own(counts.kind) == kind
+            spent = spent + own(counts.gone_read) * mask * price(chip, f"{name}_read")
+            spent = spent + own(counts.gone_update) * mask * price(chip, f"{name}_update")
+    for action, bits in counts.bits.items():
+        prefix, _, name = action.rpartition("_")
+        each = price(chip, f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}")
+        if each.any():
+            spent = spent + np.ceil(own(bits) / by_level(chip.metadata_width)) * each
+    return spent
+
+
+def compute_energy(chip: Chip, counts: Counts) -> PerDesign:
+    """(B,) pJ."""
+    computes, own = counts.computes, counts.columns.energy
+    actual, gated, skipped = (chip.mac_pj[action] for action in ("compute", "gated", "skipped"))
+    return own(computes.actual) * actual + own(computes.gated) * gated + own(computes.skipped) * skipped
+
+
+def total(parts: PerTile) -> PerDesign:
+    """The sum over tensors and levels, one by one: sums of NumPy may add in another order for another batch."""
+    found = parts[0, 0]
+    for s in range(parts.shape[1]):
+        for t in range(parts.shape[0]):
+            found = found + parts[t, s] if s or t else found
+    return found
+
+
+def leakage_pj_per_cycle(chip: Chip) -> Array:
+    """() or (B,): all memories leak as long as a design runs, used or not (docs/model.md, `leakage`)."""
+    power_mw = sum(count * each for count, each in zip(chip.instances[:-1], chip.leakage_mw, strict=True))
+    return power_mw * NS / chip.clock_hz  # mW * ns = pJ
+
+
+def gated_pj(chip: Chip, counts: Counts) -> PerDesign:
+    """(B,) what gated accesses and computes cost beyond their own price (docs/model.md, `gated`)."""
+    own, residual = counts.columns.energy, chip.gated_residual
+
+    def extra(action: str) -> Array:
+        """pJ of a gated access above its own price."""
+        return np.maximum(0.0, residual * price(chip, action) - price(chip, f"gated_{action}"))
+
+    spent = own(counts.gone_read) * extra("read") + own(counts.gone_update) * extra("update")
+    for action in ("read", "update"):
+        bits = counts.bits.get(f"gated_{action}")
+        if bits is not None:
+            spent = spent + np.ceil(own(bits) / by_level(chip.metadata_width)) * extra(f"metadata_{action}")
+    added = total(spent * ((own(counts.kind) == GATE) * counts.active))
+    each = np.maximum(0.0, residual * chip.mac_pj["compute"] - chip.mac_pj["gated"])
+    return added + own(counts.computes.gated) * each

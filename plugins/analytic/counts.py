@@ -1,0 +1,318 @@
+"""Counts that remain after compression, skipping and gating, level by level (6.4, 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile, Rows
+
+from .accesses import MetadataAccesses, RankCells
+from .actions import GATE, NONE, SKIP
+from .charges.drains import OutputCounts, drained
+from .computes import Computes, computes_of, less
+from .layout import Layout
+from .metadata import Metadata
+from .nest import Nest
+from .prepared import DesignChoices, ModelTables
+from .removal import Removal, Removals
+from .stored import StoredTiles
+from .traffic import Traffic
+
+
+@attrs.frozen(eq=False)
+class CountColumns:
+    """The C columns of counts: all B designs with what costs energy, then once more those of which something else takes
+    time (`gate-time`)."""
+
+    batch: int
+    designs: Rows | None = None
+    """(C,) the design of a column; None: C = B."""
+    times: Rows | None = None
+    """(B,) the column of a design's time; None: its own."""
+
+    @classmethod
+    def of(cls, batch: int, rows: Rows) -> CountColumns:
+        """With the designs `rows` once more."""
+        if not rows.size:
+            return cls(batch)
+        times = np.arange(batch)
+        times[rows] = np.arange(batch, batch + len(rows))
+        return cls(batch, np.concatenate([np.arange(batch), rows]), times)
+
+    def wide(self, values: Array) -> Array:
+        """(.., C) of (.., B)."""
+        if self.designs is None:
+            return values
+        found = np.empty((*values.shape[:-1], len(self.designs)), dtype=values.dtype)
+        found[..., : self.batch] = values
+        found[..., self.batch :] = np.take(values, self.designs[self.batch :], axis=-1)
+        return found
+
+    def energy(self, values: Array) -> Array:
+        """(.., B) of (.., C): what costs energy .."""
+        return values if self.designs is None else values[..., : self.batch]
+
+    def time(self, values: Array) -> Array:
+        """.. and what takes time."""
+        return values if self.times is None else np.take(values, self.times, axis=-1)
+
+
+@attrs.frozen(eq=False)
+class Counts:
+    """Accesses of one instance, (T, S, C), and computes of the chip, in `columns`."""
+
+    columns: CountColumns
+    active: PerTile
+    """(T, S, B) instances that are expected in use."""
+    read: PerTile
+    fill: PerTile
+    update: PerTile
+    gone_read: PerTile
+    """GatedEnergy or skipped, as `kind` says."""
+    gone_update: PerTile
+    kind: PerTile
+    """int8: none, gate or skip."""
+    leaving: PerLevel | None
+    """(S, C) of the output's reads, those for its parent; None: not counted."""
+    metadata: MetadataAccesses
+    bits: Mapping[str, PerTile]
+    """Metadata bits by action, such as "read" or "skipped_update"; what is skipped, of the B designs."""
+    computes: Computes
+
+    def gone(self, kind: int) -> tuple[PerTile, PerTile]:
+        """Reads and updates that are gated, or skipped, in all columns."""
+        mask = self.kind == kind
+        return self.gone_read * mask, self.gone_update * mask
+
+
+def counts_of(
+    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, stored: StoredTiles, removals: Removals,
+    metadata: Metadata,
+) -> Counts:  # fmt: skip
+    """6.4, 7.2 and 7.3, with all filters and, where these differ, with those that save time."""
+    lay, options = known.layout, known.options
+    rows, removal, granules = removals.differ, removals.energy, stored.granules
+    columns = CountColumns.of(nest.batch, rows)
+    same = np.zeros((lay.T, lay.S, 0), dtype=bool)
+    if columns.times is not None:
+        changed = removal.changed(removals.time, rows)
+        changed[lay.output] = True  # whose updates follow the computes
+        same, times = ~changed, columns.times
+        removal = removal.join(removals.time, rows)
+        granules = {t: some.twice(times) for t, some in granules.items()}
+    cells = RankCells.of(metadata, rows, same)
+    emptiness = 1.0 - stored.density
+    dense = traffic.reads, traffic.fills, traffic.updates
+    read, fill, update = (columns.wide(less(part, emptiness)) for part in dense)
+    words = _Words(read, fill, update)
+    reads, fills, updates = (cells.accesses(metadata, nest, part) for part in dense)
+    ranks = _Ranks(reads, fills, updates)
+    _filter(lay, words, ranks, cells, columns.wide(metadata.rank_counts), removal, known.quirks)
+    total, packed, genes = map(columns.wide, (nest.computes, choices.packed, choices.genes))
+    computes = computes_of(known, total, packed, genes, granules, removal)
+    leaving = None
+    if options.drains:
+        mine = [part[lay.output] for part in (words.read, words.fill, words.update)]
+        output = drained(nest, traffic, stored, choices.packed, removal, computes, columns.wide, mine)
+        leaving = output.leaving
+        _replace_output(lay.output, words, ranks, cells, columns, traffic, output)
+    if options.filter_metadata:
+        _read_in_full(known, choices, words, ranks, cells, columns)
+    accesses = MetadataAccesses(
+        cells, ranks.read, ranks.fill, ranks.update, ranks.gone, ranks.gone_read, ranks.gone_update
+    )
+    gated, skipped = removal.kind == GATE, removal.kind == SKIP
+    used = nest.instances_used[None, : lay.S]
+    return Counts(
+        columns, np.where(lay.stored[:, :, None], used, 0.0) * stored.occupied, words.read, words.fill, words.update,
+        words.gone_read, words.gone_update, removal.kind, leaving, accesses,
+        accesses.bits(gated, skipped, nest.batch), computes,
+    )  # fmt: skip
+
+
+@attrs.define(eq=False)
+class _Words:
+    """The arrays of words that `counts_of` works on until they are a record, (T, S, C)."""
+
+    read: PerTile
+    fill: PerTile
+    update: PerTile
+    gone_read: PerTile = attrs.field(init=False)
+    gone_update: PerTile = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.gone_read, self.gone_update = np.zeros(self.read.shape), np.zeros(self.read.shape)
+
+
+@attrs.define(eq=False)
+class _Ranks:
+    """The same of ranks, as in `MetadataAccesses`."""
+
+    read: list[Array]
+    fill: list[Array]
+    update: list[Array]
+    gone: Rows = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
+    gone_read: list[Array] = attrs.field(factory=lambda: [np.zeros(0), np.zeros(0)])
+    gone_update: list[Array] = attrs.field(factory=lambda: [np.zeros(0), np.zeros(0)])
+
+
+def _filter(
+    lay: Layout, words: _Words, ranks: _Ranks, cells: RankCells, rank_counts: PerTile, removal: Removal,
+    quirks: frozenset[str],
+) -> None:  # fmt: skip
+    """7.2, from the outermost level inwards."""
+    kind, share, read, update = removal.kind, removal.share, words.read, words.update
+    acting = kind != NONE
+    if not acting.any():
+        return
+    own = np.zeros(read.shape)  # what a level removes of what reaches it
+    outer = np.zeros(read.shape)  # what the nearest outer level with an action removes of this one
+    outer_acts = np.zeros(read.shape, dtype=bool)  # these two for Timeloop's mistakes only
+    outer_one_rank = np.zeros(read.shape, dtype=bool)
+    above = np.zeros(share[:, 0].shape)
+    acts_above = np.zeros(above.shape, dtype=bool)
+    one_rank = acts_above
+    is_output = (np.arange(lay.T) == lay.output)[:, None]
+    for s in range(lay.S):
+        here = (slice(None), s)
+        if quirks:
+            outer_acts[here], outer_one_rank[here] = acts_above, one_rank
+        if s:
+            outer[here] = above
+            for part in (read, words.fill, update):
+                part[here] = less(part[here], above)
+        if not acting[here].any():
+            continue
+        left = 1.0 - above
+        nested = 1.0 - (1.0 - share[here]) / np.where(left > 0.0, left, 1.0)
+        if "Q11" not in quirks:
+            nested = np.maximum(nested, 0.0)
+        nested = np.where(left > 0.0, nested, 0.0)
+        own[here] = np.where(acting[here], np.where(acts_above, nested, share[here]), 0.0)
+        lost = read[here] * own[here]
+        words.gone_read[here] = np.where(is_output, np.ceil(lost), np.floor(lost))
+        words.gone_update[here] = np.floor(update[here] * own[here])
+        read[here] -= words.gone_read[here]
+        update[here] -= words.gone_update[here]
+        above = np.where(acting[here], share[here], above)
+        acts_above = acts_above | acting[here]
+        if quirks:
+            one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
+    if len(cells.cell):
+        _reduce_metadata(ranks, cells, outer, outer_acts, outer_one_rank, acting, quirks)
+        _split_metadata(lay, ranks, cells, own, rank_counts)
+
+
+def _reduce_metadata(
+    ranks: _Ranks, cells: RankCells, outer: PerTile, outer_acts: PerTile, one_rank: PerTile, acting: PerTile,
+    quirks: frozenset[str],
+) -> None:  # fmt: skip
+    """What an outer level's action leaves of an inner level's metadata."""
+    cell = cells.cell
+    some = np.flatnonzero((outer != 0.0).reshape(-1)[cell])
+    if "Q7" in quirks:  # only the innermost rank, and only where the acting level has exactly one rank
+        some = some[(cells.place[some] == 0) & one_rank.reshape(-1)[cell[some]]]
+    lost = outer.reshape(-1)[cell[some]]
+    for x in (*ranks.read, *ranks.fill, *(() if "Q7" in quirks else ranks.update)):
+        x[some] = less(x[some], lost)
+    if "Q8" in quirks:
+        # an action below another one: Timeloop reports the updates in place of the reads
+        replaced = (acting & outer_acts).reshape(-1)[cell]
+        pairs = zip(ranks.read, ranks.update, strict=True)
+        ranks.read = [np.where(replaced, update, read) for read, update in pairs]
+
+
+def _split_metadata(lay: Layout, ranks: _Ranks, cells: RankCells, own: PerTile, rank_counts: PerTile) -> None:
+    """The ranks that the child has (the innermost ones; all ranks if there is no child) are gated or skipped as well."""
+    below = np.full(rank_counts.shape, 1 << 40, dtype=np.int64)
+    for t in range(lay.T):
+        for s in range(lay.S):
+            child = lay.child(t, s)
+            if child is not None:
+                below[t, s] = rank_counts[t, child]
+    some = np.flatnonzero((own != 0.0).reshape(-1)[cells.cell])
+    some = some[cells.place[some] < below.reshape(-1)[cells.cell[some]]]
+    share = own.reshape(-1)[cells.cell[some]]
+    ranks.gone = some
+    ranks.gone_read = [np.floor(x[some] * share) for x in ranks.read]
+    ranks.gone_update = [np.floor(x[some] * share) for x in ranks.update]
+    for x, gone in zip((*ranks.read, *ranks.update), (*ranks.gone_read, *ranks.gone_update), strict=True):
+        x[some] -= gone
+
+
+def _replace_output(
+    t: int,
+    words: _Words,
+    ranks: _Ranks,
+    cells: RankCells,
+    columns: CountColumns,
+    traffic: Traffic,
+    output: OutputCounts,
+) -> None:
+    """The counts of the output with `drains`; metadata go with their words."""
+    dense = columns.wide(traffic.reads[t]), columns.wide(traffic.updates[t])
+    for gone, whole, left in zip(
+        (words.gone_read, words.gone_update), dense, (output.read, output.update), strict=True
+    ):
+        gone[t] = np.minimum(gone[t], np.maximum(whole - left, 0.0))
+    begin = t * output.read.size
+    mine = np.flatnonzero((cells.cell >= begin) & (cells.cell < begin + output.read.size))
+    runs = []
+    if mine.size:  # one run of entries, and another one of those that are there twice
+        parts = np.split(mine, np.flatnonzero(np.diff(mine) > 1) + 1)
+        runs = [(slice(part[0], part[-1] + 1), cells.cell[part[0] : part[-1] + 1] - begin) for part in parts]
+    for old, entries, new in (
+        (words.read[t], ranks.read, output.read), (words.fill[t], ranks.fill, output.fill),
+        (words.update[t], ranks.update, output.update),
+    ):  # fmt: skip
+        if runs:
+            factor = (new / np.where(old > 0.0, old, 1.0)).reshape(-1)
+            for rows, cell in runs:
+                changed = factor[cell]
+                for part in entries:
+                    part[rows] *= changed
+        old[:] = new
+
+
+def _read_in_full(
+    known: ModelTables, choices: DesignChoices, words: _Words, ranks: _Ranks, cells: RankCells, columns: CountColumns
+) -> None:
+    """No filter of a leader at the level at which it leads holds back what the filter looks at: its metadata, or its words
+    where it has none (docs/model.md, `filter-metadata`)."""
+    leads = led(known, choices)
+    if not leads.any():
+        return
+    plain = columns.wide(leads & ~choices.packed[:, None])
+    if plain.any():
+        words.read = words.read + words.gone_read * plain
+        words.gone_read = np.where(plain, 0.0, words.gone_read)
+    mine = np.flatnonzero(columns.wide(leads).reshape(-1)[cells.cell[ranks.gone]])
+    for read, gone in zip(ranks.read, ranks.gone_read, strict=True):
+        read[ranks.gone[mine]] += gone[mine]
+        gone[mine] = 0.0
+
+
+def led(known: ModelTables, choices: DesignChoices, least: int = GATE) -> PerTile:
+    """(T, S, B) bool: the tensor leads a filter at the level, of kind `least` or a stronger one."""
+    lay = known.layout
+    found = np.zeros((lay.T, lay.S, choices.genes.shape[-1]), dtype=bool)
+    for action in known.places.actions:
+        if action.place.storage is None:
+            continue
+        acts = action.kind[choices.genes[action.gene]] >= least
+        for leader in action.leaders:
+            found[leader, lay.holder(leader, action.place.storage)] |= acts
+    return found
+
+
+def temporal_reductions(layout: Layout, traffic: Traffic, update: PerTile) -> PerTile:
+    """Additions to partial sums held at a level: the dense ones, scaled with the updates that remain."""
+    t = layout.output
+    found = np.zeros_like(traffic.reads)
+    dense = traffic.updates[t]
+    scaled = np.ceil(traffic.reads[t] * update[t] / np.where(dense > 0.0, dense, 1.0))
+    found[t] = np.where(dense > 0.0, scaled, traffic.reads[t])
+    return found

@@ -1,0 +1,126 @@
+"""Cycles with bandwidth, and what compute units and levels wait for (section 8 of the model and its charges)."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.boundary import charged
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
+from sparsemap.problem.chip import Chip
+
+from .actions import GATE
+from .charges.imbalance import waiting_ratio
+from .charges.intersection import looking_cycles
+from .charges.overlap import Transfers, overlapped
+from .counts import CountColumns, Counts
+from .layout import by_level, limited
+from .nest import Nest
+from .prepared import DesignChoices, ModelTables
+from .public import chip_counts
+from .removal import Removals
+from .traffic import Traffic
+
+
+@attrs.frozen(eq=False)
+class Cycles:
+    """Clock cycles."""
+
+    compute: PerDesign
+    """(B,) of the compute units."""
+    level: PerLevel
+    """(S, B) that each level needs; with the next one, without the waiting of `overlap`."""
+    slowdown: PerLevel
+    """(S, B) share of the words asked for that a level can move."""
+    total: PerDesign
+    """(B,) of the whole design."""
+
+
+@attrs.frozen(eq=False)
+class Demand:
+    """Words of one instance in the time that a level has, (T, S, B): data and metadata, gated ones included, skipped ones
+    not."""
+
+    read: PerTile
+    written: PerTile
+    filled: PerTile
+    """Of those written, the words that come from the parent."""
+
+
+def cycles_of(
+    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, removals: Removals, counts: Counts
+) -> Cycles:
+    """Section 8. Where units wait for each other, their cycles are the larger of two numbers: the mean of all units times the
+    ratio of `imbalance`, and the positions over the look-ahead of `intersection`."""
+    lay, options, chip, columns = known.layout, known.options, choices.chip, counts.columns
+    computes = counts.computes
+    compute = np.ceil(columns.time(computes.actual + computes.gated) / nest.instances_used[lay.S])
+    looking = None
+    if options.intersection:
+        looking = looking_cycles(known, nest, choices, traffic, removals.energy, columns.time(computes.left))
+    if options.imbalance:
+        ratio = waiting_ratio(known, nest, choices, removals.time)
+        compute = compute if ratio is None else np.ceil(compute * ratio)
+    if looking is not None:
+        compute = np.maximum(compute, looking)
+    demand = demand_of(chip, counts)
+    level, slowdown = level_cycles(chip, demand, nest.instances_used[: lay.S], counts.active, compute)
+    total = compute
+    for here in level:
+        total = np.maximum(total, here)
+    if options.overlap:
+        transfers = Transfers.of(nest, traffic, counts, demand, chip)
+        total = np.maximum(total, overlapped(transfers, lay.problem.buffers, compute, level))
+    if known.strangers:
+        public = chip_counts(nest, counts, total)
+        for charge in known.strangers:
+            total = np.maximum(total, charged(charge, "cycles", public, chip))
+    return Cycles(compute, level, slowdown, total)
+
+
+def demand_of(chip: Chip, counts: Counts) -> Demand:
+    """Words that every level moves in time."""
+    columns, bits = counts.columns, counts.bits
+    read, written, filled = counts.read, counts.fill + counts.update, counts.fill
+    if (counts.kind == GATE).any():
+        gated_read, gated_update = counts.gone(GATE)
+        read, written = read + gated_read, written + gated_update
+    if bits:
+        word = _in_columns(chip.word_bits, columns)
+        timed_read, timed_write = bits["read"], bits["fill"] + bits["update"]
+        if "gated_read" in bits:
+            timed_read = timed_read + bits["gated_read"]
+            timed_write = timed_write + bits["gated_update"]
+        read = read + np.floor(timed_read / word)
+        written = written + np.floor(timed_write / word)
+        filled = filled + np.floor(bits["fill"] / word)
+    return Demand(columns.time(read), columns.time(written), columns.time(filled))
+
+
+def _in_columns(figure: Array, columns: CountColumns) -> Array:
+    """A figure of every level, (S, 1) or, with a chip for every design, (S, C)."""
+    return by_level(figure) if figure.ndim == 1 else columns.wide(figure)
+
+
+def level_cycles(
+    chip: Chip, demand: Demand, used: PerLevel, active: PerTile, compute_cycles: PerDesign
+) -> tuple[PerLevel, PerLevel]:
+    """Cycles that each level needs and its slowdown; `active` instances are expected in use of the `used` ones."""
+    busy = np.where(compute_cycles > 0.0, compute_cycles, 1.0)
+    alive = active > 0.0
+    share = used / np.where(alive, active, 1.0)
+    # averaged over instances and rounded up tensor by tensor, then added in their order
+    reads = np.where(alive, np.ceil(demand.read / share), 0.0) / busy
+    writes = np.where(alive, np.ceil(demand.written / share), 0.0) / busy
+    read, written = reads[0], writes[0]
+    for t in range(1, len(reads)):
+        read, written = read + reads[t], written + writes[t]
+    slowdown = np.ones(read.shape)
+    for s in range(len(chip)):
+        demands = ((chip.read_bandwidth[s], read[s]), (chip.write_bandwidth[s], written[s]))
+        for bandwidth, words in (*demands, (chip.bandwidth[s], read[s] + written[s])):
+            if limited(bandwidth):  # inf over inf is none: it does not slow down
+                slowdown[s] = np.fmin(slowdown[s], bandwidth / np.maximum(words, bandwidth))
+    cycles = np.ceil(busy / slowdown)
+    # nothing computed: the level still moves its words (Timeloop divides by zero there)
+    return np.where((compute_cycles > 0.0) | (slowdown < 1.0), cycles, 0.0), slowdown

@@ -1,0 +1,78 @@
+"""Tables by what determines them: shared by all problems, chips, seeds and searchers of a process, bounded in memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+
+import attrs
+
+MOST = 32 << 20
+"""Numbers of all tables that no problem uses any more, 256 MB: beyond, the least recently used are dropped."""
+
+
+class SizedTable(Protocol):
+    """What a table says of its memory."""
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=SizedTable)
+
+
+class SharedTables:
+    """Tables by the function that makes them and its arguments. Several threads may ask at once."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most = most
+        self._tables: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return sum(table.size for table in self._tables.values())
+
+    def get(self, make: Callable[..., Kept], *arguments: Any) -> Kept:
+        """`make(*arguments)`, or the table that it made of equal arguments. Those that are equal to nothing but themselves,
+        such as data in memory, have a table of their own, which is not kept."""
+        key = content(arguments)
+        if key is None:
+            return make(*arguments)
+        key = make, key
+        with self._lock:
+            found: Kept = self._tables.pop(key, None) or make(*arguments)
+            self._tables[key] = found
+            while len(self._tables) > 1 and self.size > self.most:
+                self._tables.popitem(last=False)
+        return found
+
+    def clear(self) -> None:
+        with self._lock:
+            self._tables.clear()
+
+
+def content(value: Any) -> Hashable:
+    """What a value is equal by, hashable; None: an object that is equal to nothing but itself, or has such a part."""
+    if isinstance(value, Mapping):
+        value = tuple(value.items())
+    if isinstance(value, tuple | list):
+        parts = [content(part) for part in value]
+    elif attrs.has(type(value)) and type(value).__hash__ is not object.__hash__:
+        parts = [content(getattr(value, field.name)) for field in attrs.fields(type(value)) if field.eq]
+    elif value is None or (type(value).__hash__ not in (None, object.__hash__)):
+        return type(value), value
+    else:
+        return None
+    return None if None in parts else (type(value), *parts)
+
+
+SHARED = SharedTables()

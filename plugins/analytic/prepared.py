@@ -1,0 +1,77 @@
+"""What the links of the chain need besides the link before: the tables of a problem, and what designs choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from sparsemap import Charge
+from sparsemap.pieces.contracts.base import Array, PerLevel, PerTensor, PerTile, Rows
+from sparsemap.problem.chip import Chip
+from sparsemap.problem.problem import Problem
+
+from .actions import PlaceTables
+from .charges import ChargeOptions, Option
+from .layout import Layout
+from .occupancy import TensorTables
+from .ranks import FormatTables
+
+
+@attrs.frozen(eq=False)
+class ModelTables:
+    """One problem as the model with its quirks and charges sees it."""
+
+    layout: Layout
+    quirks: frozenset[str]
+    options: ChargeOptions
+    strangers: tuple[Charge, ...]
+    """Charges of plugins, in the order of their names."""
+    formats: FormatTables
+    places: PlaceTables
+    tables: Sequence[TensorTables]
+    """Per tensor, shared by all problems with the same tensor and formats."""
+    copies: Array | None
+    """(T, S) tiles of a tensor that a level must have room for; None: one of each."""
+
+    def held(self, largest: PerTile) -> PerLevel:
+        """(S, B) what a level must have room for, of what the tile of each tensor has at most."""
+        return (largest if self.copies is None else largest * self.copies[:, :, None]).sum(axis=0)
+
+    @classmethod
+    def of(cls, problem: Problem, quirks: frozenset[str], charges: Sequence[Charge]) -> ModelTables:
+        layout, options = Layout(problem), ChargeOptions.of(charges)
+        strangers = sorted((c for c in charges if not isinstance(c, Option)), key=lambda charge: charge.type_name)
+        formats = FormatTables.of(problem, options.run_lengths)
+        tables = [
+            TensorTables.shared(occupancy, quirks, formats.all_formats, formats.every_fiber)
+            for occupancy in layout.occupancies
+        ]
+        return cls(
+            layout, quirks, options, tuple(strangers), formats, PlaceTables.of(problem), tables,
+            copies_of(problem, options),
+        )  # fmt: skip
+
+
+def copies_of(problem: Problem, options: ChargeOptions) -> Array | None:
+    """(T, S) tiles of a tensor that a level must have room for (docs/model.md, `overlap`); None: one of each."""
+    return problem.buffers.T.astype(np.float64) if options.overlap else None
+
+
+@attrs.frozen(eq=False)
+class DesignChoices:
+    """What designs choose besides their loops."""
+
+    slots: Array
+    """(T, R, B) candidate of each slot of the formats."""
+    genes: Array
+    """(A, B) candidate of each S/G place."""
+    packed: PerTensor
+    """(T, B) bool: the tensor has metadata."""
+    chip: Chip
+    """The chip of all designs, or one for each."""
+
+    def take(self, rows: Rows) -> DesignChoices:
+        chip = self.chip if self.chip.batch is None else self.chip.take(rows)
+        return DesignChoices(self.slots[..., rows], self.genes[..., rows], self.packed[..., rows], chip)

@@ -1,0 +1,172 @@
+"""What filters at storage remove of the accesses of every tensor at every level (section 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array, PerTile, Rows
+
+from .actions import GATE, NONE, SKIP, Action
+from .layout import Layout
+from .leaders import leaders_empty
+from .nest import Nest
+from .prepared import DesignChoices, ModelTables
+from .stored import StoredTiles
+
+
+@attrs.frozen(eq=False)
+class FilterEffect:
+    """What an action removes in n designs."""
+
+    action: Action
+    level: int
+    """The storage level that holds the target there."""
+    kind: int
+    rows: Rows
+    share: Array
+    """(n,) of the accesses."""
+    empty: tuple[Array, ...]
+    """Per leader, (n,): its part in it."""
+    words: tuple[Array, ...]
+    """Per leader, (n,) words of the tile that has to be empty; infinity: the leader does nothing."""
+
+    def take(self, mine: Array) -> FilterEffect:
+        """Some of the designs, (n,) bool."""
+        empty, words = (tuple(part[mine] for part in parts) for parts in (self.empty, self.words))
+        return attrs.evolve(self, rows=self.rows[mine], share=self.share[mine], empty=empty, words=words)
+
+
+@attrs.frozen(eq=False)
+class Removal:
+    """The accesses that the strongest action of every tensor at every level removes."""
+
+    kind: PerTile
+    """int8: none, gate or skip."""
+    share: PerTile
+    """Probability that an access is removed."""
+    empty: Mapping[int, Array]
+    """Per operand, (T, S, B): the part that each leader has in it, the probability that its tile is empty. Only with other
+    than two operands: where there are two, the other operand has all of it."""
+    effects: tuple[FilterEffect, ...] = ()
+    """All actions; of those on one tensor at one level the strongest counts."""
+
+    @classmethod
+    def of(cls, layout: Layout, batch: int, effects: Iterable[FilterEffect]) -> Removal:
+        """In their order: one takes the place of another where it removes more."""
+        shape = (layout.T, layout.S, batch)
+        kind, share, effects = np.zeros(shape, dtype=np.int8), np.zeros(shape), tuple(effects)
+        empty = {t: np.zeros(shape) for t in layout.operands} if len(layout.operands) != 2 else {}
+        for some in effects:
+            t, s, rows = some.action.target, some.level, some.rows
+            better = (kind[t, s][rows] == NONE) | (some.share > share[t, s][rows])
+            kind[t, s, rows[better]] = some.kind
+            share[t, s, rows[better]] = some.share[better]
+            if t in empty:
+                parts = dict(zip(some.action.leaders, some.empty, strict=True))
+                for c in range(layout.T):
+                    empty[t][c, s, rows[better]] = parts[c][better] if c in parts else 0.0
+        return cls(kind, share, empty, effects)
+
+    def differs(self, other: Removal) -> Array:
+        """(B,) bool: another one leaves other counts. A filter that removes nothing counts only beside another one."""
+        acts = (other.kind != NONE).any(axis=1, keepdims=True)
+        return ((self.share != other.share) | ((self.kind != other.kind) & acts)).any(axis=(0, 1))
+
+    def changed(self, other: Removal, rows: Rows) -> PerTile:
+        """(T, S, n) bool: in the designs `rows`, another one may leave other counts of a tensor at a level: it acts
+        otherwise there, or further out."""
+        found = (self.share[..., rows] != other.share[..., rows]) | (self.kind[..., rows] != other.kind[..., rows])
+        return np.logical_or.accumulate(found, axis=1)
+
+    def join(self, other: Removal, rows: Rows) -> Removal:
+        """These, and the designs `rows` of another one as further ones."""
+
+        def both(mine: Array, more: Array) -> Array:
+            return np.concatenate([mine, np.take(more, rows, axis=-1)], axis=-1)
+
+        empty = {t: both(part, other.empty[t]) for t, part in self.empty.items()}
+        return Removal(both(self.kind, other.kind), both(self.share, other.share), empty)
+
+    def innermost(self, t: int, values: Array) -> Array:
+        """Of `values` (.., S, B), those at the innermost level that acts on tensor t, (.., B); 0 where none does."""
+        found = np.zeros((*values.shape[:-2], values.shape[-1]))
+        for s in range(values.shape[-2]):
+            found = np.where(self.kind[t, s] != NONE, values[..., s, :], found)
+        return found
+
+
+@attrs.frozen(eq=False)
+class Removals:
+    """The filters that save energy and those that save time."""
+
+    energy: Removal
+    """All filters."""
+    time: Removal
+    """The same, or with `gate-time` those that let no cycle pass."""
+
+    @property
+    def differ(self) -> Rows:
+        """The designs of which the two leave other counts."""
+        return np.flatnonzero(self.energy.differs(self.time)) if self.time is not self.energy else _NO_ROWS
+
+
+_NO_ROWS = np.zeros(0, dtype=np.int64)
+
+
+def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles) -> Removals:
+    """7.1 for a batch. With `gate-time` time is counted as if filters that let cycles pass were not there."""
+    lay, genes = known.layout, choices.genes
+    effects = _effects(known, nest, genes, stored)
+    energy = Removal.of(lay, nest.batch, effects)
+    if not known.options.gate_time:
+        return Removals(energy, energy)
+    passes = [some.action.passes[genes[some.action.gene][some.rows]] for some in effects]
+    if not any(mine.any() for mine in passes):
+        return Removals(energy, energy)
+    saves = [some.take(~mine) for some, mine in zip(effects, passes, strict=True) if not mine.all()]
+    return Removals(energy, Removal.of(lay, nest.batch, saves))
+
+
+def _effects(known: ModelTables, nest: Nest, genes: Array, stored: StoredTiles) -> list[FilterEffect]:
+    """All actions. Gating is processed before skipping; the larger share wins."""
+    lay, places = known.layout, known.places
+    many = len(lay.operands) != 2
+    found: list[tuple[int, int, FilterEffect]] = []
+    for position, action in enumerate(sorted(places.actions, key=lambda a: -(a.place.storage or 0))):
+        kind = action.kind[genes[action.gene]]
+        rows = np.flatnonzero(kind)
+        level = action.place.storage
+        if not len(rows) or level is None:
+            continue
+        level = lay.holder(action.target, level)
+        blind = action.blind[genes[action.gene][rows]]
+        leaders = leaders_empty(nest, rows, level, action.target, action.leaders, known.tables, stored.granules, blind)
+        tiles = [empty for empty, _ in leaders]
+        full = np.ones(len(rows))
+        for tile in tiles:
+            full = full * (1.0 - tile)
+        possible = 1.0 - full
+        share = places.eliminated(action, genes[action.gene][rows], possible)
+        if many:
+            tiles = [_caught(tile, possible, share) for tile in tiles]
+        for which in (GATE, SKIP):
+            mine = kind[rows] == which
+            if mine.any():
+                own = FilterEffect(
+                    action, level, which, rows, share, tuple(tiles), tuple(words for _, words in leaders)
+                )
+                found.append((which, position, own.take(mine)))
+    return [own for _, _, own in sorted(found, key=lambda entry: entry[:2])]
+
+
+def _caught(empty: Array, possible: Array, share: Array) -> Array:
+    """What a mechanism that removes `share` of the `possible` catches of one leader's empty tiles: chances that no leader
+    catches one multiply up to 1 - share."""
+    limited = (share < possible) & (possible < 1.0)
+    whole = np.where(limited, possible, 0.5)
+    power = np.log1p(-np.where(limited, share, 0.5)) / np.log1p(-whole)
+    caught = np.where(limited, 1.0 - (1.0 - np.where(limited, empty, 0.0)) ** power, np.minimum(empty, share))
+    return np.where(share < possible, caught, empty)

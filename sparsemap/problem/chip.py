@@ -1,0 +1,178 @@
+"""The chip of a hardware in numbers: sizes, speeds, energies, leakage and area of one instance of every storage level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, SupportsFloat
+
+import attrs
+import numpy as np
+
+from ..errors import Mistake, SearchError, SpecError
+from ..pieces.contracts import Technology
+from ..pieces.contracts.base import Array, Rows
+from ..pieces.contracts.hardware import LEVEL_ACTIONS
+from ..pieces.data_specs import MAC_ACTIONS, Hardware
+from ..spec import units
+from ..spec.structuring import collecting
+from .levels import Level
+
+
+@attrs.frozen(eq=False)
+class Chip:
+    """One chip, or B of them.
+
+    An array per storage level is (S,), outermost level first; with one chip per design it is (S, B). A scalar figure is (),
+    or (B,). All figures are for one instance; inf: unlimited.
+    """
+
+    names: tuple[str, ...]
+    """Of the S storage levels."""
+    instances: Array
+    """(S + 1,) int64, on the whole chip; the last are the compute units."""
+    fanout: Array
+    """(S,) int64, instances of the next inner level, or compute units, below one instance."""
+    word_bits: Array
+    """(S,) int64, bits of a data word."""
+    metadata_width: Array
+    """(S,) int64, bits of a metadata access."""
+    capacity_bits: Array
+    metadata_capacity_bits: Array
+    """(S,) float64, of a memory for metadata alone."""
+    shared_capacity: Array
+    """(S,) bool, whether data and metadata share `capacity_bits`."""
+    read_bandwidth: Array
+    """(S,) float64, words per cycle."""
+    write_bandwidth: Array
+    bandwidth: Array
+    """(S,) float64, reads and writes together, words per cycle."""
+    lookahead: Array
+    """(S + 1,) float64, positions that a skipping unit sees in a cycle, per child; the last: at the compute units."""
+    energy_pj: Mapping[str, Array]
+    """(S,) float64 by action: `LEVEL_ACTIONS`."""
+    mac_pj: Mapping[str, Array]
+    """() float64 by action: compute, gated, skipped."""
+    add_pj: Mapping[str, Array]
+    """One addition or comparison, float64: `word` (S + 1,), of words, at the compute units last; `metadata` (S,), of
+    `metadata_width` bits."""
+    leakage_mw: Array
+    area_mm2: Array
+    """(S,) float64, without what lies below."""
+    mac_area_mm2: Array
+    wire_pj_per_bit_mm: Array
+    gated_residual: Array
+    """Least cost of a gated access or compute, as a share of a full one."""
+    clock_hz: Array
+
+    def __len__(self) -> int:
+        """S, the number of storage levels."""
+        return len(self.names)
+
+    @property
+    def batch(self) -> int | None:
+        """B where every design has a chip of its own; None: one chip for all designs."""
+        return self.fanout.shape[1] if self.fanout.ndim == 2 else None
+
+    @property
+    def total_area_mm2(self) -> Array:
+        """() or (B,) float64: all instances of all levels, and the compute units."""
+        return (self.instances[:-1] * self.area_mm2).sum(axis=0) + self.instances[-1] * self.mac_area_mm2
+
+    def take(self, rows: Rows | int) -> Chip:
+        """The chips of some of the B designs; of one row, one chip for all."""
+        if self.batch is None:
+            raise SearchError("there is one chip for all designs; expected a batch of chips to take rows from")
+        changed: dict[str, Any] = {}
+        for field in attrs.fields(Chip)[1:]:
+            value = getattr(self, field.name)
+            several = isinstance(value, Mapping)
+            changed[field.name] = {k: v[..., rows] for k, v in value.items()} if several else value[..., rows]
+        return Chip(self.names, **changed)
+
+
+def chip_of(levels: Sequence[Level], technology: Technology, hardware: Hardware, file: str = "") -> Chip:
+    """The chip of a hardware. `SpecError` with every figure that the technology cannot give, or that is no such number.
+
+    A level's own energies and leakage come before the technology's.
+    """
+    mistakes: list[Mistake] = []
+
+    def number(path: str, figure: Callable[[], Any], unit: str = "picojoules") -> float:
+        with collecting(mistakes, path):
+            value = figure()
+            if isinstance(value, bool) or not isinstance(value, SupportsFloat) or not 0 <= float(value) < math.inf:
+                raise SpecError.at("", "", f"is {value!r}, expected {unit}, finite and not negative")
+            return float(value)
+        return 0.0
+
+    def column(figure: Callable[[Level], Any], name: str, unit: str = "picojoules") -> Array:
+        return np.array([number(f"levels[{x.index}].{name}", partial(figure, x), unit) for x in levels])
+
+    def energy(action: str) -> Callable[[Level], Any]:
+        return lambda x: x.memory.energy[action] if action in x.memory.energy else technology.energy_pj(x, action)
+
+    own, bits, last = hardware.compute.energy, hardware.word_bits, levels[-1]
+
+    def mac(action: str) -> Any:
+        return own[action] if action in own else technology.mac_pj(bits, action)
+
+    adds = {
+        "word": np.append(
+            column(lambda x: technology.add_pj(x.word_bits), "word_bits"),
+            number("word_bits", lambda: technology.add_pj(bits)),
+        ),
+        "metadata": column(lambda x: technology.add_pj(x.metadata_width), "metadata_width"),
+    }
+    chip = Chip(
+        names=tuple(level.name for level in levels),
+        instances=np.array([*(level.instances for level in levels), last.instances * last.fanout], np.int64),
+        fanout=np.array([level.fanout for level in levels], np.int64),
+        word_bits=np.array([level.word_bits for level in levels], np.int64),
+        metadata_width=np.array([level.metadata_width for level in levels], np.int64),
+        capacity_bits=_limits(level.capacity_bits for level in levels),
+        metadata_capacity_bits=_limits(level.metadata_capacity_bits for level in levels),
+        shared_capacity=np.array([level.shared_capacity for level in levels]),
+        read_bandwidth=_limits(level.read_bandwidth for level in levels),
+        write_bandwidth=_limits(level.write_bandwidth for level in levels),
+        bandwidth=_limits(level.bandwidth for level in levels),
+        lookahead=_limits([*(level.memory.lookahead for level in levels), hardware.compute.lookahead]),
+        energy_pj={action: column(energy(action), f"energy.{action}") for action in LEVEL_ACTIONS},
+        mac_pj={action: np.array(number(f"compute.energy.{action}", partial(mac, action))) for action in MAC_ACTIONS},
+        add_pj=adds,
+        leakage_mw=column(
+            lambda x: technology.leakage_mw(x) if x.memory.leakage_mw is None else x.memory.leakage_mw,
+            "leakage_mw",
+            "mW",
+        ),
+        area_mm2=column(technology.area_mm2, "area_mm2", "mm2"),
+        mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits), "mm2")),
+        wire_pj_per_bit_mm=np.array(number("technology.wire_pj_per_bit_mm", lambda: technology.wire_pj_per_bit_mm)),
+        gated_residual=np.array(number("technology.gated_residual", lambda: technology.gated_residual, "a share")),
+        clock_hz=np.array(units.frequency_hz(hardware.clock)),
+    )
+    if mistakes:
+        raise SpecError(mistakes).within("", file)
+    return chip
+
+
+def levels_on(chip: Chip, levels: Sequence[Level]) -> tuple[Level, ...]:
+    """These levels with the sizes and speeds of one chip. `SearchError` if it has other levels, or is a batch of chips."""
+    if chip.batch is not None:
+        raise SearchError(f"a problem is on one chip, found a batch of {chip.batch}; `Chip.take` gives one of them")
+    if len(chip) != len(levels):
+        raise SearchError(f"the chip has {len(chip)} storage levels, expected {len(levels)}")
+    figures = ("instances", "fanout", "word_bits", "metadata_width", "shared_capacity")
+    limits = ("capacity_bits", "metadata_capacity_bits", "read_bandwidth", "write_bandwidth", "bandwidth")
+    rows = []
+    for s, level in enumerate(levels):
+        found: dict[str, Any] = {name: getattr(chip, name)[s].item() for name in (*figures, *limits)}
+        found |= {name: None for name in limits if found[name] == math.inf}
+        rows.append(attrs.evolve(level, name=chip.names[s], **found))
+    return tuple(rows)
+
+
+def _limits(values: Any) -> Array:
+    """(n,) float64, inf where a value is None."""
+    return np.array([math.inf if value is None else value for value in values], np.float64)
