@@ -39,6 +39,8 @@ class ChargedCell:
     """Under `physical`, of the design found under it .."""
     searched_plain: float
     """.. and under `timeloop`."""
+    leaked: float
+    """Share of the energy of that design that is leakage, with DRAM's when nothing moves."""
     formats: dict[str, dict[str, list[str]]]
     """By cost model and tensor: the formats of the ranks of the design that was found, from the outermost."""
 
@@ -61,7 +63,9 @@ def cell(workload: str, hardware: str, budget: int, registry: Any) -> ChargedCel
         name: {t.name: _formats(one.design, i) for i, t in enumerate(plain.tensors)}
         for name, one in (("timeloop", best), ("physical", again))
     }
-    return ChargedCell(f"{workload}/{hardware}", best.edp, charged, again.edp, edp([], again.design), formats)
+    power_mw = sum(level.instances * physical.leakage_mw(s) for s, level in enumerate(physical.levels))
+    leaked = power_mw * 1e9 / physical.clock_hz * again.cycles / again.energy_pj
+    return ChargedCell(f"{workload}/{hardware}", best.edp, charged, again.edp, edp([], again.design), leaked, formats)
 
 
 def _formats(design: Design, tensor: int) -> list[str]:
@@ -110,6 +114,14 @@ def formats(cells: list[ChargedCell]) -> str:
     return markdown_table(rows, "<<<>")
 
 
+def leakage(cells: list[ChargedCell]) -> str:
+    rows = [["platform", "least", "median", "most"]]
+    for platform in dict.fromkeys(one.name.split("/")[1] for one in cells):
+        shares = [one.leaked for one in cells if one.name.endswith(f"/{platform}")]
+        rows.append([platform, *map(percent, (min(shares), statistics.median(shares), max(shares)))])
+    return markdown_table(rows)
+
+
 def every(cells: list[ChargedCell]) -> str:
     rows = [
         ["cell", "found under `timeloop`", "... under `physical`", "found under `physical`", "... under `timeloop`"]
@@ -152,6 +164,12 @@ Ranks of the designs found, by the format that was chosen: the innermost rank of
 further out. {packed} of the designs found under `physical` compress some tensor.
 
 {formats(cells)}
+## Leakage
+
+Its share of the energy of the designs found under `physical`: of the memories on the chip, and of what the channels of
+DRAM draw without traffic.
+
+{leakage(cells)}
 ## Every cell
 
 EDP in pJ * cycles.

@@ -32,8 +32,10 @@ if TYPE_CHECKING:  # each name as itself, which makes it public
         SpecError as SpecError,
     )
     from .pieces.contracts import (
+        BitReader as BitReader,
         Charge as Charge,
         ChipCounts as ChipCounts,
+        Code as Code,
         Context as Context,
         CostModel as CostModel,
         Crossover as Crossover,
@@ -51,7 +53,9 @@ if TYPE_CHECKING:  # each name as itself, which makes it public
         Objective as Objective,
         Occupancy as Occupancy,
         Operation as Operation,
+        Outer as Outer,
         Proposals as Proposals,
+        RankShape as RankShape,
         Scored as Scored,
         Searcher as Searcher,
         Segment as Segment,
@@ -80,9 +84,9 @@ __version__ = "0.1.0"
 _MODULES = {
     "errors": "DesignError EvaluationError PluginError SearchError SparseMapError SpecError",
     "pieces.contracts": (
-        "Charge ChipCounts Context CostModel Crossover DensityModel Exporter Fiber Filter Format Genes Init Loops "
-        "Mechanism MemoryLevel Mutation Objective Occupancy Operation Proposals Scored Searcher Segment "
-        "Selection Technology Tensor Units Workload"
+        "BitReader Charge ChipCounts Code Context CostModel Crossover DensityModel Exporter Fiber Filter Format Genes "
+        "Init Loops Mechanism MemoryLevel Mutation Objective Occupancy Operation Outer Proposals RankShape Scored "
+        "Searcher Segment Selection Technology Tensor Units Workload"
     ),
     "pieces.hookspecs": "hookimpl",
     "problem.evaluation": "Detail Evaluation",

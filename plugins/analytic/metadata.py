@@ -96,7 +96,7 @@ def _entries(
     design, place = ranks.design[pick], ranks.place[pick]
     positions, length, chosen = ranks.positions[pick], ranks.length[pick], ranks.format[pick]
     longest = ranks.longest[pick]
-    box, below = [b[pick] for b in ranks.box], [b[pick] for b in ranks.below]
+    box, below, group = ([b[pick] for b in part] for part in (ranks.box, ranks.below, ranks.group))
     # fibers of a rank in the tile: positions of the ranks further out, within this level
     all_positions = np.ones((lay.S, nest.batch))
     last = ranks.counts[level, design] - 1 == place
@@ -108,7 +108,7 @@ def _entries(
         level = np.concatenate([level, np.asarray(levels)[lone_level]])
         design, place = np.concatenate([design, ranks.rows[lone]]), np.concatenate([place, none])
         positions, length, longest, above = (np.concatenate([x, one]) for x in (positions, length, longest, above))
-        box, below = [np.concatenate([x, one]) for x in box], [np.concatenate([x, one]) for x in below]
+        box, below, group = ([np.concatenate([x, one]) for x in part] for part in (box, below, group))
         chosen = np.concatenate([chosen, slots[-1, ranks.rows[lone]].astype(np.int64)])
     if tables.by_shape:
         tile = np.stack([np.stack(list(widths))[level, design] for widths in zip(*nest.boxes[t], strict=True)])
@@ -116,7 +116,20 @@ def _entries(
         tile = nest.tile_words[t][level, design][None]
     drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64)[level]
     box = [np.minimum(part, whole) for part, whole in zip(box, tile, strict=True)]
-    found = tables.units(Ranks(tile, np.stack(box), np.stack(below), length, above, chosen, positions, drops, longest))
+    found = tables.units(
+        Ranks(
+            tile,
+            np.stack(box),
+            np.stack(below),
+            length,
+            above,
+            chosen,
+            positions,
+            drops,
+            longest,
+            np.stack(group) if group else np.zeros((0, len(above))),
+        )
+    )
     if detail and lone.size:
         for bits in (found.metadata_bits, found.payload_bits):
             bits[len(design) - len(lone) :] = 0.0

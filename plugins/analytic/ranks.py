@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap import Fiber, Format, Units
+from sparsemap import Fiber, Format, Outer, Units
+from sparsemap.errors import SpecError
 from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor, PerTile, Rows
 from sparsemap.problem.problem import Problem
@@ -24,7 +25,10 @@ from .occupancy import TensorTables
 
 @attrs.frozen(kw_only=True)
 class Offsets(Format):
-    """A format with an offset for every position that is there, and for the end of every fiber, as payload."""
+    """A format with an offset for every position that is there, and for the end of every fiber, as payload.
+
+    They tell the fibers of the rank below where they end.
+    """
 
     of: Format
 
@@ -35,18 +39,22 @@ class Offsets(Format):
 
 @attrs.frozen(kw_only=True)
 class EncodedFormat(Format):
-    """A format with the units that its encoder writes (docs/model.md, `run-lengths`)."""
+    """A format with the units that its encoder writes, where outer ranks have told so much."""
 
     of: Format
+    outer: Outer
 
     def units(self, fiber: Fiber) -> Units:
-        own = type(self.of).encoded is not Format.encoded
-        return units_of(self.of, fiber, "encoded" if own else "units")
+        units = units_of(self.of, fiber, self.outer)
+        if not self.offsets:
+            return units
+        there = fiber.slots * fiber.occupied if self.compressed else fiber.fibers * fiber.length
+        return attrs.evolve(units, payload=fiber.fibers + there, payload_bits=fiber.offset_bits)
 
 
 def flags_of(form: Format) -> dict[str, Any]:
     """What a format is besides its units, for a format around it."""
-    names = ("name", "symbol", "compressed", "block", "padded", "below_compressed")
+    names = ("name", "symbol", "compressed", "block", "padded", "below_compressed", "group", "offsets")
     return {name: getattr(form, name) for name in names}
 
 
@@ -55,6 +63,7 @@ class FormatTables:
     """Which slot strings are valid, and which compress, by the candidates' flags (the genome's format slots)."""
 
     formats: tuple[Format, ...]
+    """.. below ranks that have told nothing; each again for every one of `OUTER`, if formats are asked for their code."""
     beyond: int
     """Index into `formats` of the format of ranks further out than the last slot."""
     compressed: Array
@@ -66,28 +75,47 @@ class FormatTables:
     """(F,) positions stored together."""
     linked: Array
     """(F,) bool: positions lead to the rank below by payload that has bits."""
+    offsets: Array
+    """(F,) bool: with offsets in its code .."""
+    needs_ends: Array
+    """.. and with fibers that only such offsets end."""
+    told: tuple[Any, ...] = ()
+    """The formats below ranks that have told as `OUTER[1:]`."""
     every_fiber: bool = False
     """Whether fibers that hold nothing are counted where they are there."""
 
     @property
     def all_formats(self) -> tuple[Format, ...]:
         """The formats, then each again with an offset for every position."""
-        return *self.formats, *(Offsets(of=form, **flags_of(form)) for form in self.formats)
+        every = (*self.formats, *self.told)
+        return *every, *(Offsets(of=form, **flags_of(form) | {"offsets": False}) for form in every)
 
     @classmethod
     def of(cls, problem: Problem, run_lengths: bool = False) -> FormatTables:
         """`run_lengths`: metadata are those that an encoder writes, for every fiber that is there."""
         candidates = problem.candidates("format")
         beyond = problem.candidates("beyond-format")
-        formats: tuple[Format, ...] = (*candidates, *beyond)
+        plain = (*candidates, *beyond)
+        formats: tuple[Format, ...] = plain
+        told: tuple[Format, ...] = ()
         if run_lengths:
-            formats = tuple(EncodedFormat(of=form, **flags_of(form)) for form in formats)
+            formats, *others = (tuple(_coded(form, outer, problem) for form in plain) for outer in OUTER)
+            told = tuple(form for some in others for form in some)
         units = [units_of(f, Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0)) for f in formats]
         linked = np.array([bool(np.max(np.asarray(u.payload) * np.asarray(u.payload_bits)) > 0) for u in units])
         flags = [(f.compressed, f.compressed and f.padded, f.compressed or f.below_compressed) for f in formats]
         compressed, padded, anywhere = np.array(flags, dtype=bool).reshape(-1, 3).T
         block = np.array([float(f.block) if f.compressed else 1.0 for f in formats])
-        return cls(formats, len(candidates) if beyond else 0, compressed, padded, anywhere, block, linked, run_lengths)
+        offsets, ends = (
+            np.array([(f.offsets, f.needs_ends and run_lengths) for f in plain], dtype=bool).reshape(-1, 2).T
+        )
+        last = len(candidates) if beyond else 0
+        return cls(formats, last, compressed, padded, anywhere, block, linked, offsets, ends, told, run_lengths)
+
+    @cached_property
+    def group(self) -> Array:
+        """(F,) positions that a code lists together."""
+        return np.array([float(f.group) for f in self.formats]) if self.every_fiber else np.ones(len(self.formats))
 
     @cached_property
     def pads(self) -> bool:
@@ -104,18 +132,38 @@ class FormatTables:
         """Slots (R, B), number of ranks -> (compresses the tensor, breaks the order), bool.
 
         The last `count` slots are in use. An uncompressed rank below a compressed one breaks the order, unless its format
-        allows it.
+        allows it, and so does one that needs the ends of its fibers told below one without offsets.
         """
         width = len(slots)
         packed, anywhere = (flags[slots] for flags in (self.compressed, self.anywhere))
         any_packed = np.zeros(count.shape, dtype=bool)
         broken = np.zeros(count.shape, dtype=bool)
+        told = (count > width) & self.offsets[self.beyond] if self.needs_ends.any() else broken
         for slot in range(width):
             used = count >= width - slot
             now = packed[slot] & used
             broken |= any_packed & used & ~anywhere[slot]
+            if self.needs_ends.any():
+                broken |= self.needs_ends[slots[slot]] & used & ~told
+                told = self.offsets[slots[slot]] & used
             any_packed |= now
         return any_packed, broken
+
+
+OUTER = (Outer(), Outer(filled=True), Outer(ends=True), Outer(ends=True, filled=True))
+"""What the rank above may have told: 1 for `filled`, and 2 for `ends`."""
+
+
+def _coded(form: Format, outer: Outer, problem: Problem) -> Format:
+    if not form.decodable:
+        raise SpecError.at(
+            problem.files.get("space", "space"),
+            "formats",
+            f"format '{form.name}' has no codec, so nobody can read what it stores: expected `lists` in its TOML, or "
+            f"`encode` and `decode` in its class ({type(form).__name__}); a cost model without the option "
+            "'run-lengths', such as 'timeloop', takes it as it is",
+        )
+    return EncodedFormat(of=form, outer=outer, **flags_of(form))
 
 
 def rank_counts(layout: Layout, bounds: LoopBounds) -> PerTensor:
@@ -139,6 +187,8 @@ class RankList:
     """(N,) L, positions of a fiber."""
     longest: Array
     """(N,) expected non-empty positions of the fullest fiber of the tensor, where the format is padded."""
+    group: list[Array]
+    """The same as `below` of a group of positions; empty if no code has groups."""
     box: list[Array]
     """(N,) words of the rank's tile, or its words per tensor rank where the shape matters."""
     below: list[Array]
@@ -175,6 +225,10 @@ def list_ranks(
         share = (block - 1.0) / (length - 1.0)
         below = [np.floor(part + (whole - part) * share + 0.5) for part, whole in zip(below, box, strict=True)]
         length = np.ceil(length / block)
+    group: list[Array] = []
+    if (tables.group > 1).any():
+        share = (np.minimum(tables.group[chosen], length) - 1.0) / np.maximum(length - 1.0, 1.0)
+        group = [np.floor(part + (whole - part) * share + 0.5) for part, whole in zip(below, box, strict=True)]
     longest = length
     if tables.padded.any():
         mine = np.flatnonzero(tables.padded[chosen])
@@ -196,8 +250,28 @@ def list_ranks(
     if offsets is not None:
         pointed = _pointed(lay, t, offsets[t], counts, place, design)
         pointed &= (packed.min(axis=0)[entries[1]] < np.arange(len(place))) & ~tables.linked[chosen]
-        chosen = chosen + len(tables.formats) * pointed
-    return RankList(rows, design, place, chosen, length, longest, box, below, positions, ends, counts)
+    else:
+        pointed = np.zeros(len(place), dtype=bool)
+    count = len(tables.formats)
+    if tables.every_fiber:
+        chosen = chosen + count * _told(tables, entries, dims.shape, chosen, pointed)
+        count *= len(OUTER)
+    chosen = chosen + count * pointed
+    return RankList(rows, design, place, chosen, length, longest, group, box, below, positions, ends, counts)
+
+
+def _told(
+    tables: FormatTables, entries: tuple[Array, ...], shape: tuple[int, ...], chosen: Array, pointed: Array
+) -> Array:
+    """(N,) position in `OUTER`: what the rank above, wherever it is stored, has told."""
+    count = len(chosen)
+    numbers = np.full((shape[0] + 1, shape[1]), count)
+    numbers[entries] = np.arange(count)
+    outwards = np.minimum.accumulate(numbers[::-1], axis=0)[::-1]
+    above = outwards[entries[0] + 1, entries[1]]
+    tells = tables.compressed & (tables.block == 1) & ~tables.padded
+    found = tells[chosen] + 2 * (tables.offsets[chosen] | pointed)
+    return np.append(found, 0)[above]
 
 
 def _pointed(lay: Layout, t: int, offsets: PerLevel, counts: Array, place: Array, design: Rows) -> Array:

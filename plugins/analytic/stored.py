@@ -181,8 +181,11 @@ def granules_of(
     if padded.any():
         count = nest.volume(t, lay.sizes[:, None]) / nest.volume(t, fiber)
         longest = table.longest(parts(nest, t, fiber, table), parts(nest, t, below, table), count)
-        width = np.where(padded, np.minimum(longest, length), np.inf)
         kept = np.where(outer, 1.0 - table.empty(parts(nest, t, fiber, table)), 1.0)
+        filled = length * (1.0 - table.empty(parts(nest, t, below, table)))
+        # the fullest fiber has no fewer positions than those that are kept have on average
+        longest = np.maximum(longest, filled / np.where(kept > 0.0, kept, 1.0))
+        width = np.where(padded, np.minimum(longest, length), np.inf)
         density = np.where(padded, kept * width / length, density)
     some = np.flatnonzero((nest.volume(t, granule) > 1.0) | padded)
     if not some.size:

@@ -25,7 +25,7 @@ Shortfall = tuple[str, float, float, str]
 MEANINGS = {
     "factors": "loop bounds do not multiply up to the size",
     "fanout": "more parallel loops than instances below",
-    "format-order": "an uncompressed rank below a compressed one",
+    "format-order": "an uncompressed rank below a compressed one, or one whose ends nobody tells",
     "mechanism": "skips by a tensor that has no metadata",
     "capacity": "holds too little",
     "metadata-capacity": "holds too little metadata",

@@ -1,6 +1,13 @@
 """The types that need no Python from their users: everything about such a piece is in its TOML spec."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from sparsemap import hookimpl
+
+if TYPE_CHECKING:
+    import click
 
 
 @hookimpl
@@ -21,3 +28,10 @@ def register_mechanisms():
 @hookimpl
 def register_objectives():
     return {"expression": "objectives:ExpressionObjective"}
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    from .commands import silicon_command
+
+    cli.add_command(silicon_command)

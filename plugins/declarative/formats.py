@@ -1,11 +1,12 @@
-"""Formats as expressions: the paper's five, and whatever else arithmetic can say (section 6.2).
+"""Formats as expressions: the paper's five, and whatever else lists of positions can say (section 6.2).
 
 ```toml
-kind = "format"                                  # a bit per block of eight positions, which is stored whole or not at all
-name = "blocked-bitmask"
+kind = "format"                # a bit per group of eight positions; where it is set, a bit for each of them
+name = "two-level-bitmask"
 compressed = true
-block = 8
-bits = "fibers * length"
+group = 8
+groups = "mask"
+lists = "mask"
 ```
 """
 
@@ -15,16 +16,25 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import attrs
+import numpy as np
 
-from sparsemap.pieces.contracts import Array, Fiber, Format, Units
+from sparsemap.errors import unknown
+from sparsemap.pieces.contracts import Array, BitReader, Code, Fiber, Format, Outer, RankShape, Units
+from sparsemap.pieces.contracts.sparsity import name_bits
 from sparsemap.spec.expressions import Expression
+
+from . import runs
+from .codes import LISTS, Expected, PositionList, position_list
 
 COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots", "longest"})
 """What a number of bits or units may depend on: the arrays of `Fiber`."""
 WIDTH_NAMES = COUNT_NAMES - {"fibers", "occupied", "longest"}
 """What the width of a unit may depend on: the shape of the fiber, not its occupancy."""
-ENCODED_NAMES = COUNT_NAMES | {"runs", "run_bits"}
-"""What an encoder's units may depend on besides: run lengths and their width."""
+ENTRY_NAMES = frozenset({"length", "coord_bits", "offset_bits"})
+"""What bits of the code may depend on: what a decoder knows .."""
+RUN_NAMES = ENTRY_NAMES | {"run_bits"}
+""".. and, for run lengths, the best width."""
+_ENTRIES = {"coordinates": "coord_bits", "runs": "run_bits"}
 
 
 def _expression(names: frozenset[str]) -> Callable[[Any, attrs.Attribute, str], None]:
@@ -65,16 +75,30 @@ class ExpressionFormat(Format):
     """Units of payload."""
     payload_bits: str = attrs.field(default="0", validator=_expression(WIDTH_NAMES))
     """Bits of one unit of payload."""
-    encoded_units: str = attrs.field(default="", alias="encoded", validator=_expression(ENCODED_NAMES))
-    """Key `encoded`: units of metadata that an encoder writes for all fibers that are there; absent: `metadata`. Run
-    lengths are `runs`, of `run_bits` each. For the charge `run-lengths`."""
-    encoded_bits: str = attrs.field(default="", validator=_expression(WIDTH_NAMES | {"run_bits"}))
-    """Bits of one such unit; absent: `metadata_bits`."""
+    lists: str = ""
+    """The code: how a fiber says which positions it has. "mask": `entry_bits` = 1 bit for every position; "coordinates":
+    the position of each that is there; "runs": the number of empty ones before each; "all": nothing, all are there. An
+    uncompressed format lists all. Absent, of a compressed one: it has no codec, and `run-lengths` refuses it."""
+    entry_bits: str = attrs.field(default="", validator=_expression(RUN_NAMES))
+    """Bits of an entry; absent: 1 of a mask, `coord_bits` of coordinates, `run_bits` of runs: what a run takes best in
+    this tensor."""
+    ends: str = ""
+    """Who says where a fiber ends: "length": all its positions are told; "count": a number before its entries; "marker": an
+    entry of ones; "same": one number for all fibers of a tile, of a `padded` format; "even": in a `group`, nothing if all
+    groups of the tensor hold equally many, as in N:M, else a number before each; "parent": nobody but
+    the rank above, without which the design is invalid. A rank above with offsets ends any fiber of coordinates or runs.
+    Absent: "length" of masks and runs, "count" of coordinates."""
+    count_bits: str = attrs.field(default="", validator=_expression(ENTRY_NAMES))
+    """Bits of such a number; absent: as few as tell the possible ones apart."""
+    groups: str = ""
+    """With a `group`: how the groups that hold something are listed; the code above then lists the positions of each."""
+    group_bits: str = attrs.field(default="", validator=_expression(ENTRY_NAMES))
+    """Bits of an entry of that list; `length` and `coord_bits` are those of the groups."""
 
     def __attrs_post_init__(self) -> None:
-        if bool(self.bits) == bool(self.metadata):
+        if bool(self.bits) == bool(self.metadata) and not (self.lists and not self.bits):
             found = "both" if self.bits else "neither"
-            raise ValueError(f"expected either 'bits' or 'metadata' (with 'metadata_bits'), found {found}")
+            raise ValueError(f"expected either 'bits' or 'metadata' (with 'metadata_bits'), or 'lists', found {found}")
         if self.bits and (self.unit_bits, self.payload, self.payload_bits) != ("0", "0", "0"):
             raise ValueError("'bits' is all of the metadata; 'metadata_bits' and 'payload' go with 'metadata'")
         if not self.compressed and (self.padded or self.block > 1):
@@ -85,6 +109,39 @@ class ExpressionFormat(Format):
         counts = [self._parse(text, COUNT_NAMES) for text in (self.bits, self.metadata, self.payload) if text]
         if not self.padded and any("longest" in count.names for count in counts):
             raise ValueError("'longest' is for padded formats: expected 'padded = true'")
+        self._check_code()
+
+    def _check_code(self) -> None:
+        for key in ("lists", "groups"):
+            value = getattr(self, key)
+            if value and value not in LISTS:
+                raise ValueError(unknown(f"value of '{key}'", value, LISTS))
+        if self.compressed and self.lists == "all" and self.groups in ("", "all"):
+            raise ValueError("'lists = \"all\"' leaves nothing out: expected 'compressed = false' with it")
+        if not self.compressed and self.lists not in ("", "all"):
+            raise ValueError(
+                f"expected 'compressed = true' with 'lists = \"{self.lists}\"', found 'compressed = false'"
+            )
+        if (self.group > 1) != bool(self.groups):
+            raise ValueError("'group' and 'groups' go together: how many positions, and how their groups are listed")
+        if self.group > 1 and (self.block > 1 or self.padded):
+            raise ValueError("'group' lists positions, which 'block' and 'padded' store together: expected one of them")
+        if self.ends and self.ends not in (known := LISTS[self.lists or "all"].ends):
+            raise ValueError(unknown(f"value of 'ends' with 'lists = \"{self.lists}\"'", self.ends, known))
+        if self.ends == "same" and not self.padded:
+            raise ValueError("'ends = \"same\"' is for fibers that are equally full: expected 'padded = true' with it")
+        if self.ends == "even" and self.group == 1:
+            raise ValueError("'ends = \"even\"' is for groups: expected 'group' and 'groups' with it")
+        if self.ends == "parent" and self.group > 1:
+            raise ValueError("the rank above tells nothing of groups: expected another value of 'ends' than \"parent\"")
+
+    @property
+    def decodable(self) -> bool:
+        return bool(self.lists) or not self.compressed
+
+    @property
+    def needs_ends(self) -> bool:
+        return self.ends == "parent"
 
     def metadata_bits(self, fiber: Fiber) -> Array:
         if self.bits:
@@ -95,6 +152,8 @@ class ExpressionFormat(Format):
     def units(self, fiber: Fiber) -> Units:
         if self.bits:
             return Units(metadata=self._value(self.bits, COUNT_NAMES, fiber), metadata_bits=1.0)
+        if not self.metadata:
+            return self.encoded(fiber, Outer())
         return Units(
             metadata=self._value(self.metadata, COUNT_NAMES, fiber),
             metadata_bits=self._value(self.unit_bits, WIDTH_NAMES, fiber),
@@ -102,20 +161,106 @@ class ExpressionFormat(Format):
             payload_bits=self._value(self.payload_bits, WIDTH_NAMES, fiber),
         )
 
-    def encoded(self, fiber: Fiber) -> Units:
-        if not self.encoded_units:
+    def encoded(self, fiber: Fiber, outer: Outer) -> Units:
+        if not self.decodable:
             return self.units(fiber)
-        return Units(
-            metadata=self._value(self.encoded_units, ENCODED_NAMES, fiber),
-            metadata_bits=self._value(
-                self.encoded_bits or ("1" if self.bits else self.unit_bits), ENCODED_NAMES, fiber
-            ),
-            payload=self._value(self.payload, COUNT_NAMES, fiber),
-            payload_bits=self._value(self.payload_bits, WIDTH_NAMES, fiber),
-        )
+        slots, length = fiber.slots, fiber.length
+        held = slots * fiber.occupied
+        if self.padded:
+            held = np.maximum(held, fiber.fibers * fiber.longest)
+        bits, even = np.zeros(len(length)), np.zeros(len(length), dtype=bool)
+        listed, fibers = self._listed(outer), fiber.fibers
+        if self.group > 1:
+            count, groups = np.ceil(length / self.group), self._group_list(outer)
+            some = np.minimum(slots * fiber.groups, fibers * count)
+            shape = count, name_bits(count), fiber.offset_bits, fiber.groups / count
+            width, count_bits = (self._widths(text, *shape) for text in (self._group_entry, self._count(groups)))
+            each = held / np.maximum(slots * count, 1e-300)
+            even = (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
+            bits = groups.bits(Expected(fibers, slots, count, some, width, count_bits, even))
+            fibers = fibers * count if groups.complete else some
+            slots, length = slots * count, np.minimum(length, self.group)
+        shape = length, name_bits(length) if self.group > 1 else fiber.coord_bits, fiber.offset_bits, fiber.usual
+        width, count_bits = (self._widths(text, *shape) for text in (self._entry, self._count(listed)))
+        known = Expected(fibers, slots, length, held, width, count_bits, even)
+        return Units(metadata=bits + listed.bits(known), metadata_bits=1.0)
+
+    def encode(self, rows: Array, rank: RankShape, tiles: Array) -> Code:
+        listed = self._listed(rank.outer, rank.even)
+        if self.group == 1:
+            return self._written(listed, self._entry, rows, rank, tiles)
+        groups, (outside, inside) = self._group_list(rank.outer), self._shapes(rank)
+        rows = np.pad(rows, [(0, 0), (0, outside.length * inside.length - rank.length)])
+        parts = rows.reshape(len(rows), outside.length, inside.length)
+        there: Array = np.ones(parts.shape[:2], dtype=bool) if groups.complete else np.any(parts, axis=2)
+        upper = self._written(groups, self._group_entry, there, outside, tiles)
+        fiber = np.nonzero(there)[0]
+        lower = self._written(listed, self._entry, parts[there], inside, tiles[fiber])
+        sizes = upper.sizes + np.bincount(fiber, lower.sizes, len(rows)).astype(np.int64)
+        return Code(np.concatenate([upper.bits, lower.bits]), sizes)
+
+    def decode(self, bits: BitReader, rank: RankShape, tiles: Array, ends: Array | None) -> Array:
+        listed = self._listed(rank.outer, rank.even)
+        if self.group == 1:
+            return self._read(listed, self._entry, bits, rank, tiles, ends)
+        groups, (outside, inside) = self._group_list(rank.outer), self._shapes(rank)
+        there = self._read(groups, self._group_entry, bits, outside, tiles, None)
+        found = np.zeros((len(tiles), outside.length, inside.length), dtype=bool)
+        found[there] = self._read(listed, self._entry, bits, inside, tiles[np.nonzero(there)[0]], None)
+        return found.reshape(len(tiles), outside.length * inside.length)[:, : rank.length]
+
+    def _written(self, listed: PositionList, entry: str, rows: Array, rank: RankShape, tiles: Array) -> Code:
+        fields, entries = listed.write(rows, self._width(entry, rank), self._width(self._count(listed), rank), tiles)
+        return Code.of(len(rows), fields, entries)
+
+    def _read(
+        self, listed: PositionList, entry: str, bits: BitReader, rank: RankShape, tiles: Array, ends: Array | None
+    ) -> Array:
+        width, count_bits = self._width(entry, rank), self._width(self._count(listed), rank)
+        return listed.read(bits, rank.length, width, count_bits, tiles, ends)
+
+    def _shapes(self, rank: RankShape) -> tuple[RankShape, RankShape]:
+        """Of the list of groups, and of the list in a group."""
+        size = min(self.group, rank.length)
+        count = -(-rank.length // size)
+        of_groups = attrs.evolve(rank, length=count, coord_bits=int(name_bits(count)))
+        return of_groups, attrs.evolve(rank, length=size, coord_bits=int(name_bits(size)))
+
+    def _width(self, text: str, rank: RankShape) -> int:
+        shape = (np.full(1, float(n)) for n in (rank.length, rank.coord_bits, rank.offset_bits, rank.usual))
+        return int(np.ceil(self._widths(text, *shape)[0]))
+
+    def _widths(self, text: str, length: Array, coord_bits: Array, offset_bits: Array, usual: Array) -> Array:
+        """An expression of `RUN_NAMES`, (N,)."""
+        expression = self._parse(text, RUN_NAMES)
+        values = {"length": length, "coord_bits": coord_bits, "offset_bits": offset_bits}
+        if "run_bits" in expression.names:
+            values["run_bits"] = runs.best_bits(length, usual, coord_bits)
+        return np.zeros(len(length)) + expression(values)
+
+    def _count(self, listed: PositionList) -> str:
+        """Bits of the number of entries of a fiber, as an expression: of 1 .. L numbers if none is empty."""
+        return self.count_bits or ("ceil(log2(length))" if listed.filled else "ceil(log2(length + 1))")
+
+    @property
+    def _entry(self) -> str:
+        return self.entry_bits or _ENTRIES.get(self.lists, "1")
+
+    @property
+    def _group_entry(self) -> str:
+        return self.group_bits or _ENTRIES.get(self.groups, "1")
+
+    def _group_list(self, outer: Outer) -> PositionList:
+        return position_list(self.groups, "", attrs.evolve(outer, ends=False))
+
+    def _listed(self, outer: Outer, even: int = 0) -> PositionList:
+        """The list of the positions of a fiber, or of a group."""
+        if self.group > 1:
+            outer = Outer(filled=self.groups != "all")
+        return position_list(self.lists or "all", self.ends, outer, even)
 
     def _parse(self, text: str, names: frozenset[str]) -> Expression:
-        return Expression.parse(text, names, self.params)
+        return Expression.parse(text, names, {"group": float(self.group), **self.params})
 
     def _value(self, text: str, names: frozenset[str], fiber: Fiber) -> Array:
         expression = self._parse(text, names)

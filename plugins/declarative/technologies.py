@@ -12,8 +12,10 @@ import attrs
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Technology, unit
 from sparsemap.problem.levels import Level
+from sparsemap.spec.units import bandwidth_words_per_cycle
 
 KIB_BITS = 8 * 1024
+GHZ = 1e9
 WRITES = ("write", "fill", "update")
 positive: Any = attrs.validators.gt(0)
 share: Any = attrs.validators.and_(attrs.validators.ge(0), attrs.validators.le(1))
@@ -48,6 +50,17 @@ def _along(rows: str) -> Callable[[Any, Any, Any], None]:
             raise ValueError(f"'{attribute.name}' must be positive")
 
     return check
+
+
+def _or(own: float | None, usual: float) -> float:
+    return usual if own is None else own
+
+
+def _gigabytes_per_s(level: Level) -> float:
+    """Of a level; words per cycle count at 1 GHz; 0 if it is unlimited."""
+    rates = [level.memory.bandwidth, level.memory.read_bandwidth, level.memory.write_bandwidth]
+    words = max(bandwidth_words_per_cycle(rate, GHZ, level.word_bits) or 0.0 for rate in rates)
+    return words * level.word_bits / 8
 
 
 @attrs.frozen(kw_only=True)
@@ -87,6 +100,24 @@ class MemoryTable:
     """Static power by capacity, at the node and voltage of the table; absent: none is known."""
     area_mm2: tuple[float, ...] = attrs.field(default=(), validator=_along("capacity_kib"))
     """Area by capacity; absent: none is known."""
+    access_ns: tuple[float, ...] = attrs.field(default=(), validator=_along("capacity_kib"))
+    """Time from address to data, at the node of the table; absent: none is known."""
+    cycle_ns: tuple[float, ...] = attrs.field(default=(), validator=_along("capacity_kib"))
+    """Time between two accesses to one bank."""
+    energy_factor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+    """What energies are multiplied by, in place of `scaling`."""
+    access_pj: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
+    """Energy that every access needs besides, at the node of the technology, for clock, control and latches; of less than
+    8 KiB times the root of capacity / 8 KiB."""
+    leakage_factor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+    """What leakage is multiplied by; absent: the nodes' and the voltages' quotients."""
+    area_factor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+    """What areas are multiplied by; absent: the square of the nodes' quotient."""
+
+    def overhead_pj_per_bit(self, capacity_bits: float | None) -> float:
+        """`access_pj`, per bit."""
+        share = 1.0 if capacity_bits is None else min(1.0, math.sqrt(capacity_bits / (8 * KIB_BITS)))
+        return self.access_pj * share / self.access_bits
 
     def by_capacity(self, column: Sequence[float], capacity_bits: float | None) -> float:
         """A column at the node of the table, interpolated log-log; above the table, and for None (unlimited), the last row."""
@@ -102,6 +133,20 @@ class MemoryTable:
         smaller memory can be built as that array."""
         rows = self.write_pj if write else self.read_pj
         return self.by_capacity([min(rows[i:]) for i in range(len(rows))], capacity_bits) / self.access_bits
+
+
+@attrs.frozen(kw_only=True)
+class ChannelTable:
+    """What a channel of an off-chip memory draws without traffic."""
+
+    source: str = ""
+    """Where the figures come from."""
+    gigabytes_per_s: float = attrs.field(validator=positive)
+    """Bandwidth of a channel, in 10^9 bytes per second."""
+    open_mw: float = attrs.field(validator=attrs.validators.ge(0))
+    """Power with open banks."""
+    refresh_mw: float = attrs.field(validator=attrs.validators.ge(0))
+    """Power of refreshing, on average."""
 
 
 @attrs.frozen(kw_only=True)
@@ -167,9 +212,11 @@ class TableTechnology(Technology):
     scaling: tuple[ScalingRow, ...] = attrs.field(validator=attrs.validators.min_len(1))
     """Scaling equations by node (Stillmaker & Baas, Integration 58, 2017)."""
     memories: Mapping[str, MemoryTable] = attrs.field(factory=dict)
-    """On-chip energies by memory class, such as `sram`."""
+    """On-chip energies by memory class, such as `sram`; of a level with `cells = "hp"` those of `sram-hp`."""
     off_chip_pj_per_bit: Mapping[str, float] = attrs.field(factory=dict)
     """Energies by the `standard` of an off-chip level, such as `lpddr4`; not scaled with the node."""
+    off_chip_channels: Mapping[str, ChannelTable] = attrs.field(factory=dict)
+    """Power of the channels of off-chip levels by `standard`, for the charge `leakage`; absent: none."""
     mac: MacTable
     """Energies of a multiply-accumulate."""
     gated_fraction: float = attrs.field(default=0.0, validator=share)
@@ -209,17 +256,24 @@ class TableTechnology(Technology):
         return self.mac.add(bits) * self.scale(self.mac.node_nm, self.mac.voltage)
 
     def leakage_mw(self, level: Level) -> float:
-        """Proportional to the width of the devices, so to the node, and to the voltage: the current per width of a class of
-        devices hardly changes from node to node."""
+        """Of a table without a factor of its own proportional to the width of the devices, so to the node, and to the
+        voltage: the current per width of a class of devices hardly changes from node to node. Of an off-chip level what its
+        channels draw without traffic."""
+        standard = getattr(level.memory, "standard", None)
+        if standard is not None and standard in self.off_chip_channels:
+            channel = self.off_chip_channels[standard]
+            count = max(1, math.ceil(_gigabytes_per_s(level) / channel.gigabytes_per_s - 1e-9))
+            return count * (channel.open_mw + channel.refresh_mw)
         return sum(
-            table.by_capacity(table.leakage_mw, bits) * (self.node_nm / table.node_nm) * (self.voltage / table.voltage)
+            table.by_capacity(table.leakage_mw, bits)
+            * _or(table.leakage_factor, (self.node_nm / table.node_nm) * (self.voltage / table.voltage))
             for table, bits in self._arrays(level)
             if table.leakage_mw
         )
 
     def area_mm2(self, level: Level) -> float:
         return sum(
-            table.by_capacity(table.area_mm2, bits) * (self.node_nm / table.node_nm) ** 2
+            table.by_capacity(table.area_mm2, bits) * _or(table.area_factor, (self.node_nm / table.node_nm) ** 2)
             for table, bits in self._arrays(level)
             if table.area_mm2
         )
@@ -231,7 +285,7 @@ class TableTechnology(Technology):
         """The memories of one instance on the chip that are limited, with their bits."""
         if getattr(level.memory, "standard", None) is not None:
             return []
-        table: MemoryTable = self._given("memories", "class", level.memory_class, level)
+        table = self._table(level)
         sizes = [level.capacity_bits] if level.shared_capacity else [level.capacity_bits, level.metadata_capacity_bits]
         return [(table, bits) for bits in sizes if bits is not None]
 
@@ -257,8 +311,14 @@ class TableTechnology(Technology):
         standard = getattr(level.memory, "standard", None)
         if standard is not None:
             return self._given("off_chip_pj_per_bit", "standard", standard, level)
-        table: MemoryTable = self._given("memories", "class", level.memory_class, level)
-        return table.pj_per_bit(capacity_bits, write) * self.scale(table.node_nm, table.voltage)
+        table = self._table(level)
+        factor = _or(table.energy_factor, self.scale(table.node_nm, table.voltage))
+        return table.pj_per_bit(capacity_bits, write) * factor + table.overhead_pj_per_bit(capacity_bits)
+
+    def _table(self, level: Level) -> MemoryTable:
+        cells = level.memory.cells
+        name = f"{level.memory_class}-{cells}" if cells else level.memory_class
+        return self._given("memories", "class and cells" if cells else "class", name, level)
 
     def _given(self, field: str, what: str, name: str, level: Level) -> Any:
         known = getattr(self, field)

@@ -18,7 +18,7 @@ from sparsemap.cli.output import say, study_progress
 from sparsemap.files import read_csv
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.loading import load
-from sparsemap.study.cells import Cell, Outcome, cells_of
+from sparsemap.study.cells import Cell, Outcome, built_in, cells_of
 from sparsemap.study.study import run_cells, write_tables
 
 T = TypeVar("T")
@@ -114,7 +114,11 @@ class Runner:
     def problem(self, study: Any, workload: Any, hardware: str, space: str = "") -> Problem:
         """With the cost model of a study and its space, or another one."""
         return load_problem(
-            workload, hardware, space or study.space, cost_model=study.cost_model, registry=self.registry
+            workload,
+            built_in(study.technology, hardware),
+            space or study.space,
+            cost_model=study.cost_model,
+            registry=self.registry,
         )
 
     def cells(self, name: str, what: str = "workload") -> list[Cell]:

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap import Fiber, Format, Units
+from sparsemap import Fiber, Format, Outer, Units
 from sparsemap.errors import SpecError
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
@@ -163,8 +163,12 @@ class _NoBits(Format):
     def units(self, fiber: Fiber) -> Units:
         return _without_bits(self.of.units(fiber), fiber)
 
-    def encoded(self, fiber: Fiber) -> Units:
-        return _without_bits(self.of.encoded(fiber), fiber)
+    @property
+    def decodable(self) -> bool:
+        return self.of.decodable
+
+    def encoded(self, fiber: Fiber, outer: Outer) -> Units:
+        return _without_bits(self.of.encoded(fiber, outer), fiber)
 
 
 def _without_bits(units: Units, fiber: Fiber) -> Units:
@@ -183,7 +187,7 @@ class _FreeMetadata:
         if kind != Format.kind:
             return made
         about = {x.name: getattr(made, x.name) for x in attrs.fields(Format)}
-        return _NoBits(**about, of=made)
+        return _NoBits(**about | {"offsets": False}, of=made)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._registry, name)

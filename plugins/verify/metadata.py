@@ -8,14 +8,13 @@ from functools import cached_property
 import attrs
 import numpy as np
 
-from sparsemap import Fiber
+from sparsemap import Fiber, Format, Units
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.pieces.contracts.sparsity import name_bits
+from sparsemap.pieces.streams import Coding, TileLayout, block_of, blocks, decode, encode, lay_out, outer_of
 from sparsemap.problem.designs import Loop, Rank
 
-from .encode import FORMULA, RUN_LENGTH, decode, encode, structure_of
 from .nest import Nest, box_words, flat
-from .stored import Contents, Layout, store_zeros
+from .stored import Contents, store_zeros
 
 
 @attrs.frozen
@@ -28,19 +27,21 @@ class TileRank(Rank):
     """Words under one position, or one block of positions."""
     blocks: int
     """Positions, or blocks, of one fiber."""
+    group: tuple[int, ...]
+    """Words under a group of positions that the code lists together."""
 
 
 @attrs.frozen
-class Coding:
+class Written:
     """What is written beyond the formats' own counts (docs/model.md, `run-lengths` and `pointers`)."""
 
     every_fiber: bool = False
-    """Every fiber below a position that is there, run lengths with widths and escapes."""
+    """What the formats' codecs write."""
     jumps: frozenset[Loop] = frozenset()
     """Loops whose ranks have offsets."""
 
 
-PLAIN = Coding()
+PLAIN = Written()
 
 
 @attrs.frozen(eq=False)
@@ -55,7 +56,6 @@ class Bits:
     and with those that it has if it is not empty; None: they cannot say."""
     held: Array
     """(tiles,) words stored."""
-    too_wide: int = 0
 
 
 def is_packed(nest: Nest, tensor: int) -> bool:
@@ -63,7 +63,7 @@ def is_packed(nest: Nest, tensor: int) -> bool:
     return any(rank.format.compressed for rank in nest.ranks(tensor))
 
 
-class Ranks:
+class TileRanks:
     """The ranks of a tensor in the tile of one level."""
 
     def __init__(self, nest: Nest, tensor: int, level: int) -> None:
@@ -78,15 +78,21 @@ class Ranks:
             extents[loop.axis] *= loop.bound
             if loop in of:
                 rank = of[loop]
-                block = min(rank.format.block, loop.bound) if rank.format.compressed else 1
+                block = block_of(rank.format, loop.bound)
+                group = below.copy()
+                group[loop.axis] *= min(rank.format.group, loop.bound)
                 below[loop.axis] *= block
                 boxes = nest.widths(tensor, extents), nest.widths(tensor, below)
                 count = -(-loop.bound // block) if block > 1 else rank.length
-                ranks.append(TileRank(loop, rank.format, rank.length, *boxes, count))
+                ranks.append(TileRank(loop, rank.format, rank.length, *boxes, count, nest.widths(tensor, group)))
         self.ranks = tuple(ranks[::-1])
         self.occupancy = nest.occupancies[tensor]
         self.formats = tuple(rank.format for rank in self.ranks)
-        every = [rank.format for rank in nest.ranks(tensor)]
+        all_ranks = nest.ranks(tensor)
+        outside = len(all_ranks) - len(self.ranks)
+        self.above = all_ranks[outside - 1] if outside else None
+        """The rank outside the tile, which tells of its fibers."""
+        every = [rank.format for rank in all_ranks]
         last = max((i for i, form in enumerate(every) if form.compressed), default=0)
         self.by_neighbours = any(form.padded for form in every) or store_zeros(every[:last])
         """Whether fibers are stored because of others: the nonzeros of the tile do not say how many there are."""
@@ -99,18 +105,13 @@ class Ranks:
         """Whether structures can be built: fibers of overlapping or strided tiles are no tree."""
         return self.nest.plain(self.tensor)
 
-    @property
-    def undecoded(self) -> tuple[str, ...]:
-        """Formats whose structure is not known."""
-        return tuple({r.format.name: None for r in self.ranks if structure_of(r.format) == FORMULA})
-
     @cached_property
     def order(self) -> Array:
         """(L1, .., LR) numbers of the words of the tile at the origin, rank after rank."""
         index = self.nest.origins(rank.loop for rank in self.ranks) @ self.nest.access[self.tensor].T
         return flat(index, self.shape).reshape([rank.loop.bound for rank in self.ranks])
 
-    def bits(self, contents: Contents, origins: Array, coding: Coding = PLAIN) -> Bits:
+    def bits(self, contents: Contents, origins: Array, coding: Written = PLAIN) -> Bits:
         """Bits of the different tiles, at `origins` (U, ranks of the tensor), in the order of their numbers."""
         if self.built and self.ranks:
             return self._built(contents, coding)
@@ -123,7 +124,7 @@ class Ranks:
         real = np.zeros((len(origins), len(self.ranks))) if expected is None else expected[1]
         return Bits(real, real, expected, held)
 
-    def _built(self, contents: Contents, coding: Coding) -> Bits:
+    def _built(self, contents: Contents, coding: Written) -> Bits:
         """Tiles are the subtrees of the tensor that have the ranks of this level."""
         lengths = [rank.length for rank in self.ranks]
         by_origin = np.argsort(contents.order.reshape(-1, self.words)[:, 0])
@@ -137,27 +138,64 @@ class Ranks:
             first = len(layout.fibers) - len(lengths)
             fibers = tuple(tiles_of(part, rank) for rank, part in enumerate(layout.fibers[first:]))
             positions = tuple(tiles_of(part, rank + 1) for rank, part in enumerate(layout.positions[first:]))
-            layout = Layout(fibers, positions, tiles_of(layout.words))
-        widths = [self._token_bits(rank) for rank in self.ranks] if coding.every_fiber else []
-        encoded = encode(tiles, self.formats, layout, widths, [rank.loop in coding.jumps for rank in self.ranks])
-        if not np.array_equal(decode(encoded), tiles):
-            raise AssertionError("what was stored of a tile does not decode to that tile")
+            layout = TileLayout(fibers, positions, tiles_of(layout.words))
         held = tiles_of(contents.kept[contents.order]).reshape(len(tiles), -1).sum(axis=1)
+        if coding.every_fiber:
+            codes = self.coding(coding)
+            stream = encode(tiles, codes, layout)
+            if not np.array_equal(decode(stream, codes), tiles):
+                raise AssertionError("what was stored of a tile does not decode to that tile")
+            return Bits(np.where(held[:, None] > 0, stream.sizes, 0.0), stream.sizes, None, held)
+        counted = self._counted(tiles, layout or lay_out(tiles, self.formats), coding)
         if coding != PLAIN:
-            real = np.where(held[:, None] > 0, encoded.bits, 0.0)
-            return Bits(real, encoded.bits, None, held, encoded.too_wide)
+            return Bits(np.where(held[:, None] > 0, counted, 0.0), counted, None, held)
         expected = self._expected(tiles.reshape(len(tiles), -1).sum(axis=1))
-        return Bits(encoded.bits, encoded.bits, expected, held, encoded.too_wide)
+        return Bits(counted, counted, expected, held)
 
-    def _token_bits(self, rank: TileRank) -> int:
-        """Of a run length as an encoder writes it; 0 where the format names no encoder."""
-        probe = Fiber.of(np.ones(1), 8, np.full(1, 2.5), 1.0)
-        tells = not np.array_equal(rank.format.encoded(probe).metadata, rank.format.units(probe).metadata)
-        if not tells or structure_of(rank.format) != RUN_LENGTH:
-            return 0
-        filled = min(1.0, max(0.0, 1.0 - float(self.occupancy.empty(rank.below))))
-        usual = Fiber.of(np.ones(1), rank.blocks, np.full(1, filled * rank.blocks), 1.0)
-        return int(np.max(rank.format.encoded(usual).metadata_bits))
+    def coding(self, coding: Written) -> Coding:
+        """How the ranks of the tile are coded."""
+        above = self.above
+        outer = outer_of(None if above is None else above.format, above is not None and above.loop in coding.jumps)
+        offsets = [rank.loop in coding.jumps for rank in self.ranks]
+        lengths, usual = [rank.length for rank in self.ranks], [self._usual(rank) for rank in self.ranks]
+        even = [self._even(rank) for rank in self.ranks]
+        return Coding.of(self.formats, lengths, outer, usual, offsets, even=even)
+
+    def _usual(self, rank: TileRank) -> float:
+        return min(1.0, max(0.0, 1.0 - float(self.occupancy.empty(rank.below))))
+
+    def _even(self, rank: TileRank) -> int:
+        """Of `RankShape`: all groups of the tensor hold something, and in the mean a whole number."""
+        each = self._usual(rank) * min(rank.format.group, rank.length)
+        even = (
+            rank.format.group > 1 and float(self.occupancy.empty(rank.group)) == 0.0 and abs(each - round(each)) < 1e-9
+        )
+        return round(each) if even else 0
+
+    def _counted(self, tiles: Array, layout: TileLayout, coding: Written) -> Array:
+        """(tiles, ranks) bits by the formats' own units, which get the real occupancy of every single fiber."""
+        lengths = tiles.shape[1:]
+        bits = np.zeros((len(tiles), len(self.ranks)))
+        for i, rank in enumerate(self.ranks):
+            exists = np.flatnonzero(layout.fibers[i])
+            rows = blocks(layout.positions[i].reshape(-1, lengths[i])[exists], block_of(rank.format, lengths[i]))
+            there = rows.sum(axis=1)
+            one = Fiber.of(np.ones(len(rows)), rows.shape[1], there, math.prod(lengths[i:]))
+            fiber = attrs.evolve(one, longest=there.astype(np.float64)) if rank.format.padded else one
+            each = self._bits_of(i, rank.format, rank.format.units(fiber), fiber, coding)
+            bits[:, i] = np.bincount(exists // max(1, math.prod(lengths[:i])), each, len(tiles))
+        return bits
+
+    def _bits_of(self, i: int, form: Format, units: Units, fiber: Fiber, coding: Written) -> Array:
+        """Bits of a rank; its links to the rank below too, if there is any."""
+        bits = np.zeros(len(fiber.length)) + units.metadata * units.metadata_bits
+        if i == len(self.ranks) - 1:
+            return bits
+        jumps = self.ranks[i].loop in coding.jumps and not np.any(units.payload_bits)
+        if jumps or (coding.every_fiber and form.offsets):
+            there = fiber.slots * fiber.occupied if form.compressed else fiber.fibers * fiber.length
+            return bits + (fiber.fibers + there) * fiber.offset_bits
+        return bits + units.payload * units.payload_bits
 
     def _expected(self, held: Array) -> tuple[Array, Array] | None:
         """See `Bits`: as the analytic model has them, which takes the average of all fibers, and without the empty ones."""
@@ -168,7 +206,7 @@ class Ranks:
         except ValueError:  # a density model that knows only some occupancies
             return None
 
-    def _formula(self, held: Array, coding: Coding = PLAIN, conditional: bool = False) -> Array:
+    def _formula(self, held: Array, coding: Written = PLAIN, conditional: bool = False) -> Array:
         """(U, ranks) bits that the formats' formulas expect of tiles with so many nonzeros (6.2).
 
         `conditional`: fibers have the positions that they have on average if they are not empty.
@@ -177,6 +215,7 @@ class Ranks:
         some = kinds > 0
         found = np.zeros((len(kinds), len(self.ranks)))
         lengths = [rank.length for rank in self.ranks]
+        codes = self.coding(coding)
         kept = np.zeros(int(some.sum()))  # what the next compressed rank outside keeps together is never empty
         for i, rank in enumerate(self.ranks):
             above, inside = math.prod(lengths[:i]), math.prod(lengths[i:])
@@ -186,17 +225,13 @@ class Ranks:
             if conditional:
                 occupied = np.minimum(occupied / np.where(empty < 1.0, 1.0 - empty, 1.0), rank.blocks)
             fiber = Fiber.of(fibers, rank.blocks, occupied, inside, above)
+            units = rank.format.units(fiber)
             if coding.every_fiber:
-                usual = np.full(len(fibers), 1.0 - float(self.occupancy.empty(rank.below)))
-                units = rank.format.encoded(attrs.evolve(fiber, usual=usual))
-            else:
-                units = rank.format.units(fiber)
-            bits = units.metadata * units.metadata_bits
-            if i < len(self.ranks) - 1:
-                bits = bits + units.payload * units.payload_bits
-                if rank.loop in coding.jumps and not np.any(units.payload_bits):
-                    entries = above * occupied if rank.format.compressed else fibers * rank.blocks
-                    bits = bits + (fibers + entries) * name_bits(inside + 1.0)
+                count = math.ceil(rank.blocks / rank.format.group)
+                groups = count * (1.0 - self._empty(rank.group, kinds[some]))
+                fiber = attrs.evolve(fiber, usual=np.full(len(fibers), self._usual(rank)), groups=groups)
+                units = rank.format.encoded(fiber, codes.shapes[i].outer)
+            bits = self._bits_of(i, rank.format, units, fiber, coding)
             found[some, i] = bits
             if rank.format.compressed:
                 kept = empty_below

@@ -16,7 +16,7 @@ from sparsemap.pieces.contracts.base import Array
 
 from .leaders import HELD_BACK
 from .links import Sent
-from .metadata import Bits, Coding
+from .metadata import Bits, Written
 from .stored import Contents
 from .tally import ACTIONS, Tally, metadata_of
 
@@ -32,14 +32,13 @@ def all_bits(
     sim: Simulation, contents: Sequence[Contents], every_fiber: bool = False, pointers: bool = False
 ) -> AllBits:
     """What is written of one trial's tensors."""
-    codings = [Coding(every_fiber, frozenset(jumps if pointers else ())) for jumps in sim.jumps]
+    codings = [Written(every_fiber, frozenset(jumps if pointers else ())) for jumps in sim.jumps]
     return {(t, s): ranks.bits(contents[t], sim.tiles[t, s][0], codings[t]) for (t, s), ranks in sim.ranks.items()}
 
 
 def count_metadata(sim: Simulation, walk: Walk, bits: AllBits) -> Tally:
     """What moved in a walk, with the metadata that moved along."""
     tally, done = walk.tally.copy(), walk.done
-    tally.too_wide += sum(found.too_wide for found in bits.values())
     for t, chain in enumerate(sim.nest.chains):
         if not sim.packed[t]:
             continue

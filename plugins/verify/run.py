@@ -64,7 +64,7 @@ def verify(
     correct = all(tally.correct for tally in tallies)
     windows = {} if comparison.charges else window_parts(sim, evaluation)
     rows = _rows(sim, tallies, *expected(sim, evaluation, trials), windows)
-    notes = tuple(_notes(sim, tallies))
+    notes = tuple(_notes(sim))
     return Verification(title, trials, seed, rows, correct, notes, comparison.fidelities(), comparison.effects())
 
 
@@ -176,20 +176,15 @@ def _rank(quantity: str) -> int:
     return 9
 
 
-def _notes(sim: Simulation, tallies: list[Tally]) -> list[str]:
+def _notes(sim: Simulation) -> list[str]:
     names = [tensor.name for tensor in sim.problem.tensors]
     notes = []
     for t in np.flatnonzero(sim.packed).tolist():
         ranks = sim.ranks[t, sim.nest.stored(t)[0]]
         if not ranks.built:
             notes.append(f"{names[t]} has windows or strides: its metadata are the formats' formulas for real tiles")
-        for name in ranks.undecoded:
-            notes.append(f"no structure is known for format '{name}' ({names[t]}): its formula got the real fibers")
         if t == sim.nest.output:
             notes.append(f"metadata of {names[t]} are those of finished tiles, in proportion to the words that move")
-    too_wide = sum(tally.too_wide for tally in tallies)
-    if too_wide:
-        notes.append(f"{too_wide} metadata values do not fit in the bits that their format gives them")
     thinned = sorted({names[t] for (t, _), guard in sim.guards.items() if guard.caught < 1.0 and not guard.lookahead})
     for name in thinned:
         notes.append(f"a mechanism catches only a share of the empty accesses of {name}; which ones is drawn at random")

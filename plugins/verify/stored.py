@@ -8,72 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import attrs
 import numpy as np
 
 from sparsemap import Format
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.streams import TileLayout, lay_out
 
 from .nest import Boxes
-
-
-@attrs.frozen(eq=False)
-class Layout:
-    """Of tiles (U, L1, .., LR), or of one tensor, U = 1."""
-
-    fibers: tuple[Array, ...]
-    """Per rank, (U, L1, .., the rank above) bool: the fiber is stored."""
-    positions: tuple[Array, ...]
-    """Per rank, (U, L1, .., the rank) bool: positions that the fibers list, or that lead to a stored fiber."""
-    words: Array
-    """(U, L1, .., LR) bool: words of data."""
 
 
 def store_zeros(formats: Sequence[Format]) -> bool:
     """Whether the formats of some ranks, outer to inner, may store zeros."""
     first = next((i for i, form in enumerate(formats) if form.compressed), len(formats))
     return any(not form.compressed or form.padded or form.block > 1 for form in formats[first:])
-
-
-def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True, every_fiber: bool = False) -> Layout:
-    """`padding`: whether fibers are padded, to the fullest one of all tiles; `every_fiber`: whether an encoder writes
-    all fibers below positions that are there, as a decoder needs them, empty ones too."""
-    exists: Array = np.ones(len(tiles), dtype=bool)
-    first = next((form for form in formats if form.compressed), None)
-    every = first is not None and first.padded and padding  # the first compressed rank stores empty fibers, too
-    below = False
-    fibers, positions = [], []
-    for rank, form in enumerate(formats):
-        occupied: Any = tiles.any(axis=tuple(range(rank + 2, tiles.ndim)))
-        found = exists if below or every or every_fiber else exists & occupied.any(axis=-1)
-        if form.compressed:
-            kept: Array = _kept(occupied, found, form, padding)
-            below, every = True, False
-        else:
-            kept = np.ones_like(occupied) if below or every or every_fiber else occupied
-        exists = kept & found[..., None]
-        fibers.append(found)
-        positions.append(exists)
-    return Layout(tuple(fibers), tuple(positions), exists)
-
-
-def _kept(occupied: Array, fibers: Array, form: Format, padding: bool) -> Array:
-    """Positions that a compressed rank stores, (.., L) bool."""
-    kept = blocks(occupied, form.block)
-    if form.padded and padding:
-        count = kept.sum(axis=-1, keepdims=True)
-        missing = np.max(count[fibers], initial=0) - count
-        kept = kept | (np.cumsum(~kept, axis=-1) <= missing)  # the first empty positions serve as padding
-    return np.repeat(kept, form.block, axis=-1)[..., : occupied.shape[-1]] if form.block > 1 else kept
-
-
-def blocks(positions: Array, block: int) -> Array:
-    """(.., L) bool -> (.., ceil(L / block)): whether any position of the block is set."""
-    if block == 1:
-        return positions
-    return np.logical_or.reduceat(positions, np.arange(0, positions.shape[-1], block), axis=-1)
 
 
 def units_of(lengths: Sequence[int], formats: Sequence[Format]) -> Array:
@@ -101,12 +50,12 @@ class Contents:
         return self.mask.reshape(-1)[self.order][None]
 
     @cached_property
-    def layout(self) -> Layout | None:
+    def layout(self) -> TileLayout | None:
         """None: nonzeros alone are stored."""
         return lay_out(self.tree, self.formats) if store_zeros(self.formats) else None
 
     @cached_property
-    def written(self) -> Layout:
+    def written(self) -> TileLayout:
         """What an encoder writes."""
         return lay_out(self.tree, self.formats, every_fiber=True)
 
@@ -129,7 +78,7 @@ class Contents:
         """(words,) bool: stored."""
         return self.stored.values.reshape(-1) > 0
 
-    def _boxes(self, layout: Layout) -> Boxes:
+    def _boxes(self, layout: TileLayout) -> Boxes:
         words = np.empty(self.mask.size, dtype=bool)
         words[self.order] = layout.words[0]
         return Boxes(words.reshape(self.mask.shape))

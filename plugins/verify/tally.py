@@ -26,8 +26,6 @@ class Tally:
     """What an assumption of the analytic model is known to contribute: by quantity, by assumption."""
     correct: bool = False
     """Whether the output equals the dense product."""
-    too_wide: int = 0
-    """Metadata values that do not fit in the bits that their format gives them."""
 
     def add(self, quantity: str, level: int | None, tensor: int | None, value: float, **assumptions: float) -> None:
         """`assumptions`: what each is known to contribute; they may come later, with a value of 0."""
@@ -38,7 +36,7 @@ class Tally:
 
     def copy(self) -> Tally:
         parts = {key: dict(part) for key, part in self.parts.items()}
-        return Tally(defaultdict(float, self.values), defaultdict(dict, parts), self.correct, self.too_wide)
+        return Tally(defaultdict(float, self.values), defaultdict(dict, parts), self.correct)
 
     def moved(self, level: int, tensor: int, *actions: str) -> tuple[float, float]:
         """Words of some actions, and bits of their metadata."""

@@ -147,11 +147,12 @@ def numbers(
     return value
 
 
-def units_of(piece: of.Format, fiber: of.Fiber, method: str = "units") -> of.Units:
-    """The units of fibers by a format: finite numbers from 0 on, single ones or one per fiber."""
-    shape = fiber.fibers.shape
+def units_of(piece: of.Format, fiber: of.Fiber, outer: of.Outer | None = None) -> of.Units:
+    """The units of fibers by a format: finite numbers from 0 on, single ones or one per fiber; with `outer` those of its
+    code."""
+    shape, method = fiber.fibers.shape, "units" if outer is None else "encoded"
     with guarded(piece, method):
-        units = getattr(piece, method)(locked(fiber))
+        units = piece.units(locked(fiber)) if outer is None else piece.encoded(locked(fiber), outer)
     for field in UNITS:
         if not hasattr(units, field):
             raise wrong(piece, method, f"returned {described(units)}, expected Units")

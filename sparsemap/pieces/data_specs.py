@@ -127,6 +127,8 @@ class Study(Piece):
     """What is minimised."""
     cost_model: str | Table = attrs.field(default="", metadata=naming("cost-model", paths=True))
     """What evaluates the designs; absent: what the space asks for, or the usual one."""
+    technology: str | Table = attrs.field(default="", metadata=naming("technology", paths=True))
+    """Energies, leakage and areas of all hardware; absent: those that each names."""
     budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1), metadata=unit("designs"))
     """Designs that each search evaluates; of a network, per layer."""
     count: str = attrs.field(default="all", validator=attrs.validators.in_(("all", "valid")))

@@ -93,7 +93,7 @@ def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "wo
     ):
         parts = {
             what: subject,
-            "hardware": hard,
+            "hardware": built_in(study.technology, hard),
             "searcher": searcher,
             "space": study.spaces.get(searcher, study.space),
             "objective": study.objective,
@@ -130,6 +130,11 @@ def placed(folder: Path, names: Iterable[str], partial: bool, stays: bool) -> Pa
         with suppress(OSError):  # it holds something else, or is not there
             beside.rmdir()
     return folder
+
+
+def built_in(technology: Any, hardware: Any) -> Any:
+    """The hardware in this technology, or in its own."""
+    return {"extends": hardware, "name": hardware, "technology": plain(technology)} if technology else hardware
 
 
 def running(cells: Iterable[Cell]) -> tuple[int, int]:

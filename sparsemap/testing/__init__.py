@@ -17,11 +17,15 @@ hold between a design of a case and a changed one, and raise `Broken`:
 from .cases import Case as Case, Cases as Cases
 from .metamorphic import PROBES as PROBES
 from .pieces import (
+    check_codec as check_codec,
     check_density as check_density,
     check_format as check_format,
     check_mechanism as check_mechanism,
     check_memory_level as check_memory_level,
     check_technology as check_technology,
+    decodable as decodable,
+    expected_bits as expected_bits,
+    usual_shares as usual_shares,
     fibers as fibers,
 )
 from .sides import Broken as Broken

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,7 @@ import attrs
 import numpy as np
 
 from ..pieces import contracts as of
+from ..pieces.streams import Coding, block_of, decode, encode
 from ..problem.levels import Place
 from ..problem.problem import Problem
 from .assertions import array_of, expect
@@ -33,11 +35,11 @@ def fibers(count: int, seed: int = 0) -> of.Fiber:
     )
 
 
-def check_format(piece: of.Format, count: int = 500, seed: int = 0) -> None:
+def check_format(piece: of.Format, count: int = 500, seed: int = 0, parents: Iterable[of.Format] = ()) -> None:
     """Shapes, finite numbers from 0 on, widths that do not depend on the occupancy, and entries that stay apart.
 
     Of formats that store zeros: `block` and `padded` compress, `below_compressed` does not; padded fibers count their
-    one length, not what is occupied; a format of blocks tells blocks apart.
+    one length, not what is occupied; a format of blocks tells blocks apart. A codec is checked below each of `parents`.
     """
     stores_zeros = piece.padded or piece.block > 1
     expect(piece, piece.compressed or not stores_zeros, "block and padded go with compressed = True")
@@ -74,6 +76,103 @@ def check_format(piece: of.Format, count: int = 500, seed: int = 0) -> None:
     _unit_arrays(piece, fibers(0), 0)
     if type(piece).metadata_bits is not of.Format.metadata_bits:
         array_of(piece, piece.metadata_bits(fiber), (count,), "metadata_bits")
+    if piece.decodable:
+        check_codec(piece, parents, seed)
+
+
+def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int = 0) -> None:
+    """Random tiles come back from their bits, alone and below each of `parents`; the bits are no fewer than the entropy of
+    the masks, and as many in the mean as `encoded` says."""
+    expect(piece, piece.decodable, "has no codec", "methods encode and decode, or `lists` in TOML")
+    rng = np.random.default_rng(seed)
+    for formats, shape in [([piece], (96,)), *(([parent, piece], (6, 16)) for parent in parents)]:
+        if not decodable(formats):
+            continue
+        below = f" below '{formats[0].name}'" if len(formats) > 1 else ""
+        for nonzeros in (0, 3, 24, 96):
+            tiles = rng.permuted(np.tile(np.arange(96) < nonzeros, (300, 1)), axis=1).reshape(300, *shape)
+            coding = Coding.of(formats, shape, usual=usual_shares(formats, shape, nonzeros))
+            found = encode(tiles, coding)
+            same = (decode(found, coding) == tiles).all()
+            expect(piece, same, f"{nonzeros} of 96 words{below} do not decode to themselves")
+            sizes = found.sizes.sum(axis=1)
+            stored = round(len(found.data) / 300)
+            free = math.log2(math.comb(96, nonzeros)) - math.log2(math.comb(max(stored, nonzeros), nonzeros))
+            expect(
+                piece,
+                sizes.mean() >= free * 0.999,
+                f"bits for {nonzeros} of 96 words{below}",
+                f"at least {free:.1f}",
+                sizes.mean(),
+            )
+            if not nonzeros or any(form.padded for form in formats):
+                continue
+            expected = expected_bits(formats, shape, nonzeros)
+            near = abs(sizes.mean() - expected) <= 4.5 * sizes.std() / 300**0.5 + 0.01 * expected + 0.02
+            expect(
+                piece,
+                near,
+                f"mean bits for {nonzeros} of 96 words{below}: `encoded` says",
+                f"{sizes.mean():.2f}",
+                f"{expected:.2f}",
+            )
+
+
+def decodable(formats: Sequence[of.Format]) -> bool:
+    """Whether these ranks, outer to inner, may stand in this order."""
+    packed, told = False, False
+    for form in formats:
+        if not form.decodable or (form.needs_ends and not told):
+            return False
+        if packed and not form.compressed and not form.below_compressed:
+            return False
+        packed, told = packed or form.compressed, form.offsets
+    return True
+
+
+def expected_bits(formats: Sequence[of.Format], shape: tuple[int, ...], nonzeros: int) -> float:
+    """Bits of metadata that `Format.encoded` expects of a tile with `nonzeros` > 0 at random places, with its offsets."""
+    words = math.prod(shape)
+    usual = usual_shares(formats, shape, nonzeros)
+    coding = Coding.of(formats, shape, usual=usual)
+    total, kept = 0.0, words
+    for rank, form in enumerate(formats):
+        known, below, above = coding.shapes[rank], math.prod(shape[rank + 1 :]), math.prod(shape[:rank])
+        block = block_of(form, shape[rank])
+        group = min(form.group, shape[rank])
+        parts = (_held(words, kept, nonzeros), _some(shape[rank], block, below, words, nonzeros))
+        fiber = of.Fiber(*(np.full(1, float(value)) for value in (
+            above * parts[0], known.length, parts[1], known.coord_bits, known.offset_bits, above, known.length,
+            known.usual, _some(shape[rank], group, below, words, nonzeros),
+        )))  # fmt: skip
+        units = form.encoded(fiber, known.outer)
+        total += float(np.sum(units.metadata * units.metadata_bits))
+        if coding.offsets[rank]:
+            there = above * parts[1] if form.compressed else above * parts[0] * known.length
+            total += (above * parts[0] + there) * known.offset_bits
+        if form.compressed:
+            kept = block * below
+    return total
+
+
+def usual_shares(formats: Sequence[of.Format], shape: tuple[int, ...], nonzeros: int) -> list[float]:
+    """Per rank, the share of the positions that hold something."""
+    words = math.prod(shape)
+    return [
+        _held(words, block_of(form, shape[rank]) * math.prod(shape[rank + 1 :]), nonzeros)
+        for rank, form in enumerate(formats)
+    ]
+
+
+def _some(length: int, size: int, below: int, words: int, nonzeros: int) -> float:
+    """Expected runs of `size` positions of a fiber that hold something; the last may be shorter."""
+    whole, rest = divmod(length, size)
+    return whole * _held(words, size * below, nonzeros) + (_held(words, rest * below, nonzeros) if rest else 0.0)
+
+
+def _held(words: int, part: int, nonzeros: int) -> float:
+    """The chance that a part of the words holds any of the nonzeros."""
+    return 1.0 - math.comb(words - part, nonzeros) / math.comb(words, nonzeros)
 
 
 def _fields(obj: Any) -> dict[str, Any]:

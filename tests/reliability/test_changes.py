@@ -28,7 +28,7 @@ STUDY = {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud
          "seeds": [0, 1], "budget": 300}  # fmt: skip
 WORKLOAD = {"kind": "workload", "name": "layer", "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
             "dims": {"m": 16, "k": 16, "n": 16}, "density": {"P": 0.5, "Q": {"type": "data", "file": "q.npy"}}}  # fmt: skip
-FORMAT = {"kind": "format", "name": "mine", "compressed": True, "bits": "fibers * length"}
+FORMAT = {"kind": "format", "name": "mine", "compressed": True, "bits": "fibers * length", "lists": "mask"}
 
 
 @pytest.fixture(autouse=True)

@@ -142,7 +142,7 @@ def test_platform_of_table_ii(name: str) -> None:
     assert (peb["capacity"], peb["fanout"]) == (pe_buffer, macs)
     assert "fanout" not in dram and "capacity" not in dram
     assert [place.get("gate_skip", False) for place in (dram, glb, peb, spec["compute"])] == [False, True, True, True]
-    assert (spec["technology"], spec["word_bits"], spec["clock"]) == ("12nm", 16, "1 GHz")
+    assert (spec["technology"], spec["word_bits"], spec["clock"]) == ("12nm-recommended", 16, "1 GHz")
 
 
 def test_edge_16gbps_differs_from_edge_in_the_dram_bandwidth_only() -> None:

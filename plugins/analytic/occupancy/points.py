@@ -28,9 +28,10 @@ class Ranks(NamedTuple):
     positions: Array  # of this rank and all inside: what an offset must be able to name
     drop_empty: Array  # 1 where the parent sends no empty tiles, otherwise 0
     longest: Array  # expected non-empty positions of the fullest fiber of the tensor, where the format is padded
+    group: Array  # the part that a group of positions covers, as `below`; without rows if no code has groups
 
     def fingerprint(self) -> Array:
-        return fingerprint([*self.tile, *self.box, *self.below, *self[3:-1]], 8)
+        return fingerprint([*self.tile, *self.box, *self.below, *self[3:-2], *self.group], 8)
 
 
 class Points(NamedTuple):
@@ -44,6 +45,7 @@ class Points(NamedTuple):
     slots: Array
     longest: Array
     usual: Array
+    groups: Array
     rank: Rows
     p: Array  # probability of the occupancy
 
@@ -61,6 +63,10 @@ class RankPoints:
     below: Pair
     usual: Array
     """(n,) probability that a position holds something, anywhere in the tensor; 0 where nobody asks."""
+    group: Pair | None = None
+    """Of groups of positions, where a code has any."""
+    group_size: Array | None = None
+    """(n,) positions of them."""
 
     @property
     def merged(self) -> Array:
@@ -75,6 +81,8 @@ class RankPoints:
         ranks, tile = self.ranks, self.tile
         drop = ranks.drop_empty != 0.0
         flat = self.merged & ~self.below.varies & ~self.box.varies
+        if self.group is not None:
+            flat &= ~self.group.varies
         left_out = np.where(drop, tile.left_out, 0)
         p_at = np.where(flat, tiles.one, np.where(drop, tile.p_sent, tile.p))
         sizes = np.where(flat, 1, tile.points - left_out) + 1
@@ -91,6 +99,10 @@ class RankPoints:
             return found
 
         length, slots = np.repeat(ranks.length, sizes), np.repeat(ranks.above, sizes)
+        groups = np.zeros(len(length))
+        if self.group is not None and self.group_size is not None:
+            count = np.ceil(length / np.repeat(self.group_size, sizes))
+            groups = count * gather(pairs.lists, self.group.filled + left_out, self.group.filled_largest)
         points = Points(
             fibers=slots * gather(pairs.lists, self.box.filled + left_out, self.box.filled_largest),
             length=length,
@@ -100,6 +112,7 @@ class RankPoints:
             slots=slots,
             longest=np.repeat(ranks.longest, sizes),
             usual=np.repeat(self.usual, sizes),
+            groups=groups,
             rank=np.repeat(np.arange(len(sizes)), sizes),
             p=gather(tiles.lists, p_at, 0.0),
         )
@@ -141,4 +154,10 @@ class RankPoints:
         order = np.argsort(pieces.rank, kind="stable")
         rank, k = pieces.rank[order], pieces.k[order]
         fibers = ranks.above[rank] * filled(ranks.box, rank, k)
-        return take(points, starts[rank])._replace(fibers=fibers, occupied=occupied_at(rank, k), p=pieces.p[order])
+        cut_points = take(points, starts[rank])._replace(
+            fibers=fibers, occupied=occupied_at(rank, k), p=pieces.p[order]
+        )
+        if self.group_size is None:
+            return cut_points
+        count = np.ceil(ranks.length[rank] / self.group_size[rank])
+        return cut_points._replace(groups=count * filled(ranks.group, rank, k))

@@ -42,20 +42,26 @@ class UnitTables:
         """`empty`: the chance that parts (N,) of the tensor are; None: no format asks."""
         self.tiles, self.pairs, self.formats, self.empty = tiles, pairs, formats, empty
         self.totals = Table(Number)
+        self.group = np.array([float(f.group) for f in formats])
 
     def of(self, ranks: Ranks) -> RankUnits:
         tiles = self.tiles.rows(ranks.tile)
         order = np.lexsort([self.tiles.columns.grain[tiles], ranks.format])
         tiles, ranks = tiles[order], take(ranks, order)
         tile, box, below = (shape.T.astype(np.int64) for shape in (ranks.tile, ranks.box, ranks.below))
-        pairs = self.pairs.find(np.tile(tiles, 2), np.concatenate([tile, tile]), np.concatenate([box, below]))
-        columns, (box_rows, below_rows) = take(self.tiles.columns, tiles), np.split(np.arange(2 * len(tiles)), 2)
+        parts = [box, below, *([ranks.group.T.astype(np.int64)] if len(ranks.group) else [])]
+        times = len(parts)
+        pairs = self.pairs.find(np.tile(tiles, times), np.concatenate([tile] * times), np.concatenate(parts))
+        columns = take(self.tiles.columns, tiles)
+        box_rows, below_rows, *group_rows = np.split(np.arange(times * len(tiles)), times)
+        size = self.group[ranks.format.astype(np.int64)] if group_rows else None
         found = RankUnits.zeros(len(tiles))
         usual = np.zeros(len(tiles)) if self.empty is None else 1.0 - self.empty(list(ranks.below))
         for some in chunks(columns.points, POINTS_AT_ONCE):
             listing = RankPoints(
                 take(ranks, some), tiles[some], take(columns, some), take(pairs, box_rows[some]),
                 take(pairs, below_rows[some]), usual[some],
+                take(pairs, group_rows[0][some]) if group_rows else None, None if size is None else size[some],
             )  # fmt: skip
             for column, part in zip(found, self._expected(listing), strict=True):
                 column[order[some]] = part
@@ -74,7 +80,7 @@ class UnitTables:
             mine = slice(*np.searchsorted(pieces.rank, [a, b]).tolist())
             if mine.start < mine.stop:
                 some = type(some)(*map(np.concatenate, zip(some, take(pieces, mine), strict=True)))
-            units = units_of(self.formats[formats[a]], Fiber(*some[:8]))
+            units = units_of(self.formats[formats[a]], Fiber(*some[:9]))
             last = ends[a:b] - begin
             first_merged = a + int(np.argmax(merged[a:b])) if merged[b - 1] else b
             for name, part in (("metadata", units.metadata), ("payload", units.payload)):

@@ -15,5 +15,18 @@ from .genome import Genes, Segment, neighbours, shifted
 from .hardware import MemoryLevel, Technology
 from .report import Exporter, parts, plain, styled
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
-from .sparsity import ALL_OPERANDS, Fiber, Filter, Format, Mechanism, Units, name_bits
+from .sparsity import (
+    ALL_OPERANDS,
+    BitReader,
+    Code,
+    Fiber,
+    Filter,
+    Format,
+    Mechanism,
+    Outer,
+    RankShape,
+    Units,
+    least_bits,
+    name_bits,
+)
 from .workload import DensityModel, Loops, Occupancy, Operation, Shape, Tensor, Workload, box

@@ -66,6 +66,8 @@ class MemoryLevel(Piece):
     lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Positions that a skipping unit at the level looks at in a cycle, per child; absent: unlimited. For the charge
     `intersection`."""
+    cells: str = ""
+    """What the memory is built of, by a name that the technology has rows for, such as "hp" or "lstp"; absent: its usual."""
     leakage_mw: float | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.ge(0)), metadata=unit("mW")
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 
 
 _BITS = np.array([1.0, *(float(1 << (bits - 1).bit_length()) for bits in range(1, 1025))])
-WIDTHS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-"""Bits of a run length, those that its encoder chooses from."""
 
 
 def name_bits(positions: Array | float) -> Array:
@@ -25,43 +22,9 @@ def name_bits(positions: Array | float) -> Array:
     return _BITS[np.ceil(np.log2(np.maximum(positions, 2.0))).astype(np.int64)]
 
 
-def tokens(length: Array, filled: Array, bits: Array) -> Array:
-    """Expected run lengths of a fiber, each of whose positions holds something with probability `filled` (N,).
-
-    A token r < M = 2^bits - 1 is r empty positions and one that is not; M is M empty positions alone. The last token may
-    end with the fiber.
-    """
-    most = 2.0**bits - 1.0
-    with np.errstate(divide="ignore"):
-        log_run = most * np.log1p(-filled)  # of the chance that M positions are empty
-    whole = np.floor(length / most)
-    exact = whole * most == length
-    escapes, weighted = _powers(log_run, whole)
-    ends, last = escapes.copy(), np.flatnonzero(exact)  # of the escapes before the end of the fiber
-    ends[last] = _powers(log_run[last], whole[last] - 1.0)[0]
-    empty = np.where(filled < 1.0, np.exp(np.where(filled < 1.0, log_run / most * length, 0.0)), 0.0)
-    return (
-        length * filled
-        + escapes * (1.0 + filled * length)
-        - filled * most * weighted
-        + (1.0 - filled)
-        - filled * ends
-        - exact * empty
-    )
-
-
-def _powers(log_x: Array, count: Array) -> tuple[Array, Array]:
-    """Sums over j = 1 .. count of x^j and of j x^j, x = exp(log_x) <= 1."""
-    gap = -np.expm1(log_x)  # 1 - x
-    flat = count * gap < 1e-5
-    x, safe = np.exp(log_x), np.where(flat, 1.0, gap)
-    with np.errstate(invalid="ignore"):
-        last = np.exp(np.where(count > 0.0, log_x * count, 0.0))  # x^count
-    plain = np.where(flat, count, x * (1.0 - last) / safe)
-    weighted = np.where(
-        flat, count * (count + 1.0) / 2.0, x * (1.0 - (count + 1.0) * last + count * last * x) / safe**2
-    )
-    return plain, weighted
+def least_bits(values: Array | float) -> Array:
+    """Bits that tell so many values apart; 0 of one value."""
+    return np.ceil(np.log2(np.maximum(values, 1.0)))
 
 
 @attrs.frozen
@@ -87,25 +50,8 @@ class Fiber:
     """Expected non-empty positions of the fullest fiber of the whole tensor; only `padded` formats get it."""
     usual: Array = attrs.field(default=attrs.Factory(lambda self: self.occupied / self.length, takes_self=True))
     """Probability that a position of the rank holds something, anywhere in the tensor; for `encoded`."""
-
-    @cached_property
-    def run_bits(self) -> Array:
-        """Bits of a run length: 1, 2, 4 .. up to `coord_bits`, those with the fewest bits for the usual fiber."""
-        changes = np.diff(np.stack([self.usual, self.length, self.coord_bits]), prepend=np.nan) != 0.0
-        at = np.flatnonzero(changes.any(axis=0))  # entries of a rank are alike, and stand together
-        usual, length = np.clip(self.usual[at], 0.0, 1.0), self.length[at]
-        width, rank = np.nonzero((WIDTHS[:, None] <= self.coord_bits[at]) | (WIDTHS[:, None] == 1.0))
-        written = np.full((len(WIDTHS), len(at)), np.inf)
-        written[width, rank] = WIDTHS[width] * tokens(length[rank], usual[rank], WIDTHS[width])
-        bits = WIDTHS[written.argmin(axis=0)]
-        return np.repeat(bits, np.diff(at, append=len(self.usual)))
-
-    @property
-    def runs(self) -> Array:
-        """Run lengths of `run_bits` that an encoder writes for the fibers that are there, `fibers` of all `slots`."""
-        bits, filled = self.run_bits, np.clip(self.occupied / self.length, 0.0, 1.0)
-        of_none = np.ceil(self.length / (2.0**bits - 1.0))
-        return np.maximum(self.slots * tokens(self.length, filled, bits) - (self.slots - self.fibers) * of_none, 0.0)
+    groups: Array = attrs.field(default=attrs.Factory(lambda self: self.occupied, takes_self=True))
+    """Expected groups of a fiber with a position that holds something, for a format whose `group` is above one."""
 
     @classmethod
     def of(cls, fibers: Array, length: float, occupied: Array, words: float, slots: Array | float = 1.0) -> Fiber:
@@ -125,9 +71,101 @@ class Units:
     payload_bits: Array | float = 0.0
 
 
+@attrs.frozen
+class Outer:
+    """What the ranks outside have told a decoder of the fibers of a rank, before it reads any bit of them."""
+
+    ends: bool = False
+    """Where each fiber ends: the rank above has offsets."""
+    filled: bool = False
+    """That every fiber holds something: the rank above lists only such positions."""
+
+
+@attrs.frozen
+class RankShape:
+    """What a decoder knows of a rank without any bit."""
+
+    length: int
+    """Positions of a fiber; blocks, of a format that stores them together."""
+    coord_bits: int
+    """Bits that name a position."""
+    offset_bits: int
+    """Bits of an offset into the tile below."""
+    outer: Outer = attrs.field(factory=Outer)
+    usual: float = 0.5
+    """Share of the positions that hold something in the whole tensor: what widths may be chosen by, once per tensor."""
+    even: int = 0
+    """Positions of every `group` of the tensor that hold something, if they are equally many; 0: they are not."""
+
+    @classmethod
+    def of(
+        cls, length: int, words: int, outer: Outer, usual: float = 0.5, exact: bool = False, even: int = 0
+    ) -> RankShape:
+        """Of fibers with so many `words` below; `exact`: widths as they are, not rounded up to powers of two."""
+        coord, offset = (
+            max(1, int(least_bits(n))) if exact else int(name_bits(n)) for n in (float(length), words + 1.0)
+        )
+        return cls(length, coord, offset, outer, usual, even)
+
+
+@attrs.frozen(eq=False)
+class Code:
+    """The bits of n fibers of a rank, one after the other."""
+
+    bits: Array
+    """(sum of `sizes`,) uint8, 0 or 1."""
+    sizes: Array
+    """(n,) bits of each fiber; what a tile has once counts with its first fiber."""
+    entries: Array | None = None
+    """(n,) entries of each fiber, which offsets of the rank above count; None: fibers end without them."""
+
+    @classmethod
+    def of(cls, count: int, fields: Sequence[tuple[Array, Array, int]], entries: Array | None = None) -> Code:
+        """Of `count` fibers from fields: (m,) the fiber of each, ascending; its values; and bits of each. A fiber has its
+        values of the first field first. Raises ValueError where a value does not fit."""
+        fields = [field for field in fields if field[2] and len(field[0])]
+        for _, values, bits in fields:
+            wrong = values[(values >> bits != 0) | (values < 0)]
+            if wrong.size:
+                raise ValueError(f"{wrong[0]} does not fit in {bits} bits")
+        none = np.zeros(0, dtype=np.int64)
+        fiber = np.concatenate([none, *(fiber for fiber, _, _ in fields)])
+        value = np.concatenate([none, *(values for _, values, _ in fields)])
+        widths = np.concatenate([none, *(np.full(len(fiber), width) for fiber, _, width in fields)])
+        order = np.argsort(fiber, kind="stable")
+        value, ends = value[order], np.cumsum(widths[order])
+        shift = np.repeat(ends, widths[order]) - 1 - np.arange(ends[-1] if len(ends) else 0)
+        stream = (np.repeat(value, widths[order]) >> shift & 1).astype(np.uint8)
+        return cls(stream, np.bincount(fiber, widths, count).astype(np.int64), entries)
+
+
+class BitReader:
+    """Bits from the front to the back."""
+
+    def __init__(self, bits: Array) -> None:
+        self.bits, self.at = np.asarray(bits, dtype=np.uint8), 0
+
+    def take(self, width: int) -> int:
+        """The next number of so many bits; raises ValueError past the end."""
+        return int(self.many(1, width)[0])
+
+    def many(self, count: int, width: int) -> Array:
+        """The next `count` numbers of `width` bits each, (count,) int64."""
+        stop = self.at + count * width
+        if stop > len(self.bits):
+            raise ValueError(f"the bits end: {stop} needed, {len(self.bits)} there")
+        rows = self.bits[self.at : stop].reshape(count, width) if count else np.zeros((0, width), dtype=np.int64)
+        self.at = stop
+        return rows @ (1 << np.arange(width - 1, -1, -1, dtype=np.int64))
+
+
 @attrs.frozen(kw_only=True)
 class Format(Piece):
-    """A one-dimensional compression format, chosen per tensor rank. Either method below is enough."""
+    """A one-dimensional compression format, chosen per tensor rank.
+
+    `units` or `metadata_bits` says what a plain model (Timeloop's) charges. The *codec* says what is stored: `encode` makes
+    bits of positions, `decode` positions of bits, and `encoded` is the mean of what `encode` writes.
+    """
 
     kind: ClassVar[str] = "format"
 
@@ -142,6 +180,22 @@ class Format(Piece):
     below_compressed: bool = False
     """Whether an uncompressed rank may lie below a compressed one: all its positions are then stored, zeros too."""
 
+    group: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Positions that the code lists together, such as those of a bit of the upper level of a bitmap; `Fiber.groups`."""
+    offsets: bool = False
+    """Whether every position that is there, and the end of each fiber, has an offset into what lies below. The offsets
+    stand behind the code of the rank, and tell the fibers below where they end."""
+
+    @property
+    def needs_ends(self) -> bool:
+        """Whether its fibers cannot be read unless the rank above tells where they end."""
+        return False
+
+    @property
+    def decodable(self) -> bool:
+        """Whether it has a codec."""
+        return type(self).decode is not Format.decode
+
     def metadata_bits(self, fiber: Fiber) -> Array:
         """Metadata bits of the rank, shape (N,)."""
         raise NotImplementedError
@@ -150,10 +204,18 @@ class Format(Piece):
         """Metadata and payload units, shape (N,). Widths may depend on the shape of the fiber, not on its occupancy."""
         return Units(metadata=self.metadata_bits(fiber), metadata_bits=1.0)
 
-    def encoded(self, fiber: Fiber) -> Units:
-        """Units as an encoder writes them, shape (N,); `fiber.fibers` are all that are there, empty ones too. By default
-        `units`, so that formats whose units are sums over such fibers need nothing more."""
+    def encoded(self, fiber: Fiber, outer: Outer) -> Units:
+        """Expected units of what `encode` writes, shape (N,), without offsets; `fiber.fibers` are all that are there, empty
+        ones too. By default `units`, so that formats whose units are sums over such fibers need nothing more."""
         return self.units(fiber)
+
+    def encode(self, rows: Array, rank: RankShape, tiles: Array) -> Code:
+        """The bits of n fibers; `rows` (n, L) bool, the positions that are stored, `tiles` (n,) the tile of each, ascending."""
+        raise NotImplementedError
+
+    def decode(self, bits: BitReader, rank: RankShape, tiles: Array, ends: Array | None) -> Array:
+        """`rows` again. `ends`: (n,) entries of each fiber, if the rank above told them."""
+        raise NotImplementedError
 
 
 ALL_OPERANDS = "operands"

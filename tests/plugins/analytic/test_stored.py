@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from charged import cost
 
 from sparsemap import load_problem
 from sparsemap.pieces.loading import load
@@ -27,7 +28,7 @@ BITMAP = [
     "uncompressed",
     "uncompressed",
     "uncompressed",
-    {"type": "expression", "compressed": True, "block": 2, "bits": "0*fibers"},
+    {"type": "expression", "compressed": True, "block": 2, "lists": "mask", "bits": "0*fibers"},
 ]
 PADDED = ["uncompressed", "uncompressed", "uncompressed", "ellpack"]
 
@@ -180,3 +181,18 @@ def test_no_design_of_such_formats_is_below_the_bound(workload: str) -> None:
     scores = found.evaluator.score(found.evaluator.evaluate(repaired))
     assert np.isfinite(scores).sum() > 1000
     assert scores.min() >= found.bound
+
+
+@pytest.mark.parametrize("block", [[4, 32], [16, 8], [8, 16]])
+@pytest.mark.parametrize("inner", [["m=16", "k=32"], ["k=32", "m=16"]])
+def test_fibers_of_one_length_below_a_bitmask_store_all_nonzeros(block: list[int], inner: list[str]) -> None:
+    """Blocks as long as fibers make some full and the others empty."""
+    density = {"type": "block", "block": block, "density": 0.25}
+    table = {
+        "workload": {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 16, "k": 32, "n": 4},
+                     "density": {"P": density, "Q": 1.0}},
+        "mapping": {"L2_T": [*inner, "n=4"]}, "formats": {"P": ["bitmask", "ellpack"]},
+    }  # fmt: skip
+    found = cost(table)
+    words = found.detail["cells"][0][1].fill[0] * found.detail["instances_active"][0, 1, 0]
+    assert words >= 0.25 * 16 * 32

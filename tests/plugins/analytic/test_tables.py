@@ -22,6 +22,8 @@ from sparsemap.pieces.contracts import Fiber, Units
 class Counting:
     """A format with one expression for metadata."""
 
+    group = 1
+
     def __init__(self, units, payload=0.0):
         self.name, self._units, self._payload = "test", units, payload
 
@@ -55,7 +57,7 @@ def values(table, n, box, below, length, above, drop=True, formats=None):
 
 def ask(table, *ranks):
     """(6, N): the columns of `RankUnits`."""
-    return np.array(table.units(Ranks(*ranks, ranks[3])))
+    return np.array(table.units(Ranks(*ranks, ranks[3], np.zeros((0, len(ranks[3]))))))
 
 
 @pytest.fixture

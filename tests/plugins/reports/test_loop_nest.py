@@ -68,7 +68,7 @@ def test_the_design_of_fig_13_is_drawn_as_in_the_paper(fig_13):
     design, detail = fig_13
     assert loop_nest(design, detail, width=60).splitlines()[3:] == [
         "    par-for n3 in [0, 4)                         4 of 16 PEB",
-        "PEB ── 36.2 of 64 B, 57 % ─────────────── no skip or gate ──",
+        "PEB ── 36.8 of 64 B, 57 % ─────────────── no skip or gate ──",
         "      for k4 in [0, 2)",
         "        par-for k5 in [0, 4)                      4 of 4 MAC",
         "MAC ──────────────────────────────────────── Gate P <-> Q ──",

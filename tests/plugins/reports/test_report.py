@@ -95,7 +95,7 @@ def test_every_number_of_a_search_is_that_of_its_result(folder, found):
 
 def test_marks_and_loops_tell_formulas_with_numbers(found):
     tips = "\n\n".join(found.tips)
-    assert re.search(r"Q at PEB\nread [\d.]+ M × 0\.\d+ pJ = [\d.]+ uJ\nfill", tips)
+    assert re.search(r"Q at PEB\nread [\d.]+ M × [\d.]+ pJ = [\d.]+ uJ\nfill", tips)
     assert re.search(r"DRAM: [\d,]+ cycles = [\d,]+ cycles of the MAC units / 0\.\d+", tips)
     assert re.search(
         r"\d+ steps of n, one after the other\nP\[m, k\]: the tile stays\nQ\[k, n\]: brings the next tile", tips

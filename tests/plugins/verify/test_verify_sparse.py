@@ -49,7 +49,6 @@ def test_two_of_four_is_exact():
     assert [row for row in found.rows if row.tensor in ("P", "Q") and row.verdict != "exact"] == []
     assert found.row("read", "PEB", "Q").mean == 128 == found.row("skipped_read", "PEB", "Q").mean
     assert found.row("compute").mean == 128
-    assert any("do not fit" in note for note in found.notes)  # 16 nonzeros of P do not fit in offsets of 4 bits
 
 
 def test_data_without_randomness_has_no_error():

@@ -1,12 +1,7 @@
 """Formats that store zeros: what execution stores, sends, skips and computes, against hand counts and the cost model."""
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sparsemap_plugins.verify import verify
-from sparsemap_plugins.verify.encode import BITMASK, COORDINATE, OFFSETS, decode, encode, structure_of
-from sparsemap_plugins.verify.stored import lay_out
 from verify_designs import PIECES, build, example, registry
 
 from sparsemap.errors import DesignError
@@ -22,71 +17,6 @@ METADATA_SKIP = {
 
 def form(name):
     return registry().build("format", BLOCKED) if name == "bitmask-of-4" else registry().get("format", name)
-
-
-def encoded(tile, *names):
-    found = encode(np.array([tile], dtype=bool), [form(name) for name in names])
-    assert np.array_equal(decode(found)[0], np.array(tile, dtype=bool))
-    return found
-
-
-# ------------------------------------------------------------------------------------------------------- structures
-
-
-def test_structures_are_those_of_the_formats_without_blocks_and_padding():
-    assert structure_of(form("blocked-bitmask")) == BITMASK
-    assert structure_of(form("ellpack")) == COORDINATE
-    assert structure_of(form("dense-block")) == OFFSETS
-
-
-def test_a_bit_per_block_and_whole_blocks_by_hand():
-    found = encoded([0, 0, 1, 0, 0, 0, 0, 0, 0, 1], "bitmask-of-4")
-    assert found.streams[0].values.tolist() == [[True, False, True]]
-    assert found.bits.tolist() == [[3.0]]
-    # four words of the first block, two of the last, which the fiber cuts off
-    assert found.data.tolist() == [0, 0, 1, 0, 0, 1]
-
-
-def test_block_compressed_rows_by_hand():
-    """Blocks of 2x2 in a matrix of 4x6: offsets of block rows, coordinates of block columns, dense blocks."""
-    matrix = np.zeros((4, 6), dtype=bool)
-    matrix[0, 1] = matrix[1, 4] = matrix[3, 2] = True
-    tile = matrix.reshape(2, 2, 3, 2).transpose(0, 2, 1, 3)
-    found = encoded(tile, "offset-pair", "coordinate", "dense-block", "dense-block")
-    assert found.streams[0].values.tolist() == [[0, 8, 12]]
-    assert found.streams[1].values.tolist() == [0, 2, 1]
-    assert found.data.tolist() == [0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0]
-    assert found.bits[0, 2:].tolist() == [0.0, 0.0]
-
-
-def test_ellpack_rows_have_one_length_by_hand():
-    found = encoded([[0, 1, 0, 1], [0, 0, 0, 0], [1, 0, 0, 0]], "uncompressed", "ellpack")
-    # two coordinates of two bits in each of three rows, the empty one included
-    assert found.bits.tolist() == [[0.0, 12.0]]
-    assert found.streams[1].values.tolist() == [1, 3, 0, 1, 0, 1]
-    assert found.data.tolist() == [1, 1, 0, 0, 1, 0]
-
-
-def test_rows_of_a_stored_block_have_bitmaps_though_they_are_empty():
-    tile = np.zeros((3, 2, 4), dtype=bool)
-    tile[1, 0, 2] = True
-    found = encoded(tile, "coordinate", "dense-block", "bitmask")
-    assert found.bits[0, 2] == 2 * 4
-    assert found.data.tolist() == [1]
-
-
-NAMES = ("uncompressed", "bitmask", "run-length", "coordinate", "bitmask-of-4", "dense-block", "ellpack")
-
-
-@settings(max_examples=200)
-@given(st.lists(st.integers(2, 9), min_size=1, max_size=4), st.sampled_from([0.0, 0.05, 0.3, 1.0]), st.data())
-def test_whatever_is_stored_decodes_to_the_tensor(lengths, density, data):
-    tile = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))).random((1, *lengths)) < density
-    formats = [form(data.draw(st.sampled_from(NAMES))) for _ in lengths]
-    found = encode(tile, formats)
-    assert np.array_equal(decode(found), tile)
-    assert found.too_wide == 0
-    assert (lay_out(tile, formats).words >= tile).all()
 
 
 # ------------------------------------------------------------------------------------- execution and the cost model

@@ -1,0 +1,33 @@
+"""The verb `sparsemap silicon`."""
+
+from __future__ import annotations
+
+import click
+
+from sparsemap.files import aligned
+
+
+@click.command("silicon")
+@click.argument("hardware", nargs=-1)
+@click.option("technologies", "--technology", multiple=True, help="In place of the hardware's own; may be repeated.")
+@click.option("plugin_dirs", "--plugin-dir", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
+def silicon_command(hardware: tuple[str, ...], technologies: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
+    """What the memories and MACs of a hardware draw and take, beside published chips.
+
+    Leakage of all memories; with all MACs busy, fed by registers; and with two reads and a write of the innermost memory for
+    each of them, as if nothing were reused. Area is without wiring and control. DRAM is shown without traffic.
+    """
+    from sparsemap import load_problem
+    from sparsemap.pieces.loading import load
+
+    from .silicon import HEADER, PLATFORMS, WORKLOAD, Silicon, chip_rows
+
+    registry = load(plugin_dirs=plugin_dirs)
+    rows = [HEADER]
+    for name in hardware or PLATFORMS:
+        for technology in technologies or ("",):
+            given = {"extends": name, "name": name, "technology": technology} if technology else name
+            rows.append(Silicon.of(load_problem(WORKLOAD, given, registry=registry)).row())
+    click.echo("\n".join(aligned(rows, "<<>")))
+    click.echo()
+    click.echo("\n".join(aligned(chip_rows(), "<>>>><")))

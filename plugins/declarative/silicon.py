@@ -1,0 +1,113 @@
+"""What the memories and MACs of a hardware draw and take, and what published chips do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from sparsemap.problem.problem import Problem
+
+MIB_BITS = 8.0 * 1024**2
+PLATFORMS = ("edge", "edge-16gbps", "mobile", "cloud")
+WORKLOAD = {
+    "name": "one",
+    "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
+    "dims": {"m": 4, "k": 4, "n": 4},
+    "density": {"P": 1.0, "Q": 1.0},
+}
+"""A hardware needs some workload to be one of a problem."""
+
+
+class Chip(NamedTuple):
+    """A published chip; powers in W, areas in mm2."""
+
+    name: str
+    node_nm: int
+    area: float
+    power: float
+    contents: str
+
+
+CHIPS = (
+    Chip("EIE", 45, 40.8, 0.59, "64 PEs of 0.638 mm2 with 162 KB, placed and routed, no DRAM (ISCA 2016)"),
+    Chip("DianNao", 65, 3.02, 0.485, "256 MACs, 44 KB, no DRAM (ASPLOS 2014)"),
+    Chip("Cambricon-X", 65, 6.38, 0.954, "256 MACs, 56 KB (MICRO 2016)"),
+    Chip("Eyeriss", 65, 12.25, 0.278, "the chip, AlexNet, 181.5 KB in all (JSSC 2017)"),
+    Chip("SNAP", 16, 2.3, 0.348, "252 MACs, 280 KB, 0.8 V (JSSC 2021)"),
+    Chip("SIGMA", 28, 65.1, 22.33, "16,384 MACs (HPCA 2020)"),
+    Chip("TPU v1", 28, 331.0, 75.0, "TDP; 28 MiB, 65,536 MACs of 8 bits; idle 28 W (ISCA 2017)"),
+    Chip("TPU v4i", 7, 400.0, 175.0, "TDP; 144 MB, 65,536 MACs (ISCA 2021)"),
+    Chip("A100", 7, 826.0, 400.0, "TDP with HBM2 (NVIDIA 2020)"),
+)
+"""Areas of TPU v1 and v4i are upper bounds. Eyeriss v2 (0.57 W at 65 nm, JETCAS 2019) has no published area."""
+
+
+class Silicon(NamedTuple):
+    """A hardware, its memories and MACs alone: no network, no control, no pads."""
+
+    name: str
+    technology: str
+    area_mm2: float
+    sram_mib: float
+    leakage_mw: float
+    macs_mw: float
+    """All MACs in every cycle, with operands from registers."""
+    fed_mw: float
+    """What two reads and a write of the innermost memory for every one of them add: no register holds anything."""
+    off_chip_mw: float
+    """What DRAM draws without traffic."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> Silicon:
+        technology, levels = problem.technology, problem.levels
+        chip = [s for s, level in enumerate(levels) if level.capacity_bits is not None]
+        bits = sum(levels[s].instances * (levels[s].capacity_bits or 0.0) for s in chip)
+        area = sum(levels[s].instances * technology.area_mm2(levels[s]) for s in chip)
+        macs, inner = problem.compute_instances, len(levels) - 1
+        area += macs * technology.mac_area_mm2(problem.hardware.word_bits)
+        each_second = macs * problem.clock_hz * 1e-9  # pJ of one make mW
+        access_pj = 2 * problem.energy_pj(inner, "read") + problem.energy_pj(inner, "write")
+        return cls(
+            str(problem.hardware.name),
+            str(technology.name),
+            area,
+            bits / MIB_BITS,
+            sum(levels[s].instances * problem.leakage_mw(s) for s in chip),
+            problem.mac_pj("compute") * each_second,
+            access_pj * each_second,
+            sum(level.instances * problem.leakage_mw(s) for s, level in enumerate(levels) if s not in chip),
+        )
+
+    def row(self) -> list[str]:
+        with_macs = self.leakage_mw + self.macs_mw
+        fed = with_macs + self.fed_mw
+        shown = [
+            self.area_mm2, self.sram_mib, self.leakage_mw / self.sram_mib, self.leakage_mw / 1e3, with_macs / 1e3, fed / 1e3,
+            with_macs / self.area_mm2, fed / self.area_mm2, self.off_chip_mw / 1e3,
+        ]  # fmt: skip
+        return [self.name, self.technology, *(f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in shown)]
+
+
+HEADER = [
+    "hardware",
+    "technology",
+    "mm2",
+    "MiB",
+    "leak mW/MiB",
+    "leak W",
+    "+ MAC W",
+    "+ RAM W",
+    "mW/mm2",
+    "all",
+    "DRAM W",
+]
+"""Powers add up to the right; mW/mm2 without and with accesses; DRAM is idle."""
+
+
+def chip_rows() -> list[list[str]]:
+    """The published chips, under a header."""
+    rows = [["chip", "node", "mm2", "W", "mW/mm2", "what it contains"]]
+    for chip in CHIPS:
+        density = f"{chip.power / chip.area * 1e3:.0f}"
+        rows.append([chip.name, f"{chip.node_nm} nm", f"{chip.area:g}", f"{chip.power:g}", density, chip.contents])
+    return rows

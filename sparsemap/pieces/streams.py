@@ -1,0 +1,208 @@
+"""Tiles as bits: the codecs of the ranks of a tensor, one after the other, and back.
+
+A tile is a tree of fibers: rank after rank, a fiber lists positions, each the fiber of the rank below. The stream of a rank
+holds its fibers in the order of storage, then their offsets, where the format has any. It is read from the bits, the shape
+and what the streams of outer ranks have told, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .boundary import guarded
+from .contracts import BitReader, Code, Format, Outer, RankShape
+from .contracts.base import Array
+
+UNTOLD = Outer()
+"""Of the outermost rank."""
+
+
+@attrs.frozen(eq=False)
+class TileLayout:
+    """What formats store of tiles (U, L1, .., LR), or of one tensor, U = 1."""
+
+    fibers: tuple[Array, ...]
+    """Per rank, (U, L1, .., the rank above) bool: the fiber is stored."""
+    positions: tuple[Array, ...]
+    """Per rank, (U, L1, .., the rank) bool: positions that the fibers list, or that lead to a stored fiber."""
+    words: Array
+    """(U, L1, .., LR) bool: words of data."""
+
+
+def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True, every_fiber: bool = False) -> TileLayout:
+    """`padding`: whether fibers are padded, to the fullest one of all tiles; `every_fiber`: whether an encoder writes
+    all fibers below positions that are there, as a decoder needs them, empty ones too."""
+    exists: Array = np.ones(len(tiles), dtype=bool)
+    first = next((form for form in formats if form.compressed), None)
+    every = first is not None and first.padded and padding  # the first compressed rank stores empty fibers, too
+    below = False
+    fibers, positions = [], []
+    for rank, form in enumerate(formats):
+        occupied: Any = tiles.any(axis=tuple(range(rank + 2, tiles.ndim)))
+        found = exists if below or every or every_fiber else exists & occupied.any(axis=-1)
+        if form.compressed:
+            kept: Array = _kept(occupied, found, form, padding)
+            below, every = True, False
+        else:
+            kept = np.ones_like(occupied) if below or every or every_fiber else occupied
+        exists = kept & found[..., None]
+        fibers.append(found)
+        positions.append(exists)
+    return TileLayout(tuple(fibers), tuple(positions), exists)
+
+
+def _kept(occupied: Array, fibers: Array, form: Format, padding: bool) -> Array:
+    """Positions that a compressed rank stores, (.., L) bool."""
+    kept = blocks(occupied, form.block)
+    if form.padded and padding:
+        count = kept.sum(axis=-1, keepdims=True)
+        missing = np.max(count[fibers], initial=0) - count
+        kept = kept | (np.cumsum(~kept, axis=-1) <= missing)  # the first empty positions serve as padding
+    return np.repeat(kept, form.block, axis=-1)[..., : occupied.shape[-1]] if form.block > 1 else kept
+
+
+def blocks(positions: Array, block: int) -> Array:
+    """(.., L) bool -> (.., ceil(L / block)): whether any position of the block is set."""
+    if block == 1:
+        return positions
+    return np.logical_or.reduceat(positions, np.arange(0, positions.shape[-1], block), axis=-1)
+
+
+def outer_of(above: Format | None, offsets: bool = False) -> Outer:
+    """What a rank tells those below; `offsets`: it has some besides those of its format."""
+    if above is None:
+        return UNTOLD
+    filled = above.compressed and above.block == 1 and not above.padded
+    return Outer(above.offsets or offsets, filled)
+
+
+@attrs.frozen(eq=False)
+class Coding:
+    """How the ranks of a tensor, outer to inner, are coded."""
+
+    formats: tuple[Format, ...]
+    lengths: tuple[int, ...]
+    offsets: tuple[bool, ...]
+    """Ranks with offsets, by their format or besides."""
+    shapes: tuple[RankShape, ...]
+
+    @classmethod
+    def of(
+        cls, formats: Sequence[Format], lengths: Sequence[int], outer: Outer = UNTOLD, usual: Sequence[float] = (),
+        offsets: Sequence[bool] = (), exact: bool = False, even: Sequence[int] = (),
+    ) -> Coding:  # fmt: skip
+        """`outer`: what ranks outside have told; `usual`: per rank, the share of its positions that hold something in the
+        whole tensor; `offsets`: ranks that have some besides those of their format; `exact`: widths that are not rounded;
+        `even`: as in `RankShape`."""
+        inner = len(formats) - 1
+        more = [(form.offsets or bool(offsets and offsets[rank])) and rank < inner for rank, form in enumerate(formats)]
+        shapes = []
+        for rank, form in enumerate(formats):
+            count = math.ceil(lengths[rank] / block_of(form, lengths[rank]))
+            share = usual[rank] if usual else 0.5
+            shapes.append(
+                RankShape.of(count, math.prod(lengths[rank:]), outer, share, exact, even[rank] if even else 0)
+            )
+            outer = outer_of(form, more[rank])
+        return cls(tuple(formats), tuple(lengths), tuple(more), tuple(shapes))
+
+
+def block_of(form: Format, length: int) -> int:
+    """Positions of a fiber that are stored together."""
+    return min(form.block, length) if form.compressed else 1
+
+
+@attrs.frozen(eq=False)
+class TileStream:
+    """The bits of some tiles."""
+
+    ranks: tuple[Array, ...]
+    """Per rank, its bits, tile after tile."""
+    sizes: Array
+    """(tiles, ranks) bits of each."""
+    ends: Array | None
+    """(fibers,) entries of the outermost fibers, which a rank outside would tell; None: they end by themselves."""
+    roots: Array
+    """(tiles,) bool: something is stored of the tile."""
+    data: Array
+    """(words stored,) bool: whether they are nonzero, in the order of the ranks."""
+
+
+def encode(tiles: Array, coding: Coding, layout: TileLayout | None = None) -> TileStream:
+    """Tiles (U, L1, .., LR) bool; `layout` if more than the tiles decides what is stored."""
+    layout = layout or lay_out(tiles, coding.formats, every_fiber=True)
+    count, lengths = len(tiles), coding.lengths
+    codes: list[Code] = []
+    places: list[tuple[Array, Array, Array]] = []
+    for rank, form in enumerate(coding.formats):
+        exists = np.flatnonzero(layout.fibers[rank])
+        rows = layout.positions[rank].reshape(-1, lengths[rank])[exists]
+        owner = exists // max(1, math.prod(lengths[:rank]))
+        inside = tuple(range(rank + 2, tiles.ndim))
+        words = layout.words.sum(axis=inside, dtype=np.int64).reshape(-1, lengths[rank])[exists]
+        with guarded(form, "encode"):
+            codes.append(form.encode(blocks(rows, block_of(form, lengths[rank])), coding.shapes[rank], owner))
+        places.append((rows, owner, words))
+    streams, sizes = [], np.zeros((count, len(codes)))
+    for rank, code in enumerate(codes):
+        rows, owner, words = places[rank]
+        bits, each = [code.bits], code.sizes
+        if coding.offsets[rank]:
+            below = codes[rank + 1].entries
+            led = _offsets(rows, words[rows] if below is None else below, coding.shapes[rank].offset_bits)
+            bits, each = [code.bits, led.bits], code.sizes + led.sizes
+        streams.append(np.concatenate(bits))
+        sizes[:, rank] = np.bincount(owner, each, count)
+    ends = codes[0].entries if codes else None
+    return TileStream(tuple(streams), sizes, ends, layout.fibers[0] if codes else layout.words, tiles[layout.words])
+
+
+def _offsets(rows: Array, below: Array, width: int) -> Code:
+    """Where the part below each position that is there (m,) begins, from the begin of its fiber on, and where the last ends."""
+    count = len(rows)
+    fiber = np.nonzero(rows)[0]
+    running = np.cumsum(below)
+    number = rows.sum(axis=1)
+    last = np.cumsum(number)
+    start = np.concatenate([[0], running])[last - number]  # before each fiber
+    begins = running - below - start[fiber]
+    ends = np.concatenate([[0], running])[last] - start
+    return Code.of(count, [(fiber, begins, width), (np.arange(count), ends, width)])
+
+
+def decode(stream: TileStream, coding: Coding) -> Array:
+    """The tiles (U, L1, .., LR) bool again: positions from the bits, zeros among the stored words from the data.
+
+    Raises ValueError where the bits are not those of such tiles.
+    """
+    lengths = coding.lengths
+    fibers = np.flatnonzero(stream.roots)
+    owner, ends = fibers, stream.ends if coding.shapes and coding.shapes[0].outer.ends else None
+    for rank, form in enumerate(coding.formats):
+        reader, shape, length = BitReader(stream.ranks[rank]), coding.shapes[rank], lengths[rank]
+        with guarded(form, "decode"):
+            rows = form.decode(reader, shape, owner, ends)
+        rows = np.repeat(rows, block_of(form, length), axis=1)[:, :length]
+        fiber, at = np.nonzero(rows)
+        if coding.offsets[rank]:
+            number = rows.sum(axis=1)
+            found = reader.many(int(number.sum()) + len(rows), shape.offset_bits)
+            first = np.cumsum(number + 1) - number - 1
+            keep = np.ones(len(found), dtype=bool)
+            keep[first + number] = False  # the last offset of a fiber is an end, and no beginning
+            ends = (np.append(found[1:], 0) - found)[keep]
+        else:
+            ends = None
+        if reader.at != len(reader.bits):
+            raise ValueError(f"rank {rank}: {len(reader.bits) - reader.at} bits are left over")
+        fibers, owner = fibers[fiber] * length + at, owner[fiber]
+    if len(fibers) != len(stream.data):
+        raise ValueError(f"the bits name {len(fibers)} words where {len(stream.data)} are stored")
+    tiles = np.zeros((len(stream.roots), *lengths), dtype=bool)
+    tiles.reshape(-1)[fibers] = stream.data
+    return tiles

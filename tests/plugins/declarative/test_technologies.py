@@ -1,0 +1,86 @@
+"""Cells, channels of DRAM and the sets of 12 nm: numbers by hand, ranges of published figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sparsemap import SpecError, load_problem
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+
+REGISTRY = load()
+DOT = {
+    "name": "dot",
+    "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
+    "dims": {"m": 4, "k": 4, "n": 4},
+    "density": {"P": 1.0, "Q": 1.0},
+}
+SETS = ("12nm-low", "12nm-recommended", "12nm-high")
+
+
+def problem(technology: str, capacity: str = "128 KB", dram: dict[str, Any] | None = None, **level: Any) -> Any:
+    buffer = {"name": "GLB", "class": "sram", "capacity": capacity, **level}
+    levels = [{"name": "DRAM", "class": "dram", **(dram or {})}, buffer]
+    hardware = {"name": "chip", "technology": technology, "levels": levels, "compute": {"name": "MAC"}}
+    return load_problem(DOT, hardware, registry=REGISTRY)
+
+
+def test_cells_have_rows_of_their_own() -> None:
+    leaks = {cells: problem("12nm-recommended", cells=cells).leakage_mw(1) for cells in ("hp", "lop", "lstp", "hd")}
+    assert leaks["hp"] == pytest.approx(0.58 * 18.645)
+    assert leaks["lstp"] == pytest.approx(0.58 * 2.98957, rel=1e-3)
+    assert leaks["lop"] > leaks["hp"] > leaks["lstp"] > 20 * leaks["hd"]
+    assert problem("12nm-recommended").leakage_mw(1) == leaks["lstp"]
+    with pytest.raises(SpecError, match=r"memories\.sram-fast: not given, but level 'GLB' is of this class and cells"):
+        problem("12nm-recommended", cells="fast").leakage_mw(1)
+
+
+def test_an_access_has_a_constant_part_and_a_scaled_one() -> None:
+    found = problem("12nm-recommended").energy_pj(1, "read")  # 16 of 64 bits
+    assert found == pytest.approx((0.74 * 4.12627 + 2.6) / 4, rel=2e-3)
+    small = problem("12nm-recommended", "2 KB").energy_pj(1, "read")
+    assert small == pytest.approx((0.74 * 0.455801 + 2.6 / 2) / 4, rel=2e-2)
+
+
+def test_the_sets_enclose_each_other_and_published_energies() -> None:
+    for capacity, published_pj in (("8 KB", 3.2), ("1 MB", 14.0)):  # of 64 bits: Dally 2020 (14 nm), Jouppi 2021 (7 nm)
+        low, middle, high = (4 * problem(name, capacity).energy_pj(1, "read") for name in SETS)
+        assert low < middle < high
+        assert middle == pytest.approx(published_pj, rel=0.2)
+    for what in (
+        lambda p: p.leakage_mw(1),
+        lambda p: p.technology.area_mm2(p.levels[1]),
+        lambda p: p.mac_pj("compute"),
+    ):
+        low, middle, high = (what(problem(name)) for name in SETS)
+        assert low < middle < high
+    assert problem("12nm-recommended").mac_pj("compute") == pytest.approx(0.47)
+
+
+@pytest.mark.parametrize(
+    ("dram", "power_mw"),
+    [
+        ({"bandwidth": "16 MB/s"}, 44.0),
+        ({"bandwidth": "16 GB/s"}, 3 * 44.0),
+        ({"standard": "hbm2", "bandwidth": "128 GB/s"}, 4 * 83.0),
+        ({"standard": "ddr4", "bandwidth": "16 words/cycle"}, 2 * 321.0),  # of two bytes, at 1 GHz
+        ({"standard": "ddr3"}, 0.0),
+    ],
+)
+def test_channels_of_dram_draw_power_without_traffic(dram: dict[str, Any], power_mw: float) -> None:
+    assert problem("12nm-recommended", dram=dram).leakage_mw(0) == pytest.approx(power_mw)
+    assert problem("12nm", dram=dram).leakage_mw(0) == 0.0
+
+
+def test_platforms_are_as_dense_in_power_as_chips_and_papers_keep_their_technology() -> None:
+    found = CliRunner().invoke(cli, ["silicon"])
+    assert found.exit_code == 0, found.output
+    _, *rows = [line.split() for line in found.output.split("\n\n")[0].splitlines()]
+    assert [row[0] for row in rows] == ["edge", "edge-16gbps", "mobile", "cloud"]
+    assert all(50 <= float(row[8]) <= 500 for row in rows)  # mW/mm2 of memories and MACs
+    old = CliRunner().invoke(cli, ["silicon", "cloud", "--technology", "12nm"])
+    assert old.output.splitlines()[1].split()[1:6] == ["12nm", "54.8", "192", "79.6", "15.3"]
+    assert REGISTRY.get("study", "table-iv").technology == "12nm"
