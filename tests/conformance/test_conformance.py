@@ -1,7 +1,7 @@
 """The model against the reference evaluator, family by family: `check.py` on the case files beside it.
 
-That every case agrees in every quantity, but for those that the README names, is in `tests/docs/test_docs.py`: it holds
-the README's table to what `check.py` prints.
+That every case agrees in every quantity, but for those that docs/agreement.md names, is in
+`tests/docs/test_docs.py`: it holds the table of that page to what `check.py` prints.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ DOCS = (
     "docs/warm-start.md",
     "docs/weight-blocks.md",
     "docs/how-it-works.md",
+    "docs/python.md",
+    "docs/studies.md",
 )
 FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *DOCS, *WHOLE, *PAGES)
 RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in (*WHOLE, *PAGES) else "## ") if s.runs]
@@ -95,8 +97,8 @@ def test_the_plugin_that_is_published_is_found_once_it_is_installed(tmp_path: Pa
     subprocess.run([*command, "describe", "format", "bitmask-of-16"], env=env, cwd=tmp_path, check=True)
 
 
-def test_the_readme_prints_the_agreement_with_timeloop_as_it_is() -> None:
-    blocks = [block for section in sections(ROOT / "README.md") for block in section.blocks]
+def test_the_page_prints_the_agreement_with_timeloop_as_it_is() -> None:
+    blocks = [block for section in sections(ROOT / "docs" / "agreement.md") for block in section.blocks]
     block = next(block for block in blocks if "conformance/check.py" in block.text)
     cases = sorted(str(path) for path in (ROOT / "tests" / "conformance").glob("cases-*.jsonl"))
     command = [sys.executable, "tests/conformance/check.py", *cases]

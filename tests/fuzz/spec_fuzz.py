@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 import sparsemap_specs
 import yaml
-from sparsemap_plugins.weight_blocks.machine import Machine
+from sparsemap_plugins.weight_blocks.machine import CoreMesh
 from sparsemap_plugins.weight_blocks.networks import layers_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import write_schedule
@@ -125,7 +125,7 @@ class Inputs:
         }
         self.nodes = nodes_of(registry.build("network", NETWORK), registry)
         self.layers = layers_of(self.nodes, 0.5)
-        machine = Machine.of(registry.resolve("hardware", CHIP), registry)
+        machine = CoreMesh.of(registry.resolve("hardware", CHIP), registry)
         with tempfile.TemporaryDirectory() as folder:
             write_schedule(Path(folder), "tiny", CHIP, compile_layers(self.layers, machine))
             self.compiled = {path.name: path.read_bytes() for path in Path(folder).glob("*.json")}
