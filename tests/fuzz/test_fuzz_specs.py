@@ -31,10 +31,7 @@ def bounded_memory(attempts):
     unbound()
 
 
-EDITED = pytest.mark.xfail(reason="simulate takes what a schedule says at its word")
-
-
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[EDITED] * (kind == "schedule")) for kind in KINDS])
+@pytest.mark.parametrize("kind", KINDS)
 def test_odd_inputs_are_taken_or_told(kind, attempts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = 0
