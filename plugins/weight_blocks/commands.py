@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import attrs
 import click
-import numpy as np
 
 from sparsemap.cli.group import json_option, loaded, names_with_texts, plugin_dirs
 from sparsemap.errors import SpecError, readable
@@ -192,6 +191,8 @@ def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
 
 def kept_share(layer: MeshLayer) -> float:
     """Of the blocks of a convolution: masks that are even keep whole blocks in every block row."""
+    import numpy as np
+
     return float(np.mean(layer.kept(1))) / layer.blocks[1]
 
 
@@ -268,6 +269,8 @@ def simulate_command(
             context.exit(1)
     click.echo(json.dumps(outcome.table(), indent=2) if as_json else outcome.text())
     if outputs:
+        import numpy as np
+
         arrays: Any = outcome.outputs
         with replacing(outputs) as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pytest
 from charged import REGISTRY
-from sparsemap_plugins.analytic.charges import Option
+from sparsemap_plugins.analytic.charges import ChargeOptions
 from sparsemap_plugins.analytic.model import AnalyticModel
 from sparsemap_plugins.analytic.occupancy.shared import SHARED, SharedTables
 
@@ -28,7 +28,7 @@ WORKLOAD = {
     "name": "product", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 32, "k": 64, "n": 32},
     "density": {"P": 0.1, "Q": 0.3},
 }  # fmt: skip
-NAMES = [charge.type_name for charge in Option.__subclasses__()]
+NAMES = [field.name.replace("_", "-") for field in attrs.fields(ChargeOptions)]
 
 
 def problem(*charges: Any) -> Problem:

@@ -194,5 +194,5 @@ def test_fibers_of_one_length_below_a_bitmask_store_all_nonzeros(block: list[int
         "mapping": {"L2_T": [*inner, "n=4"]}, "formats": {"P": ["bitmask", "ellpack"]},
     }  # fmt: skip
     found = cost(table)
-    words = found.detail["cells"][0][1].fill[0] * found.detail["instances_active"][0, 1, 0]
+    words = found.detail.cells[0][1].fill[0] * found.detail.instances_active[0, 1, 0]
     assert words >= 0.25 * 16 * 32
