@@ -194,7 +194,7 @@ def test_a_broken_bound_is_told_by_the_command_and_by_a_study(tmp_path, monkeypa
 
     def too_high(self, problem):
         found = works(self, problem)
-        return attrs.evolve(found, energy_pj=1e6 * found.energy_pj)
+        return attrs.evolve(found, costs={**found.costs.own, "energy_pj": 1e6 * found.energy_pj})
 
     monkeypatch.setattr(AnalyticModel, "lower_bound", too_high)
     for more in ((), ("--json",), ("--quiet",)):
