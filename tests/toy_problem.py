@@ -9,7 +9,7 @@ import numpy as np
 from sparsemap.pieces.contracts import CostModel, Genes, MemoryLevel, Objective, Scored, Segment, Technology, Workload
 from sparsemap.pieces.data_specs import Hardware, SpaceSpec
 from sparsemap.pieces.registry import Origin, Registry
-from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.evaluation import Detail, Evaluation
 from sparsemap.problem.problem import Problem
 
 WEIGHTS = np.array([1000.0, 100.0, 1.0, 1.0, 1.0, 0.1, 0.1, 0.1])
@@ -60,7 +60,7 @@ class ToyModel(CostModel):
                 else []
                 for u in used
             ]
-            found = {"needed": rows}
+            found = Detail(needed=rows)
         costs = {"energy_pj": np.where(bad, np.inf, energy), "cycles": np.where(bad, np.inf, 10.0)}
         return Evaluation(costs, reasons, tuple(self.reasons(problem)), found)
 

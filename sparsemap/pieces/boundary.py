@@ -149,8 +149,11 @@ def numbers(
 
 def units_of(piece: of.Format, fiber: of.Fiber, outer: of.Outer | None = None) -> of.Units:
     """The units of fibers by a format: finite numbers from 0 on, single ones or one per fiber; with `outer` those of its
-    code."""
-    shape, method = fiber.fibers.shape, "units" if outer is None else "encoded"
+    code. Errors name `units` where the format leaves `encoded` as it is."""
+    from .contracts import Format
+
+    coded = outer is not None and type(piece).encoded is not Format.encoded
+    shape, method = fiber.fibers.shape, "encoded" if coded else "units"
     with guarded(piece, method):
         units = piece.units(locked(fiber)) if outer is None else piece.encoded(locked(fiber), outer)
     for field in UNITS:

@@ -194,7 +194,7 @@ def test_a_broken_bound_is_told_by_the_command_and_by_a_study(tmp_path, monkeypa
 
     def too_high(self, problem):
         found = works(self, problem)
-        return attrs.evolve(found, energy_pj=1e6 * found.energy_pj)
+        return attrs.evolve(found, costs={**found.costs.own, "energy_pj": 1e6 * found.energy_pj})
 
     monkeypatch.setattr(AnalyticModel, "lower_bound", too_high)
     for more in ((), ("--json",), ("--quiet",)):
@@ -369,7 +369,7 @@ def test_decoded_genomes_are_checked_like_others():
 PLUGIN = '''
 import sys
 import numpy as np
-from sparsemap import Format, Units, hookimpl
+from sparsemap import Code, Format, Units, hookimpl
 import attrs
 
 @attrs.frozen(kw_only=True)
@@ -381,6 +381,11 @@ class Odd(Format):
         zero = np.zeros_like(fiber.fibers)
         bits = fiber.fibers * fiber.length
         return CODE
+    def encode(self, rows, rank, tiles):
+        fiber = np.repeat(np.arange(len(rows)), rank.length)
+        return Code.of(len(rows), [(fiber, rows.reshape(-1).astype(np.int64), 1)])
+    def decode(self, bits, rank, tiles, ends):
+        return bits.many(len(tiles) * rank.length, 1).reshape(len(tiles), rank.length) > 0
 
 @hookimpl
 def register_formats():
@@ -425,7 +430,7 @@ def test_an_observer_that_raises_is_named_and_the_result_is_kept(tmp_path):
         file.write("\n@hookimpl\ndef search_finished(result):\n    raise ValueError('no disk')\n")
     registry = load(plugin_dirs=[plugins])
     told = refused(load_problem("mm3", "cloud", registry=registry), found=1000)
-    assert "odd/__init__.py, line 23: hook: search_finished raised ValueError: no disk" in told
+    assert "odd/__init__.py, line 28: hook: search_finished raised ValueError: no disk" in told
 
 
 @pytest.fixture

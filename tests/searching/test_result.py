@@ -142,7 +142,9 @@ def test_history_is_arrays_and_data_frames(found):
     pandas = pytest.importorskip("pandas")
     pandas.testing.assert_frame_equal(found.to_pandas(), pandas.DataFrame(arrays))
     levels = found.breakdown().to_pandas()
-    assert list(levels.columns) == ["P", "Q", "Z", "energy_pj", "cycles"] and list(levels.index)[-1] == "MAC"
+    assert list(levels.columns) == ["P", "Q", "Z", "energy_pj", "cycles"]
+    assert list(levels.index)[:4] == ["DRAM", "GLB", "PEB", "MAC"]  # then charges and waiting
+    assert levels["energy_pj"].sum() == pytest.approx(found.best.energy_pj)
     assert levels.loc["GLB", ["P", "Q", "Z"]].sum() == pytest.approx(levels.loc["GLB", "energy_pj"])
 
 
