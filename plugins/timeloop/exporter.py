@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
+import numpy as np
 
 from sparsemap import Exporter
 from sparsemap.errors import DesignError
@@ -128,14 +129,10 @@ def expected(design: Design, own: Mapping[str, float]) -> Expectation:
 
 def apart(problem: Problem) -> Problem:
     """The problem with memories that Timeloop is told of: metadata have as much room as data, and share none of it."""
-    made = problem.variant()
-    made.__dict__["levels"] = tuple(
-        attrs.evolve(level, shared_capacity=False, metadata_capacity_bits=level.capacity_bits)
-        if level.shared_capacity
-        else level
-        for level in problem.levels
-    )
-    return made
+    chip = problem.chip
+    shared = np.asarray(chip.shared_capacity)
+    room = np.where(shared, chip.capacity_bits, chip.metadata_capacity_bits)
+    return problem.on(attrs.evolve(chip, shared_capacity=np.zeros_like(shared), metadata_capacity_bits=room))
 
 
 def unlimited(design: Design) -> tuple[Design, list[str]]:

@@ -75,7 +75,8 @@ def test_a_probe_finds_a_model_that_is_wrong(probe, registry, monkeypatch):
     def wrong(self, designs, problem, detail=False):
         found = works(self, designs, problem, detail)
         with np.errstate(invalid="ignore"):
-            return attrs.evolve(found, energy_pj=WRONG[probe](problem, found, designs))
+            energy_pj = WRONG[probe](problem, found, designs)
+        return attrs.evolve(found, costs={**found.costs.own, "energy_pj": energy_pj})
 
     monkeypatch.setattr(model, "evaluate", wrong)
     with pytest.raises(Broken) as caught:

@@ -72,7 +72,18 @@ def test_the_sets_enclose_each_other_and_published_energies() -> None:
 )
 def test_channels_of_dram_draw_power_without_traffic(dram: dict[str, Any], power_mw: float) -> None:
     assert problem("12nm-recommended", dram=dram).leakage_mw(0) == pytest.approx(power_mw)
+
+
+@pytest.mark.parametrize(
+    "dram", [{"bandwidth": "16 GB/s"}, {"standard": "hbm2", "bandwidth": "128 GB/s"}, {"standard": "ddr3"}]
+)
+def test_channels_of_dram_draw_nothing_in_a_technology_without_figures_for_them(dram: dict[str, Any]) -> None:
     assert problem("12nm", dram=dram).leakage_mw(0) == 0.0
+
+
+def test_a_standard_without_energies_is_an_error() -> None:
+    with pytest.raises(SpecError, match=r"off_chip_pj_per_bit\.ddr4: not given, but level 'DRAM' is of this standard"):
+        problem("12nm", dram={"standard": "ddr4"}).leakage_mw(0)
 
 
 def test_platforms_are_as_dense_in_power_as_chips_and_papers_keep_their_technology() -> None:

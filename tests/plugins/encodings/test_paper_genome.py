@@ -60,7 +60,7 @@ def test_figure_13_skip_and_gate():
     at = dict(zip((place.name for place in made.places), chosen, strict=True))
     glb, mac = made.places[0], made.places[2]
     P, Q = made.roles["P"], made.roles["Q"]
-    assert made.filters(at["GLB"], glb) == [(Filter("Q", ("P",), "skip"), Q, (P,))]
+    assert made.filters(at["GLB"], glb) == [(Filter("Q", ("P",), "skip", width=128), Q, (P,))]
     assert made.filters(at["PEB"], made.places[1]) == []
     assert [(target, leaders) for _, target, leaders in made.filters(at["MAC"], mac)] == [(P, (Q,)), (Q, (P,))]
 
