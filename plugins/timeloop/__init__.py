@@ -23,6 +23,7 @@ def register_exporters():
 
 @hookimpl
 def register_commands(cli: click.Group) -> None:
-    from .commands import import_problem
+    from .commands import import_problem, import_timeloop
 
     cli.add_command(import_problem)
+    cli.add_command(import_timeloop)
