@@ -110,9 +110,9 @@ def components(project: Table, notes: Notes) -> list[Component]:
     else:
         found = list(_subtrees(architecture, 1, Table(architecture.source)))
     if sum(not component.spatial for component in found) < 2:
-        raise error(project.at("architecture"), "expected storage levels and a compute unit")
+        raise error(project.table("architecture").source, "expected storage levels and a compute unit")
     if len(found) > MOST_LEVELS:
-        raise error(project.at("architecture"), f"has {len(found)} levels, expected at most {MOST_LEVELS}")
+        raise error(project.table("architecture").source, f"has {len(found)} levels, expected at most {MOST_LEVELS}")
     for component in found:
         for key, value in component.attributes.items():
             if key in LEFT_OUT and value not in NO_EFFECT:
@@ -208,14 +208,24 @@ def hardware_table(
         notes.taken(compute.table.source, f"{compute.name}: {full:g} pJ per compute")
     if not acting:
         notes.assumed(
-            project.at("architecture"), "no level skips or gates; a search may let all but the outermost do so"
+            project.table("architecture").source,
+            "no level skips or gates; a search may let all but the outermost do so",
         )
     technology = next((str(c.attributes["technology"]) for c in levels if c.attributes.get("technology")), "")
     if technology and not (full is not None and all("energy" in row for row in rows)):
         notes.assumed(
             levels[0].attributes.at("technology"), f"{technology}: energies that are not given are those of 12nm"
         )
-    return {"kind": "hardware", "clock": "1 GHz", "word_bits": compute.word_bits, "levels": rows, "compute": mac}
+    cycle = compute.attributes.number("global_cycle_seconds")
+    if not cycle:
+        notes.assumed(project.table("architecture").source, "a clock of 1 GHz; Timeloop counts in cycles")
+    return {
+        "kind": "hardware",
+        "clock": f"{1e-9 / (cycle or 1e-9):g} GHz",
+        "word_bits": compute.word_bits,
+        "levels": rows,
+        "compute": mac,
+    }
 
 
 def _level(

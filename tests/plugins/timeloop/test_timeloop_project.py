@@ -279,6 +279,7 @@ def test_more_spatial_iterations_than_instances_leave_no_design(project):
 def test_approximations_are_listed(project):
     texts = [note.text for note in project(*DENSE).notes if note.verdict == "assumed"]
     assert any("4 words per access" in text for text in texts)
+    assert any("1 GHz" in text for text in texts)
 
 
 def test_an_architecture_alone_gives_hardware(project):
