@@ -1,4 +1,4 @@
-"""The verb `import-problem`."""
+"""The verbs `import-problem` and `import-timeloop`."""
 
 from __future__ import annotations
 
