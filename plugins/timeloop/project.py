@@ -29,7 +29,6 @@ from .project_mapping import (
     factors_of,
     nest_of,
     space_table,
-    without_dummies,
 )
 from .project_sparse import sparse_design, sparse_targets
 from .project_yaml import VERDICTS, Note, Notes, Source, Table, merged
@@ -137,23 +136,25 @@ def _rest(project: Table, workload: Mapping[str, Any], tables: dict[str, Mapping
     decisive = mapped if any(one.kind == "lists" for one in mapped) or not constraints else constraints
     bypass = bypass_of(decisive, list(tensors))
     idle = {p.name for p in parts if p.dummy or (tensors and set(bypass.get(p.name, [])) >= set(tensors))}
-    busy = {one.target for one in mapped if one.kind == "temporal" and _loops_in(one, _sizes(project))}
-    for name in idle & busy:  # its temporal loops stay where they are
-        bypass[name] = list(tensors)
-    dummies = [name for name in names if name in idle - busy]
+    below = dict(zip(names, [*parts[1:], compute], strict=True))
+    spread = {part.name for part in parts if below[part.name].instances != part.instances}
+    busy = {one.target for one in mapped if one.kind != "lists" and _loops_in(one, _sizes(project))}
+    hollow = [name for name in names if name in idle & (spread | busy) and tensors]
+    bypass |= {name: list(tensors) for name in hollow}  # levels that only spread count traffic of their own kind
+    dummies = [name for name in names if name in idle and name not in hollow]
     levels = [part for part in parts if part.name not in dummies]
-    if not levels:
+    if not [level for level in levels if level.name not in hollow]:
         notes.missing(project.table("architecture").source, "no level stores anything", ", ".join(names), "hardware")
         return
     if dummies and parts[0].name in dummies:
         notes.assumed(parts[0].table.source, f"{parts[0].name} stores nothing and is left out")
     for level in levels:
-        if passed := bypass.get(level.name):
+        if (passed := bypass.get(level.name)) and level.name not in hollow:
             notes.taken(level.table.source, f"{level.name}: {', '.join(passed)} pass by")
     acting = [
         name for name, own in targets.items() if own.get("action_optimization") or own.get("compute_optimization")
     ]
-    hardware = hardware_table(project, levels, compute, bypass, acting, notes)
+    hardware = hardware_table(project, levels, compute, bypass, hollow, acting, notes)
     if notes.stops("hardware"):
         return
     tables["hardware"] = {**hardware, "name": "imported"}
@@ -164,7 +165,7 @@ def _rest(project: Table, workload: Mapping[str, Any], tables: dict[str, Mapping
     space = space_table(constraints, [level.name for level in levels], fanouts, sizes, notes) if constraints else None
     if space:
         tables["space"] = {**space, "name": "imported"}
-    _design(project, targets, mapped, parts, levels, compute, tensors, bypass, dummies, sizes, tables, notes)
+    _design(project, targets, mapped, parts, levels, compute, tensors, bypass, sizes, tables, notes)
 
 
 def _loops_in(one: Directive, sizes: Mapping[str, int]) -> bool:
@@ -180,7 +181,6 @@ def _design(
     compute: Component,
     tensors: Mapping[str, set[str]],
     bypass: Mapping[str, list[str]],
-    dummies: list[str],
     sizes: Mapping[str, int],
     tables: dict[str, Mapping[str, Any]],
     notes: Notes,
@@ -188,13 +188,13 @@ def _design(
     if not mapped:
         notes.assumed(project.at("mapping"), "no mapping is given; there is no design")
         return
-    whole = nest_of(mapped, parts, sizes, notes)
-    nest = without_dummies(whole, parts, dummies, notes) if whole else None
+    nest = nest_of(mapped, parts, sizes, notes)
     if nest is None:
         return
     _check_fanouts(nest, levels, tables["hardware"], notes)
     dense = [name for name, given in tables["workload"]["density"].items() if given.get("density") == 1.0]
-    sparse = sparse_design(targets, levels, compute, tensors, dense, bypass, nest, notes)
+    places = [row["name"] for row in tables["hardware"]["levels"] if row.get("gate_skip")]
+    sparse = sparse_design(targets, levels, compute, places, tensors, dense, bypass, nest, notes)
     if sparse is None or notes.stops("design"):
         return
     table: dict[str, Any] = {

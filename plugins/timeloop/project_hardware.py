@@ -2,14 +2,15 @@
 
 A component that is there several times is an own level with as many instances; the fan-out of a level is how many
 instances of the next one there are for each of its own. Buffers side by side, of which each keeps other tensors, are
-levels in the order in which they stand, as Timeloop takes them.
+levels in the order in which they stand, as Timeloop takes them. So is what stores nothing and spreads what is below it,
+since Timeloop counts words that neighbours share per level.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -184,17 +185,22 @@ def hardware_table(
     levels: list[Component],
     compute: Component,
     bypass: Mapping[str, list[str]],
+    hollow: Collection[str],
     acting: Collection[str],
     notes: Notes,
 ) -> dict[str, Any]:
-    """The table of a hardware; `levels` store something, `bypass` has the tensors that pass by."""
+    """The table of a hardware; `levels` store something, `bypass` has the tensors that
+    pass by, `hollow` levels keep none and only spread what is below them."""
     prices, dated = _prices(project)
     rows = [
-        _level(level, child, bypass.get(level.name, []), prices, dated, notes)
+        _hollow(level, child, bypass[level.name], notes)
+        if level.name in hollow
+        else _level(level, child, bypass.get(level.name, []), prices, dated, notes)
         for level, child in zip(levels, [*levels[1:], compute], strict=True)
     ]
     for row in rows[0 if levels[0].name in acting else 1 :]:
-        row["gate_skip"] = True
+        if row["name"] not in hollow:
+            row["gate_skip"] = True
     mac: dict[str, Any] = {"name": compute.name, "gate_skip": True}
     priced = prices.get(compute.name, {})
     full = _price(priced, COMPUTE)
@@ -212,7 +218,7 @@ def hardware_table(
             "no level skips or gates; a search may let all but the outermost do so",
         )
     technology = next((str(c.attributes["technology"]) for c in levels if c.attributes.get("technology")), "")
-    if technology and not (full is not None and all("energy" in row for row in rows)):
+    if technology and not (full is not None and all("energy" in row for row in rows if row["name"] not in hollow)):
         notes.assumed(
             levels[0].attributes.at("technology"), f"{technology}: energies that are not given are those of 12nm"
         )
@@ -226,6 +232,19 @@ def hardware_table(
         "levels": rows,
         "compute": mac,
     }
+
+
+def _fanout(level: Component, child: Component, notes: Notes) -> dict[str, int]:
+    if child.instances % level.instances:
+        text = f"{child.instances} of {child.name} below {level.instances} of {level.name}"
+        notes.missing(child.table.source, "instances that do not divide", text, "hardware")
+    return {"fanout": child.instances // level.instances} if child.instances > level.instances else {}
+
+
+def _hollow(level: Component, child: Component, tensors: Sequence[str], notes: Notes) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": level.name, "class": "sram", "bypass": [f"name:{tensor}" for tensor in tensors]}
+    notes.taken(level.table.source, f"{level.name}: a level that stores nothing, {level.instances} of it")
+    return row | _fanout(level, child, notes)
 
 
 def _level(
@@ -253,11 +272,7 @@ def _level(
     row["metadata_capacity"] = (
         f"{int(deep * level.metadata_width)} bits" if deep and level.metadata_width else "unlimited"
     )
-    if child.instances % level.instances:
-        text = f"{child.instances} of {child.name} below {level.instances} of {level.name}"
-        notes.missing(child.table.source, "instances that do not divide", text, "hardware")
-    elif child.instances > level.instances:
-        row["fanout"] = child.instances // level.instances
+    row |= _fanout(level, child, notes)
     if bypass:
         row["bypass"] = [f"name:{tensor}" for tensor in bypass]
     words_at_once = level.block_words * level.cluster

@@ -178,25 +178,6 @@ def nest_of(
     return Nest(loops)
 
 
-def without_dummies(nest: Nest, parts: Sequence[Component], dummies: Sequence[str], notes: Notes) -> Nest | None:
-    """Spatial loops of what stores nothing belong to the level above it; its temporal loops have no counterpart."""
-    loops: dict[tuple[str, str], tuple[tuple[str, int], ...]] = {}
-    last = ""
-    for part in parts:
-        for kind in "TS":
-            own = nest.loops.get((part.name, kind), ())
-            if part.name not in dummies:
-                last = part.name
-                loops[(part.name, kind)] = own
-            elif own and kind == "S":
-                loops[(last, kind)] = loops.get((last, kind), ()) + own
-            elif own:
-                text = f"{part.name} stores nothing and has temporal loops"
-                notes.missing(part.table.source, "temporal loops where nothing is stored", text)
-                return None
-    return Nest(loops)
-
-
 # -------------------------------------------------------------------------------------------------------------- the space
 
 

@@ -243,6 +243,7 @@ def sparse_design(
     targets: Mapping[str, Table],
     levels: Sequence[Component],
     compute: Component,
+    spots: Sequence[str],
     tensors: Mapping[str, set[str]],
     dense: Sequence[str],
     bypass: Mapping[str, list[str]],
@@ -290,7 +291,7 @@ def sparse_design(
         pieces["format"] |= {name: table for name, table in found if table}
         formats[tensor] = ["uncompressed"] * (slots - len(found)) + [name for name, _ in found]
     places: dict[str, str] = {}
-    for place in (*((names[0],) if mechanisms.get(names[0]) else ()), *names[1:], compute.name):
+    for place in (*spots, compute.name):
         table = mechanisms.get(place)
         places[place] = f"{place}-actions" if table else "none"
         if table:

@@ -90,6 +90,7 @@ mapping:
   - {target: Near, type: temporal, factors: A=1 B=3 C=1, permutation: BAC}
   - {target: Near, type: bypass, keep: [S], bypass: [X, Y]}
 """
+SPREAD = MAPPING.replace("Mid, type: spatial", "PE, type: spatial")
 SPARSE = """
 sparse_optimizations:
   targets:
@@ -146,9 +147,19 @@ def numbers(imported, registry):
 # ------------------------------------------------------------------------------------------------------ what files mean
 
 
-def test_a_tree_and_nodes_of_the_same_architecture_give_the_same_hardware(project):
-    tree, nodes = (project(PROBLEM, text, ENERGIES, MAPPING).tables["hardware"] for text in (TREE, NODES))
-    assert tree == nodes
+def test_a_tree_and_nodes_of_the_same_architecture_give_the_same_numbers(project, registry):
+    tree = project(*DENSE).tables["hardware"]
+    spread = project(PROBLEM, NODES, ENERGIES, SPREAD)
+    nodes = spread.tables["hardware"]
+    assert [level["name"] for level in nodes["levels"]] == ["Far", "Mid", "PE", "Near"]
+    assert nodes["levels"][2]["fanout"] == 8 and nodes["levels"][2]["bypass"] == ["name:X", "name:Y", "name:S"]
+    assert nodes["levels"][0] == tree["levels"][0] and nodes["levels"][3] == tree["levels"][2]
+    assert spread.tables["design"]["mapping"]["L3_S"] == ["A=4", "C=2"]
+    assert numbers(spread, registry) == numbers(project(*DENSE), registry)
+
+
+def test_energies_rows_and_sizes_of_levels(project):
+    tree = project(*DENSE).tables["hardware"]
     far, mid, near = tree["levels"]
     assert (far["class"], "capacity" in far, mid["capacity"], near["capacity"]) == (
         "dram",
@@ -207,13 +218,13 @@ def test_formats_and_actions_are_those_of_the_levels(project, registry):
     assert numbers(imported, registry)[0] <= numbers(project(*DENSE), registry)[0]
 
 
-def test_a_level_that_stores_nothing_gives_its_spatial_loops_to_the_level_above(project):
-    dummy = "        - {name: Spread, class: dummy_storage, attributes: {depth: 0}}\n      subtree:\n        - name: PE"
-    tree = TREE.replace("      subtree:\n        - name: PE", dummy)
-    mapping = MAPPING.replace("target: Mid, type: spatial", "target: Spread, type: spatial")
+def test_a_level_that_stores_nothing_and_spreads_nothing_is_left_out(project):
+    idle = "        - {name: Idle, class: dummy_storage, attributes: {depth: 0}}\n      subtree:\n        - name: PE"
+    tree = TREE.replace("      subtree:\n        - name: PE", idle).replace("PE[0..7]", "PE")
+    mapping = re.sub(r".*spatial.*\n", "", MAPPING).replace("A=2 B=0", "A=8 B=0").replace("C=3", "C=6")
     table = project(PROBLEM, tree, ENERGIES, mapping).tables
-    assert table["design"]["mapping"]["L2_S"] == ["A=4", "C=2"]
     assert [level["name"] for level in table["hardware"]["levels"]] == ["Far", "Mid", "Near"]
+    assert table["design"]["mapping"]["L3_T"] == ["B=3"]
 
 
 def test_constraints_become_a_space(project, registry, tmp_path):
@@ -422,7 +433,8 @@ def test_mutated_projects_are_imported_or_end_in_a_clear_error(tmp_path, registr
     file = tmp_path / "project.yaml"
     signal.signal(signal.SIGALRM, too_long)
     for _ in range(300):
-        file.write_text(mutated("".join((PROBLEM, rng.choice((TREE, NODES)), ENERGIES, MAPPING, SPARSE)), rng))
+        syntax = rng.choice(((TREE, MAPPING), (NODES, SPREAD)))
+        file.write_text(mutated("".join((PROBLEM, *syntax, ENERGIES, SPARSE)), rng))
         signal.alarm(5)
         try:
             imported = import_project([file])
