@@ -19,11 +19,11 @@ from .project_yaml import TAG, Notes, Source, Table, error
 
 RANGE = re.compile(r"\s*(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]\s*")
 MOST_LEVELS = 64
-READ_KEYS = {
+KNOWN_KEYS = {
     *("width", "depth", "datawidth", "word_bits", "word_width", "block_size", "cluster_size", "entries", "sizeKB"),
     *("data_storage_depth", "data_storage_width", "metadata_storage_depth", "metadata_storage_width"),
     *("metadata_datawidth", "metadata_word_bits", "read_bandwidth", "write_bandwidth", "shared_bandwidth"),
-    *("meshX", "meshY", "multiple_buffering", "instances"),
+    *("meshX", "meshY", "multiple_buffering", "technology", "global_cycle_seconds"),
 }
 LEFT_OUT = {
     "min_utilization": "least utilisation of a level",
@@ -119,6 +119,10 @@ def components(project: Table, notes: Notes) -> list[Component]:
             if key in LEFT_OUT and value not in NO_EFFECT:
                 text = f"{component.name}: {value!r} is left out"
                 notes.missing(component.attributes.at(key), LEFT_OUT[key], text, "")
+        others = [key for key in component.table.table("attributes") if key not in KNOWN_KEYS and key not in LEFT_OUT]
+        if others:
+            text = f"{component.name}: {', '.join(others)}"
+            notes.missing(component.attributes.source, "attributes that are not read", text, "")
     return found
 
 
