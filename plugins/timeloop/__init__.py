@@ -1,7 +1,9 @@
-"""Timeloop v3.0.3 as export target, and its problem files as workloads.
+"""Timeloop v3.0.3 as export target, and its projects as workloads, hardware, spaces and designs.
 
 `architecture`, `problem`, `mapping` and `sparse` each make one part of the input as plain tables; `exporter`
-writes them as YAML; `importer` reads a problem file.
+writes them as YAML; `importer` reads a problem file. `project` reads whole projects, of which `project_yaml`,
+`project_hardware`, `project_mapping` and `project_sparse` each take a part; `comparison` holds them against reference
+outputs.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ def register_exporters():
 
 @hookimpl
 def register_commands(cli: click.Group) -> None:
-    from .commands import import_problem
+    from .commands import import_problem, import_timeloop
 
     cli.add_command(import_problem)
+    cli.add_command(import_timeloop)

@@ -1,4 +1,4 @@
-"""The verb `import-problem`."""
+"""The verbs `import-problem` and `import-timeloop`."""
 
 from __future__ import annotations
 
@@ -30,3 +30,33 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
     else:
         toml_io.write(out, table)
         click.echo(f"wrote {readable(str(out))}")
+
+
+@click.command("import-timeloop")
+@click.argument("paths", metavar="FILE|FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write.")
+@click.option("--name", default="", help="Name of the workload; default: that of the problem.")
+@click.option("--compare", is_flag=True, help="Evaluate every set-up below a folder beside its reference output.")
+def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, compare: bool) -> None:
+    """Read a Timeloop project as workload, hardware, space and design.
+
+    The project is one file or several, or all YAML files of a folder. What SparseMap cannot express is listed with its
+    place, and the design is left out if its numbers would be others. `--compare` prints a table for a folder of set-ups
+    with `stats.txt`.
+    """
+    from .project import import_project, line, write
+
+    if compare:
+        from .comparison import report
+
+        click.echo(report(list(paths)))
+        return
+    if out is None:
+        raise click.UsageError("missing --out, the folder to write")
+    imported = import_project(paths, name)
+    written = write(imported, out)
+    for verdict in ("assumed", "missing"):
+        for note in imported.notes:
+            if note.verdict == verdict:
+                click.echo(readable(f"{verdict}: {line(note)}"))
+    click.echo(readable(f"wrote {', '.join(str(path) for path in written)}"))

@@ -149,8 +149,13 @@ class Densities(Part):
 
 def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
     """The table of a workload spec; `SpecError` for what is missing, wrong, or unknown to SparseMap."""
-    path, file, reader = Path(path), shown(path), Reader()
-    problem = _table(_load(path).get("problem"), "problem", file)
+    path = Path(path)
+    return workload_table(_table(_load(path).get("problem"), "problem", shown(path)), path, name)
+
+
+def workload_table(problem: Mapping[str, Any], path: Path, name: str = "") -> dict[str, Any]:
+    """Like `read_problem`, from the table of the problem, in whose keys hyphens are replaced; `path` is its file."""
+    file, reader = shown(path), Reader()
     instance = _table(problem.get("instance", problem), "problem.instance", file)
     given = problem.get("shape")
     with _within("problem.shape", file):
@@ -226,31 +231,31 @@ def _load(path: Path) -> Mapping[str, Any]:
         raise SpecError.at(file, "", "is libconfig, the format of Timeloop's first problem files; write it as YAML")
     try:
         with _within("", file):
-            loaded = _merged(yaml_text.loads(_included(path, _text(path))))
+            loaded = _merged(yaml_text.loads(included(path, text_of(path))))
     except ValueError as error:
         raise SpecError.at(file, "", str(error)) from None
     return _table(loaded, "", file)
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path, limit: int = BYTES) -> str:
     try:
-        return read_bytes(path, BYTES).decode("utf-8-sig")
+        return read_bytes(path, limit).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecError.at(shown(path), "", f"is not UTF-8 text (byte {error.start})") from None
 
 
-def _included(path: Path, text: str) -> str:
+def included(path: Path, text: str) -> str:
     """The text with what its templates include: YAML files in the folder above that of the problem, or below it."""
 
-    def included(match: re.Match[str]) -> str:
+    def resolved(match: re.Match[str]) -> str:
         beside = (path.parent / match[2]).resolve()
         above = path.parent.resolve().parent
         if above not in beside.parents or beside.suffix not in (".yaml", ".yml"):
             text = f"includes {shortened(match[2])}, which is no YAML file below {shown(above)}"
             raise SpecError.at(shown(path), "", text)
-        return _text(beside)
+        return text_of(beside)
 
-    text = INCLUDE.sub(included, text)
+    text = INCLUDE.sub(resolved, text)
     if "{{" in text or "{%" in text:
         line = text[: text.find("{%" if "{%" in text else "{{")].count("\n") + 1
         message = f"line {line}: is a template; only {{{{include_text('FILE')}}}} on a line of its own is resolved"

@@ -21,7 +21,7 @@ def loads(text: str) -> Any:
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        _check_size(node)
+        check_size(node)
         return None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         raise ValueError(f"is not YAML: {' '.join(str(error).split())}") from None
@@ -31,7 +31,7 @@ def loads(text: str) -> Any:
         raise ValueError(f"is not YAML: {error}") from None
 
 
-def _check_size(node: Any) -> None:
+def check_size(node: Any) -> None:
     """Refuses aliases that lead back to themselves or multiply, before anything is made of them."""
     level, count = [node], 0
     for _ in range(DEPTH):

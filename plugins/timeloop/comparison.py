@@ -1,0 +1,175 @@
+"""Set-ups of a folder with the output of Timeloop beside them, imported, evaluated and compared."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from sparsemap.errors import SparseMapError
+from sparsemap.files import aligned, check_file
+from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
+
+from .importer import text_of
+from .project import Imported, import_project
+
+STATS = ("timeloop-model.stats.txt", "timeloop-mapper.stats.txt")
+STATS_BYTES = 1 << 20
+WHOLE = ("aggregated_input.yaml", "parsed-processed-input.yaml")
+CYCLES = re.compile(r"^Cycles: (\d+)$", re.M)
+ENERGY = re.compile(r"^ +Energy \(total\) +: ([\d.e+-]+) pJ$", re.M)
+LAYOUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        r"(?P<root>.*/fig12_[^/]*)/ref_outputs/[^/]+/(?P<layer>L\d+)/(?P<density>\w+)/output",
+        (
+            "hardware-specs/designs/arch.yaml",
+            "hardware-specs/configurations/SI-SW.yaml",
+            "mappings/mobilenet0.5-sparse/{layer}-perfect_factor.yaml",
+            "workload/mobilenet0.5-sparse/{density}/{layer}.yaml",
+            "ert_art/ERT.yaml",
+        ),
+    ),
+    (
+        r"(?P<root>.*/fig1_[^/]*)/ref_outputs/output_(?P<density>[\d.]+)_(?P<format>\w+)",
+        (
+            *("arch/arch.yaml", "workload/spmspm.prob.{density}.yaml", "sparse-opt/{format}.yaml", "ert_art/ERT.yaml"),
+            "ref_outputs/output_{density}_{format}/timeloop-mapper.map.yaml",
+        ),
+    ),
+)
+"""Where the inputs of outputs lie that have none beside them: those of Sparseloop's artifact (MICRO 2022)."""
+
+
+@attrs.frozen
+class SetUp:
+    """Files of a set-up, and what Timeloop printed."""
+
+    group: str
+    files: tuple[Path, ...]
+    cycles: int
+    energy_pj: float
+
+
+def set_ups(root: Path) -> Iterator[SetUp]:
+    """The set-ups below a folder of which both inputs and outputs are there."""
+    for stats in sorted(path for path in root.rglob("*.stats.txt") if path.name in STATS):
+        folder = stats.parent
+        files = _inputs(folder, stats.name.partition(".")[0])
+        if not files:
+            continue
+        check_file(stats, STATS_BYTES)
+        text = text_of(stats, STATS_BYTES)
+        cycles, energies = CYCLES.findall(text), ENERGY.findall(text)
+        if cycles and energies:
+            yield SetUp(_group(root, stats), files, int(cycles[-1]), sum(map(float, energies)))
+
+
+def _group(root: Path, stats: Path) -> str:
+    """The folder that holds the reference outputs; where designs differ within it, the design too."""
+    parts = list(stats.parent.relative_to(root).parts)
+    cut = next((i for i, part in enumerate(parts) if part.replace("-", "_") in REFERENCES), len(parts))
+    base = parts[cut - 1] if cut > 0 else root.name
+    inside = [part for part in parts[cut + 1 :] if part not in ("output", "default_problem")]
+    last = inside[-1] if inside else ""
+    if base.startswith("fig15"):
+        return f"{base[:5]} {last}"
+    if base.startswith("fig1_"):
+        return f"fig1 {last.split('_', 2)[-1]}"
+    if base.startswith(("fig12", "fig13", "table7")):
+        return f"{base.split('_')[0]} {last if base.startswith('fig12') else parts[cut]}"
+    return base
+
+
+REFERENCES = ("ref_outputs", "ref_output", "dense_outputs", "outputs")
+
+
+def _inputs(folder: Path, program: str) -> tuple[Path, ...]:
+    for place in (folder, folder.parent):
+        whole = next((place / name for name in WHOLE if (place / name).is_file()), None)
+        if whole:
+            return (whole, *_beside(place, program))
+    for pattern, names in LAYOUTS:
+        if match := re.fullmatch(pattern, folder.as_posix()):
+            files = tuple(Path(match["root"]) / name.format(**match.groupdict()) for name in names)
+            return files if all(path.is_file() for path in files) else ()
+    return ()
+
+
+def _beside(place: Path, program: str) -> Iterator[Path]:
+    """Energies, and the mapping if it is a file of its own."""
+    for names in (("ERT.yaml", f"{program}.ERT.yaml"), ("map.yaml", f"{program}.map.yaml")):
+        found = next((place / name for name in names if (place / name).is_file()), None)
+        if found:
+            yield found
+
+
+# ------------------------------------------------------------------------------------------------------------- comparison
+
+
+@attrs.frozen
+class Outcome:
+    """What became of a set-up: ratios to Timeloop's cycles and energy, or why there are none."""
+
+    group: str
+    imported: Imported | None
+    cycles: float = 0.0
+    energy: float = 0.0
+    reasons: tuple[str, ...] = ()
+
+
+def outcome(one: SetUp, registry: object) -> Outcome:
+    try:
+        imported = import_project(one.files)
+    except SparseMapError as error:
+        return Outcome(one.group, None, reasons=(str(error).splitlines()[0],))
+    table = imported.tables.get("design")
+    if table is None:
+        causes = tuple(dict.fromkeys(note.cause for note in imported.missing if note.stops)) or ("no mapping",)
+        return Outcome(one.group, imported, reasons=causes)
+    try:
+        design = design_file.structure(table, registry, "design.toml")  # type: ignore[arg-type]
+        evaluation = design.problem.cost_model.evaluate(design.batch, design.problem)
+    except SparseMapError as error:
+        return Outcome(one.group, imported, reasons=(f"not accepted: {str(error).splitlines()[0]}",))
+    if not evaluation.valid[0]:
+        names = [name for i, name in enumerate(evaluation.reason_names) if int(evaluation.reasons[0]) >> i & 1]
+        return Outcome(one.group, imported, reasons=(f"not valid: {', '.join(names)}",))
+    return Outcome(
+        one.group, imported, float(evaluation.cycles[0]) / one.cycles, float(evaluation.energy_pj[0]) / one.energy_pj
+    )
+
+
+def report(roots: Sequence[Path]) -> str:
+    """A table of the set-ups below folders, by group, and why designs are left out."""
+    registry = load()
+    outcomes = [outcome(one, registry) for root in roots for one in set_ups(root)]
+    if not outcomes:
+        return "no set-up with inputs and a reference output"
+    groups: Mapping[str, list[Outcome]] = defaultdict(list)
+    for one in outcomes:
+        groups[one.group].append(one)
+    rows: list[tuple[str, ...]] = [
+        ("set-ups", "tried", "hardware", "evaluated", "cycles equal", "cycles ratio", "energy ratio")
+    ]
+    rows += [_row(name, found) for name, found in sorted(groups.items())]
+    rows.append(_row("all", outcomes))
+    causes = Counter((one.group, reason) for one in outcomes for reason in one.reasons)
+    lines = [*aligned(rows, "<>"), "", "Without a design:"]
+    lines += [f"  {count:4}  {group}: {reason}" for (group, reason), count in sorted(causes.items())]
+    return "\n".join(lines)
+
+
+def _row(name: str, found: Sequence[Outcome]) -> tuple[str, ...]:
+    done = [one for one in found if one.cycles]
+    hardware = sum(one.imported is not None and "hardware" in one.imported.tables for one in found)
+    equal = sum(abs(one.cycles - 1) < 1e-9 for one in done)
+    spans = [_span([getattr(one, key) for one in done]) for key in ("cycles", "energy")]
+    return (name, str(len(found)), str(hardware), str(len(done)), str(equal), *spans)
+
+
+def _span(values: Sequence[float]) -> str:
+    return f"{min(values):.4f} to {max(values):.4f}" if values else "-"

@@ -1,0 +1,280 @@
+"""A Timeloop project as the files of a workload, a hardware, a space and a design, with the list of what became of it.
+
+What stops a file from being written is a note with its place; other files are written all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from sparsemap.errors import SpecError
+from sparsemap.files import shown, write_texts
+from sparsemap.spec import toml_io
+
+from .importer import workload_table
+from .project_hardware import Component, components, hardware_table
+from .project_mapping import (
+    Directive,
+    Nest,
+    bypass_of,
+    constraint_rows,
+    directives,
+    factors_of,
+    nest_of,
+    space_table,
+)
+from .project_sparse import sparse_design, sparse_targets
+from .project_yaml import VERDICTS, Note, Notes, Source, Table, merged
+
+PARTS = ("workload", "hardware", "space", "design")
+FILES = 500
+"""The most YAML files that folders may hold."""
+PARTS_OF_A_PROJECT = ("architecture", "problem", "mapping", "sparse_optimizations", "ERT", "constraints")
+HANDLED = {
+    *PARTS_OF_A_PROJECT,
+    *("architecture_constraints", "mapspace_constraints", "mapspace", "version", "dumped_by_timeloop_front_end"),
+}
+OTHER = {
+    "ART": "areas",
+    "mapper": "settings of Timeloop's mapper",
+    "compound_components": "Accelergy's components; energies come from an ERT",
+    "components": "Accelergy's components; energies come from an ERT",
+    "variables": "variables",
+    "globals": "settings of the front end",
+}
+
+
+@attrs.frozen
+class Imported:
+    """Tables by part, and what became of the files' values."""
+
+    tables: Mapping[str, Mapping[str, Any]]
+    notes: tuple[Note, ...]
+
+    @property
+    def missing(self) -> tuple[Note, ...]:
+        return tuple(note for note in self.notes if note.verdict == "missing")
+
+
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """The files, those of folders in their order; `SpecError` if there is none."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml") and file.is_file())
+            if len(inside) > FILES:
+                raise SpecError.at(shown(path), "", f"has {len(inside)} YAML files; name those of one project")
+            found += inside
+        else:
+            found.append(path)
+    if not found:
+        raise SpecError.at(shown(paths[0]), "", "has no YAML file")
+    return list(dict.fromkeys(found))
+
+
+def import_project(paths: Sequence[Path], name: str = "") -> Imported:
+    """The parts of a project; `SpecError` for what is no project at all."""
+    notes, tables = Notes(), dict[str, Mapping[str, Any]]()
+    project = merged(files_of(paths))
+    for key in project:
+        if key not in HANDLED:
+            notes.missing(_place(project, key), OTHER.get(key, "an unknown part"), key, "")
+    if not {"architecture", "problem"} & set(project):
+        raise SpecError.at(shown(paths[0]), "", "has neither an 'architecture' nor a 'problem'")
+    workload = _workload(project, name, notes)
+    if workload:
+        tables["workload"] = workload
+    try:
+        _rest(project, workload, tables, notes)
+    except SpecError as problem:
+        for mistake in problem.mistakes:
+            stops = "design" if "hardware" in tables else "hardware"
+            notes.missing(Source(mistake.file, 0, mistake.path), "not understood", mistake.message, stops)
+    return Imported(tables, tuple(dict.fromkeys(notes.rows)))
+
+
+def _place(project: Table, key: str) -> Source:
+    value = project[key]
+    return value.source if isinstance(value, Table) else Source("", 0, key)
+
+
+def _workload(project: Table, name: str, notes: Notes) -> dict[str, Any]:
+    if "problem" not in project:
+        notes.missing(Source("", 0, "problem"), "no problem is given", "nothing to evaluate", "workload")
+        return {}
+    problem = project.table("problem")
+    path = Path(problem.source.file or "problem.yaml")
+    try:
+        found = workload_table(problem, path, name)
+    except SpecError as error:
+        for mistake in error.mistakes:
+            notes.missing(
+                Source(mistake.file, problem.source.line, mistake.path), "workload", mistake.message, "workload"
+            )
+        return {}
+    notes.taken(problem.source, found["einsum"])
+    return found
+
+
+def _rest(project: Table, workload: Mapping[str, Any], tables: dict[str, Mapping[str, Any]], notes: Notes) -> None:
+    if "architecture" not in project:
+        notes.missing(Source("", 0, "architecture"), "no architecture is given", "no hardware", "hardware")
+        return
+    *parts, compute = components(project, notes)
+    names = [part.name for part in parts]
+    targets = sparse_targets(project, [*parts, compute])
+    tensors = _tensors(project)
+    mapped = list(directives(_mapping_rows(project), names))
+    constraints = list(directives(constraint_rows(project, parts), [*names, compute.name]))
+    decisive = mapped if any(one.kind == "lists" for one in mapped) or not constraints else constraints
+    bypass = bypass_of(decisive, list(tensors))
+    idle = {p.name for p in parts if p.dummy or (tensors and set(bypass.get(p.name, [])) >= set(tensors))}
+    below = dict(zip(names, [*parts[1:], compute], strict=True))
+    spread = {part.name for part in parts if below[part.name].instances != part.instances}
+    busy = {one.target for one in mapped if one.kind != "lists" and _loops_in(one, _sizes(project))}
+    hollow = [name for name in names if name in idle & (spread | busy) and tensors]
+    bypass |= {name: list(tensors) for name in hollow}  # levels that only spread count traffic of their own kind
+    dummies = [name for name in names if name in idle and name not in hollow]
+    levels = [part for part in parts if part.name not in dummies]
+    if not [level for level in levels if level.name not in hollow]:
+        notes.missing(project.table("architecture").source, "no level stores anything", ", ".join(names), "hardware")
+        return
+    if dummies and parts[0].name in dummies:
+        notes.assumed(parts[0].table.source, f"{parts[0].name} stores nothing and is left out")
+    for level in levels:
+        if (passed := bypass.get(level.name)) and level.name not in hollow:
+            notes.taken(level.table.source, f"{level.name}: {', '.join(passed)} pass by")
+    acting = [
+        name for name, own in targets.items() if own.get("action_optimization") or own.get("compute_optimization")
+    ]
+    hardware = hardware_table(project, levels, compute, bypass, hollow, acting, notes)
+    if notes.stops("hardware"):
+        return
+    tables["hardware"] = {**hardware, "name": "imported"}
+    if not workload:
+        return
+    sizes = _sizes(project)
+    fanouts = [row.get("fanout", 1) for row in hardware["levels"]]
+    space = space_table(constraints, [level.name for level in levels], fanouts, sizes, notes) if constraints else None
+    if space:
+        tables["space"] = {**space, "name": "imported"}
+    _design(project, targets, mapped, parts, levels, compute, tensors, bypass, sizes, tables, notes)
+
+
+def _loops_in(one: Directive, sizes: Mapping[str, int]) -> bool:
+    return any(number != 1 and sizes[dim] > 1 for dim, (_, number) in factors_of(one.row, list(sizes)).items())
+
+
+def _design(
+    project: Table,
+    targets: Mapping[str, Table],
+    mapped: list[Any],
+    parts: list[Component],
+    levels: list[Component],
+    compute: Component,
+    tensors: Mapping[str, set[str]],
+    bypass: Mapping[str, list[str]],
+    sizes: Mapping[str, int],
+    tables: dict[str, Mapping[str, Any]],
+    notes: Notes,
+) -> None:
+    if not mapped:
+        notes.assumed(project.at("mapping"), "no mapping is given; there is no design")
+        return
+    nest = nest_of(mapped, parts, sizes, notes)
+    if nest is None:
+        return
+    _check_fanouts(nest, levels, tables["hardware"], notes)
+    dense = [name for name, given in tables["workload"]["density"].items() if given.get("density") == 1.0]
+    places = [row["name"] for row in tables["hardware"]["levels"] if row.get("gate_skip")]
+    sparse = sparse_design(targets, levels, compute, places, tensors, dense, bypass, nest, notes)
+    if sparse is None or notes.stops("design"):
+        return
+    table: dict[str, Any] = {
+        "kind": "design",
+        "name": "imported",
+        "workload": _inlined(tables["workload"]),
+        "hardware": _inlined(tables["hardware"]),
+        "cost_model": "timeloop",
+        "mapping": nest.table([level.name for level in levels]),
+        "formats": dict(sparse.formats),
+        "beyond_format": "uncompressed",
+        "gate_skip": dict(sparse.mechanisms),
+    }
+    if sparse.pieces:
+        table["pieces"] = dict(sparse.pieces)
+    tables["design"] = table
+    notes.taken(mapped[0].row.source, f"mapping of {len(levels)} levels")
+
+
+def _inlined(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key != "kind"}
+
+
+def _check_fanouts(nest: Nest, levels: Sequence[Component], hardware: Mapping[str, Any], notes: Notes) -> None:
+    for level, row in zip(levels, hardware["levels"], strict=True):
+        spread = math.prod(bound for _, bound in nest.loops.get((level.name, "S"), ()))
+        if spread > row.get("fanout", 1):
+            text = f"{level.name}: {spread} at once on {row.get('fanout', 1)} instances"
+            notes.missing(level.table.source, "more spatial iterations than instances", text)
+
+
+def _mapping_rows(project: Table) -> list[Table]:
+    found = project.get("mapping") or []
+    return project.rows("mapping") if isinstance(found, list) else project.table("mapping").rows("targets")
+
+
+def _tensors(project: Table) -> dict[str, set[str]]:
+    """Dimensions by tensor."""
+    shape = project.table("problem").get("shape")
+    if not isinstance(shape, Table):
+        return {}
+    found: dict[str, set[str]] = {}
+    for space in shape.rows("data_spaces"):
+        found[str(space.get("name"))] = set(re.findall(r"\w+", json.dumps(space.get("projection"))))
+    return found
+
+
+def _sizes(project: Table) -> dict[str, int]:
+    problem = project.table("problem")
+    instance = problem.table("instance") or problem
+    return {str(dim): int(instance.number(str(dim)) or 1) for dim in problem.table("shape").names("dimensions")}
+
+
+# ---------------------------------------------------------------------------------------------------------------- writing
+
+
+def write(imported: Imported, out: Path) -> list[Path]:
+    """Writes a TOML file per part, and the notes as `import.json` and `import.md`; parts that are not there are deleted."""
+    texts = {out / f"{part}.toml": toml_io.dumps(table) for part, table in imported.tables.items()}
+    rows = [
+        {"verdict": note.verdict, "file": note.source.file, "line": note.source.line, "key": note.source.key,
+         "text": note.text, "cause": note.cause, "stops": note.stops}
+        for note in imported.notes
+    ]  # fmt: skip
+    texts[out / "import.json"] = json.dumps(rows, indent=2) + "\n"
+    texts[out / "import.md"] = markdown(imported)
+    return write_texts(texts, [out / f"{part}.toml" for part in PARTS if part not in imported.tables])
+
+
+def markdown(imported: Imported) -> str:
+    """What was taken, assumed, and has no counterpart."""
+    lines = ["# Import of a Timeloop project", ""]
+    for verdict, title in VERDICTS.items():
+        found = [note for note in imported.notes if note.verdict == verdict]
+        if found:
+            lines += [f"## {title}", "", *(f"- {line(note)}" for note in found), ""]
+    return "\n".join(lines)
+
+
+def line(note: Note) -> str:
+    """One line: place, text, and for what is missing its cause and the file that is not written."""
+    text = f"{note.cause}: {note.text}" if note.cause and note.cause != note.text else note.text
+    return f"{note.source}: {text}" + (f" (no {note.stops}.toml)" if note.stops else "")

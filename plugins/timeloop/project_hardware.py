@@ -1,0 +1,345 @@
+"""The architecture of a Timeloop project as storage levels from the outermost inwards, and as the table of a hardware.
+
+A component that is there several times is an own level with as many instances; the fan-out of a level is how many
+instances of the next one there are for each of its own. Buffers side by side, of which each keeps other tensors, are
+levels in the order in which they stand, as Timeloop takes them. So is what stores nothing and spreads what is below it,
+since Timeloop counts words that neighbours share per level.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from .project_yaml import TAG, Notes, Source, Table, error
+
+RANGE = re.compile(r"\s*(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]\s*")
+MOST_LEVELS = 64
+KNOWN_KEYS = {
+    *("width", "depth", "datawidth", "word_bits", "word_width", "block_size", "cluster_size", "entries", "sizeKB"),
+    *("data_storage_depth", "data_storage_width", "metadata_storage_depth", "metadata_storage_width"),
+    *("metadata_datawidth", "metadata_word_bits", "read_bandwidth", "write_bandwidth", "shared_bandwidth"),
+    *("meshX", "meshY", "multiple_buffering", "technology", "global_cycle_seconds"),
+}
+LEFT_OUT = {
+    "min_utilization": "least utilisation of a level",
+    "network_read": "networks",
+    "network_fill": "networks",
+    "network_drain": "networks",
+    "network_update": "networks",
+    "energy_per_hop": "networks",
+    "wire_energy": "networks",
+    "router_energy": "networks",
+    "addr_gen_energy": "energy of address generation",
+    "power_gated_at": "power gating",
+    "reduction_supported": "levels that cannot add partial sums",
+    "concordant_compressed_tile_traversal": "discordant traversal",
+}
+"""What a level lacks here for keys that can change numbers, unless they have one of the values that mean nothing."""
+NO_EFFECT = (None, 0, "", "null", 1)
+COMPUTE = ("random_compute", "mac_random", "mult_random", "mac", "mult", "compute")
+ROWS: Mapping[str, tuple[str, ...]] = {
+    "read": ("random_read", "read"),
+    "write": ("random_fill", "random_write", "fill", "write"),
+    "metadata_read": ("random_metadata_read", "metadata_read"),
+    "metadata_write": ("random_metadata_fill", "random_metadata_write", "metadata_fill", "metadata_write"),
+}
+"""SparseMap's action -> rows of the energy table, the first that is there."""
+
+
+@attrs.frozen
+class Component:
+    """A storage level or the compute unit of a project."""
+
+    name: str
+    kind: str
+    """Its class in the file."""
+    instances: int
+    attributes: Table
+    table: Table
+    spatial: bool = False
+    """Whether it is a container alone, which only spreads what is below it."""
+
+    @property
+    def dummy(self) -> bool:
+        """Whether it stores nothing, whatever the mapping says."""
+        return self.spatial or "dummy" in self.kind.lower() or (self.depth == 0 and not self.unlimited)
+
+    @property
+    def unlimited(self) -> bool:
+        return "dram" in self.kind.lower()
+
+    @property
+    def depth(self) -> float | None:
+        return self.attributes.number("data_storage_depth", "depth")
+
+    @property
+    def word_bits(self) -> int:
+        found = self.attributes.number("datawidth", "word_bits", "word_width")
+        return max(1, int(found or 16))
+
+    @property
+    def cluster(self) -> int:
+        return max(1, int(self.attributes.number("cluster_size") or 1))
+
+    @property
+    def block_words(self) -> int:
+        """Words of one access."""
+        given = self.attributes.number("block_size")
+        width = self.attributes.number("data_storage_width", "width")
+        return max(1, int(given or (width or 0) // (self.word_bits * self.cluster)))
+
+    @property
+    def metadata_width(self) -> int:
+        return int(self.attributes.number("metadata_storage_width") or 0)
+
+    @property
+    def metadata_word(self) -> int:
+        """Bits of a unit of metadata where a format does not say."""
+        return int(self.attributes.number("metadata_datawidth", "metadata_word_bits") or 0)
+
+
+def components(project: Table, notes: Notes) -> list[Component]:
+    """All components, outermost first, the last one the compute unit."""
+    architecture = project.table("architecture")
+    if "nodes" in architecture:
+        found = list(_nodes(architecture, [1], architecture.table("attributes")))
+    else:
+        found = list(_subtrees(architecture, 1, Table(architecture.source)))
+    if sum(not component.spatial for component in found) < 2:
+        raise error(project.table("architecture").source, "expected storage levels and a compute unit")
+    if len(found) > MOST_LEVELS:
+        raise error(project.table("architecture").source, f"has {len(found)} levels, expected at most {MOST_LEVELS}")
+    for component in found:
+        for key, value in component.attributes.items():
+            if key in LEFT_OUT and value not in NO_EFFECT:
+                text = f"{component.name}: {value!r} is left out"
+                notes.missing(component.attributes.at(key), LEFT_OUT[key], text, "")
+        others = [key for key in component.table.table("attributes") if key not in KNOWN_KEYS and key not in LEFT_OUT]
+        if others:
+            text = f"{component.name}: {', '.join(others)}"
+            notes.missing(component.attributes.source, "attributes that are not read", text, "")
+    return found
+
+
+def _ranged(name: Any, source: Source) -> tuple[str, int]:
+    if not isinstance(name, str):
+        raise error(source, "expected a name")
+    match = RANGE.fullmatch(name)
+    if match is None:
+        return name.strip(), 1
+    count = int(match[3]) - int(match[2]) + 1
+    if not 1 <= count < 2**31:
+        raise error(source, f"expected a range such as [0..15], found [{match[2]}..{match[3]}]")
+    return match[1], count
+
+
+def _attributes(table: Table, inherited: Table) -> Table:
+    own = table.table("attributes")
+    found = Table(own.source)
+    for base in (inherited, own):
+        found.update(base)
+        found.lines.update(base.lines)
+    return found
+
+
+def _subtrees(table: Table, times: int, inherited: Table) -> Iterator[Component]:
+    """v0.2 and v0.3: local components, then what is below them, each as often as its branch."""
+    if len(subtrees := table.rows("subtree")) > 1:
+        raise error(table.at("subtree"), "has several branches; expected one")
+    for branch in subtrees:
+        _, count = _ranged(branch.get("name", ""), branch.at("name"))
+        common = _attributes(branch, inherited)
+        for local in branch.rows("local"):
+            name, own = _ranged(local.get("name"), local.at("name"))
+            str(local.get("subclass") or "") if "dummy" in str(local.get("subclass")).lower() else ""
+            yield Component(name, f"{local.get('class', '')}", times * count * own, _attributes(local, common), local)
+        yield from _subtrees(branch, times * count, common)
+
+
+def _nodes(table: Table, times: list[int], inherited: Table) -> Iterator[Component]:
+    """v0.4: what stands below a container, or a component with a mesh, is there as often as that says."""
+    for node in table.rows("nodes"):
+        tag, common = node.get(TAG, "Component"), _attributes(node, inherited)
+        spatial = node.table("spatial")
+        mesh = int((spatial.number("meshX") or 1) * (spatial.number("meshY") or 1))
+        if tag in ("Hierarchical", "Parallel", "Pipelined"):
+            yield from _nodes(node, times, inherited)
+        elif tag == "Container":
+            name, own = _ranged(node.get("name"), node.at("name"))
+            if mesh * own > 1:
+                yield Component(name, "container", times[0], common, node, spatial=True)
+            times[0] *= mesh * own
+            inherited = common
+        elif tag != "Nothing":
+            name, own = _ranged(node.get("name"), node.at("name"))
+            times[0] *= mesh
+            yield Component(name, str(node.get("class", "")), times[0] * own, common, node)
+
+
+# ----------------------------------------------------------------------------------------------------------- the hardware
+
+
+def hardware_table(
+    project: Table,
+    levels: list[Component],
+    compute: Component,
+    bypass: Mapping[str, list[str]],
+    hollow: Collection[str],
+    acting: Collection[str],
+    notes: Notes,
+) -> dict[str, Any]:
+    """The table of a hardware; `levels` store something, `bypass` has the tensors that
+    pass by, `hollow` levels keep none and only spread what is below them."""
+    prices, dated = _prices(project)
+    rows = [
+        _hollow(level, child, bypass[level.name], notes)
+        if level.name in hollow
+        else _level(level, child, bypass.get(level.name, []), prices, dated, notes)
+        for level, child in zip(levels, [*levels[1:], compute], strict=True)
+    ]
+    for row in rows[0 if levels[0].name in acting else 1 :]:
+        if row["name"] not in hollow:
+            row["gate_skip"] = True
+    mac: dict[str, Any] = {"name": compute.name, "gate_skip": True}
+    priced = prices.get(compute.name, {})
+    full = _price(priced, COMPUTE)
+    if full is None:
+        notes.assumed(compute.table.source, f"{compute.name}: no energies are given; those of the technology are taken")
+    else:
+        gated = _price(priced, ("mac_gated", "mult_gated", "compute_gated"))
+        skipped = _price(priced, ("mac_skipped", "mult_skipped", "compute_skipped"))
+        gated = full if gated is None else gated
+        mac["energy"] = {"compute": full, "gated": gated, "skipped": gated if skipped is None else skipped}
+        notes.taken(compute.table.source, f"{compute.name}: {full:g} pJ per compute")
+    if not acting:
+        notes.assumed(
+            project.table("architecture").source,
+            "no level skips or gates; a search may let all but the outermost do so",
+        )
+    technology = next((str(c.attributes["technology"]) for c in levels if c.attributes.get("technology")), "")
+    if technology and not (full is not None and all("energy" in row for row in rows if row["name"] not in hollow)):
+        notes.assumed(
+            levels[0].attributes.at("technology"), f"{technology}: energies that are not given are those of 12nm"
+        )
+    cycle = compute.attributes.number("global_cycle_seconds")
+    if not cycle:
+        notes.assumed(project.table("architecture").source, "a clock of 1 GHz; Timeloop counts in cycles")
+    return {
+        "kind": "hardware",
+        "clock": f"{1e-9 / (cycle or 1e-9):g} GHz",
+        "word_bits": compute.word_bits,
+        "levels": rows,
+        "compute": mac,
+    }
+
+
+def _fanout(level: Component, child: Component, notes: Notes) -> dict[str, int]:
+    if child.instances % level.instances:
+        text = f"{child.instances} of {child.name} below {level.instances} of {level.name}"
+        notes.missing(child.table.source, "instances that do not divide", text, "hardware")
+    return {"fanout": child.instances // level.instances} if child.instances > level.instances else {}
+
+
+def _hollow(level: Component, child: Component, tensors: Sequence[str], notes: Notes) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": level.name, "class": "sram", "bypass": [f"name:{tensor}" for tensor in tensors]}
+    notes.taken(level.table.source, f"{level.name}: a level that stores nothing, {level.instances} of it")
+    return row | _fanout(level, child, notes)
+
+
+def _level(
+    level: Component, child: Component, bypass: list[str], prices: Mapping[str, Any], dated: bool, notes: Notes
+) -> dict[str, Any]:
+    own, at = level.attributes, level.attributes.source
+    row: dict[str, Any] = {
+        "name": level.name,
+        "class": "dram" if level.unlimited else "sram",
+        "word_bits": level.word_bits,
+    }
+    words = None if level.unlimited else _words(level)
+    if words is not None:
+        copies = own.number("multiple_buffering") or 1
+        row["capacity"] = f"{math.floor(words / copies)} words"
+        notes.taken(at, f"{level.name}: {row['capacity']} of {level.word_bits} bits, {level.instances} of it")
+    elif not level.unlimited:
+        notes.assumed(at, f"{level.name}: no depth is given; it is taken to be unlimited")
+    for key, name in {"read": "read_bandwidth", "write": "write_bandwidth", "shared": "bandwidth"}.items():
+        given = own.number(f"{key}_bandwidth")
+        if given:
+            row[name] = f"{given:g} words/cycle"
+    row["metadata_width"] = max(1, level.metadata_width)
+    deep = own.number("metadata_storage_depth")
+    row["metadata_capacity"] = (
+        f"{int(deep * level.metadata_width)} bits" if deep and level.metadata_width else "unlimited"
+    )
+    row |= _fanout(level, child, notes)
+    if bypass:
+        row["bypass"] = [f"name:{tensor}" for tensor in bypass]
+    words_at_once = level.block_words * level.cluster
+    energy = _energies(prices.get(level.name, {}), level.block_words, dated)
+    if energy:
+        row["energy"] = energy
+        each = f" of {level.block_words} words each" if level.block_words > 1 else ""
+        notes.taken(at, f"{level.name}: energies of accesses{each}, {energy['read']:g} pJ per word read")
+    else:
+        notes.assumed(at, f"{level.name}: no energy of reads is given; energies of the technology are taken")
+    if words_at_once > 1:
+        text = f"{level.name}: {level.block_words} words per access and clusters of {level.cluster}; a word takes its share"
+        notes.assumed(at, f"{text} of an access, and no access is charged for words that nobody wants")
+    return row
+
+
+def _words(level: Component) -> float | None:
+    own = level.attributes
+    if (entries := own.number("entries")) is not None and level.depth is None:
+        return entries
+    if level.depth is not None:
+        return level.depth * level.block_words * level.cluster
+    kilobytes = own.number("sizeKB")
+    return None if kilobytes is None else kilobytes * 8192 // level.word_bits
+
+
+def _prices(project: Table) -> tuple[dict[str, dict[str, float]], bool]:
+    """Energies in pJ by component and row, the largest of rows of one name; whether the table is of v0.4."""
+    ert = project.table("ERT")
+    found: dict[str, dict[str, float]] = {}
+    for table in ert.rows("tables"):
+        name = str(table.get("name", ""))
+        last = re.sub(r"\[[^\[\]]*\]", "", name).rpartition(".")[2]
+        for row in table.rows("actions"):
+            energy = row.number("energy")
+            if energy is not None:
+                rows = found.setdefault(last, {})
+                action = str(row.get("name"))
+                rows[action] = max(energy, rows.get(action, 0.0))
+    return found, str(ert.get("version", "0.3")).strip("'\"") >= "0.4"
+
+
+def _price(rows: Mapping[str, float], names: tuple[str, ...]) -> float | None:
+    return next((rows[name] for name in names if name in rows), None)
+
+
+def _energies(rows: Mapping[str, float], words: int, newer: bool) -> dict[str, float]:
+    """Energies per word, and per access of metadata; empty without a read and a write."""
+    read, write = (_price(rows, ROWS[action]) for action in ("read", "write"))
+    if read is None or write is None:
+        return {}
+    found = {"read": read / words, "write": write / words}
+    for action in ("metadata_read", "metadata_write"):
+        found[action] = _price(rows, ROWS[action]) or 0.0
+    for part in ("", "metadata_"):
+        for action, plain in {"read": "read", "fill": "write", "update": "write"}.items():
+            full = found[f"{part}{plain}"]
+            share = 1 if part else words
+            idle = () if newer else ("idle",)
+            gated = _price(rows, (f"gated_{part}{action}", f"gated_{part}{plain}", *idle))
+            gated = (0.0 if newer else full) if gated is None else gated / share
+            skipped = _price(rows, (f"skipped_{part}{action}", f"skipped_{part}{plain}", *(idle if part else ())))
+            otherwise = full if part and not newer else gated  # v3.0.3 takes a full access of metadata
+            found[f"gated_{part}{action}"] = gated
+            found[f"skipped_{part}{action}"] = otherwise if skipped is None else skipped / share
+    return found

@@ -1,0 +1,222 @@
+"""The mapping of a Timeloop project as loops per level and tensors that pass by, and its constraints as a space."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from sparsemap.errors import unknown
+
+from .project_hardware import Component
+from .project_yaml import Notes, Table, error
+
+LISTS = ("bypass", "datatype", "dataspace")
+FACTORS = re.compile(r"([A-Za-z_][A-Za-z_0-9]*?)\s*(<=|>=|=|(?=\d))\s*([\d,]+)(?=[\s,;]|$)")
+CANDIDATES = ("uncompressed", "bitmask", "run-length", "coordinate", "offset-pair")
+MECHANISMS = ("none", "gate-p-by-q", "gate-q-by-p", "gate-both", "skip-p-by-q", "skip-q-by-p", "skip-both", "skip-all")
+"""What a search may choose in the space of a project with two operands."""
+
+
+@attrs.frozen
+class Directive:
+    """One row of a mapping or of constraints."""
+
+    target: str
+    kind: str
+    """temporal, spatial, or lists: what is kept and what passes by."""
+    row: Table
+
+
+def directives(rows: Sequence[Table], names: Sequence[str]) -> Iterator[Directive]:
+    """Rows with a target; `SpecError` for a target that is no component."""
+    for row in rows:
+        target, kind = row.get("target", row.get("name")), str(row.get("type", "")).lower()
+        if target not in names:
+            raise error(row.at("target"), unknown("target", str(target), names))
+        if kind in ("temporal", "spatial"):
+            yield Directive(str(target), kind, row)
+        elif kind in LISTS:
+            yield Directive(str(target), "lists", row)
+
+
+def constraint_rows(project: Table, parts: Sequence[Component]) -> list[Table]:
+    """Constraints of all forms as rows with target and type."""
+    found: list[Table] = []
+    for key in ("architecture_constraints", "mapspace_constraints", "constraints", "mapspace"):
+        given = project.get(key)
+        if isinstance(given, Table):
+            found += given.rows("targets") if "targets" in given else given.rows("constraints")
+        elif isinstance(given, list):
+            found += [row for row in given if isinstance(row, Table)]
+    for part in parts:
+        for kind, given in part.table.table("constraints").items():
+            if kind in ("temporal", "spatial", *LISTS) and isinstance(given, Table) and given:
+                row = Table(given.source)
+                row.update({**given, "target": part.name, "type": kind})
+                row.lines.update(given.lines)
+                found.append(row)
+    return found
+
+
+def bypass_of(rows: Sequence[Directive], tensors: Sequence[str]) -> dict[str, list[str]]:
+    """Tensors that pass by, per target; a tensor that no list names is kept unless the list only says what is kept."""
+    found: dict[str, list[str]] = {}
+    for one in rows:
+        if one.kind == "lists":
+            keep, bypass = one.row.names("keep"), one.row.names("bypass")
+            for name in (*keep, *bypass):
+                if tensors and name not in (*tensors, "*", "all"):
+                    raise error(one.row.source, unknown("tensor", name, tensors))
+            passed = [tensor for tensor in tensors or bypass if tensor in bypass and tensor not in keep]
+            found[one.target] = list(dict.fromkeys([*found.get(one.target, []), *passed]))
+    return found
+
+
+def factors_of(row: Table, dims: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """Comparison and number by dimension, from "R=1 S=0", "R1 S0", "R=1,S<=4" or a list of such texts."""
+    given = row.get("factors", "")
+    texts = given if isinstance(given, list) else [given or ""]
+    found: dict[str, tuple[str, int]] = {}
+    for text in texts:
+        if not isinstance(text, str):
+            raise error(row.at("factors"), f"expected a text such as 'm=4', found {text!r}")
+        rest = text
+        for match in FACTORS.finditer(text):
+            dim, sign, number = match[1], match[2] or "=", match[3].rstrip(",")
+            rest = rest.replace(match[0], " ", 1)
+            if dim not in dims:
+                raise error(row.at("factors"), unknown("dimension", dim, dims))
+            if "," in number:
+                raise error(row.at("factors"), f"{match[0]}: a factor with a remainder; expected one that divides")
+            if len(number) > 18:
+                raise error(row.at("factors"), f"{dim}: the factor is too large")
+            found[dim] = (sign, int(number))
+        if rest.strip(" ,;\t\n"):
+            raise error(row.at("factors"), f"expected factors such as 'm=4 k=2', found {rest.strip()!r}")
+    return found
+
+
+def order_of(row: Table, dims: Sequence[str], complete: bool = True) -> list[str]:
+    """Dimensions of the permutation, outer to inner; with `complete`, those that it leaves out are outside."""
+    given = row.get("permutation") or ""
+    if isinstance(given, list):
+        inner = [str(name) for name in given]
+    else:
+        text = str(given)
+        inner = [name for name in re.split(r"[\s,]+", text) if name]
+        if not all(name in dims for name in inner):
+            inner = [letter for letter in text if letter not in " ,\t\n"]
+    for name in inner:
+        if name not in dims or inner.count(name) > 1:
+            raise error(row.at("permutation"), unknown("dimension", name, dims))
+    left = [dim for dim in dims if dim not in inner] if complete else []
+    return [*left, *reversed(inner)]
+
+
+# ------------------------------------------------------------------------------------------------------------ the mapping
+
+
+@attrs.frozen
+class Nest:
+    """Loops of a mapping, outer to inner, bounds above one only: by level, `T` or `S`."""
+
+    loops: Mapping[tuple[str, str], tuple[tuple[str, int], ...]]
+
+    def of(self, level: str) -> tuple[tuple[str, int], ...]:
+        return (*self.loops.get((level, "T"), ()), *self.loops.get((level, "S"), ()))
+
+    def table(self, levels: Sequence[str]) -> dict[str, list[str]]:
+        return {
+            f"L{i + 1}_{kind}": [f"{dim}={bound}" for dim, bound in loops]
+            for i, level in enumerate(levels)
+            for kind in "TS"
+            if (loops := self.loops.get((level, kind), ()))
+        }
+
+
+def nest_of(
+    rows: Sequence[Directive], parts: Sequence[Component], sizes: Mapping[str, int], notes: Notes
+) -> Nest | None:
+    """The loops; None, with notes, if the factors do not multiply up to the sizes."""
+    given: dict[tuple[str, str], dict[str, int]] = {}
+    orders: dict[tuple[str, str], list[str]] = {}
+    rest: dict[str, tuple[str, str]] = {}
+    for one in rows:
+        if one.kind == "lists":
+            continue
+        key = (one.target, "T" if one.kind == "temporal" else "S")
+        if key in given:
+            raise error(one.row.source, f"a second {one.kind} directive of {one.target}")
+        given[key], orders[key] = {}, order_of(one.row, list(sizes))
+        for dim, (sign, number) in factors_of(one.row, list(sizes)).items():
+            if sign != "=":
+                raise error(one.row.at("factors"), f"{dim}{sign}{number}: a mapping has factors with '='")
+            if number == 0 and dim in rest and sizes[dim] > 1:
+                raise error(one.row.at("factors"), f"{dim}: a second factor 0; expected one level that takes the rest")
+            if number == 0:
+                rest[dim] = key
+            given[key][dim] = number or 1
+    for dim, size in sizes.items():
+        product = math.prod(bounds.get(dim, 1) for bounds in given.values())
+        if dim in rest and size % product == 0:
+            given[rest[dim]][dim] = size // product
+        elif product != size:
+            source = rows[0].row.source
+            text = f"factors of {dim} multiply up to {product}, its size is {size}"
+            notes.missing(source, "factors that do not multiply up to the size", text)
+            return None
+    names = {part.name: part for part in parts}
+    loops = {
+        key: tuple((dim, given[key][dim]) for dim in orders[key] if given[key].get(dim, 1) > 1)
+        for key in given
+        if key[0] in names
+    }
+    return Nest(loops)
+
+
+# -------------------------------------------------------------------------------------------------------------- the space
+
+
+def space_table(
+    rows: Sequence[Directive], levels: Sequence[str], fanouts: Sequence[int], sizes: Mapping[str, int], notes: Notes
+) -> dict[str, Any] | None:
+    """The table of a space with the constraints of the mapper; None if there are none that it can hold."""
+    factors: dict[str, dict[str, Any]] = {}
+    orders: dict[str, list[str]] = {}
+    for one in rows:
+        if one.kind == "lists":
+            continue
+        if one.target not in levels:
+            notes.missing(one.row.source, "constraints where nothing is stored", f"{one.target} {one.kind}", "")
+            continue
+        index = levels.index(one.target)
+        key = f"L{index + 1}_{'T' if one.kind == 'temporal' else 'S'}"
+        if key.endswith("S") and fanouts[index] == 1:
+            continue
+        for dim, (sign, number) in factors_of(one.row, list(sizes)).items():
+            if sign == ">=":
+                notes.missing(one.row.at("factors"), "least factors", f"{one.target}: {dim} >= {number}", "")
+                continue
+            most = {"largest": True} if number == 0 else {"most": number} if sign == "<=" else number
+            if sizes[dim] > 1:
+                factors.setdefault(key, {})[dim] = most
+        order = [dim for dim in order_of(one.row, list(sizes), False) if sizes[dim] > 1]
+        if order and len(order) == sum(size > 1 for size in sizes.values()):
+            orders[key] = order
+        elif order:
+            text = f"{one.target}: only the innermost loops are given"
+            notes.missing(one.row.at("permutation"), "orders of some of the loops", text, "")
+        notes.taken(one.row.source, f"{key}: constraints of {one.target}, {one.kind}")
+    if not factors and not orders:
+        return None
+    mapping = {
+        "type": "dataflow",
+        **({"factors": factors} if factors else {}),
+        **({"orders": orders} if orders else {}),
+    }
+    return {"kind": "space", "segments": ["mapping", "formats", "gate-skip"], "mapping": mapping,
+            "formats": {"type": "rank-formats", "candidates": CANDIDATES}, "gate-skip": {"candidates": MECHANISMS}}  # fmt: skip

@@ -1,0 +1,299 @@
+"""The sparse optimisations of a Timeloop project as formats of rank slots and mechanisms of places.
+
+A level lists ranks for the loops of its tile, from the outermost or the innermost one; SparseMap has one list per tensor
+for the whole hierarchy. Levels that agree on every loop become that list; others are noted, and no design is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import attrs
+
+from sparsemap.errors import unknown
+
+from .project_hardware import Component
+from .project_mapping import Nest
+from .project_yaml import Notes, Source, Table, error
+
+PER_LEVEL = "formats per level"
+Rank = tuple[str, int, int]
+"""Code, bits of metadata, bits of payload."""
+PLAIN: Rank = ("UOP", 0, 0)
+UNITS = {
+    "B": ("fibers * length", "fibers * ceil(occupied)"),
+    "CP": ("fibers * ceil(occupied)", "fibers * ceil(occupied)"),
+    "RLE": ("fibers * occupied", "fibers * occupied"),
+    "UOP": ("0", "fibers * (length + 1)"),
+}
+"""Units of metadata and payload by code (cost model, section 6.2)."""
+ACTIONS = {"skipping": "skip", "gating": "gate"}
+
+
+@attrs.frozen
+class RankList:
+    """What a level says about the ranks of a tensor."""
+
+    ranks: tuple[tuple[Rank, frozenset[str]], ...]
+    """Outer to inner; with the dimensions that a rank takes together, none: one loop."""
+    inner_first: bool
+    source: Source
+
+
+@attrs.frozen
+class SparseDesign:
+    """Formats by tensor, mechanisms by place, and the tables of both by name."""
+
+    formats: Mapping[str, list[str]]
+    mechanisms: Mapping[str, str]
+    pieces: Mapping[str, Mapping[str, Any]]
+
+
+def sparse_targets(project: Table, parts: Sequence[Component]) -> dict[str, Table]:
+    """The optimisations by component, wherever they stand."""
+    found: dict[str, Table] = {}
+    names = [part.name for part in parts]
+    for row in project.table("sparse_optimizations").rows("targets"):
+        name = row.get("name", row.get("target"))
+        if name not in names:
+            raise error(row.at("name"), unknown("target", str(name), names))
+        found[str(name)] = row
+    for part in parts:
+        if own := part.table.table("sparse_optimizations"):
+            found.setdefault(part.name, own)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------- formats
+
+
+def rank_list(space: Table, level: Component, notes: Notes) -> RankList:
+    """The ranks of one tensor at one level, widths as the level has them."""
+    ranks = []
+    for row in space.rows("ranks"):
+        code = str(row.get("format", "")).upper()
+        if code not in UNITS:
+            raise error(row.at("format"), unknown("format", code, tuple(UNITS)))
+        flat = row.get("flattened_rankIDs") or []
+        dims = frozenset(str(name) for group in flat for name in (group if isinstance(group, list) else [group]))
+        metadata = row.number("metadata_word_bits")
+        payload = row.number("payload_word_bits")
+        usual = 1 if code == "B" else level.metadata_word
+        if (code in ("CP", "RLE") and metadata is None) or (code == "UOP" and payload is None):
+            text = f"{level.name}: {code} without a width; {level.metadata_word} bits, as the level has them"
+            notes.assumed(row.source, text)
+        rank = (
+            code,
+            0 if code == "UOP" else _adjusted(usual if metadata is None else metadata, level),
+            _adjusted(level.metadata_word if payload is None else payload, level),
+        )
+        ranks.append((rank, dims))
+    order = str(space.get("rank_application_order", "outer-to-inner"))
+    if order not in ("outer-to-inner", "inner-to-outer"):
+        raise error(space.at("rank_application_order"), f"expected outer-to-inner or inner-to-outer, found {order}")
+    return RankList(tuple(ranks), order == "inner-to-outer", space.at("ranks"))
+
+
+def _adjusted(bits: float, level: Component) -> int:
+    """The width that Timeloop takes: the next one that divides an access, up to twice the width."""
+    width, given = level.metadata_width, int(bits)
+    if given and width:
+        return next((wider for wider in range(given, min(2 * given, 4096)) if width % wider == 0), given)
+    return given
+
+
+def _assigned(listed: RankList, loops: Sequence[str], notes: Notes) -> list[Rank] | None:
+    """The rank of every loop (outer to inner, by dimension); None, with a note, if a rank takes several loops, or none
+    is left."""
+    ranks = list(reversed(listed.ranks)) if listed.inner_first else list(listed.ranks)
+    order = list(reversed(loops)) if listed.inner_first else list(loops)
+    found: list[Rank] = []
+    for rank, dims in ranks:
+        if len(found) == len(order):
+            break
+        if dims and order[len(found)] not in dims:
+            continue
+        found.append(rank)
+        if dims and len(found) < len(order) and order[len(found)] in dims:
+            text = f"{rank[0]} of {', '.join(sorted(dims))} takes several loops"
+            notes.missing(listed.source, "flattened ranks over several loops", text)
+            return None
+    if len(found) < len(order):
+        text = f"{len(ranks)} ranks for {len(order)} loops"
+        notes.missing(listed.source, "more loops than ranks", text)
+        return None
+    return list(reversed(found)) if listed.inner_first else found
+
+
+def tensor_formats(
+    tensor: str,
+    dims: set[str],
+    lists: Mapping[str, RankList],
+    storing: Sequence[str],
+    nest: Nest,
+    levels: Sequence[str],
+    notes: Notes,
+) -> list[Rank] | None:
+    """Formats of the loops that move a tensor, outer to inner; None, with a note, if levels differ."""
+    own = {level: [dim for dim, _ in nest.of(level) if dim in dims] for level in levels}
+    agreed: list[Rank] = []  # from the innermost loop outwards
+    child = ""
+    packed = {level: any(rank[0] != "UOP" for rank, _ in listed.ranks) for level, listed in lists.items()}
+    if not any(packed.values()):
+        for level, listed in lists.items():
+            if any(rank != PLAIN for rank, _ in listed.ranks):
+                notes.missing(listed.source, "metadata of uncompressed tensors", f"{tensor} at {level}: offsets alone")
+                return None
+        return []
+    for level in reversed(storing):
+        inside = levels[levels.index(level) :]
+        loops = [dim for name in inside for dim in own[name]]
+        if not packed.get(level):
+            at = next(iter(lists.values())).source
+            where = next(name for name, is_packed in packed.items() if is_packed)
+            notes.missing(at, PER_LEVEL, f"{tensor} is compressed at {where} and not at {level}")
+            return None
+        listed = lists[level]
+        if not loops and any(bits for (_, *widths), _ in listed.ranks for bits in widths):
+            text = f"{tensor} at {level}: metadata of a tile of one word is not counted, which lowers the energy"
+            notes.assumed(listed.source, text)
+        inner = lists[child].ranks if agreed else ()  # the ranks of the tile of the level inside stay as they are there
+        codes = [rank[0] for rank, _ in inner]
+        if [rank[0] for rank, _ in listed.ranks[len(listed.ranks) - len(inner) :]] != codes:
+            notes.missing(
+                listed.source, PER_LEVEL, f"{tensor}: the innermost ranks of {level} are not those of {child}"
+            )
+            return None
+        if any(own_rank != rank for (own_rank, _), (rank, _) in zip(listed.ranks[-len(inner) :], inner, strict=False)):
+            notes.assumed(listed.source, f"{tensor}: {level} has the widths of {child} for the ranks of its tile")
+        head = attrs.evolve(listed, ranks=listed.ranks[: len(listed.ranks) - len(inner)])
+        found = _assigned(head, loops[: len(loops) - len(agreed)], notes)
+        if found is None:
+            return None
+        agreed = agreed + list(reversed(found))
+        child = level
+    ranks = list(reversed(agreed))
+    compressed = [rank[0] != "UOP" for rank in ranks]
+    if any(above and not below for above, below in pairwise(compressed)):
+        notes.missing(
+            next(iter(lists.values())).source, "offsets below a compressed rank", f"{tensor}: {[r[0] for r in ranks]}"
+        )
+        return None
+    return ranks
+
+
+def _piece(rank: Rank) -> tuple[str, dict[str, Any]]:
+    code, metadata, payload = rank
+    if code == "UOP" and not payload:
+        return "uncompressed", {}
+    units, pointers = UNITS[code]
+    table = {
+        "type": "expression",
+        "compressed": code != "UOP",
+        "metadata": units,
+        "metadata_bits": str(metadata),
+        "payload": pointers,
+        "payload_bits": str(payload),
+    }
+    return f"{code.lower()}-{metadata}-{payload}", table
+
+
+# ------------------------------------------------------------------------------------------------------------- mechanisms
+
+
+def mechanism(
+    target: Table, place: str, tensors: Sequence[str], dense: Sequence[str], notes: Notes
+) -> dict[str, Any] | None:
+    """The table of a place's mechanism, an empty one if it has none; None, with notes, if it cannot be expressed."""
+    kinds: set[str] = set()
+    filters: list[dict[str, Any]] = []
+    failed = False
+    for row in target.rows("action_optimization"):
+        options = row.rows("options") if "options" in row else [row]
+        kind = str(row.get("type", ""))
+        for option in options:
+            name, leaders = str(option.get("target", "")), option.names("condition_on")
+            for tensor in (name, *leaders):
+                if tensor not in tensors:
+                    raise error(option.source, unknown("tensor", tensor, tensors))
+            what = f"{place}: {kind} of {name} on {', '.join(leaders) or 'itself'}"
+            if all(tensor in dense for tensor in (leaders or [name])):
+                notes.assumed(option.source, f"{what} does nothing, since the leaders are dense")
+            elif kind not in ACTIONS:
+                notes.missing(row.at("type"), f"{kind or 'an unnamed action'}", what)
+                failed = True
+            elif len(options) > 1:
+                notes.missing(row.at("options"), "a choice among several options", what)
+                failed = True
+            else:
+                kinds.add(ACTIONS[kind])
+                filters.append({"target": f"name:{name}", "leader": [f"name:{leader}" for leader in leaders]})
+                notes.taken(option.source, what)
+    if len(kinds) > 1:
+        notes.missing(target.at("action_optimization"), "skipping and gating at one level", place)
+        failed = True
+    if failed:
+        return None
+    return {"type": "filters", "action": kinds.pop(), "filters": filters} if filters else {}
+
+
+def sparse_design(
+    targets: Mapping[str, Table],
+    levels: Sequence[Component],
+    compute: Component,
+    spots: Sequence[str],
+    tensors: Mapping[str, set[str]],
+    dense: Sequence[str],
+    bypass: Mapping[str, list[str]],
+    nest: Nest,
+    notes: Notes,
+) -> SparseDesign | None:
+    """Formats and mechanisms of a design; None, with notes, for what SparseMap does not have."""
+    names = [level.name for level in levels]
+    pieces: dict[str, dict[str, Any]] = {"format": {}, "mechanism": {}}
+    chosen: dict[str, list[Rank] | None] = {}
+    lists: dict[str, dict[str, RankList]] = {tensor: {} for tensor in tensors}
+    for level in levels:
+        spaces = targets.get(level.name, Table(Source())).table("representation_format").rows("data_spaces")
+        for space in spaces:
+            tensor = str(space.get("name"))
+            if tensor not in lists:
+                raise error(space.at("name"), unknown("tensor", tensor, tuple(lists)))
+            if space.rows("ranks"):
+                lists[tensor][level.name] = rank_list(space, level, notes)
+    for tensor, dims in tensors.items():
+        storing = [name for name in names if tensor not in bypass.get(name, [])]
+        lists[tensor] = {name: listed for name, listed in lists[tensor].items() if name in storing}
+        chosen[tensor] = tensor_formats(tensor, dims, lists[tensor], storing, nest, names, notes)
+    mechanisms: dict[str, dict[str, Any] | None] = {}
+    for place in names:
+        mechanisms[place] = mechanism(targets.get(place, Table(Source())), place, list(tensors), dense, notes)
+    unit = targets.get(compute.name, Table(Source()))
+    if unit.rows("action_optimization"):
+        text = f"{compute.name}: an action with a leader"
+        notes.missing(unit.at("action_optimization"), "a compute unit's action with a leader", text)
+        mechanisms[compute.name] = None
+    kinds = [ACTIONS.get(str(row.get("type")), "") for row in unit.rows("compute_optimization")]
+    if kinds and mechanisms.get(compute.name, {}) is not None:
+        action = "skip" if "skip" in kinds else "gate"
+        mechanisms[compute.name] = {
+            "type": "filters", "action": action, "filters": [{"target": "operands", "leader": "operands"}]
+        }  # fmt: skip
+        notes.taken(unit.at("compute_optimization"), f"{compute.name}: {action}s computes with an empty operand")
+    if any(ranks is None for ranks in chosen.values()) or any(table is None for table in mechanisms.values()):
+        return None
+    slots = max([1, *(len(ranks or []) for ranks in chosen.values())])
+    formats: dict[str, list[str]] = {}
+    for tensor, ranks in chosen.items():
+        found = [_piece(rank) for rank in ranks or []]
+        pieces["format"] |= {name: table for name, table in found if table}
+        formats[tensor] = ["uncompressed"] * (slots - len(found)) + [name for name, _ in found]
+    places: dict[str, str] = {}
+    for place in (*spots, compute.name):
+        table = mechanisms.get(place)
+        places[place] = f"{place}-actions" if table else "none"
+        if table:
+            pieces["mechanism"][places[place]] = table
+    return SparseDesign(formats, places, {kind: tables for kind, tables in pieces.items() if tables})

@@ -1,0 +1,216 @@
+"""YAML of a Timeloop project with the place of every value, and the list of what became of each.
+
+Only plain data is made: a tag on a table, such as `!Component`, is kept as text under `TAG`, any other tag is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+
+from sparsemap.errors import SpecError, shortened
+from sparsemap.files import shown
+
+from .importer import included, text_of
+from .yaml_text import check_size
+
+TAG = "!"
+"""The key of a table's tag."""
+TAGS = ("Component", "Container", "Hierarchical", "Parallel", "Pipelined", "Nothing", "ArithmeticComponent")
+SCALARS = tuple(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str"))
+TEXTS = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
+BYTES = 1 << 20
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+"""YAML of 2002 takes 1e-9 for text."""
+
+
+@attrs.frozen
+class Source:
+    """Where a value stands."""
+
+    file: str = ""
+    line: int = 0
+    key: str = ""
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (f"{self.file}:{self.line}" if self.line else self.file, self.key) if part)
+
+
+class Table(dict[str, Any]):
+    """A mapping of a file, hyphens in keys replaced by underscores, with the place of every key."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.source = source
+        self.lines: dict[str, int] = {}
+
+    def at(self, key: str) -> Source:
+        path = f"{self.source.key}.{key}" if self.source.key else key
+        return Source(self.source.file, self.lines.get(key, self.source.line), path)
+
+    def table(self, key: str) -> Table:
+        """The table under a key, an empty one if there is none; `SpecError` for anything else."""
+        return _kind(self.get(key), Table, self.at(key), "a table") or Table(self.at(key))
+
+    def rows(self, key: str) -> list[Table]:
+        """The tables of the list under a key."""
+        found = _kind(self.get(key), list, self.at(key), "a list of tables") or []
+        return [_kind(row, Table, self.at(key), "a table", True) for row in found]
+
+    def names(self, key: str) -> list[str]:
+        """The names under a key; one alone may stand without brackets."""
+        found = self.get(key)
+        found = [found] if isinstance(found, str) else _kind(found, list, self.at(key), "a list of names") or []
+        return [_kind(name, str, self.at(key), "a name", True) for name in found]
+
+    def number(self, *keys: str) -> float | None:
+        """The number under the first of the keys that is there; `SpecError` if it is none, or below zero."""
+        for key in keys:
+            if (found := self.get(key)) is not None:
+                if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 2**63:
+                    raise error(self.at(key), f"expected a number, found {shortened(found)}")
+                return found
+        return None
+
+
+def error(source: Source, text: str) -> SpecError:
+    """A mistake at a place."""
+    return SpecError.at(source.file, source.key, f"line {source.line}: {text}" if source.line else text)
+
+
+def _kind(value: Any, kind: Any, source: Source, expected: str, needed: bool = False) -> Any:
+    if (value is None and not needed) or isinstance(value, kind):
+        return value
+    raise error(source, f"expected {expected}, found {shortened(value)}")
+
+
+# ------------------------------------------------------------------------------------------------------------------ notes
+
+VERDICTS = {"taken": "Taken", "assumed": "Assumed", "missing": "Without a counterpart"}
+
+
+@attrs.frozen
+class Note:
+    """What became of a value: `taken`, `assumed` where the file leaves it open or it is approximated, or `missing`."""
+
+    verdict: str
+    source: Source
+    text: str
+    cause: str = ""
+    """What SparseMap lacks, in the same words for all files; empty unless it is missing."""
+    stops: str = ""
+    """The file that is not written for this reason: workload, hardware, space, design."""
+
+
+@attrs.frozen
+class Notes:
+    rows: list[Note] = attrs.field(factory=list)
+
+    def taken(self, source: Source, text: str) -> None:
+        self.rows.append(Note("taken", source, text))
+
+    def assumed(self, source: Source, text: str) -> None:
+        self.rows.append(Note("assumed", source, text))
+
+    def missing(self, source: Source, cause: str, text: str, stops: str = "design") -> None:
+        self.rows.append(Note("missing", source, text, cause, stops))
+
+    def stops(self, part: str) -> list[Note]:
+        return [note for note in self.rows if note.stops == part]
+
+
+# ------------------------------------------------------------------------------------------------------------------ files
+
+
+def read(path: Path) -> Table:
+    """The mapping in a file; `SpecError` for what is not YAML, larger than a project can be, or has a foreign tag."""
+    file = shown(path)
+    text = included(path, text_of(path, BYTES))
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        check_size(node)
+        found = _value(loader, node, Source(file, 1), ()) if node is not None else None
+    except yaml.YAMLError as problem:
+        raise SpecError.at(file, "", f"is not YAML: {' '.join(str(problem).split())}") from None
+    except RecursionError:
+        raise SpecError.at(file, "", "is nested too deeply") from None
+    except ValueError as problem:
+        if isinstance(problem, SpecError):
+            raise
+        raise SpecError.at(file, "", str(problem)) from None
+    if not isinstance(found, Table):
+        raise SpecError.at(file, "", f"expected a table with keys such as 'architecture', found {shortened(found)}")
+    return found
+
+
+def _value(loader: Any, node: Any, source: Source, above: tuple[int, ...]) -> Any:
+    if id(node) in above:
+        raise error(source, "an alias leads back to itself")
+    above = (*above, id(node))
+    if isinstance(node, yaml.MappingNode):
+        tag = _tag(node, source, "map")
+        loader.flatten_mapping(node)
+        table = Table(source)
+        if tag:
+            table[TAG] = tag
+        for key_node, child in node.value:
+            key = str(key_node.value).replace("-", "_") if isinstance(key_node, yaml.ScalarNode) else ""
+            table.lines[key] = key_node.start_mark.line + 1
+            table[key] = _value(loader, child, table.at(key), above)
+        for base in _bases(table.pop("<<<", None)):
+            for key, value in base.items():
+                if key not in table:
+                    table[key], table.lines[key] = value, base.at(key).line
+        return table
+    if isinstance(node, yaml.SequenceNode):
+        _tag(node, source, "seq")
+        places = [
+            Source(source.file, child.start_mark.line + 1, f"{source.key}[{i}]") for i, child in enumerate(node.value)
+        ]
+        return [_value(loader, child, place, above) for child, place in zip(node.value, places, strict=True)]
+    if node.tag in SCALARS:
+        try:
+            found = loader.construct_object(node)
+        except (ValueError, OverflowError, KeyError, IndexError) as problem:
+            raise error(source, f"{shortened(node.value)} is no value: {problem}") from None
+        return float(found) if isinstance(found, str) and NUMBER.fullmatch(found) and not node.style else found
+    if node.tag in TEXTS:
+        return str(node.value)
+    raise error(source, f"tag {shortened(node.tag)} is not one of Timeloop's")
+
+
+def _tag(node: Any, source: Source, usual: str) -> str:
+    if node.tag == f"tag:yaml.org,2002:{usual}":
+        return ""
+    if usual == "map" and node.tag[:1] == "!" and node.tag[1:] in TAGS:
+        return str(node.tag[1:])
+    raise error(source, f"tag {shortened(node.tag)} is not one of Timeloop's: {', '.join('!' + tag for tag in TAGS)}")
+
+
+def _bases(value: Any) -> Iterator[Table]:
+    for base in value if isinstance(value, list) else [value]:
+        if isinstance(base, Table):
+            yield base
+
+
+def merged(paths: list[Path]) -> Table:
+    """The tables of all files in one; a key that two files have must mean the same in both, or be a list."""
+    whole = Table(Source())
+    for path in paths:
+        for key, value in (table := read(path)).items():
+            if isinstance(whole.get(key), list) and isinstance(value, list):
+                whole[key] = whole[key] + value
+            elif key in whole and isinstance(whole[key], Mapping) and isinstance(value, Mapping) and key != "problem":
+                whole[key].update({name: item for name, item in value.items() if name not in whole[key]})
+                whole[key].lines.update(table[key].lines)
+            elif key in whole and whole[key] != value and key not in ("version",):
+                raise error(table.at(key), f"stands in two files: expected one '{key}'")
+            else:
+                whole[key] = value
+    return whole

@@ -1,0 +1,453 @@
+"""Timeloop projects of both syntaxes as workload, hardware, space and design, and the list of what became of them."""
+
+import json
+import random
+import re
+import signal
+
+import pytest
+
+pytest.importorskip("yaml")
+
+import worked_example
+from click.testing import CliRunner
+from sparsemap_plugins.timeloop import project_yaml
+from sparsemap_plugins.timeloop.commands import import_timeloop
+from sparsemap_plugins.timeloop.comparison import report
+from sparsemap_plugins.timeloop.exporter import tables
+from sparsemap_plugins.timeloop.project import import_project
+from sparsemap_plugins.timeloop.yaml_text import dumps
+from worked_example import BITMASKS, CSR
+
+from sparsemap.errors import SpecError
+from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
+from sparsemap.problem.designs import Design
+
+PROBLEM = """
+problem:
+  shape:
+    name: product
+    dimensions: [A, B, C]
+    data-spaces:
+      - {name: X, projection: [[[A]], [[C]]]}
+      - {name: Y, projection: [[[C]], [[B]]]}
+      - {name: S, projection: [[[A]], [[B]]], read-write: true}
+  instance: {A: 8, B: 12, C: 6, densities: {X: {distribution: hypergeometric, density: 0.5}}}
+"""
+TREE = """
+architecture:
+  version: 0.3
+  subtree:
+    - name: chip
+      attributes: {technology: 45nm}
+      local:
+        - {name: Far, class: DRAM, attributes: {width: 32, datawidth: 8, read_bandwidth: 4, write_bandwidth: 4}}
+        - {name: Mid, class: SRAM, attributes: {depth: 256, width: 8, datawidth: 8, metadata_storage_width: 8,
+           metadata_storage_depth: 64}}
+      subtree:
+        - name: PE[0..7]
+          local:
+            - {name: Near, class: regfile, attributes: {depth: 16, width: 8, datawidth: 8, metadata_storage_width: 8}}
+            - {name: Unit, class: intmac, attributes: {datawidth: 8}}
+"""
+NODES = """
+architecture:
+  version: 0.4
+  nodes:
+    - !Container {name: chip, attributes: {technology: 45nm}}
+    - !Component
+      name: Far
+      class: DRAM
+      attributes: {width: 32, datawidth: 8, read_bandwidth: 4, write_bandwidth: 4}
+    - !Component
+      name: Mid
+      class: SRAM
+      attributes: {depth: 256, width: 8, datawidth: 8, metadata_storage_width: 8, metadata_storage_depth: 64}
+    - !Container
+      name: PE
+      spatial: {meshX: 4, meshY: 2}
+    - !Component
+      name: Near
+      class: regfile
+      attributes: {depth: 16, width: 8, datawidth: 8, metadata_storage_width: 8}
+    - !Component {name: Unit, class: intmac, attributes: {datawidth: 8}}
+"""
+ENERGIES = """
+ERT:
+  version: 0.3
+  tables:
+    - {name: chip.Far, actions: [{name: read, energy: 400}, {name: write, energy: 480}, {name: idle, energy: 0}]}
+    - {name: chip.Mid, actions: [{name: read, energy: 4}, {name: write, energy: 5}, {name: idle, energy: 0.5}]}
+    - {name: "chip.PE[0..7].Near", actions: [{name: read, energy: 1}, {name: write, energy: 1}, {name: idle, energy: 0}]}
+    - {name: "chip.PE[0..7].Unit", actions: [{name: mac_random, energy: 2}, {name: mac_gated, energy: 0.25}]}
+"""
+MAPPING = """
+mapping:
+  - {target: Far, type: temporal, factors: A=2 B=0 C=1, permutation: BAC}
+  - {target: Mid, type: temporal, factors: A=1 B=2 C=3, permutation: CBA}
+  - {target: Mid, type: spatial, factors: A=4 B=1 C=2, permutation: CAB, split: 1}
+  - {target: Near, type: temporal, factors: A=1 B=3 C=1, permutation: BAC}
+  - {target: Near, type: bypass, keep: [S], bypass: [X, Y]}
+"""
+SPREAD = MAPPING.replace("Mid, type: spatial", "PE, type: spatial")
+SPARSE = """
+sparse_optimizations:
+  targets:
+    - name: Far
+      representation-format:
+        data-spaces:
+          - {name: X, ranks: [{format: UOP, payload-word-bits: 0}, {format: UOP, payload-word-bits: 0},
+             {format: UOP, payload-word-bits: 4}, {format: CP, metadata-word-bits: 4}]}
+    - name: Mid
+      representation-format:
+        data-spaces:
+          - {name: X, ranks: [{format: UOP, payload-word-bits: 0}, {format: UOP, payload-word-bits: 4},
+             {format: CP, metadata-word-bits: 4}]}
+      action-optimization:
+        - {type: skipping, options: [{target: Y, condition-on: [X]}]}
+    - name: Near
+      action-optimization:
+        - {type: skipping, options: [{target: S, condition-on: [X, Y]}]}
+    - name: Unit
+      compute-optimization: [{type: gating}]
+"""
+DENSE = (PROBLEM, TREE, ENERGIES, MAPPING)
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load()
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Imports texts, each in a file of its own."""
+
+    def imported(*texts):
+        paths = [tmp_path / f"{i}.yaml" for i in range(len(texts))]
+        for path, text in zip(paths, texts, strict=True):
+            path.write_text(text)
+        return import_project(paths)
+
+    return imported
+
+
+def missing(imported):
+    return {note.cause for note in imported.missing if note.stops}
+
+
+def numbers(imported, registry):
+    design = design_file.structure(imported.tables["design"], registry, "design.toml")
+    found = design.problem.cost_model.evaluate(design.batch, design.problem)
+    assert found.reasons_of(0) == ()
+    return float(found.cycles[0]), float(found.energy_pj[0])
+
+
+# ------------------------------------------------------------------------------------------------------ what files mean
+
+
+def test_a_tree_and_nodes_of_the_same_architecture_give_the_same_numbers(project, registry):
+    tree = project(*DENSE).tables["hardware"]
+    spread = project(PROBLEM, NODES, ENERGIES, SPREAD)
+    nodes = spread.tables["hardware"]
+    assert [level["name"] for level in nodes["levels"]] == ["Far", "Mid", "PE", "Near"]
+    assert nodes["levels"][2]["fanout"] == 8 and nodes["levels"][2]["bypass"] == ["name:X", "name:Y", "name:S"]
+    assert nodes["levels"][0] == tree["levels"][0] and nodes["levels"][3] == tree["levels"][2]
+    assert spread.tables["design"]["mapping"]["L3_S"] == ["A=4", "C=2"]
+    assert numbers(spread, registry) == numbers(project(*DENSE), registry)
+
+
+def test_energies_rows_and_sizes_of_levels(project):
+    tree = project(*DENSE).tables["hardware"]
+    far, mid, near = tree["levels"]
+    assert (far["class"], "capacity" in far, mid["capacity"], near["capacity"]) == (
+        "dram",
+        False,
+        "256 words",
+        "16 words",
+    )
+    assert mid["fanout"] == 8 and "fanout" not in far and "fanout" not in near
+    assert (far["read_bandwidth"], mid["metadata_capacity"]) == ("4 words/cycle", "512 bits")
+    assert near["bypass"] == ["name:X", "name:Y"]
+    assert tree["compute"]["energy"] == {"compute": 2, "gated": 0.25, "skipped": 0.25}
+
+
+def test_energies_are_per_word_and_gated_accesses_cost_what_is_idle(project):
+    far, mid, _ = project(*DENSE).tables["hardware"]["levels"]
+    assert (far["energy"]["read"], far["energy"]["write"]) == (100, 120)  # four words per access
+    assert (mid["energy"]["gated_read"], mid["energy"]["gated_update"]) == (0.5, 0.5)
+
+
+def test_loops_are_in_the_order_of_permutations_and_factor_zero_is_the_rest(project):
+    assert project(*DENSE).tables["design"]["mapping"] == {
+        "L1_T": ["A=2", "B=2"],
+        "L2_T": ["B=2", "C=3"],
+        "L2_S": ["A=4", "C=2"],
+        "L3_T": ["B=3"],
+    }
+
+
+@pytest.mark.parametrize("written", ['"A=2,B=0,C=1"', "A2 B0 C1", "[A=2, B=0, C=1]"])
+def test_factors_may_be_written_in_all_ways_of_timeloop(project, written):
+    other = MAPPING.replace("A=2 B=0 C=1", written)
+    assert project(PROBLEM, TREE, ENERGIES, other).tables == project(*DENSE).tables
+
+
+def test_one_file_means_the_same_as_several(project):
+    assert project("".join(DENSE)).tables["design"]["mapping"] == project(*DENSE).tables["design"]["mapping"]
+
+
+def test_the_dense_design_takes_a_cycle_per_step_and_the_energy_of_its_computes(project, registry):
+    cycles, energy_pj = numbers(project(*DENSE), registry)
+    assert cycles >= 8 * 12 * 6 / 8
+    assert energy_pj > 8 * 12 * 6 * 2
+
+
+def test_formats_and_actions_are_those_of_the_levels(project, registry):
+    imported = project(*DENSE, SPARSE)
+    table = imported.tables["design"]
+    assert not missing(imported)
+    assert table["formats"]["X"] == ["uncompressed", "uncompressed", "uop-0-4", "cp-4-0"]
+    assert set(table["formats"]["Y"]) == {"uncompressed"}
+    assert table["pieces"]["format"]["uop-0-4"]["payload_bits"] == "4"
+    actions = table["pieces"]["mechanism"]
+    assert actions["Mid-actions"]["filters"] == [{"target": "name:Y", "leader": ["name:X"]}]
+    assert actions["Near-actions"]["filters"] == [{"target": "name:S", "leader": ["name:X", "name:Y"]}]
+    assert actions["Unit-actions"]["action"] == "gate"
+    assert numbers(imported, registry)[0] <= numbers(project(*DENSE), registry)[0]
+
+
+def test_a_level_that_stores_nothing_and_spreads_nothing_is_left_out(project):
+    idle = "        - {name: Idle, class: dummy_storage, attributes: {depth: 0}}\n      subtree:\n        - name: PE"
+    tree = TREE.replace("      subtree:\n        - name: PE", idle).replace("PE[0..7]", "PE")
+    mapping = re.sub(r".*spatial.*\n", "", MAPPING).replace("A=2 B=0", "A=8 B=0").replace("C=3", "C=6")
+    table = project(PROBLEM, tree, ENERGIES, mapping).tables
+    assert [level["name"] for level in table["hardware"]["levels"]] == ["Far", "Mid", "Near"]
+    assert table["design"]["mapping"]["L3_T"] == ["B=3"]
+
+
+def test_constraints_become_a_space(project, registry, tmp_path):
+    constraints = """
+mapspace_constraints:
+  targets:
+    - {target: Mid, type: temporal, factors: A=1 B<=4, permutation: CBA}
+    - {target: Near, type: bypass, keep: [S], bypass: [X, Y]}
+"""
+    imported = project(PROBLEM, TREE, ENERGIES, constraints)
+    assert imported.tables["space"]["mapping"]["factors"] == {"L2_T": {"A": 1, "B": {"most": 4}}}
+    assert imported.tables["space"]["mapping"]["orders"] == {"L2_T": ["A", "B", "C"]}
+    assert imported.tables["hardware"]["levels"][2]["bypass"] == ["name:X", "name:Y"]
+    registry.build("space", imported.tables["space"])
+
+
+# ---------------------------------------------------------------------------------------------------- what has no counterpart
+
+
+SKIP = "{type: skipping, options: [{target: Y, condition-on: [X]}"
+REFUSED = [
+    (SPARSE.replace(SKIP, SKIP.replace("skipping", "skipping-spatial")), "skipping-spatial"),
+    (SPARSE.replace(SKIP, SKIP.replace("skipping", "position-skipping")), "position-skipping"),
+    (
+        re.sub(r"    - name: Mid\n.*?      action", "    - name: Mid\n      action", SPARSE, flags=re.S),
+        "formats per level",
+    ),
+    (SPARSE.replace("{format: UOP, payload-word-bits: 0}, ", "", 1), "more loops than ranks"),
+    (
+        SPARSE.replace("payload-word-bits: 4}", "payload-word-bits: 4, flattened-rankIDs: [[A, C]]}"),
+        "flattened ranks over several loops",
+    ),
+    (
+        SPARSE.replace(
+            "compute-", "action-optimization: [{type: gating, target: X, condition-on: [Y]}]\n      compute-"
+        ),
+        "a compute unit's action with a leader",
+    ),
+    (SPARSE.replace(SKIP, SKIP + ", {target: X, condition-on: [Y]}"), "a choice among several options"),
+]
+
+
+@pytest.mark.parametrize(("sparse", "cause"), REFUSED, ids=[cause for _, cause in REFUSED])
+def test_what_cannot_be_expressed_is_named_with_its_line_and_leaves_the_hardware(project, sparse, cause):
+    imported = project(*DENSE, sparse)
+    assert "design" not in imported.tables and {"workload", "hardware"} <= set(imported.tables)
+    assert cause in missing(imported)
+    note = next(note for note in imported.missing if note.cause == cause)
+    assert note.source.line > 1 and note.source.file.endswith("4.yaml") and note.source.key
+
+
+def test_factors_that_do_not_multiply_up_leave_no_design(project):
+    imported = project(PROBLEM, TREE, ENERGIES, MAPPING.replace("A=2 B=0", "A=3 B=0"))
+    assert missing(imported) == {"factors that do not multiply up to the size"}
+    assert "design" not in imported.tables
+
+
+def test_more_spatial_iterations_than_instances_leave_no_design(project):
+    mapping = MAPPING.replace("A=2 B=0", "A=1 B=0").replace("A=4 B=1", "A=8 B=1")
+    assert missing(project(PROBLEM, TREE, ENERGIES, mapping)) == {"more spatial iterations than instances"}
+
+
+def test_approximations_are_listed(project):
+    texts = [note.text for note in project(*DENSE).notes if note.verdict == "assumed"]
+    assert any("4 words per access" in text for text in texts)
+    assert any("1 GHz" in text for text in texts)
+
+
+def test_an_architecture_alone_gives_hardware(project):
+    imported = project(TREE)
+    assert set(imported.tables) == {"hardware"}
+    assert "no problem is given" in missing(imported)
+
+
+ALIASES = "k0: &k0 [x]\n" + "".join(f"k{i}: &k{i} [{', '.join([f'*k{i - 1}'] * 9)}]\n" for i in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("architecture: !!python/object/apply:os.system [true]", "tag"),
+        ("architecture: {nodes: [!Engine {name: a}]}", "not one of Timeloop's"),
+        (ALIASES, "more than"),
+        ("architecture: &a {nodes: [*a]}", "nested"),
+        ("- 1", "expected a table"),
+        ("architecture: [", "is not YAML"),
+        ("other: 1", "neither"),
+    ],
+    ids=["python", "tag", "aliases", "cycle", "list", "yaml", "foreign"],
+)  # fmt: skip
+def test_what_is_no_project_is_a_clear_error(project, text, expected):
+    with pytest.raises(SpecError, match=expected):
+        project(text)
+
+
+# ----------------------------------------------------------------------------------------------------------- there and back
+
+DESIGNS = [
+    {},
+    {"p": 0.25, "q": 0.5, "formats": {"P": CSR}, "GLB": "skip-q-by-p", "MAC": "gate-both"},
+    {"p": 0.3, "q": 0.3, "formats": {"P": BITMASKS, "Q": CSR}, "GLB": "skip-both", "PEB": "gate-z-by-both"},
+    {"p": 0.1, "q": 0.9, "formats": {"P": BITMASKS, "Q": BITMASKS}, "PEB": "skip-z-by-p", "MAC": "skip-both"},
+]
+
+
+@pytest.mark.parametrize("given", DESIGNS)
+def test_an_export_that_is_imported_has_the_same_numbers_to_the_bit(registry, project, given):
+    problem, batch = worked_example.problem_and_design(registry, **given)
+    files = tables(Design(problem, batch))
+    found = problem.cost_model.evaluate(batch, problem)
+    imported = project(*(dumps(table) for table in files.values()))
+    assert numbers(imported, registry) == (float(found.cycles[0]), float(found.energy_pj[0]))
+
+
+# -------------------------------------------------------------------------------------------------------------- the command
+
+
+def test_the_command_writes_files_that_run_and_the_list(tmp_path):
+    source = tmp_path / "chip"
+    source.mkdir()
+    for i, text in enumerate((*DENSE, SPARSE)):
+        (source / f"{i}.yaml").write_text(text)
+    out = tmp_path / "out"
+    done = CliRunner().invoke(import_timeloop, [str(source), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in out.iterdir()} == {
+        *("workload.toml", "hardware.toml", "design.toml", "import.json", "import.md")
+    }
+    rows = json.loads((out / "import.json").read_text())
+    assert {row["verdict"] for row in rows} == {"taken", "assumed"}
+    assert "## Assumed" in (out / "import.md").read_text()
+    design_file.load(out / "design.toml", load())
+
+
+def test_a_design_that_is_no_longer_there_is_deleted(tmp_path):
+    (tmp_path / "a.yaml").write_text("".join(DENSE))
+    out = tmp_path / "out"
+    runner = CliRunner()
+    assert runner.invoke(import_timeloop, [str(tmp_path / "a.yaml"), "--out", str(out)]).exit_code == 0
+    (tmp_path / "a.yaml").write_text("".join((*DENSE, REFUSED[0][0])))
+    assert runner.invoke(import_timeloop, [str(tmp_path / "a.yaml"), "--out", str(out)]).exit_code == 0
+    assert not (out / "design.toml").exists()
+
+
+def test_set_ups_are_compared_with_their_outputs(tmp_path, registry):
+    folder = tmp_path / "mine" / "ref_outputs"
+    (folder / "output").mkdir(parents=True)
+    (folder / "aggregated_input.yaml").write_text("".join((PROBLEM, TREE, MAPPING)))
+    (folder / "ERT.yaml").write_text(ENERGIES)
+    cycles, energy_pj = numbers(import_project([folder]), registry)
+    stats = f"Cycles: {cycles:.0f}\n        Energy (total)     : {2 * energy_pj} pJ\n"
+    (folder / "output" / "timeloop-model.stats.txt").write_text(stats)
+    row = next(line for line in report([tmp_path]).splitlines() if line.startswith("mine"))
+    assert row.split() == ["mine", "1", "1", "1", "1", "1.0000", "to", "1.0000", "0.5000", "to", "0.5000"]
+
+
+# ------------------------------------------------------------------------------------------------------------------- fuzzing
+
+PIECES = (
+    "0",
+    "-1",
+    "1e400",
+    "[]",
+    "{}",
+    "null",
+    "!!python/name:os.system",
+    "&a",
+    "*a",
+    "[0..9]",
+    "9" * 40,
+    ":",
+    "\t",
+    "~",
+    "é",
+)
+
+
+def mutated(text, rng):
+    """The text with a few words, lines or characters replaced, repeated or left out."""
+    for _ in range(rng.randint(1, 4)):
+        kind = rng.randrange(4)
+        if kind == 0:
+            words = re.findall(r"\S+|\s+", text)
+            words[rng.randrange(len(words))] = rng.choice((*PIECES, rng.choice(words)))
+            text = "".join(words)
+        elif kind == 1:
+            lines = text.splitlines(keepends=True)
+            i = rng.randrange(len(lines))
+            text = "".join(lines[:i] + (lines[i : i + 1] * 2 if rng.random() < 0.5 else []) + lines[i + 1 :])
+        elif kind == 2:
+            values = list(re.finditer(r"(?<=: )[\w.]+|\d+", text))
+            if values:
+                match = rng.choice(values)
+                text = text[: match.start()] + rng.choice(PIECES) + text[match.end() :]
+        else:
+            i = rng.randrange(len(text))
+            text = text[:i] + rng.choice(PIECES) + text[i + rng.randrange(3) :]
+    return text
+
+
+def test_mutated_projects_are_imported_or_end_in_a_clear_error(tmp_path, registry):
+    def too_long(*_):
+        raise TimeoutError
+
+    rng = random.Random(26)
+    file = tmp_path / "project.yaml"
+    signal.signal(signal.SIGALRM, too_long)
+    for _ in range(300):
+        syntax = rng.choice(((TREE, MAPPING), (NODES, SPREAD)))
+        file.write_text(mutated("".join((PROBLEM, *syntax, ENERGIES, SPARSE)), rng))
+        signal.alarm(5)
+        try:
+            imported = import_project([file])
+            if "design" in imported.tables:
+                design_file.structure(imported.tables["design"], registry, "design.toml")
+        except SpecError as error:
+            assert str(error).strip()
+        finally:
+            signal.alarm(0)
+
+
+def test_reading_makes_plain_data_with_places(tmp_path):
+    (tmp_path / "a.yaml").write_text("problem:\n  word-bits: 8\n")
+    found = project_yaml.read(tmp_path / "a.yaml")
+    assert found.table("problem")["word_bits"] == 8
+    assert found.table("problem").at("word_bits").line == 2
