@@ -142,9 +142,9 @@ def test_hardly_any_design_that_it_proposes_is_invalid(cell):
 
 
 def test_metadata_beside_data_make_a_few_of_its_designs_too_large():
-    """Tiles of dense tensors are made to fit, as published; where metadata have no memory of their own, they come on top."""
-    apart = load_problem("conv4", "edge-16gbps", cost_model="timeloop")
-    assert search(apart, 120, searcher="gamma").valid_fraction >= 0.95
+    """Tiles of dense tensors are made to fit, as published; metadata that share a memory with them come on top."""
+    timeloop = load_problem("conv4", "edge-16gbps", cost_model="timeloop")
+    assert search(timeloop, 120, searcher="gamma").valid_fraction >= 0.95
     beside = load_problem("conv4", "edge-16gbps")
     genomes = Search(beside, "gamma", 1000).ask()
     found = beside.evaluator.evaluate(genomes)
