@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ..errors import EvaluationError, PluginError
+from ..errors import EvaluationError, PluginError, SpecError
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import FIDELITIES
 from ..problem.costs import Costs
@@ -145,7 +145,11 @@ class Best:
                 continue
             problem = self.problem.variant(cost_model=other)
             with suppress(PluginError, EvaluationError):
-                there = problem.evaluator.evaluate_designs(self.design.batch)
+                try:
+                    there = problem.evaluator.evaluate_designs(self.design.batch)
+                except SpecError as error:  # it takes none of the pieces, such as a format without a codec
+                    found[name] = {"reasons": [error.mistakes[0].message.partition(":")[0]]}
+                    continue
                 numbers = {key: float(getattr(there, key)[0]) for key in ("edp", "energy_pj", "cycles")}
                 found[name] = numbers if there.valid[0] else {"reasons": list(there.reasons_of(0))}
         return found
