@@ -18,7 +18,7 @@ WORKLOAD = {
 """A hardware needs some workload to be one of a problem."""
 
 
-class Chip(NamedTuple):
+class PublishedChip(NamedTuple):
     """A published chip; powers in W, areas in mm2."""
 
     name: str
@@ -29,15 +29,15 @@ class Chip(NamedTuple):
 
 
 CHIPS = (
-    Chip("EIE", 45, 40.8, 0.59, "64 PEs of 0.638 mm2 with 162 KB, placed and routed, no DRAM (ISCA 2016)"),
-    Chip("DianNao", 65, 3.02, 0.485, "256 MACs, 44 KB, no DRAM (ASPLOS 2014)"),
-    Chip("Cambricon-X", 65, 6.38, 0.954, "256 MACs, 56 KB (MICRO 2016)"),
-    Chip("Eyeriss", 65, 12.25, 0.278, "the chip, AlexNet, 181.5 KB in all (JSSC 2017)"),
-    Chip("SNAP", 16, 2.3, 0.348, "252 MACs, 280 KB, 0.8 V (JSSC 2021)"),
-    Chip("SIGMA", 28, 65.1, 22.33, "16,384 MACs (HPCA 2020)"),
-    Chip("TPU v1", 28, 331.0, 75.0, "TDP; 28 MiB, 65,536 MACs of 8 bits; idle 28 W (ISCA 2017)"),
-    Chip("TPU v4i", 7, 400.0, 175.0, "TDP; 144 MB, 65,536 MACs (ISCA 2021)"),
-    Chip("A100", 7, 826.0, 400.0, "TDP with HBM2 (NVIDIA 2020)"),
+    PublishedChip("EIE", 45, 40.8, 0.59, "64 PEs of 0.638 mm2 with 162 KB, placed and routed, no DRAM (ISCA 2016)"),
+    PublishedChip("DianNao", 65, 3.02, 0.485, "256 MACs, 44 KB, no DRAM (ASPLOS 2014)"),
+    PublishedChip("Cambricon-X", 65, 6.38, 0.954, "256 MACs, 56 KB (MICRO 2016)"),
+    PublishedChip("Eyeriss", 65, 12.25, 0.278, "the chip, AlexNet, 181.5 KB in all (JSSC 2017)"),
+    PublishedChip("SNAP", 16, 2.3, 0.348, "252 MACs, 280 KB, 0.8 V (JSSC 2021)"),
+    PublishedChip("SIGMA", 28, 65.1, 22.33, "16,384 MACs (HPCA 2020)"),
+    PublishedChip("TPU v1", 28, 331.0, 75.0, "TDP; 28 MiB, 65,536 MACs of 8 bits; idle 28 W (ISCA 2017)"),
+    PublishedChip("TPU v4i", 7, 400.0, 175.0, "TDP; 144 MB, 65,536 MACs (ISCA 2021)"),
+    PublishedChip("A100", 7, 826.0, 400.0, "TDP with HBM2 (NVIDIA 2020)"),
 )
 """Areas of TPU v1 and v4i are upper bounds. Eyeriss v2 (0.57 W at 65 nm, JETCAS 2019) has no published area."""
 

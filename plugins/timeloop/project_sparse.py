@@ -33,7 +33,7 @@ ACTIONS = {"skipping": "skip", "gating": "gate"}
 
 
 @attrs.frozen
-class RankList:
+class ListedRanks:
     """What a level says about the ranks of a tensor."""
 
     ranks: tuple[tuple[Rank, frozenset[str]], ...]
@@ -69,7 +69,7 @@ def sparse_targets(project: Table, parts: Sequence[Component]) -> dict[str, Tabl
 # ---------------------------------------------------------------------------------------------------------------- formats
 
 
-def rank_list(space: Table, level: Component, notes: Notes) -> RankList:
+def rank_list(space: Table, level: Component, notes: Notes) -> ListedRanks:
     """The ranks of one tensor at one level, widths as the level has them."""
     ranks = []
     for row in space.rows("ranks"):
@@ -93,7 +93,7 @@ def rank_list(space: Table, level: Component, notes: Notes) -> RankList:
     order = str(space.get("rank_application_order", "outer-to-inner"))
     if order not in ("outer-to-inner", "inner-to-outer"):
         raise error(space.at("rank_application_order"), f"expected outer-to-inner or inner-to-outer, found {order}")
-    return RankList(tuple(ranks), order == "inner-to-outer", space.at("ranks"))
+    return ListedRanks(tuple(ranks), order == "inner-to-outer", space.at("ranks"))
 
 
 def _adjusted(bits: float, level: Component) -> int:
@@ -104,7 +104,7 @@ def _adjusted(bits: float, level: Component) -> int:
     return given
 
 
-def _assigned(listed: RankList, loops: Sequence[str], notes: Notes) -> list[Rank] | None:
+def _assigned(listed: ListedRanks, loops: Sequence[str], notes: Notes) -> list[Rank] | None:
     """The rank of every loop (outer to inner, by dimension); None, with a note, if a rank takes several loops, or none
     is left."""
     ranks = list(reversed(listed.ranks)) if listed.inner_first else list(listed.ranks)
@@ -130,7 +130,7 @@ def _assigned(listed: RankList, loops: Sequence[str], notes: Notes) -> list[Rank
 def tensor_formats(
     tensor: str,
     dims: set[str],
-    lists: Mapping[str, RankList],
+    lists: Mapping[str, ListedRanks],
     storing: Sequence[str],
     nest: Nest,
     levels: Sequence[str],
@@ -254,7 +254,7 @@ def sparse_design(
     names = [level.name for level in levels]
     pieces: dict[str, dict[str, Any]] = {"format": {}, "mechanism": {}}
     chosen: dict[str, list[Rank] | None] = {}
-    lists: dict[str, dict[str, RankList]] = {tensor: {} for tensor in tensors}
+    lists: dict[str, dict[str, ListedRanks]] = {tensor: {} for tensor in tensors}
     for level in levels:
         spaces = targets.get(level.name, Table(Source())).table("representation_format").rows("data_spaces")
         for space in spaces:

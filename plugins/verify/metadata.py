@@ -63,7 +63,7 @@ def is_packed(nest: Nest, tensor: int) -> bool:
     return any(rank.format.compressed for rank in nest.ranks(tensor))
 
 
-class TileRanks:
+class ExecutedRanks:
     """The ranks of a tensor in the tile of one level."""
 
     def __init__(self, nest: Nest, tensor: int, level: int) -> None:

@@ -30,7 +30,7 @@ from sparsemap.problem.problem import Problem
 
 from .leaders import GATE, HELD_BACK, SKIP, Guard, filters, guards, looked_at, out_of_sight
 from .links import Link
-from .metadata import TileRanks, is_packed
+from .metadata import ExecutedRanks, is_packed
 from .nest import Boxes, Nest, flat
 from .outputs import count_outputs, count_products, dense_counts
 from .products import NEVER, Done, Products, reference_output
@@ -86,7 +86,7 @@ class Simulation:
         """By tensor and child level."""
         self.products = Products(nest, self.packed, self.guards)
         self.ranks = {
-            (t, s): TileRanks(nest, t, s) for t in range(len(nest.access)) if self.packed[t] for s in nest.stored(t)
+            (t, s): ExecutedRanks(nest, t, s) for t in range(len(nest.access)) if self.packed[t] for s in nest.stored(t)
         }
         for (t, s), ranks in self.ranks.items():
             if s == nest.stored(t)[0] and not ranks.built and store_zeros(ranks.formats):

@@ -253,7 +253,7 @@ def simulate_command(
     from sparsemap.arrays import read_arrays
     from sparsemap.files import replacing
 
-    from .machinery import Broken
+    from .machinery import BrokenSchedule
     from .schedule_file import read_schedule
     from .simulate import NetworkData, given_weights, simulate
 
@@ -264,7 +264,7 @@ def simulate_command(
     with click.progressbar(length=len(compiled.layers), file=bar_file(), label=compiled.network) as bar:
         try:
             outcome = simulate(compiled, data, lambda name: bar.update(1))
-        except Broken as error:
+        except BrokenSchedule as error:
             click.echo(f"\n{error}", err=True)
             context.exit(1)
     click.echo(json.dumps(outcome.table(), indent=2) if as_json else outcome.text())

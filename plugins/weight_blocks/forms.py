@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from .instructions import GROUP, Instruction
-from .machinery import OPERATIONS, Broken
+from .machinery import OPERATIONS, BrokenSchedule
 
 ANY = ("type", "layer", "group", "seconds", "start", "end", "iterations")
 TILE = ("bytes", "tensor", "address", "origin", "rows", "columns", "channels", "cores", "core", "lock", "steps")
@@ -23,7 +23,7 @@ OWN = {
 """Fields by type, beside those of all."""
 OWN["WRITE"] = OWN["LOAD"]
 LENGTHS = {"columns": 3, "channels": 4, "kernel": 2, "reads": 3, "makes": 3, "bytes": 1}
-Wrong = Callable[[Instruction, str], Broken]
+Wrong = Callable[[Instruction, str], BrokenSchedule]
 
 
 def check_form(group: Sequence[Instruction], broken: Wrong, cores: tuple[int, int]) -> None:

@@ -27,7 +27,7 @@ from .schedule_file import Compiled
 OPERATIONS = ("conv", "maxpool", "avgpool", "add")
 
 
-class Broken(SparseMapError):
+class BrokenSchedule(SparseMapError):
     """A schedule that hardware could not execute as it stands."""
 
 
@@ -91,9 +91,9 @@ class Machinery:
         self.decoded: tuple[bytes, KeptBlocks] | None = None
         self.numbers = {id(one): number for number, one in enumerate(self.compiled.instructions)}
 
-    def broken(self, one: Instruction, text: str) -> Broken:
+    def broken(self, one: Instruction, text: str) -> BrokenSchedule:
         """The error for an instruction."""
-        return Broken(f"instructions[{self.numbers[id(one)]}], {one.type} of {one.layer}: {text}")
+        return BrokenSchedule(f"instructions[{self.numbers[id(one)]}], {one.type} of {one.layer}: {text}")
 
     def count(self, one: Instruction, amount: float) -> None:
         self.tally.volumes[one.layer, one.type] += amount

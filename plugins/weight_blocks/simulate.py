@@ -19,7 +19,7 @@ from sparsemap.pieces.contracts.base import Array
 
 from .forms import check_form
 from .instructions import Instruction, span, timed
-from .machinery import Broken, Machinery, MovedVolumes, Tensors
+from .machinery import BrokenSchedule, Machinery, MovedVolumes, Tensors
 from .operations import MaskedWeights, masked, reference
 from .schedule_file import Compiled
 
@@ -212,7 +212,7 @@ def execute(
 ) -> tuple[MovedVolumes, dict[str, bool], Tensors]:
     """Runs a schedule: what it did, by layer whether its output is bit-equal, and what DDR holds in the end.
 
-    `Broken` where an instruction could not be executed, `SparseMapError` for schedules with quirks that count other work.
+    `BrokenSchedule` where an instruction could not be executed, `SparseMapError` for schedules with quirks that count other work.
     """
     if found := sorted(compiled.machine.quirks & NOT_EXECUTABLE):
         text = f"a schedule with the quirks {', '.join(found)} counts other work than it would take to run"
@@ -238,16 +238,16 @@ def execute(
         equal[name] = bool(np.array_equal(found_image, data.expected[name]))
     for name in compiled.layers:
         if name not in equal:
-            raise Broken(f"no instruction is of layer {name}")
+            raise BrokenSchedule(f"no instruction is of layer {name}")
     read = {source for one in compiled.layers.values() for source in one.cut.layer.inputs}
     for name in compiled.layers:
         if name not in read and name not in compiled.slices and not machinery.stored[name].all():
-            raise Broken(f"layer {name}, which no other reads, does not reach DDR")
+            raise BrokenSchedule(f"layer {name}, which no other reads, does not reach DDR")
     return machinery.tally, equal, machinery.ddr
 
 
 def _run(machinery: Machinery, group: Sequence[Instruction]) -> None:
-    """Instructions that run together; Broken, with the record, for any that cannot."""
+    """Instructions that run together; BrokenSchedule, with the record, for any that cannot."""
     machine, now = machinery.machine, group[0]
     try:
         check_form(group, machinery.broken, (machine.columns, machine.rows))

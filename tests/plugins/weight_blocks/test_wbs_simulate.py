@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.weight_blocks.instructions import constant
 from sparsemap_plugins.weight_blocks.layers import MeshLayer
-from sparsemap_plugins.weight_blocks.machinery import Broken
+from sparsemap_plugins.weight_blocks.machinery import BrokenSchedule
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule, write_schedule
 from sparsemap_plugins.weight_blocks.simulate import NetworkData, SimulationOutcome, pipeline, simulate
@@ -127,7 +127,7 @@ def test_a_stale_address_is_found(tmp_path: Path) -> None:
     spoiled = attrs.evolve(
         compiled, instructions=(*compiled.instructions[:at], wrong, *compiled.instructions[at + 1 :])
     )
-    with pytest.raises(Broken, match=r"instructions\[\d+\], LOADFM of b: reads a where"):
+    with pytest.raises(BrokenSchedule, match=r"instructions\[\d+\], LOADFM of b: reads a where"):
         simulate(spoiled, NetworkData.of(spoiled))
 
 
