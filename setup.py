@@ -4,14 +4,27 @@ The list of sub-packages is read from the tree, so that adding a built-in plugin
 of the specs, for which it needs what SparseMap needs when it runs. Everything else is in `pyproject.toml`.
 """
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
 from setuptools import find_namespace_packages, find_packages, setup
+from setuptools.command.build import build
 from setuptools.command.build_py import build_py
+
+
+class BuildElsewhere(build):
+    """Builds in a folder for temporary files, so that an installation leaves no `build/` in the clone."""
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.build_base = tempfile.mkdtemp(prefix="sparsemap-build-")
+        atexit.register(shutil.rmtree, self.build_base, ignore_errors=True)
 
 
 class BuildWithSchemas(build_py):
@@ -52,6 +65,6 @@ setup(
         PAGES: ["*.md"],
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
-    cmdclass={"build_py": BuildWithSchemas},
+    cmdclass={"build": BuildElsewhere, "build_py": BuildWithSchemas},
     setup_requires=project["dependencies"],
 )

@@ -9,9 +9,10 @@
     print(result.breakdown().to_dict())             # energy by level and tensor; `to_pandas()` makes tables
     result.write("best")                            # design.toml, history.csv, timing.csv, result.json
 
-`evaluate(problem, genomes)` evaluates genomes of your own (B, G); `Search(problem).evaluate(genomes)` does so within a
-budget, with history, front and result; `search_network` searches the layers of a network. `problem.space` says what the
-genes are. Plugins derive from the contracts (`Format`, `CostModel`, `Searcher` ...), each of which `help` describes; the
+`design(path)` reads a design file; `evaluate(problem, genomes)` evaluates genomes of your own (B, G), and
+`Search(problem).evaluate(genomes)` does so within a budget, with history, front and result; `search_network` and
+`run_study` search the layers of a network and the cells of a study. `problem.space` says what the genes are.
+Plugins derive from the contracts (`Format`, `CostModel`, `Searcher` ...), each of which `help` describes; the
 command is `sparsemap --help`.
 """
 
@@ -71,6 +72,7 @@ if TYPE_CHECKING:  # each name as itself, which makes it public
     from .problem.space import Space as Space
     from .searching.best import Best as Best
     from .searching.driver import Budget as Budget, Search as Search
+    from .searching.given import design as design
     from .searching.result import Result as Result
     from .searching.run import search as search
     from .searching.start import Start as Start, start_of as start_of
@@ -94,6 +96,7 @@ _MODULES = {
     "problem.space": "Space",
     "searching.best": "Best",
     "searching.driver": "Budget Search",
+    "searching.given": "design",
     "searching.result": "Result",
     "searching.run": "search",
     "searching.start": "Start start_of",

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,13 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F8_E4M3": "<
     f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)
 }
 """NumPy has no bfloat16 and no 8-bit floats: their words are read as whole numbers, which `_floats` decodes."""
+
+
+UNREADABLE = (
+    *(ValueError, OSError, EOFError, KeyError, MemoryError, AttributeError),
+    *(RuntimeError, zlib.error, zipfile.BadZipFile),
+)
+"""What NumPy and zipfile raise for files that are damaged, encrypted, or packed in ways that Python lacks."""
 
 
 def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -> dict[str, Array]:
@@ -51,7 +59,7 @@ def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -
                 raise ValueError(f"it unpacks to {unpacked:,} bytes, more than {UNPACKED} times its size")
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, MemoryError, AttributeError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise SpecError.at(shown(path), "", f"cannot be read: {error}") from None
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":

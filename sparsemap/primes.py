@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
-from math import gcd
+from math import gcd, prod
 
 TRIED = 1000
 """Divisors up to here are tried one by one; sizes of layers have no others."""
@@ -39,6 +40,19 @@ def divisors(size: int) -> list[int]:
     for prime in prime_factors(size):
         found |= {divisor * prime for divisor in found}
     return sorted(found)
+
+
+def largest_product(limits: Iterable[int], sizes: Iterable[int]) -> float:
+    """Largest product of one divisor per limit, none above its limit, whose product divides the product of the sizes."""
+    total, limits = prod(sizes), list(limits)
+    options = divisors(total)
+    if len(options) > 3000:  # many different primes: settle for the limits themselves
+        return float(min(prod(limits), total))
+    reached = {1}
+    for limit in limits:
+        usable = [d for d in options if d <= limit]
+        reached = {r * d for r in reached for d in usable if total % (r * d) == 0}
+    return float(max(reached))
 
 
 def _is_large_prime(number: int) -> bool:

@@ -80,8 +80,11 @@ class Design:
         inner_instances = [hardware["mac"]["instances"]] + [level["instances"] for level in self.levels]
         self.fan_out = [inner_instances[s] // inner_instances[s + 1] for s in range(self.count)]
         bypass = case["mapping"].get("bypass") or {}
+        resides = workload.get("resides", {})  # tensor -> the outermost level that has it
+        self.home = {t.name: self.names.index(resides.get(t.name, self.names[-1])) for t in self.tensors}
         self.stored = {  # levels that store a tensor, innermost first
-            t.name: [s for s in range(self.count) if t.name not in bypass.get(self.names[s], [])] for t in self.tensors
+            t.name: [s for s in range(self.home[t.name] + 1) if t.name not in bypass.get(self.names[s], [])]
+            for t in self.tensors
         }
         self.loops = self._nest(case["mapping"])
         self.instances = [self.spatial_product(s + 1) for s in range(self.count)]
@@ -118,6 +121,10 @@ class Design:
         """Operation-space box of the tile of a level; -1 is one operation."""
         return self.block(level)[-1].extents if level >= 0 else {}
 
+    def span(self, tensor, level):
+        """The level whose tile this one has: where a tensor resides, the outermost one's, which is the whole tensor."""
+        return self.count - 1 if level == self.home[tensor.name] else level
+
     def child(self, tensor, level):
         """The next inner level that stores the tensor, -1 when there is none."""
         return max((s for s in self.stored[tensor.name] if s < level), default=-1)
@@ -128,7 +135,7 @@ class Design:
     def formats(self, tensor, level):
         if level is None or level < 0 or level not in self.stored[tensor.name]:
             return []
-        return self.sparse.get("ranks", {}).get(tensor.name, {}).get(self.names[level], [])
+        return self.sparse.get("ranks", {}).get(tensor.name, {}).get(self.names[self.span(tensor, level)], [])
 
     def is_compressed(self, tensor, level):
         return any(rank[0] in COMPRESSED for rank in self.formats(tensor, level))

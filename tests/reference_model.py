@@ -21,7 +21,7 @@ import reference_compute
 from reference_compute import six_decimals
 from reference_design import COMPRESSED, Design, Invalid, Rank, Tensor
 
-ALL_QUIRKS = frozenset({"Q3", "Q4", "Q7", "Q8", "Q9", "Q11", "Q16"})
+ALL_QUIRKS = frozenset({"Q3", "Q4", "Q7", "Q8", "Q9", "Q11", "Q16", "Q17", "Q18"})
 KINDS = ("read", "fill", "update")
 
 
@@ -94,12 +94,14 @@ def dense_counts(design, tensor):
     spread = [math.prod(loop.bound for loop in design.block(s) if loop.spatial) for s in everywhere]
     stored = design.stored[tensor.name]
     for s in everywhere:
-        if s not in stored:  # its accesses go to the next level out
+        if s not in stored and s < design.home[tensor.name]:  # its accesses go to the next level out
             accesses[s + 1] *= accesses[s] * spread[s + 1] / (share[s + 1] * spread[s + 1])
     part = [tensor.volume(design.extents(s)) for s in everywhere]
     for s in reversed(range(design.count - 1)):
         spatial = [loop for loop in design.block(s + 1) if loop.spatial and loop.bound > 1]
         part[s] = part[s + 1] * part[s] // tensor.volume(spatial[-1].extents) if spatial else part[s + 1]
+        if s >= design.home[tensor.name]:
+            part[s] = part[-1]
 
     counts = {}
     for s in stored:
@@ -130,34 +132,45 @@ def build_ranks(design, tensor, level):
     access_bits = design.hardware["metadata_width_bits"]
     ranks = [
         Rank(name, raised_width(metadata, access_bits), raised_width(payload, access_bits))
-        for name, metadata, payload in design.formats(tensor, level)
+        for name, metadata, payload, *_ in design.formats(tensor, level)
     ]
+    several = [row[3] if len(row) > 3 else 1 for row in design.formats(tensor, level)]  # loops that a rank takes
     if not ranks:
         return []
     child = design.child(tensor, level)
     inner = design.extents(child)
-    loops = [loop for loop in design.block(child + 1, level)[::-1] if loop.dim in tensor.dims]  # outermost first
+    span = design.span(tensor, level)
+    loops = [loop for loop in design.block(child + 1, span)[::-1] if loop.dim in tensor.dims]  # outermost first
     below = []
     if design.is_compressed(tensor, level) and child >= 0 and tensor.volume(inner) > 1:  # pre-tiled
         bounds = [loop.bound for loop in loops]
         below = build_ranks(design, tensor, child)
         theirs = [rank.format for rank in below]
-        if len(below) > len(ranks) or theirs != [rank.format for rank in ranks[len(ranks) - len(below) :]]:
+        if not below:  # decoded on its way: the tile is one rank
+            below = [Rank("", 0, 0)]
+            below[0].length, below[0].box = tensor.volume(inner), tensor.box(inner)
+        elif len(below) > len(ranks) or theirs != [rank.format for rank in ranks[len(ranks) - len(below) :]]:
             raise Invalid("format_mapping", design.names[level])
     else:  # the ranks cover the whole tile: the innermost loop of a dim takes over what lies further in
         innermost = {loop.dim: loop for loop in loops}
         bounds = [loop.bound * (inner.get(loop.dim, 1) if loop is innermost[loop.dim] else 1) for loop in loops]
-    covered = [(loop, bound) for loop, bound in zip(loops, bounds, strict=True) if bound > 1]
+    single = [(loop, bound) for loop, bound in zip(loops, bounds, strict=True) if bound > 1]
     own = len(ranks) - len(below)
-    if len(covered) > own:
+    covered = []
+    for count in several[:own]:
+        covered += [single[:count]] if single else []
+        single = single[count:]
+    if single:
         raise Invalid("format_mapping", design.names[level])
     for index, rank in enumerate(ranks):
         if index < len(covered):
-            loop, bound = covered[index]
-            rank.length = tensor.volume({loop.dim: bound})
-            rank.box = tensor.box(loop.extents)
+            bounds = {}
+            for loop, bound in covered[index]:
+                bounds[loop.dim] = bounds.get(loop.dim, 1) * bound
+            rank.length = tensor.volume(bounds)
+            rank.box = tensor.box(covered[index][0][0].extents)
         elif index < own:  # left over: a fiber of one position
-            rank.box = tensor.box(covered[-1][0].extents if covered else inner)
+            rank.box = tensor.box(covered[-1][-1][0].extents if covered else inner)
         else:
             rank.length, rank.box = below[index - own].length, below[index - own].box
         rank.max_fibers = math.prod(outer.length for outer in ranks[:index])
@@ -195,7 +208,7 @@ def metadata_units(ranks, model, box, k):
 
 def sparse_counts(design, tensor, level, dense, temporal_reductions):
     """5.6 and 6.3, 6.4: occupancy, metadata and counts of one level before any action."""
-    model, box = tensor.model, tensor.box(design.extents(level))
+    model, box = tensor.model, tensor.box(design.extents(design.span(tensor, level)))
     tile, ranks = math.prod(box), build_ranks(design, tensor, level)
     counts = Counts(tensor, level, dense, temporal_reductions, tile, ranks, design.instances[level])
     counts.words_max = tile
@@ -204,7 +217,12 @@ def sparse_counts(design, tensor, level, dense, temporal_reductions):
         return counts
     smallest, largest = model.smallest(box), model.largest(box)
     table = [(k, p) for k, p in model.occupancies(box) if p and smallest <= k <= largest]
-    if design.formats(tensor, design.parent(tensor, level)) and table:  # empty tiles are never sent
+    held = (
+        level
+        if "Q18" not in design.quirks and design.parent(tensor, level) is not None
+        else design.parent(tensor, level)
+    )
+    if design.formats(tensor, held) and table:  # empty tiles are never sent
         # Q3: what is dropped is the first occupancy of the table, whether it is 0 or not
         dropped = smallest == 0 if "Q3" in design.quirks else table[0][0] == 0
         if dropped:
@@ -301,7 +319,8 @@ def chosen_actions(design):
     for kind in ("gate", "skip"):
         for level in range(design.count):
             for action in design.actions(level):
-                if action["type"] == kind:
+                lives = min(design.home[name] for name in (action["target"], *action["on"]))
+                if action["type"] == kind and level <= lives:  # no tensor filters or is filtered outside its home
                     acting, share, leaders = eliminated_share(design, level, action)
                     key = action["target"], acting
                     if key not in chosen or share > chosen[key][1]:
@@ -328,6 +347,8 @@ def split(design, counts, by_level, kind, share):
         triple[which] = amount % 2**64  # Q11: a negative share wraps around in the evaluator's counters
     child = design.child(counts.tensor, counts.level)
     below = len(by_level[child].ranks) if child >= 0 else len(counts.ranks)
+    if "Q17" not in design.quirks:
+        below = max(below, 1)
     for name in ("read", "update"):
         for index in range(len(counts.ranks) - min(below, len(counts.ranks)), len(counts.ranks)):
             actual = counts.metadata[name][0][index]
@@ -468,7 +489,7 @@ def check_formats(design):
                 raise Invalid("format_order")
         for level, child in zip(stored[:0:-1], stored[-2::-1], strict=True):
             here, there = design.is_compressed(tensor, level), design.is_compressed(tensor, child)
-            if here and not there:
+            if here and not there and tensor.name not in design.sparse.get("decoded", {}):  # the hardware cannot
                 raise Invalid("format_mapping", design.names[level])
             if there and not here:
                 raise Invalid("abort", design.names[level])

@@ -4,9 +4,12 @@ import csv
 import errno
 import math
 import os
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from sparsemap.arrays import read_arrays
 from sparsemap.errors import SpecError
 from sparsemap.files import (
     aligned,
@@ -111,3 +114,16 @@ def test_shares_do_not_look_like_nothing_or_all_when_they_are_not():
 
 def test_ratios_have_about_three_digits():
     assert [times(x) for x in (0.5, 12.34, 1234.5, math.nan, None)] == ["0.50x", "12.3x", "1,234x", "-", "-"]
+
+
+@pytest.mark.parametrize("flags", [0x01, 0x20, 0x40])
+def test_archives_that_python_cannot_unpack_are_told(flags: int, tmp_path: Path) -> None:
+    """Encrypted ones, and those of patched data."""
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, a=np.ones((4, 4)))
+    data = bytearray(path.read_bytes())
+    data[6] |= flags
+    data[data.index(b"PK\x01\x02") + 8] |= flags
+    path.write_bytes(data)
+    with pytest.raises(SpecError, match=r"x\.npz: cannot be read"):
+        read_arrays(path)

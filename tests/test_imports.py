@@ -135,7 +135,7 @@ TYPES = {
         "Scenario",
         "Space",
     },
-    "hookspecs": {"Problem", "Result", "Snapshot"},
+    "hookspecs": {"Best", "Execution", "Problem", "Result", "Snapshot"},
 }
 """By module of `pieces`, the types of rooms below that its annotations name: what a method of a piece is given."""
 

@@ -22,8 +22,8 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
 @pytest.mark.parametrize(
     ("arguments", "limit", "numpy"),
     [
-        (["--help"], 3_600, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 18_900, True),
+        (["--help"], 3_900, False),
+        (["search", "mm3", "cloud", "--budget", "300"], 20_600, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )

@@ -11,11 +11,15 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
 * *Outermost level.* Every word that some compute touches leaves it once (operands) or arrives once (output); compression
   leaves the nonzeros. Filters at this level, if the hardware has any, can remove a share of at most 1 - d of the leader.
 * *Tiles of the next level.* What is too large for it is moved more than once. All tiles are tried: the extents of a tile
-  divide the sizes, its tensors must fit at their largest occupancy without metadata, and the outermost loops around it
+  divide the sizes, its tensors must fit at their largest occupancy, with the metadata of `bound_words`, as often as the level
+  holds them, and the outermost loops around it
   have one that is innermost: a tensor that it moves is delivered in every step (4.1), any other one at best as if all
   loops that do not move it were innermost. Partial sums that come back are read, moved and written again (4.3).
 * *Levels between.* What enters a level leaves it for its children at least once, and they are filled with it; the first
-  write of an output cannot be avoided either.
+  write of an output cannot be avoided either. All tiles that the children can hold together, a tile that fits one times a
+  way to share the fan-out, are tried like those of the outermost level, inside every one of these.
+* *Metadata.* A tensor moves its nonzeros and what tells where they are, or all its words: the cheaper of both, for
+  energy, time and room (`bound_words`).
 * *Filters.* An access that serves several computes is needed if any leader word of theirs is there: the leader tile (7.1) has
   the extents of all loops over which the target stays or is shared. So of N accesses that computes would make one by one,
   N / x * P(a leader tile of x words is not empty) remain, which is least for the largest x, or, with several leaders, for 1.
@@ -28,7 +32,8 @@ Charges add to this, but for one that leaves out updates of the output which do 
 compute units has the fewest that keep every compute: C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a
 word that is visited V times the sums that are not zero yet are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f.
 
-A tile of the next level and a split of the innermost fan-out make a pair: energies add, cycles are the largest. Every design
+A tile of the next level with the loop innermost around it is a class of designs. With a way to share the innermost fan-out
+it makes a pair of costs: energies add, cycles are the largest. Every design
 is at or above one of these pairs in both, so any objective that grows with both is bounded by its least value over them:
 what saves energy may cost cycles, and no product of two separate bounds sees that.
 """
@@ -36,16 +41,16 @@ what saves energy may cost cycles, and no product of two separate bounds sees th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
-from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.primes import divisors
+from sparsemap.primes import divisors, largest_product
 
-from .actions import Action, PlaceTables
-from .bound_tiles import MOST_TILES, moved_words
+from .actions import PlaceTables
+from .bound_filters import LeastAccesses
+from .bound_tiles import MOST_TILES, OuterTiles, delivered, possible
+from .bound_words import LeastWords
 from .cost import PRICES
 from .layout import Layout
 
@@ -53,24 +58,6 @@ MOST_PAIRS = 64
 """Pairs of energy and cycles that are kept of those that no other beats."""
 ROUNDING = 1e-6
 """Densities and shares are rounded to six decimals before computes are counted (7.3)."""
-
-
-def _largest(limits: Iterable[int], sizes: Iterable[int]) -> float:
-    """Largest product of one divisor per limit, none above its limit, whose product divides the product of the sizes."""
-    total = 1
-    for size in sizes:
-        total *= size
-    options = divisors(total)
-    if len(options) > 3000:  # many different primes: settle for the limits themselves
-        product = 1
-        for limit in limits:
-            product *= limit
-        return float(min(product, total))
-    reached = {1}
-    for limit in limits:
-        usable = [d for d in options if d <= limit]
-        reached = {r * d for r in reached for d in usable if total % (r * d) == 0}
-    return float(max(reached))
 
 
 def _front(energy: Array, cycles: Array) -> tuple[Array, Array]:
@@ -85,29 +72,35 @@ def _front(energy: Array, cycles: Array) -> tuple[Array, Array]:
 class LowerBound:
     """Pairs of energy in pJ and cycles, (n,) each: every design of the problem is at or above one of them in both."""
 
-    def __init__(
-        self, layout: Layout, places: PlaceTables, fewer_updates: bool = False, copies: Array | None = None
-    ) -> None:
-        self.copies = copies
-        self.layout, self.places, self.chip = layout, places, layout.problem.chip
+    def __init__(self, layout: Layout, places: PlaceTables, words: LeastWords, fewer_updates: bool = False) -> None:
+        self.layout, self.places, self.chip, self.words = layout, places, layout.problem.chip, words
         self.fewer_updates = fewer_updates
         problem = layout.problem
-        self.densities = [occupancy.density for occupancy in layout.occupancies]
+        self.accesses = LeastAccesses(layout, places)
+        self.densities, self.touched = self.accesses.densities, self.accesses.touched
         sizes = {dim: problem.sizes[dim] for dim in layout.dims}
         self.computes = float(np.prod([float(n) for n in sizes.values()]))
-        self.units = _largest([m.limit for m in problem.mapping_levels if m.spatial], sizes.values())
-        inside = [m.limit for m in problem.mapping_levels if m.spatial and m.storage < layout.S - 1]
-        self.instances = _largest(inside, sizes.values())
-        self.volumes = [float(np.prod([float(n) for n in t.shape(problem.sizes)])) for t in layout.tensors]
-        self.touched = [self._touched(t) for t in range(layout.T)]
-        self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
-        self.kept = [float(self._kept(t, layout.S)[0]) for t in range(layout.T)]
+        self.units = largest_product([m.limit for m in problem.mapping_levels if m.spatial], sizes.values())
+        inside = [[m.limit for m in problem.mapping_levels if m.spatial and m.storage < s] for s in range(layout.S)]
+        self.instances = [largest_product(limits, sizes.values()) for limits in inside]
+        self.volumes = words.volumes
+        self.kept = [float(self.accesses.kept(t, layout.S)[0]) for t in range(layout.T)]
         self.actual = max(0.0, np.floor(self.computes * self._effectual() * (1.0 - 1e-9)) - 4.0)
-        outer, inner = _front(*self._outermost()), _front(*self._innermost())
-        energy = self.actual * float(self.chip.mac_pj["compute"]) + np.add.outer(outer[0], inner[0])
-        cycles = np.maximum.outer(outer[1], inner[1])
+        self.outer = OuterTiles.of(layout, words)
+        self.rest = _front(*self._innermost())
+        """Pairs of energy and cycles (n,) of what is the same in all classes."""
+        self.of_class = self._outermost()
+        """Energy and cycles (N,) of what is not."""
+        classes = _front(*self.of_class)
+        energy, cycles = self.joined(*classes)
+        self.energy_pj, self.cycles = _front(energy.ravel(), cycles.ravel())
+
+    def joined(self, energy: Array, cycles: Array) -> tuple[Array, Array]:
+        """Pairs (N, n) of classes of so much energy and so many cycles (N,) with what is the same in all."""
         least = np.ceil(self.actual / self.units * (1.0 - 1e-9)) if self.actual > 0 else 0.0
-        self.energy_pj, self.cycles = _front(energy.ravel() * (1.0 - 1e-9), np.maximum(cycles.ravel(), least))
+        computes = self.actual * float(self.chip.mac_pj["compute"])
+        energy = (computes + np.add.outer(energy, self.rest[0])) * (1.0 - 1e-9)
+        return energy, np.maximum(np.maximum.outer(cycles, self.rest[1]), least)
 
     def _effectual(self) -> float:
         """Share of the computes that take place whatever is filtered."""
@@ -118,74 +111,6 @@ class LowerBound:
         filters = [action for action in self.places.actions if action.target in operands and action.kind.any()]
         outputs = {c for action in filters for c in action.leaders if c not in operands}
         return math.prod(_rounded(self.densities[t]) for t in (*operands, *outputs))
-
-    def _touched(self, t: int) -> float:
-        """Words of the tensor that some compute touches; holes of strides are not."""
-        sizes = self.layout.problem.sizes
-        words = 1.0
-        for rank in self.layout.tensors[t].ranks:
-            if len(rank) == 1:
-                words *= sizes[rank[0][0]]
-            else:
-                (first, c1), (second, c2) = rank
-                n1, n2 = sizes[first], sizes[second]
-                g = int(np.gcd(c1, c2))
-                words *= n1 * n2 - max(0, n1 - c2 // g) * max(0, n2 - c1 // g)
-        return words
-
-    def _kept(self, t: int, level: int, extents: Array | None = None) -> Array:
-        """(n,) share of the accesses of a tensor at a level that no filter there or further out can remove, where an access
-        serves so many computes along each dimension (D, n); by default one.
-
-        Filters of several levels nest (7.2): together they remove what the strongest of them does. A leader tile has at
-        least the extents of the dimensions that do not move the target.
-        """
-        lay = self.layout
-        extents = np.ones((lay.D, 1)) if extents is None else np.where(lay.relevant[t][:, None], 1.0, extents)
-        kept: Array = np.ones(extents.shape[1])
-        for action in self._filters(t, level):
-            there = np.ones_like(kept)
-            for c in action.leaders:
-                words = math.prod(box(lay.ranks[c], extents), start=np.ones_like(kept))
-                there = there * self._there(c, words)
-            kept = np.minimum(kept, there)
-        return kept
-
-    def _filters(self, t: int, level: int) -> list[Action]:
-        """The filters of a tensor that count for its accesses at a level: those there and further out."""
-        found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
-        return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
-
-    def _there(self, c: int, words: Array) -> Array:
-        """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
-        occupancy = self.layout.occupancies[c]
-        if occupancy.by_shape:
-            return np.full(words.shape, self.densities[c])
-        volumes, which = np.unique(words.astype(np.int64), return_inverse=True)
-        chance = [self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),))) for n in volumes]
-        return np.maximum(np.array(chance)[which], self.densities[c])
-
-    def _needed(self, t: int, level: int, words: Array, stays: Array | float = np.inf) -> Array:
-        """(n,) accesses of a tensor at a level that hands out no fewer than `words` (n,), compressed and filtered.
-
-        One by one the computes would make `one_by_one`. Where x share an access, their loops are in the leader tile, but
-        for loops outside the blocks that the filter looks at: at an inner level, all inside the tile then are, `stays`.
-        """
-        lay = self.layout
-        least = words
-        alone = [int(d) for d in np.flatnonzero(~lay.relevant[t])]  # over these dimensions a word stays or is shared
-        for action in self._filters(t, level):
-            share: Array = np.ones_like(words)
-            for c in action.leaders:
-                moves = sum(dim in alone for rank in lay.ranks[c] for dim, _ in rank) == len(alone)
-                if moves and all(sum(dim in alone for dim, _ in rank) < 2 for rank in lay.ranks[c]):
-                    together = np.maximum(1.0, np.minimum(self.one_by_one[t] / words, stays))
-                    share = share * self._there(c, 2.0 ** (np.floor(8.0 * np.log2(together)) / 8.0))
-                else:
-                    share = share * self.densities[c]
-            each = math.prod(self.densities[c] for c in action.leaders)
-            least = np.minimum(least, np.minimum(words * share, self.one_by_one[t] * each))
-        return np.maximum(0.0, least * min(1.0, self.densities[t]) * (1.0 - 1e-6) - 1.0)
 
     def _splits(self, level: int) -> Array | None:
         """(D, n) every way to share the instances below one instance of a level among the dimensions; None: too many."""
@@ -213,7 +138,7 @@ class LowerBound:
             free = [
                 [d for i, d in enumerate(lay.dims) if lay.windowed[t] or not lay.relevant[t, i]] for t in range(lay.T)
             ]
-            return np.array([[_largest([limit], [lay.problem.sizes[d] for d in dims])] for dims in free])
+            return np.array([[largest_product([limit], [lay.problem.sizes[d] for d in dims])] for dims in free])
         shares = np.empty((lay.T, splits.shape[1]))
         for t in range(lay.T):
             shares[t] = splits.prod(axis=0)
@@ -222,51 +147,85 @@ class LowerBound:
         return shares
 
     def _outermost(self) -> tuple[Array, Array]:
-        """Traffic of the outermost level, and what follows from it further in: pJ, cycles, for every tile (`moved_words`)."""
-        lay = self.layout
-        moved, stays = moved_words(lay, self.copies)
-        energy: Array = np.zeros(max(len(words) for words in moved))
-        read, written = energy, energy
+        """Traffic of the outermost level, and what follows from it further in: pJ, cycles, for every class."""
+        lay, outer, accesses = self.layout, self.outer, self.accesses
+        energy: Array = np.zeros(len(outer.tile))
+        read, written, small = energy, energy, np.zeros(1)
         for t in range(lay.T):
-            child = lay.child(t, 0)
-            words = np.maximum(moved[t], self.touched[t])
-            energy = energy + self._between(t, words, stays[t])
+            if not lay.stored[t, 0]:
+                continue
+            child, told = lay.child(t, 0), self.words.told_bits(t, np.full(1, self.volumes[t]))
+            words = np.maximum(outer.moved[t], self.touched[t])
+            inside = self.words.told_bits(t, outer.words[t]) if child == 1 else small
+            fill = 0.0 if child is None else self.words.price(t, child, "fill", inside)
+            get, time = self.words.price(t, 0, "read", told), self.words.time(t, 0, told)
             if t == lay.output:
-                kept = float(self._kept(t, 0)[0]) * min(1.0, self.densities[t]) * (1.0 - 1e-9)
-                again = np.maximum(0.0, (moved[t] - self.volumes[t]) * kept - 1.0)
-                arrive = self._needed(t, 0, words)
+                kept = float(accesses.kept(t, 0)[0]) * min(1.0, self.densities[t]) * (1.0 - 1e-9)
+                again = np.maximum(0.0, (outer.moved[t] - self.volumes[t]) * kept - 1.0)
+                arrive = accesses.needed(t, 0, words)
                 if self.fewer_updates:
-                    once = self._needed(t, 0, np.full_like(words, self.touched[t]))
+                    once = accesses.needed(t, 0, np.full_like(words, self.touched[t]))
                     arrive = np.maximum(once, arrive / 2) if child is not None else np.zeros(1)
                     again = again / 2 if child is not None else np.zeros(1)
-                fill = 0.0 if child is None else self._price(child, "fill")
-                energy = energy + arrive * self._price(0, "update") + again * (self._price(0, "read") + fill)
-                read, written = read + again, written + arrive
+                energy = energy + arrive * self.words.price(t, 0, "update", told) + again * (get + fill)
+                read, written = read + again * time, written + arrive * time
             else:
-                sent = self._needed(t, 0, words)
-                energy = energy + sent * (
-                    self._price(0, "read") + (0.0 if child is None else self._price(child, "fill"))
-                )
-                read = read + sent
-        return energy, self._transfer(0, read, written)
-
-    def _between(self, t: int, words: Array, stays: Array) -> Array:
-        """pJ of the levels between the outermost and the innermost one: no fewer words leave them than have come."""
-        lay = self.layout
-        energy: Array = np.zeros_like(words)
+                sent = accesses.needed(t, 0, words)
+                energy = energy + sent * (get + fill)
+                read = read + sent * time
+        cycles = self._transfer(0, read, written)
         for s in range(1, lay.S - 1):
+            between, busy = self._between(s)
+            energy, cycles = energy + between, np.maximum(cycles, busy)
+        return energy, cycles
+
+    def _between(self, s: int) -> tuple[Array, Array]:
+        """pJ and cycles (N,) of a level between the outermost and the innermost one: no fewer words leave it than have
+        come, and than the tiles inside need."""
+        lay, outer = self.layout, self.outer
+        moved = [np.maximum(outer.moved[t], self.touched[t]) for t in range(lay.T)]
+        ones = [np.ones(1)] * lay.T
+        energy, cycles = self._handed(s, moved, outer.stays if s == 1 else ones, outer.words if s == 1 else ones)
+        splits = self._splits(s)
+        if outer.grid is None or splits is None:
+            return energy, cycles
+        grid, inside = outer.grid, np.full((2, outer.grid.extents.shape[1]), np.inf)
+        tiles = np.flatnonzero(grid.spread(s, grid.fits(self.words, s + 1), splits))
+        extents = grid.extents[:, tiles]
+        words, loops = grid.words(extents), lay.sizes[:, None] / extents
+        stays = [extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
+        known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
+        sent = {t: delivered(lay, t, words[t], grid.widths(t, extents), extents, loops) for t in known}
+        for d, rows in possible(loops):
+            some = [np.maximum(sent[t][d], self.touched[t])[rows] if t in sent else np.full(len(rows), self.touched[t])
+                    for t in range(lay.T)]  # fmt: skip
+            found = self._handed(s, some, [part[rows] for part in stays], [part[rows] for part in words])
+            inside[:, tiles[rows]] = np.minimum(inside[:, tiles[rows]], found)
+        if np.isinf(inside).all():
+            return energy, cycles  # no design fits
+        more = [grid.least_inside(part)[outer.tile] for part in inside]
+        return np.maximum(energy, more[0]), np.maximum(cycles, more[1])
+
+    def _handed(self, s: int, words: list[Array], stays: list[Array], held: list[Array]) -> tuple[Array, Array]:
+        """pJ and cycles (n,) of handing over so many `words` of every tensor from a level to its children, out of tiles of
+        `held` words or more, whose words serve `stays` computes (T; n,)."""
+        lay = self.layout
+        energy: Array = np.zeros(1)
+        read, written, small = energy, energy, np.zeros(1)
+        for t in range(lay.T):
             child = lay.child(t, s)
             if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
                 continue
-            least = np.full_like(words, self.touched[t]) if t == lay.output and self.fewer_updates else words
-            left = self._needed(t, s, least, stays if s == 1 else 1.0)
+            least = np.full_like(words[t], self.touched[t]) if t == lay.output and self.fewer_updates else words[t]
+            told = self.words.told_bits(t, held[t])
+            left, time = self.accesses.needed(t, s, least, stays[t]), self.words.time(t, s, told)
             if t == lay.output:
-                energy = energy + left * self._price(s, "update")
+                energy, written = energy + left * self.words.price(t, s, "update", told), written + left * time
             else:
-                energy = energy + left * (
-                    self._price(s, "read") + (0.0 if child is None else self._price(child, "fill"))
-                )
-        return energy
+                fill = 0.0 if child is None else self.words.price(t, child, "fill", small)
+                energy, read = energy + left * (self.words.price(t, s, "read", told) + fill), read + left * time
+        instances = self.instances[s]
+        return energy, self._transfer(s, read / instances, written / instances)
 
     def _innermost(self) -> tuple[Array, Array]:
         """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles, for every way to
@@ -275,7 +234,7 @@ class LowerBound:
         level = lay.S - 1
         if level == 0:
             return np.zeros(1), np.zeros(1)  # the same accesses as the outermost level's
-        instances = self.instances
+        instances = self.instances[level]
         splits = self._splits(level)
         shares = self._shares(level, splits)
         energy: Array = np.zeros(shares.shape[1])
@@ -283,7 +242,7 @@ class LowerBound:
         for t in range(lay.T):
             if not lay.stored[t, level]:
                 continue
-            kept = self._kept(t, level, splits)
+            kept = self.accesses.kept(t, level, splits)
             left = kept * min(1.0, self.densities[t])
             once = (
                 self.volumes[t] * instances

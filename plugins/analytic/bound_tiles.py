@@ -1,53 +1,161 @@
-"""What the outermost level exchanges with the next one, whatever the tiles: a part of the lower bound (`bound`)."""
+"""What levels exchange whatever the tiles: a part of the lower bound (`bound`).
+
+A grid has all tiles of a level: extents that divide the sizes. Along every dimension a tile of a level is a divisor of that
+of the next outer one, so the least of an inner level inside a given outer tile is the least over the divisors of its extents.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.primes import divisors
+from sparsemap.primes import divisors, prime_factors
 
+from .bound_words import LeastWords
 from .layout import Layout
-from .validity import data_words
 
 MOST_TILES = 1 << 18
 """Where a problem has more tiles, or ways to share a fan-out, none is tried: this bounds time and memory."""
+MOST_MARKS = 1 << 22
+"""Pairs of a tile and a way to share a fan-out that are tried; where there are more, tiles of fewer words are."""
 
 
-def moved_words(lay: Layout, copies: Array | None = None) -> tuple[list[Array], list[Array]]:
-    """Per tensor, words that the outermost level exchanges with the next one, without compression, for every tile
-    that fits and every loop that may be innermost around it, (N,), 0 where it is not known; and the computes of the
-    tile that one word serves, (N,), 1 where it is not known. `copies` (T, S): tiles that a level has room for; None: one."""
-    moved, stays = [np.zeros(1) for _ in range(lay.T)], [np.ones(1) for _ in range(lay.T)]
-    plain = [not lay.holes[t] for t in range(lay.T)]
-    options = [np.array(divisors(int(size)), dtype=np.float64) for size in lay.sizes]
-    tiles = float(np.prod([float(len(option)) for option in options]))
-    if lay.S < 2 or lay.spatial[0] is not None or tiles > MOST_TILES:
-        return moved, stays
-    extents = np.stack([grid.ravel() for grid in np.meshgrid(*options, indexing="ij")])
-    widths = [list(box(ranks, extents)) for ranks in lay.ranks]
-    words = [np.prod([np.ones(extents.shape[1]), *boxes], axis=0) for boxes in widths]
-    chip = lay.problem.chip
-    if np.isfinite(chip.capacity_bits[1]):
-        held = np.ones(lay.T) if copies is None else copies[:, 1]
-        needed = sum(held[t] * least_words(lay, t, words[t]) for t in range(lay.T) if lay.stored[t, 1] and plain[t])
-        fits = needed <= data_words(chip, 1)
-        if not fits.any():
-            return moved, stays  # nor does any design
-        extents, words = extents[:, fits], [w[fits] for w in words]
-        widths = [[w[fits] for w in boxes] for boxes in widths]
-    loops = lay.sizes[:, None] / extents
+@attrs.frozen(eq=False)
+class TileGrid:
+    """All n tiles, in the order of their extents (C order)."""
+
+    layout: Layout
+    options: list[Array]
+    """Per dimension, the divisors of its size, ascending."""
+    extents: Array
+    """(D, n)"""
+
+    @classmethod
+    def of(cls, lay: Layout) -> TileGrid | None:
+        """None: there are too many."""
+        options = [np.array(divisors(int(size)), dtype=np.float64) for size in lay.sizes]
+        if math.prod(len(option) for option in options) > MOST_TILES:
+            return None
+        grids = np.meshgrid(*options, indexing="ij")
+        return cls(lay, options, np.stack([grid.ravel() for grid in grids]).reshape(lay.D, -1))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(option) for option in self.options)
+
+    def widths(self, t: int, extents: Array) -> list[Array]:
+        """Per rank of a tensor, (n,)."""
+        return list(box(self.layout.ranks[t], extents))
+
+    def words(self, extents: Array) -> list[Array]:
+        """Per tensor, (n,) words of the tiles."""
+        ones = np.ones(extents.shape[1])
+        return [np.prod([ones, *self.widths(t, extents)], axis=0) for t in range(self.layout.T)]
+
+    def fits(self, least: LeastWords, level: int) -> Array:
+        """(n,) bool: whether a level may have room for the tile."""
+        chip = self.layout.problem.chip
+        if not np.isfinite(chip.capacity_bits[level]):
+            return np.ones(self.extents.shape[1], dtype=bool)
+        return least.room(level, self.words(self.extents)) <= chip.capacity_bits[level] / chip.word_bits[level]
+
+    def least_inside(self, values: Array) -> Array:
+        """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile."""
+        found = values.reshape(self.shape)
+        for axis, option in enumerate(self.options):
+            parts = [found.take(np.flatnonzero(size % option == 0), axis).min(axis) for size in option]
+            found = np.stack(parts, axis)
+        return found.reshape(-1)
+
+    def spread(self, level: int, fits: Array, splits: Array) -> Array:
+        """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
+        ways (D, m) to share the fan-out, or a divisor of that."""
+        lay, tiles = self.layout, self.extents[:, fits & ~self._grows(fits)]
+        if tiles.shape[1] * splits.shape[1] > MOST_MARKS:
+            return np.ones(len(fits), dtype=bool)
+        marks = np.zeros(len(fits), dtype=np.float64)
+        place = np.zeros((tiles.shape[1], splits.shape[1]), dtype=np.int64)
+        for d, option in enumerate(self.options):
+            whole = np.gcd(np.multiply.outer(tiles[d], splits[d]).astype(np.int64), int(lay.sizes[d]))
+            place = place * len(option) + np.searchsorted(option, whole)
+        marks[place.ravel()] = 1.0
+        found = marks.reshape(self.shape)
+        for axis, option in enumerate(self.options):
+            parts = [found.take(np.flatnonzero(option % size == 0), axis).max(axis) for size in option]
+            found = np.stack(parts, axis)
+        return found.reshape(-1) > 0.0
+
+    def _grows(self, fits: Array) -> Array:
+        """(n,) bool: a tile larger by one prime factor along one dimension fits as well."""
+        found, shaped = np.zeros(self.shape, dtype=bool), fits.reshape(self.shape)
+        for axis, option in enumerate(self.options):
+            for prime in set(prime_factors(int(option[-1]))):
+                larger = np.searchsorted(option, option * prime)
+                some = np.flatnonzero((larger < len(option)) & (option[-1] % (option * prime) == 0))
+                at: list[Any] = [slice(None)] * len(self.shape)
+                at[axis] = some
+                found[tuple(at)] |= shaped.take(larger[some], axis)
+        return found.reshape(-1)
+
+
+@attrs.frozen(eq=False)
+class OuterTiles:
+    """Tiles of the level next to the outermost one, each with every loop that may be innermost around it: N classes of
+    designs. Where they are not known there is one, of which nothing is."""
+
+    grid: TileGrid | None
+    tile: Array
+    """(N,) index into the grid."""
+    loop: Array
+    """(N,) dimension of the innermost loop around it."""
+    moved: list[Array]
+    """Per tensor, words that the outermost level exchanges with the next one, without compression (N,); 0: not known."""
+    stays: list[Array]
+    """Per tensor, computes of the tile that one word serves (N,); 1 where it is not known."""
+    words: list[Array]
+    """Per tensor, words of the tile (N,); 1 where it is not known."""
+
+    @classmethod
+    def of(cls, lay: Layout, least: LeastWords) -> OuterTiles:
+        none = [np.zeros(1) for _ in range(lay.T)]
+        ones = [np.ones(1) for _ in range(lay.T)]
+        nothing = cls(None, np.zeros(1, np.int64), np.zeros(1, np.int64), none, ones, ones)
+        grid = TileGrid.of(lay) if lay.S > 1 and lay.spatial[0] is None else None
+        if grid is None:
+            return nothing
+        tiles = np.flatnonzero(grid.fits(least, 1))
+        if not tiles.size:
+            return nothing  # nor does any design
+        extents = grid.extents[:, tiles]
+        words, loops = grid.words(extents), lay.sizes[:, None] / extents
+        by_loop = list(possible(loops))
+        moved, stays, held = none, ones.copy(), ones.copy()
+        joined = np.concatenate([rows for _, rows in by_loop])
+        moved = [np.zeros(len(joined)) for _ in range(lay.T)]
+        for t in range(lay.T):
+            held[t] = words[t][joined]
+            if lay.holes[t] or not lay.stored[t, 0] or lay.child(t, 0) != 1:
+                held[t] = np.ones(1)
+                continue
+            sent = delivered(lay, t, words[t], grid.widths(t, extents), extents, loops)
+            moved[t] = np.concatenate([sent[d][rows] for d, rows in by_loop])
+            stays[t] = extents[~lay.relevant[t]].prod(axis=0)[joined]
+        loop = np.concatenate([np.full(len(rows), d) for d, rows in by_loop])
+        return cls(grid, tiles[joined], loop, moved, stays, held)
+
+
+def possible(loops: Array) -> Iterator[tuple[int, Array]]:
+    """Every dimension, and the tiles of (D, n) `loops` around which its loop may be the innermost; a tile without any loop
+    around it has all of them."""
     busy = loops > 1.0
-    possible = [np.flatnonzero(busy[d] | ~busy.any(axis=0)) for d in range(lay.D)]
-    for t in range(lay.T):
-        if not plain[t] or lay.child(t, 0) != 1:
-            continue
-        by_loop = delivered(lay, t, words[t], widths[t], extents, loops)
-        moved[t] = np.concatenate([by[rows] for by, rows in zip(by_loop, possible, strict=True)])
-        reuse = extents[~lay.relevant[t]].prod(axis=0)
-        stays[t] = np.concatenate([reuse[rows] for rows in possible])
-    return moved, stays
+    for d in range(len(loops)):
+        yield d, np.flatnonzero(busy[d] | ~busy.any(axis=0))
 
 
 def delivered(lay: Layout, t: int, words: Array, widths: list[Array], extents: Array, loops: Array) -> list[Array]:
@@ -69,11 +177,3 @@ def delivered(lay: Layout, t: int, words: Array, widths: list[Array], extents: A
             uncovered = words * np.minimum(1.0, c * extents[d] / width)
             found[d] = loops.prod(axis=0) / along * (words + (along - 1.0) * uncovered)
     return found
-
-
-def least_words(lay: Layout, t: int, words: Array) -> Array:
-    """Words of data that tiles of so many words need at least, whether compressed or not."""
-    occupancy = lay.occupancies[t]
-    if occupancy.by_shape or not hasattr(occupancy, "largest_many"):
-        return np.floor(words * min(1.0, occupancy.density) * (1.0 - 1e-9))  # the mean: no largest one is smaller
-    return np.minimum(words, occupancy.largest_many(words.astype(np.int64)))

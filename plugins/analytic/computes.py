@@ -81,7 +81,8 @@ def computes_of(
         rest = 1.0 - present
         zero, absent = np.where(packed[t], 0.0, rest), np.where(packed[t], rest, 0.0)
         if t in granules:  # zeros that are stored with a granule are there (6.5)
-            mine, more = granules[t].rows, granules[t].density
+            mine = granules[t].rows[packed[t, granules[t].rows]]
+            more = granules[t].density[packed[t, granules[t].rows]]
             reached = reached[mine]
             held = np.clip(more / np.where(reached > 0.0, reached, 1.0), present[mine], 1.0)
             zero[mine], absent[mine] = held - present[mine], 1.0 - held

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemap.pieces.boundary import charged
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerTile
+from sparsemap.pieces.contracts.hardware import RECODE_ACTIONS
 from sparsemap.problem.chip import Chip
 
 from .actions import GATE, SKIP
@@ -16,7 +17,7 @@ from .charges.intersection import compared_pj
 from .charges.network import network_pj
 from .counts import Counts
 from .cycles import Cycles
-from .layout import by_level
+from .layout import Layout, by_level
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
 from .public import chip_counts
@@ -46,6 +47,8 @@ def cost_of(
     """Section 9, and the charges that cost energy: in the order of their names here, then those of plugins by name."""
     lay, options, chip = known.layout, known.options, choices.chip
     tile_pj, compute_pj = access_energy(chip, counts) * counts.active, compute_energy(chip, counts)
+    if choices.decoded is not None:
+        tile_pj = tile_pj + recoding_pj(lay, known.quirks, choices, chip, counts)
     energy = compute_pj
     for s in range(lay.S):  # one by one: sums of NumPy may add in another order for another batch
         for t in range(lay.T):
@@ -75,20 +78,43 @@ def price(chip: Chip, action: str) -> Array:
 
 def access_energy(chip: Chip, counts: Counts) -> PerTile:
     """(T, S, B) pJ of one instance."""
-    own = counts.columns.energy
-    spent = own(counts.read) * price(chip, "read") + own(counts.fill) * price(chip, "fill")
-    spent = spent + own(counts.update) * price(chip, "update")
+    own, together = counts.columns.energy, by_level(chip.access_words)
+    whole = bool((together == 1).all())
+
+    def words(count: Array) -> Array:
+        """Those of whole accesses."""
+        return own(count) if whole else np.ceil(own(count) / together) * together
+
+    spent = words(counts.read) * price(chip, "read") + words(counts.fill) * price(chip, "fill")
+    spent = spent + words(counts.update) * price(chip, "update")
     for name, kind in (("gated", GATE), ("skipped", SKIP)):
         if (counts.kind == kind).any():
             mask = own(counts.kind) == kind
-            spent = spent + own(counts.gone_read) * mask * price(chip, f"{name}_read")
-            spent = spent + own(counts.gone_update) * mask * price(chip, f"{name}_update")
+            spent = spent + words(counts.gone_read) * mask * price(chip, f"{name}_read")
+            spent = spent + words(counts.gone_update) * mask * price(chip, f"{name}_update")
     for action, bits in counts.bits.items():
         prefix, _, name = action.rpartition("_")
         each = price(chip, f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}")
         if each.any():
             spent = spent + np.ceil(own(bits) / by_level(chip.metadata_width)) * each
     return spent
+
+
+def recoding_pj(layout: Layout, quirks: frozenset[str], choices: DesignChoices, chip: Chip, counts: Counts) -> PerTile:
+    """(T, S, B) pJ of all instances of levels that decode: words that arrive there, and of an output those that leave, as
+    the next outer level counts them (6.6)."""
+    own, found = counts.columns.energy, np.zeros(counts.active.shape)
+    decode, encode = (by_level(chip.energy_pj[action]) for action in RECODE_ACTIONS)
+    assert choices.decoded is not None
+    for t, s in (np.argwhere(layout.stored[:, 1:]) + np.array([0, 1])).tolist():
+        here, parent = choices.packed[t, 0] & (choices.decoded[t] == s), layout.parent(t, s)
+        spent = own(counts.fill[t, s]) * counts.active[t, s] * decode[s]
+        if t == layout.output and parent is not None:
+            spent = (
+                spent + own(counts.update[t, parent]) * counts.active[t, s if "Q18" in quirks else parent] * encode[s]
+            )
+        found[t, s] = np.where(here, spent, 0.0)
+    return found
 
 
 def compute_energy(chip: Chip, counts: Counts) -> PerDesign:

@@ -111,7 +111,7 @@ def counts_of(
     reads, fills, updates = (cells.accesses(metadata, nest, part) for part in dense)
     ranks = _Ranks(reads, fills, updates)
     _filter(lay, words, ranks, cells, columns.wide(metadata.rank_counts), removal, known.quirks)
-    total, packed, genes = map(columns.wide, (nest.computes, choices.packed, choices.genes))
+    total, packed, genes = map(columns.wide, (nest.computes, choices.inside(lay), choices.genes))
     computes = computes_of(known, total, packed, genes, granules, removal)
     leaving = None
     if options.drains or options.sums:
@@ -205,7 +205,8 @@ def _filter(
             one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
     if len(cells.cell):
         _reduce_metadata(ranks, cells, outer, outer_acts, outer_one_rank, acting, quirks)
-        _split_metadata(lay, ranks, cells, own, rank_counts)
+        sent = rank_counts if "Q17" in quirks else np.maximum(rank_counts, 1)
+        _split_metadata(lay, ranks, cells, own, sent)
 
 
 def _reduce_metadata(
@@ -228,7 +229,8 @@ def _reduce_metadata(
 
 
 def _split_metadata(lay: Layout, ranks: _Ranks, cells: RankCells, own: PerTile, rank_counts: PerTile) -> None:
-    """The ranks that the child has (the innermost ones; all ranks if there is no child) are gated or skipped as well."""
+    """The ranks that the child has (the innermost ones; all ranks if there is no child) are gated or skipped as well; a
+    tile that is decoded on its way has one."""
     below = np.full(rank_counts.shape, 1 << 40, dtype=np.int64)
     for t in range(lay.T):
         for s in range(lay.S):
@@ -287,7 +289,7 @@ def _read_in_full(
     leads = led(known, choices)
     if not leads.any():
         return
-    plain = columns.wide(leads & ~choices.packed[:, None])
+    plain = columns.wide(leads & ~choices.packed)
     if plain.any():
         words.read = words.read + words.gone_read * plain
         words.gone_read = np.where(plain, 0.0, words.gone_read)

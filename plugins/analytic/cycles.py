@@ -13,6 +13,7 @@ from .actions import GATE
 from .charges.imbalance import waiting_ratio
 from .charges.intersection import looked_at
 from .charges.overlap import Transfers, overlapped
+from .charges.uneven import Uneven
 from .counts import CountColumns, Counts
 from .layout import by_level, limited
 from .nest import Nest
@@ -57,7 +58,7 @@ def cycles_of(
     busy = computes.actual + computes.gated
     if options.positions:
         busy = busy + computes.passed
-    compute = np.ceil(columns.time(busy) / nest.instances_used[lay.S])
+    compute = mean = np.ceil(columns.time(busy) / nest.instances_used[lay.S])
     if options.imbalance:
         ratio = waiting_ratio(known, nest, choices, removals.time)
         compute = compute if ratio is None else np.minimum(whole(compute * ratio), nest.steps[-1])
@@ -71,7 +72,8 @@ def cycles_of(
         total = np.maximum(total, here)
     if options.overlap:
         transfers = Transfers.of(nest, traffic, counts, demand, chip)
-        total = np.maximum(total, overlapped(transfers, lay.problem.buffers, compute, level))
+        uneven = Uneven(known, nest, choices, removals.time, mean) if options.imbalance else None
+        total = np.maximum(total, overlapped(transfers, lay.problem.buffers, compute, level, uneven))
     if known.strangers:
         public = chip_counts(nest, counts, total)
         for charge in known.strangers:

@@ -67,16 +67,20 @@ class Layout:
 
     @cached_property
     def stored(self) -> Array:
-        """(T, S) bool: whether the level keeps the tensor."""
+        """(T, S) bool: whether the level keeps the tensor; its outermost one keeps the whole of it."""
         kept = np.array([[self.problem.stores(t, s) for s in range(self.S)] for t in range(self.T)], dtype=bool)
         for t in range(self.T):
-            if not kept[t, 0]:
+            if not kept[t, self.problem.homes[t]]:
                 raise SpecError.at(
                     self.problem.files.get("hardware", "hardware"),
                     "levels[0].bypass",
                     f"the outermost level must store every tensor; '{self.tensors[t].name}' is bypassed",
                 )
         return kept
+
+    def spans(self, t: int, s: int) -> int:
+        """The level whose tile is what level s has of the tensor: 0, the whole of it, where it resides."""
+        return 0 if s == self.problem.homes[t] else s
 
     @cached_property
     def _kept(self) -> list[list[bool]]:
@@ -97,6 +101,19 @@ class Layout:
 
     def innermost(self, t: int) -> int:
         return max(s for s in range(self.S) if self.stored[t, s])
+
+    @cached_property
+    def next_stored(self) -> Array:
+        """(T, S + 1) by level: that level or the next inner one that stores the tensor; S: none does."""
+        found = np.full((self.T, self.S + 1), self.S, dtype=np.int64)
+        for s in range(self.S - 1, -1, -1):
+            found[:, s] = np.where(self.stored[:, s], s, found[:, s + 1])
+        return found
+
+    @cached_property
+    def loop_blocks(self) -> Array:
+        """(P,) storage level of the loops, the innermost first."""
+        return np.repeat([self.block[group] for group in self.inwards], self.D)
 
     @cached_property
     def occupancies(self) -> list[Occupancy]:

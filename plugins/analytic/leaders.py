@@ -83,11 +83,12 @@ class Region:
         R = spans | ((position == target) & found)
         return cls(t, dim, bound, target, target_spatial, R, extents(to_target), extents(to_region))
 
-    def leader_tile(self, nest: Nest, c: int) -> tuple[list[Array], Array]:
+    def leader_tile(self, nest: Nest, c: int, apart: bool) -> tuple[list[Array], Array]:
         """Per dimension, (n,) extents of the tile of leader c, and (n,) bool: the action does nothing with this leader.
 
         One access of t serves several positions of the loops in R that move both tensors (co-iterated ones): there the
-        leader's tile is shared, and only the `need` of them that one access spans belong to it.
+        leader's tile is shared, and only the `need` of them that one access spans belong to it. Where the loops are of
+        several dimensions, Timeloop divides in their order; `apart`: each by itself.
         """
         lay = nest.layout
         moves_t, moves_c = (lay.relevant[tensor][self.dim] for tensor in (self.t, c))
@@ -99,12 +100,16 @@ class Region:
         ratio = g / agg
         need = np.where(ratio >= 1.0, 1.0, np.ceil(1.0 / ratio))
         f = list(self.f)
-        for d in range(lay.D):
-            if lay.relevant[self.t, d] and lay.relevant[c, d]:
-                q = np.multiply.reduce(np.where(self.dim == d, bound, 1.0))
-                on = q > 1.0
-                f[d] = np.where(on, np.ceil(f[d] / (q / need)), f[d])
-                need = np.where(on, need / q, need)
+        shared = [d for d in range(lay.D) if lay.relevant[self.t, d] and lay.relevant[c, d]]
+        factors = [np.multiply.reduce(np.where(self.dim == d, bound, 1.0)) for d in shared]
+        several = np.zeros(len(need), bool)
+        if apart and len(shared) > 1:
+            several = np.sum([q > 1.0 for q in factors], axis=0) > 1
+            need = np.where(several, 1.0, need)
+        for d, q in zip(shared, factors, strict=True):
+            on = q > 1.0
+            f[d] = np.where(on, np.ceil(f[d] / (q / need)), f[d])
+            need = np.where(on & ~several, need / q, need)
         left = np.flatnonzero(need > 1.0)
         if len(left):
             target_dim = self.dim[self.target[left], left]
@@ -117,17 +122,18 @@ class Region:
 
 def leaders_empty(
     nest: Nest, rows: Rows, level: int, t: int, leaders: Sequence[int], tables: Sequence[TensorTables],
-    granules: Mapping[int, Granules], blind: Array,
+    granules: Mapping[int, Granules], blind: Array, apart: bool,
 ) -> list[tuple[Array, Array]]:  # fmt: skip
     """P0 of 7.1: per leader, (n,) probability that its tile of an access to tensor t at `level` is empty, 0 where the action
     does nothing with this leader, and (n,) words of that tile, infinity there.
 
-    Designs that are `blind`, (n,) bool, look at metadata, which tells of whole granules (6.5), not at the words.
+    Designs that are `blind`, (n,) bool, look at metadata, which tells of whole granules (6.5), not at the words. `apart`:
+    see `Region.leader_tile`.
     """
     region = Region.of(nest, rows, t, level)
     found = []
     for c in leaders:
-        f, ineffective = region.leader_tile(nest, c)
+        f, ineffective = region.leader_tile(nest, c, apart)
         if c in granules:
             f = [np.where(blind, joined, e) for joined, e in zip(granules[c].joined(f, rows), f, strict=True)]
         words = nest.volume(c, f)

@@ -50,19 +50,20 @@ def bits_of(shape: tuple[int, ...], cell: Array, units: RankUnits, metadata: Arr
 def metadata_of(known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal, detail: bool) -> Metadata:
     """For every tensor that has metadata, at every level that stores it. `removal`: all filters.
 
-    A compressed tile of one word has one rank without width: it costs nothing, and only `detail` lists it.
+    A compressed tile of one word has one rank without width, which costs nothing, and only `detail` lists it, unless its
+    format says otherwise.
     """
     lay, packed = known.layout, choices.packed
     offsets = pointer_ranks(nest, removal) if known.options.pointers else None
-    rank_counts = np.broadcast_to(packed[:, None], (lay.T, lay.S, nest.batch)).astype(np.int64)
+    rank_counts = packed.astype(np.int64)
     parts = []
     for t, table in enumerate(known.tables):
-        rows = np.flatnonzero(packed[t])
+        rows = np.flatnonzero(packed[t, 0])
         if not len(rows):
             continue
-        ranks = list_ranks(nest, t, rows, choices.slots[t], known.formats, table, offsets)
-        rank_counts[t] = np.maximum(rank_counts[t], ranks.counts)
-        parts.append(_entries(nest, t, ranks, choices.slots[t], table, detail))
+        ranks = list_ranks(nest, t, rows, choices.slots[t], known.formats, table, choices.decoded, offsets)
+        rank_counts[t] = np.maximum(rank_counts[t], ranks.counts * packed[t])
+        parts.append(_entries(nest, t, ranks, choices, table, known.formats.of_one_word, detail))
     none = [np.zeros(0, dtype=np.int64)] * 2 + [np.zeros(0)] * len(RankUnits._fields)
     cell, place, *columns = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else none
     return Metadata((lay.T, lay.S, nest.batch), rank_counts, cell, place, RankUnits(*columns))
@@ -86,13 +87,16 @@ def pointer_ranks(nest: Nest, removal: Removal) -> PerTile:
 
 
 def _entries(
-    nest: Nest, t: int, ranks: RankList, slots: Array, tables: TensorTables, detail: bool
+    nest: Nest, t: int, ranks: RankList, choices: DesignChoices, tables: TensorTables, of_one_word: Array, detail: bool
 ) -> tuple[Array, ...]:
     """Cell, place and units of every rank of tensor t at every level that stores it."""
     lay = nest.layout
     levels = [s for s in range(lay.S) if lay.stored[t, s]]
     pick = np.concatenate([np.arange(ranks.ends[s]) for s in levels])
     level = np.concatenate([np.full(ranks.ends[s], s, dtype=np.int64) for s in levels])
+    if choices.decoded is not None:
+        mine = choices.packed[t][level, ranks.design[pick]]
+        pick, level = pick[mine], level[mine]
     design, place = ranks.design[pick], ranks.place[pick]
     positions, length, chosen = ranks.positions[pick], ranks.length[pick], ranks.format[pick]
     longest = ranks.longest[pick]
@@ -102,14 +106,18 @@ def _entries(
     last = ranks.counts[level, design] - 1 == place
     all_positions[level[last], design[last]] = positions[last]
     above = all_positions[level, design] / positions
-    if detail:
-        lone_level, lone = np.nonzero(ranks.counts[levels][:, ranks.rows] == 0)
+    lone = np.zeros(0, dtype=np.int64)
+    if detail or of_one_word.any():
+        empty = (ranks.counts[levels] == 0) & choices.packed[t][levels]
+        if not detail:
+            empty &= of_one_word[choices.slots[t][-1]]
+        lone_level, lone = np.nonzero(empty[:, ranks.rows])
         one, none = np.ones(len(lone)), np.zeros(len(lone), dtype=np.int64)
         level = np.concatenate([level, np.asarray(levels)[lone_level]])
         design, place = np.concatenate([design, ranks.rows[lone]]), np.concatenate([place, none])
         positions, length, longest, above = (np.concatenate([x, one]) for x in (positions, length, longest, above))
         box, below, group = ([np.concatenate([x, one]) for x in part] for part in (box, below, group))
-        chosen = np.concatenate([chosen, slots[-1, ranks.rows[lone]].astype(np.int64)])
+        chosen = np.concatenate([chosen, choices.slots[t][-1, ranks.rows[lone]].astype(np.int64)])
     if tables.by_shape:
         tile = np.stack([np.stack(list(widths))[level, design] for widths in zip(*nest.boxes[t], strict=True)])
     else:
@@ -130,9 +138,10 @@ def _entries(
             np.stack(group) if group else np.zeros((0, len(above))),
         )
     )
-    if detail and lone.size:
+    if lone.size:
+        mine = slice(len(design) - len(lone), None)
         for bits in (found.metadata_bits, found.payload_bits):
-            bits[len(design) - len(lone) :] = 0.0
+            bits[mine] = np.where(of_one_word[chosen[mine]], bits[mine], 0.0)
     inner = place > 0  # the payload of the innermost rank is the data
     found = found._replace(payload=found.payload * inner, largest_payload=found.largest_payload * inner)
     return ((t * lay.S + level) * nest.batch + design, place, *found)

@@ -24,18 +24,20 @@ import attrs
 import numpy as np
 
 from sparsemap import Charge, CostModel, Detail, Evaluation
+from sparsemap.pieces.contracts import Classes
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
 from .bound import LowerBound
+from .bound_words import LeastWords
 from .chain import Chain
 from .charges import ChargeOptions
 from .cost import leakage_pj_per_cycle
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables, copies_of
-from .ranks import rank_counts
+from .rank_loops import decoded_of, rank_counts
 from .stored import stored_of
 from .validity import Reasons
 
@@ -46,10 +48,13 @@ QUIRKS = {
     "Q8": "a level that acts below another acting level loses its metadata reads",
     "Q9": "rounding lets a density exceed one: Timeloop stops, the design is invalid",
     "Q11": "two levels acting on one tensor can leave a negative share",
+    "Q17": "an action on tiles that are decoded on their way leaves their metadata",
+    "Q18": "empty tiles that are decoded on their way are not there, and encoding counts per instance",
     "Q16": "filters with other than two operands: chances of their computes do not add up to one",
+    "first-fills": "the first fill of partial sums counts, though nothing is there yet: evaluators before v3.0.3",
 }
 """Defects of Timeloop that are fixed by default; `quirks` brings them back."""
-QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS)}
+QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS) - {"first-fills"}}
 
 
 def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
@@ -99,19 +104,36 @@ class AnalyticModel(CostModel):
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Pairs that no design of the problem beats all (see `bound`); None with quirks, whose defects have no bound."""
-        known = self._prepared(problem)
+        found = self._bound(problem)
+        return None if found is None else self._charged(problem, found.energy_pj, found.cycles)
+
+    def classes(self, problem: Problem) -> Classes | None:
+        from .bound_classes import classes_of
+
+        found = self._bound(problem)
+        if found is None:
+            return None
+        energy, cycles = found.joined(*found.of_class)
+        return classes_of(found, self._charged(problem, energy.min(axis=1), cycles.min(axis=1)))
+
+    def _bound(self, problem: Problem) -> LowerBound | None:
+        known, options = self._prepared(problem), self._prepared(problem).options
         if known.quirks:
             return None
-        fewer, strangers = known.options.sums, known.strangers
-        found = problem.remember(
-            (AnalyticModel, "lower-bound", fewer, known.options.overlap),
-            lambda: LowerBound(known.layout, known.places, fewer, known.copies),
+        return problem.remember(
+            (AnalyticModel, "lower-bound", options.sums, options.overlap, options.run_lengths),
+            lambda: LowerBound(known.layout, known.places, LeastWords(known), options.sums),
         )
-        cycles = np.maximum(found.cycles, max([0.0, *(charge.least_cycles(problem) for charge in strangers)]))
-        leaks = float(leakage_pj_per_cycle(problem.chip)) if known.options.leakage else 0.0
-        more = [leaks * n + sum(charge.least_pj(problem, float(n)) for charge in strangers) for n in cycles]
-        energy = found.energy_pj + np.array(more) * (1.0 - 1e-9)
-        none = np.zeros(len(more), dtype=np.uint64)
+
+    def _charged(self, problem: Problem, energy_pj: Array, cycles: Array) -> Evaluation:
+        """Rows of a bound (n,) with the least that charges add."""
+        known = self._prepared(problem)
+        strangers = known.strangers
+        cycles = np.maximum(cycles, max([0.0, *(charge.least_cycles(problem) for charge in strangers)]))
+        more = cycles * float(leakage_pj_per_cycle(problem.chip)) if known.options.leakage else 0.0 * cycles
+        if strangers:
+            more = more + [sum(charge.least_pj(problem, float(n)) for charge in strangers) for n in cycles]
+        energy, none = energy_pj + more * (1.0 - 1e-9), np.zeros(len(cycles), dtype=np.uint64)
         return Evaluation({"energy_pj": energy, "cycles": cycles}, none, self._reasons(problem).names)
 
     def _prepared(self, problem: Problem) -> ModelTables:
@@ -135,9 +157,10 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
     if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
         bounds = np.where(found == 0, bounds, 1.0)
     reasons.fanout(products, chip, found)
-    counts = rank_counts(known.layout, bounds)
-    packed = reasons.formats(slots, counts, genes, known.formats, known.places, found)
-    choices = DesignChoices(slots, genes, packed, chip)
+    decoded = decoded_of(known.layout, designs.columns.get("decoded"))
+    counts = rank_counts(known.layout, bounds, decoded, bool(known.formats.flattened.any()))
+    packed = reasons.formats(slots, counts, decoded, genes, known.formats, known.places, found)
+    choices = DesignChoices(slots, genes, packed, decoded, chip)
     energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
     told: Detail | None = None
     rows = np.arange(batch) if detail else np.flatnonzero(found == 0)

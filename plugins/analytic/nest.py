@@ -68,7 +68,8 @@ class Nest:
     @cached_property
     def boxes(self) -> list[list[list[PerDesign]]]:
         """[t][s] words per rank of the tile."""
-        return [[self.box(t, self.extents[s]) for s in range(self.layout.S)] for t in range(self.layout.T)]
+        lay = self.layout
+        return [[self.box(t, self.extents[lay.spans(t, s)]) for s in range(lay.S)] for t in range(lay.T)]
 
     @cached_property
     def tile_words(self) -> Array:

@@ -67,11 +67,18 @@ class DesignChoices:
     """(T, R, B) candidate of each slot of the formats."""
     genes: Array
     """(A, B) candidate of each S/G place."""
-    packed: PerTensor
-    """(T, B) bool: the tensor has metadata."""
+    packed: PerTile
+    """bool: the tensor has metadata at the level, or would have if it stored the tensor."""
+    decoded: PerTensor | None
+    """int64: the level that holds the tensor uncompressed, as all inside do; S: none. None: so for all."""
     chip: Chip
     """The chip of all designs, or one for each."""
 
     def take(self, rows: Rows) -> DesignChoices:
         chip = self.chip if self.chip.batch is None else self.chip.take(rows)
-        return DesignChoices(self.slots[..., rows], self.genes[..., rows], self.packed[..., rows], chip)
+        decoded = None if self.decoded is None else self.decoded[:, rows]
+        return DesignChoices(self.slots[..., rows], self.genes[..., rows], self.packed[..., rows], decoded, chip)
+
+    def inside(self, layout: Layout) -> PerTensor:
+        """bool: the compute units get metadata of the tensor."""
+        return np.stack([self.packed[t, layout.innermost(t)] for t in range(layout.T)])

@@ -15,12 +15,13 @@ import numpy as np
 from sparsemap import Fiber, Format, Outer, Units
 from sparsemap.errors import SpecError
 from sparsemap.pieces.boundary import units_of
-from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor, PerTile, Rows
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor, PerTile, Rows
 from sparsemap.problem.problem import Problem
 
 from .layout import Layout
 from .nest import Nest
 from .occupancy import TensorTables
+from .rank_loops import RankCounts, rank_ends
 
 
 @attrs.frozen(kw_only=True)
@@ -79,6 +80,8 @@ class FormatTables:
     """(F,) bool: with offsets in its code .."""
     needs_ends: Array
     """.. and with fibers that only such offsets end."""
+    flattened: Array
+    """(F,) bool: the rank is part of the one inside."""
     told: tuple[Any, ...] = ()
     """The formats below ranks that have told as `OUTER[1:]`."""
     every_fiber: bool = False
@@ -103,14 +106,25 @@ class FormatTables:
             told = tuple(form for some in others for form in some)
         units = [units_of(f, Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0)) for f in formats]
         linked = np.array([bool(np.max(np.asarray(u.payload) * np.asarray(u.payload_bits)) > 0) for u in units])
-        flags = [(f.compressed, f.compressed and f.padded, f.compressed or f.below_compressed) for f in formats]
-        compressed, padded, anywhere = np.array(flags, dtype=bool).reshape(-1, 3).T
+        kinds = [(f.compressed, f.compressed and f.padded, f.compressed or f.below_compressed) for f in formats]
+        compressed, padded, anywhere = np.array(kinds, dtype=bool).reshape(-1, 3).T
         block = np.array([float(f.block) if f.compressed else 1.0 for f in formats])
-        offsets, ends = (
-            np.array([(f.offsets, f.needs_ends and run_lengths) for f in plain], dtype=bool).reshape(-1, 2).T
-        )
+        more = [(f.offsets, f.needs_ends and run_lengths, f.flattened) for f in plain]
+        offsets, needs_ends, flattened = np.array(more, dtype=bool).reshape(-1, 3).T
         last = len(candidates) if beyond else 0
-        return cls(formats, last, compressed, padded, anywhere, block, linked, offsets, ends, told, run_lengths)
+        flags = compressed, padded, anywhere, block, linked, offsets, needs_ends, flattened
+        return cls(formats, last, *flags, told, run_lengths)
+
+    @cached_property
+    def single(self) -> Array:
+        """(F,) bool: positions are stored or listed together, which takes a rank of one loop."""
+        group = np.array([f.group > 1 for f in self.formats], dtype=bool)
+        return (self.block > 1) | self.padded | group
+
+    @cached_property
+    def of_one_word(self) -> Array:
+        """(F,) bool: a tile of one word has metadata as well."""
+        return np.array([f.of_one_word for f in self.formats], dtype=bool)
 
     @cached_property
     def group(self) -> Array:
@@ -128,19 +142,34 @@ class FormatTables:
         found = slots[np.clip(width - 1 - place, 0, width - 1), design].astype(np.int64)
         return np.where(place < width, found, self.beyond)
 
-    def check(self, slots: Array, count: PerDesign) -> tuple[PerDesign, PerDesign]:
+    def check(self, slots: Array, ranks: RankCounts) -> tuple[PerDesign, PerDesign]:
         """Slots (R, B), number of ranks -> (compresses the tensor, breaks the order), bool.
 
-        The last `count` slots are in use. An uncompressed rank below a compressed one breaks the order, unless its format
-        allows it, and so does one that needs the ends of its fibers told below one without offsets.
+        The last ones are in use. An uncompressed rank below a compressed one breaks the order, unless its format
+        allows it, and so does one that needs the ends of its fibers told below one without offsets. Ranks of several
+        loops have neither blocks nor padding, and none reaches beyond a level's tile.
         """
-        width = len(slots)
+        width, count = len(slots), ranks.count
         packed, anywhere = (flags[slots] for flags in (self.compressed, self.anywhere))
         any_packed = np.zeros(count.shape, dtype=bool)
         broken = np.zeros(count.shape, dtype=bool)
         told = (count > width) & self.offsets[self.beyond] if self.needs_ends.any() else broken
+        flattens = bool(self.flattened.any())
+        if flattens:
+            broken |= (count > width) & self.flattened[self.beyond]
+        several = np.zeros(count.shape, dtype=bool)
         for slot in range(width):
             used = count >= width - slot
+            if flattens:
+                flat = used & self.flattened[slots[slot]]
+                assert ranks.tiles is not None
+                broken |= flat & (ranks.tiles == width - 1 - slot).any(axis=0)
+            if flattens or ranks.several is not None:
+                if slot == width - 1 and ranks.several is not None:
+                    several = several | ranks.several
+                broken |= used & several & self.single[slots[slot]]
+            if flattens:
+                several, used = flat, used & ~flat
             now = packed[slot] & used
             broken |= any_packed & used & ~anywhere[slot]
             if self.needs_ends.any():
@@ -164,12 +193,6 @@ def _coded(form: Format, outer: Outer, problem: Problem) -> Format:
             "'run-lengths', such as 'timeloop', takes it as it is",
         )
     return EncodedFormat(of=form, outer=outer, **flags_of(form))
-
-
-def rank_counts(layout: Layout, bounds: LoopBounds) -> PerTensor:
-    """Number of ranks of each tensor: loops with a bound above one that move it."""
-    busy = (bounds > 1.0).sum(axis=0, dtype=np.int16)  # (D, B)
-    return np.stack([busy[moves].sum(axis=0, dtype=np.int16) for moves in layout.relevant])
 
 
 @attrs.frozen(eq=False)
@@ -202,24 +225,20 @@ class RankList:
 
 
 def list_ranks(
-    nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTables, table: TensorTables,
+    nest: Nest, t: int, rows: Rows, slots: Array, tables: FormatTables, table: TensorTables, decoded: PerTensor | None,
     offsets: PerTile | None = None,
 ) -> RankList:  # fmt: skip
     """6.1 for tensor t in the designs `rows`; `slots` is (R, B), `offsets` as of
-    `pointer_ranks`.
-
-    The candidates are the loops with a bound above one that move the tensor; each is a rank. Loops are (P, n) by
-    position, the innermost first.
+    `pointer_ranks`. Loops are (P, n) by position, the innermost first.
     """
     lay = nest.layout
     dims, bounds = nest.loops(lay.inwards, rows)
-    candidate = (bounds > 1.0) & lay.relevant[t][dims]
-    bounds = np.where(candidate, bounds, 1.0)
-    rank = np.cumsum(candidate, axis=0, dtype=np.int16)  # candidates up to and including each loop
-    entries = np.nonzero(candidate)
-    length, positions, box, below = _fibers(nest, t, dims, bounds, entries, table.by_shape)
-    place, design = rank[entries].astype(np.int64) - 1, rows[entries[1]]
-    chosen = tables.chosen(slots, place, design)
+    moves, ends, formats = rank_ends(nest, t, rows, slots, tables, decoded, dims, bounds)
+    bounds = np.where(moves, bounds, 1.0)
+    rank = np.cumsum(ends, axis=0, dtype=np.int16)  # ranks up to and including each loop
+    entries = np.nonzero(ends)
+    length, positions, box, below = _fibers(nest, t, dims, bounds, moves, ends, entries, table.by_shape)
+    place, design, chosen = rank[entries].astype(np.int64) - 1, rows[entries[1]], formats[entries]
     if (tables.block > 1).any():  # the positions of such a rank are its blocks
         block = np.minimum(tables.block[chosen], length)
         share = (block - 1.0) / (length - 1.0)
@@ -242,11 +261,13 @@ def list_ranks(
         alone = [np.full(part.shape, np.inf) for part in box] if tables.every_fiber else box
         box = _kept_together(packed, entries, alone, below)
     counts = np.zeros((lay.S, nest.batch), dtype=np.int64)
-    ends, loops = [0] * lay.S, 0
+    prefixes, loops = [0] * lay.S, 0
     for s in range(lay.S - 1, -1, -1):
         loops += lay.D * (1 if lay.spatial[s] is None else 2)
         counts[s, rows] = rank[loops - 1].astype(np.int64)
-        ends[s] = int(rank[loops - 1].sum())
+        prefixes[s] = int(rank[loops - 1].sum())
+    for s in range(lay.S):  # after the loop: of where it resides, a level has all ranks
+        counts[s], prefixes[s] = counts[lay.spans(t, s)], prefixes[lay.spans(t, s)]
     if offsets is not None:
         pointed = _pointed(lay, t, offsets[t], counts, place, design)
         pointed &= (packed.min(axis=0)[entries[1]] < np.arange(len(place))) & ~tables.linked[chosen]
@@ -257,7 +278,7 @@ def list_ranks(
         chosen = chosen + count * _told(tables, entries, dims.shape, chosen, pointed)
         count *= len(OUTER)
     chosen = chosen + count * pointed
-    return RankList(rows, design, place, chosen, length, longest, group, box, below, positions, ends, counts)
+    return RankList(rows, design, place, chosen, length, longest, group, box, below, positions, prefixes, counts)
 
 
 def _told(
@@ -306,28 +327,54 @@ def _kept_together(packed: Array, entries: tuple[Array, ...], box: list[Array], 
 
 
 def _fibers(
-    nest: Nest, t: int, dims: Array, bounds: Array, entries: tuple[Array, ...], by_shape: bool
+    nest: Nest,
+    t: int,
+    dims: Array,
+    bounds: Array,
+    moves: Array,
+    ends: Array,
+    entries: tuple[Array, ...],
+    by_shape: bool,
 ) -> tuple[Array, Array, list[Array], list[Array]]:
-    """L, positions, box and box below (`RankList`) of the loops (P, n) at `entries`; bounds of all others are 1."""
+    """L, positions, box and box below (`RankList`) of the ranks whose outermost loops, of (P, n), are at `entries`; bounds
+    of loops that do not move the tensor are 1."""
     lay = nest.layout
+    position, column = entries
+    before = position
+    single = np.array_equal(moves, ends)
+    if not single:  # where the rank begins: behind the one inside
+        begins = np.maximum.accumulate(np.where(ends, np.arange(1, len(ends) + 1)[:, None], 0))
+        before = np.append(np.zeros_like(begins[:1]), begins, axis=0)[entries]
     if not (lay.windowed[t] or lay.holes[t] or by_shape):  # words are products of bounds
-        words, length = np.cumprod(bounds, axis=0)[entries], bounds[entries]
-        return length, words, [words], [words / length]
+        cumulative = np.cumprod(bounds, axis=0)
+        words = cumulative[entries]
+        if single:
+            return bounds[entries], words, [words], [words / bounds[entries]]
+        inner = np.append(np.ones((1, bounds.shape[1])), cumulative, axis=0)[before, column]
+        return words / inner, words, [words], [inner]
     widths: list[Array] = []
     coefficient = np.ones(lay.D)
+    length: Array = np.ones(len(position))
     for rank in lay.ranks[t]:
-        width = np.ones(bounds.shape)
+        width, own = np.ones(bounds.shape), np.ones(len(position))
         for dim, c in rank:
             coefficient[dim] = c
-            width = width + c * (np.cumprod(np.where(dims == dim, bounds, 1.0), axis=0) - 1.0)
+            extent = np.cumprod(np.where(dims == dim, bounds, 1.0), axis=0)
+            width = width + c * (extent - 1.0)
+            if not single:
+                inner = np.append(np.ones((1, bounds.shape[1])), extent, axis=0)[before, column]
+                own = own + c * (extent[entries] / inner - 1.0)
         widths.append(width)
+        length = length * own
     lengths = (bounds - 1.0) * coefficient[dims] + 1.0
-    position, column = entries
+    if not single:
+        lengths = np.ones(bounds.shape)
+        lengths[entries] = length
     box, below = [], []
     if not by_shape:
         widths = [np.multiply.reduce(np.stack(widths))]
     for part in widths:
         from_one = np.concatenate([np.ones((1, part.shape[1])), part])  # below the innermost loop is one word
         box.append(from_one[position + 1, column])
-        below.append(from_one[position, column])
+        below.append(from_one[before, column])
     return lengths[entries], np.cumprod(lengths, axis=0)[entries], box, below

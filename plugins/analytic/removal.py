@@ -132,7 +132,7 @@ def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: 
 
 def _effects(known: ModelTables, nest: Nest, genes: Array, stored: StoredTiles) -> list[FilterEffect]:
     """All actions. Gating is processed before skipping; the larger share wins."""
-    lay, places = known.layout, known.places
+    lay, places, apart = known.layout, known.places, known.options.filter_metadata
     many = len(lay.operands) != 2
     found: list[tuple[int, int, FilterEffect]] = []
     for position, action in enumerate(sorted(places.actions, key=lambda a: -(a.place.storage or 0))):
@@ -143,7 +143,9 @@ def _effects(known: ModelTables, nest: Nest, genes: Array, stored: StoredTiles) 
             continue
         level = lay.holder(action.target, level)
         blind = action.blind[genes[action.gene][rows]]
-        leaders = leaders_empty(nest, rows, level, action.target, action.leaders, known.tables, stored.granules, blind)
+        leaders = leaders_empty(
+            nest, rows, level, action.target, action.leaders, known.tables, stored.granules, blind, apart
+        )
         tiles = [empty for empty, _ in leaders]
         full = np.ones(len(rows))
         for tile in tiles:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerTile, Rows
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor, PerTile, Rows
 
+from .layout import Layout
 from .nest import Nest
 from .occupancy import TensorTables
+from .rank_loops import rank_ends
 from .ranks import FormatTables
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def stored_of(known: ModelTables, nest: Nest, choices: DesignChoices) -> StoredT
     occupied, density = np.ones(words.shape), np.ones(words.shape)
     granules = {}
     for t, table in enumerate(known.tables):
-        rows = np.flatnonzero(choices.packed[t])
+        rows = np.flatnonzero(choices.packed[t, 0])
         if not len(rows):
             continue
         if table.by_shape:
@@ -59,16 +61,32 @@ def stored_of(known: ModelTables, nest: Nest, choices: DesignChoices) -> StoredT
             shapes = [nest.tile_words[t][: lay.S][:, rows].reshape(-1)]
         tile = table.tile(shapes)
         tile = type(tile)(*(part.reshape(lay.S, len(rows)) for part in tile))
-        drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)])[:, None]
-        words[t][:, rows] = np.where(kept[t], tile.largest, 0.0)
+        drops, packed = (
+            sends_no_empty(lay, known.quirks, choices.packed, t)[:, rows],
+            kept[t] & choices.packed[t][:, rows],
+        )
+        words[t][:, rows] = np.where(packed, tile.largest, words[t][:, rows])
         occupied[t][:, rows] = np.where(drops, tile.occupied, 1.0)
         left = np.where(drops, tile.density_occupied, tile.density)
-        density[t][:, rows] = np.where(kept[t], left, 1.0)
-        more = granules_of(nest, t, rows, choices.slots[t], known.formats, table)
+        density[t][:, rows] = np.where(packed, left, 1.0)
+        more = granules_of(nest, t, rows, choices.slots[t], known.formats, table, choices.decoded)
         if more is not None:
-            more.enter(nest, table, words[t], occupied[t], density[t])
+            more.enter(nest, table, rows, drops, packed, words[t], occupied[t], density[t])
             granules[t] = more
+    for (t, home), room in lay.problem.resident.items():
+        words[t, home] = words[t, home] * room / nest.tile_words[t, home]
     return StoredTiles(words, occupied, density, granules)
+
+
+def sends_no_empty(lay: Layout, quirks: frozenset[str], packed: PerTile, t: int) -> PerLevel:
+    """(S, B) bool: a level gets no empty tiles of tensor t: it has their metadata, and so has the next outer one. A level
+    that holds them decoded gets their zeros (but with Q18)."""
+    found = np.zeros(packed.shape[1:], dtype=bool)
+    for s in range(1, lay.S):
+        parent = lay.parent(t, s)
+        if parent is not None:
+            found[s] = packed[t, parent] if "Q18" in quirks else packed[t, s]
+    return found
 
 
 @attrs.frozen(eq=False)
@@ -110,18 +128,30 @@ class Granules:
         """Extents (D, n) of what is known to be empty if extents (D, n) of the designs `rows` are: all granules they touch."""
         return [np.maximum(e, self.extent[d][rows]) for d, e in enumerate(extent)]
 
-    def enter(self, nest: Nest, table: TensorTables, words: Array, occupied: Array, density: Array) -> None:
+    def enter(
+        self,
+        nest: Nest,
+        table: TensorTables,
+        among: Rows,
+        drops: Array,
+        packed: Array,
+        words: Array,
+        occupied: Array,
+        density: Array,
+    ) -> None:
         """Sets the most that these designs hold, the share of the tiles that is sent, and their stored words per word,
         (S, B): the last step in making a `StoredTiles`."""
-        lay = nest.layout
+        lay, rows = nest.layout, self.rows
+        mine = np.searchsorted(among, rows)
         for s in range(lay.S):
             if lay.stored[self.t, s]:
-                sent = np.ones(len(self.rows))
+                sent, here = np.ones(len(rows)), packed[s, mine]
                 if lay.parent(self.t, s) is not None:
-                    sent = self._sent(nest, s, table)
-                words[s, self.rows] = self._largest(nest, s, table)
-                occupied[s, self.rows] = sent
-                density[s, self.rows] = np.minimum(self.density / np.where(sent > 0.0, sent, 1.0), 1.0)
+                    sent = np.where(drops[s, mine], self._sent(nest, s, table), 1.0)
+                words[s, rows] = np.where(here, self._largest(nest, s, table), words[s, rows])
+                occupied[s, rows] = sent
+                left = np.minimum(self.density / np.where(sent > 0.0, sent, 1.0), 1.0)
+                density[s, rows] = np.where(here, left, 1.0)
 
     def _sent(self, nest: Nest, s: int, table: TensorTables) -> PerDesign:
         """(n,) share of the tiles of level s that are sent by a parent that sends no empty ones."""
@@ -135,7 +165,7 @@ class Granules:
 
     def _largest(self, nest: Nest, s: int, table: TensorTables) -> PerDesign:
         """(n,) words that the tile of level s stores at most."""
-        tile = nest.extents[s][:, self.rows]
+        tile = nest.extents[nest.layout.spans(self.t, s)][:, self.rows]
         granule = np.minimum(tile, self.extent[:, self.rows])
         words = nest.volume(self.t, tile)
         most = table.largest_stored(parts(nest, self.t, tile, table), parts(nest, self.t, granule, table))
@@ -151,19 +181,20 @@ def parts(nest: Nest, t: int, extent: Array | Sequence[Array], table: TensorTabl
 
 
 def granules_of(
-    nest: Nest, t: int, rows: Rows, slots: Array, formats: FormatTables, table: TensorTables
-) -> Granules | None:
+    nest: Nest, t: int, rows: Rows, slots: Array, formats: FormatTables, table: TensorTables,
+    decoded: PerTensor | None = None,
+) -> Granules | None:  # fmt: skip
     """6.5 for tensor t in the designs `rows`, which compress it; `slots` is (R, B). None: all store nonzeros only."""
     if not formats.pads or not len(rows):
         return None
     lay = nest.layout
     dims, bounds = nest.loops(lay.inwards, rows)
-    rank = (bounds > 1.0) & lay.relevant[t][dims]
-    chosen = formats.chosen(slots, np.cumsum(rank, axis=0) - 1, rows)
+    moves, rank, chosen = rank_ends(nest, t, rows, slots, formats, decoded, dims, bounds)
     compressed = rank & formats.compressed[chosen]
     at, columns = compressed.argmax(axis=0), np.arange(len(rows))
     position = np.arange(len(dims))[:, None]
-    inside = np.where(rank & (position < at), bounds, 1.0)
+    begin = np.where(rank & (position < at), position + 1, 0).max(axis=0)  # behind the rank inside that one
+    inside = np.where(moves & (position < begin), bounds, 1.0)
     below = np.stack([np.where(dims == d, inside, 1.0).prod(axis=0) for d in range(lay.D)])
     dim, length, format = dims[at, columns], bounds[at, columns], chosen[at, columns]
 

@@ -24,8 +24,9 @@ class Traffic:
     """[t][s] (B,) different tiles among the children of one instance (4.2)."""
 
 
-def dense_traffic(nest: Nest, drains: bool = False) -> Traffic:
-    """Section 4. `drains`: what the parent takes from an instance is read there (docs/model.md, `drains`)."""
+def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False) -> Traffic:
+    """Section 4. `drains`: what the parent takes from an instance is read there (docs/model.md, `drains`); `first_fills`:
+    tiles of the output come from the parent the first time as well."""
     lay = nest.layout
     distinct = tuple(tuple(distinct_children(nest, t, s) for s in range(lay.S)) for t in range(lay.T))
     shape = (lay.T, lay.S, nest.batch)
@@ -50,6 +51,8 @@ def dense_traffic(nest: Nest, drains: bool = False) -> Traffic:
                 if not outermost:
                     fills[t, s] = np.clip(np.floor(delivered[s - 1] - part[s] + 0.5), 0.0, None)
                     leaving[s] = np.floor(delivered[s - 1] + 0.5)
+    if first_fills:
+        fills[lay.output] = leaving
     if drains:
         reads[lay.output] += leaving
     return Traffic(reads, fills, updates, leaving, distinct)
@@ -155,6 +158,9 @@ def _partition(nest: Nest, t: int) -> list[PerDesign]:
     lay = nest.layout
     part = [nest.tile_words[t, 0]]
     for s in range(1, lay.S):
+        if s <= lay.problem.homes[t]:
+            part.append(part[0])
+            continue
         spread = nest.volume(t, nest.below_spatial[s - 1])
         if lay.windowed[t] or lay.holes[t]:
             part.append(np.floor(part[-1] * nest.tile_words[t, s] / spread))

@@ -6,18 +6,19 @@ metadata for skipping, data capacity, and last the capacity for metadata.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor
+from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor, PerTile
 from sparsemap.problem.chip import Chip
 from sparsemap.spec.units import format_bits
 
 from .actions import PlaceTables
 from .layout import Layout, limited
+from .rank_loops import RankCounts
 from .ranks import FormatTables
 
 Shortfall = tuple[str, float, float, str]
@@ -27,6 +28,7 @@ MEANINGS = {
     "fanout": "more parallel loops than instances below",
     "format-order": "an uncompressed rank below a compressed one, or one whose ends nobody tells",
     "mechanism": "skips by a tensor that has no metadata",
+    "decoding": "decoded on its way into a level that cannot",
     "capacity": "holds too little",
     "metadata-capacity": "holds too little metadata",
     "operand-probability": 'Timeloop stops with "illegal operand probability" (Q9)',
@@ -50,6 +52,8 @@ class Reasons:
         names += [f"fanout:{chip.names[m.storage]}" for m in problem.mapping_levels if m.spatial]
         names += [f"format-order:{tensor.name}" for tensor in layout.tensors]
         names += [f"mechanism:{place.name}" for place in problem.places]
+        if problem.space.provides("decoded"):
+            names += [f"decoding:{tensor.name}" for tensor in layout.tensors]
         for s, name in enumerate(chip.names):
             if np.isfinite(chip.capacity_bits[s]):
                 names.append(f"capacity:{name}")
@@ -87,18 +91,27 @@ class Reasons:
                 self.mark(found, f"fanout:{chip.names[s]}", group_products[group] > chip.fanout[s])
 
     def formats(
-        self, slots: Array, counts: Array, mechanisms: Array, formats: FormatTables, places: PlaceTables, found: Array,
-    ) -> PerTensor:  # fmt: skip
-        """Order of the formats, and leaders with metadata where the mechanism needs it; returns packed (T, B) bool."""
-        lay, packed = self.layout, []
+        self, slots: Array, counts: Sequence[RankCounts], decoded: PerTensor | None, mechanisms: Array, formats: FormatTables,
+        places: PlaceTables, found: Array,
+    ) -> PerTile:  # fmt: skip
+        """Order of the formats, levels that decode, and leaders with metadata where the mechanism needs it; returns where
+        tensors have metadata, bool."""
+        lay, compressing = self.layout, []
         for t, tensor in enumerate(lay.tensors):
             compresses, broken = formats.check(slots[t], counts[t])
-            packed.append(compresses)
+            compressing.append(compresses)
             self.mark(found, f"format-order:{tensor.name}", broken)
+        packed = np.broadcast_to(np.stack(compressing)[:, None], (lay.T, lay.S, len(found)))
+        if decoded is not None:
+            can = np.append(lay.problem.decodes.T, np.ones((lay.T, 1), dtype=bool), axis=1)
+            for t, tensor in enumerate(lay.tensors):
+                self.mark(found, f"decoding:{tensor.name}", packed[t, 0] & ~can[t, decoded[t]])
+            packed = packed & (np.arange(lay.S)[:, None] < decoded[:, None])
         for gene, t, needs in places.needs:
-            lacking = needs[mechanisms[gene]] & ~packed[t]
-            self.mark(found, f"mechanism:{lay.problem.places[gene].name}", lacking)
-        return np.stack(packed)
+            place = lay.problem.places[gene]
+            at = lay.innermost(t) if place.storage is None else lay.holder(t, place.storage)
+            self.mark(found, f"mechanism:{place.name}", needs[mechanisms[gene]] & ~packed[t, at])
+        return packed
 
     def data(self, words: PerLevel, chip: Chip, found: PerDesign) -> None:
         """Data words of all tensors against the capacity of each level."""

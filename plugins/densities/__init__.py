@@ -15,4 +15,6 @@ def register_density_models():
         "gamma": "block_masks:Gamma",
         "crisp": "crisp:Crisp",
         "data": "data:ActualData",
+        "grouped": "grouped:Grouped",
+        "flattened": "flattened:Flattened",
     }

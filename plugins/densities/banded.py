@@ -66,7 +66,7 @@ class Grid:
         return np.arange(-(-least // common), most // common + 1) * common
 
 
-class Table(NamedTuple):
+class BandTable(NamedTuple):
     """Tiles by occupancy k, ascending."""
 
     k: Array
@@ -96,11 +96,11 @@ class BandedOccupancy(Occupancy):
     def _box(self, tile: tuple[int, ...]) -> tuple[int, int]:
         return min(int(tile[0]), self.side), min(int(tile[1]), self.side)
 
-    def _table(self, tile: tuple[int, ...]) -> Table:
+    def _table(self, tile: tuple[int, ...]) -> BandTable:
         return self._count(*self._box(tile))
 
     @remembered
-    def _count(self, a: int, b: int) -> Table:
+    def _count(self, a: int, b: int) -> BandTable:
         rows, columns, h = self.side // a, self.side // b, self.half_width
         # The tile rows that are looked at: `border` ones, with a weight, and then one for all in the middle.
         border, weight, middle = rows, 1, 0
@@ -127,7 +127,7 @@ class BandedOccupancy(Occupancy):
         if empty is not None:
             k, rows_k, columns_k = np.append(0, k), np.append(empty[0], rows_k), np.append(empty[1], columns_k)
             weights = np.append(seen_tiles - weights.sum(), weights)
-        return Table(k, weights / tiles, rows_k, columns_k)
+        return BandTable(k, weights / tiles, rows_k, columns_k)
 
     def _first_empty(self, a: int, b: int, rows: int, columns: int) -> tuple[int, int] | None:
         """Offset of the first empty tile: right of the band in the first row, or left of it further down."""

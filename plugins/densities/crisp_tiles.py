@@ -23,7 +23,7 @@ from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .atoms import Atoms, added, merged, powers, repeated
 from .common import Memory, chosen, expanded, remembered
-from .footprints import Bands, Classes, Columns, Strips, bands
+from .footprints import NEVER, Bands, Classes, Columns, Strips, bands
 from .hypergeometric import table
 
 POINTS = 2048
@@ -39,7 +39,7 @@ Cut = tuple[int, tuple[int, ...]]
 hypergeometric = lru_cache(1 << 12)(table)
 
 
-class Layout(NamedTuple):
+class Lattice(NamedTuple):
     """The lattice of occupancies on which tiles of one size are transformed: `origin` + i * `step`, i < `points`."""
 
     origin: int
@@ -84,7 +84,7 @@ class CrispOccupancy(Occupancy):
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k), as the module says."""
         cut = self._cut(tile)
-        layout, p = self._layout(cut), self._transformed(cut, cut, False)
+        layout, p = self._layout(cut), self._of_tiles(cut)
         k = np.minimum(layout.origin + layout.step * np.arange(layout.points), int(self.largest(tile)))
         some = p > UNSEEN
         k, p = k[some], p[some]
@@ -123,7 +123,10 @@ class CrispOccupancy(Occupancy):
     @remembered
     def _empty_shares(self, cut: Cut, sub: Cut) -> Array:
         """`empty_within` of the occupancies of the layout, up to the last one with a probability."""
-        both, one = self._transformed(cut, sub, True), self._transformed(cut, sub, False)
+        sizes = (self.shape[0], *self.columns.ranks)
+        even = not any(size % width for size, width in zip(sizes, (cut[0], *cut[1]), strict=True))
+        both = self._transformed(cut, sub, True)
+        one = self._of_tiles(cut) if even else self._transformed(cut, sub, False)  # even: all have as many sub-tiles
         known = one > UNSEEN / 2
         found = np.where(known, np.clip(both / np.where(known, one, 1.0), 0.0, 1.0), 0.0)
         return found[: int(np.flatnonzero(known)[-1]) + 1]
@@ -135,9 +138,9 @@ class CrispOccupancy(Occupancy):
             most = self._heaviest(strip.whole)
             if band.rows * most < largest:
                 continue
-            rest = math.prod(self._chance(strip.whole, h, 0, most * h) ** count for h, count in band.heights)
-            one = rest * math.prod(self._chance(strip.whole, h, 0, most * h) ** count for h, _, count in band.touched)
-            both = rest * math.prod(self._chance(strip.inside, h, i, most * h) ** count for h, i, count in band.touched)
+            rest = math.prod(self._fullest(strip.whole, h, 0, most) ** count for h, count in band.heights)
+            one = rest * math.prod(self._fullest(strip.whole, h, 0, most) ** count for h, _, count in band.touched)
+            both = rest * math.prod(self._fullest(strip.inside, h, i, most) ** count for h, i, count in band.touched)
             found, total = found + band.weight * strip.weight * both, total + band.weight * strip.weight * one
         return found / total if total > 0.0 else None
 
@@ -156,6 +159,13 @@ class CrispOccupancy(Occupancy):
             touched = max(sum(count for _, count in strip.whole) for strip in self._strips(columns, columns))
             return float(min(words, rows * min(columns[-1], block) * min(touched, self.keep)))
         return float(min(words, grain * self.largest(tile)))
+
+    def independent(self, places: Array, spans: Array) -> Array:
+        """Rows of one block row keep the same blocks, and in each equally many words of a group."""
+        across = np.ones(len(self.shape))
+        across[0], across[1] = self.block_rows, self.columns.block
+        found: Array = np.minimum(places, np.ceil(spans / across[:, None])).prod(axis=0)
+        return found
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Exactly `keep` blocks of every block row, and n words of every group of a kept block."""
@@ -189,6 +199,33 @@ class CrispOccupancy(Occupancy):
             found += weight * min(count, left)
             left -= min(count, left)
         return found
+
+    @remembered
+    def _fullest(self, classes: Classes, height: int, inner: int, most: int) -> float:
+        """Probability that a `_band` holds `most` nonzeros in each of its rows, all that it can: the blocks with the most are
+        kept with all of their words, of the last weight as many as are left."""
+        heavy = [one for one in classes if one[0] is not NEVER]
+        if self._heaviest(tuple(heavy)) != most:  # a block that would have to be kept is never empty
+            return 0.0
+        left, chance, last = self.keep, 1.0, list[tuple[float, int]]()
+        for weight in sorted({footprint.most for footprint, _ in heavy}, reverse=True):
+            last = [(footprint.full(height, inner), count) for footprint, count in heavy if footprint.most == weight]
+            if sum(count for _, count in last) > left:
+                break
+            left -= sum(count for _, count in last)
+            chance, last = chance * math.prod(full**count for full, count in last), []
+        outside = 0 if last else self.blocks - sum(count for _, count in classes)
+        ways = math.comb(self.blocks, self.keep)
+
+        def some(rest: list[tuple[float, int]], left: int, product: int) -> float:
+            """Over all ways to keep `left` blocks of these footprints."""
+            if not rest:
+                return product * math.comb(outside, left) / ways
+            (full, count), *others = rest
+            shares = range(max(0, left - sum(more for _, more in others)), min(count, left) + 1)
+            return sum(full**k * some(others, left - k, product * math.comb(count, k)) for k in shares)
+
+        return chance * some(last, left, 1)
 
     def _chance(self, classes: Classes, height: int, inner: int, held: int) -> float:
         """Probability that a `_band` holds so many nonzeros."""
@@ -233,7 +270,7 @@ class CrispOccupancy(Occupancy):
     # -- transforms
 
     @remembered
-    def _layout(self, cut: Cut) -> Layout:
+    def _layout(self, cut: Cut) -> Lattice:
         """All occupancies within the reach of Bernstein's bound: exp(-t^2 / (2 (variance + t largest / 3))) = exp(-40)."""
         low, high, step = math.inf, -math.inf, 0
         for band, strip in self._positions(cut, cut):
@@ -252,7 +289,12 @@ class CrispOccupancy(Occupancy):
         step = max(step, 1)
         step *= max(1, -(-int(high - low) // (step * (POINTS - 2))))
         origin = int(low) // step * step
-        return Layout(origin, step, -(-(math.ceil(high) - origin) // step) + 1)
+        return Lattice(origin, step, -(-(math.ceil(high) - origin) // step) + 1)
+
+    @remembered
+    def _of_tiles(self, cut: Cut) -> Array:
+        """(points,) P(k) of all tiles of this size."""
+        return self._transformed(cut, cut, False)
 
     def _transformed(self, cut: Cut, sub: Cut, inside: bool) -> Array:
         """(points,) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""

@@ -39,6 +39,14 @@ class Footprint(NamedTuple):
         """The most nonzeros, per row."""
         return self.fixed + sum(len(p) - 1 for p in self.partial)
 
+    def full(self, height: int, inner: int) -> float:
+        """Probability that a kept block of so many rows holds all that it can, with the sub-tile empty in `inner` of them."""
+        rows: float = math.prod(p[-1] for p in self.partial) ** (height - inner)
+        if not inner:
+            return rows
+        pairs = zip(self.partial, self.partial_empty, strict=True)
+        return rows * (self.empty * math.prod(e[len(p) - 1] for p, e in pairs)) ** inner
+
     def block(self, height: int, inner: int) -> Atoms:
         """Occupancies of a kept block of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
         start: Atoms = (np.full(1, self.fixed * height), np.full(1, self.empty**inner))

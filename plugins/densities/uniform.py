@@ -85,6 +85,14 @@ class UniformOccupancy(Occupancy):
         """`largest` of many tiles (or volumes), float64."""
         return np.minimum(volumes(tiles), self.nonzeros).astype(np.float64)
 
+    def placements_bits(self, tiles, k: Nonzeros) -> Array:
+        """log2 C(n, k) from below: 2^(n h(k/n)) / sqrt(8 k (n-k) / n)."""
+        n, k = volumes(tiles).astype(np.float64), np.asarray(k, dtype=np.float64)
+        inside = (k > 0.0) & (k < n)
+        n, k = np.where(inside, n, 2.0), np.where(inside, k, 1.0)
+        bits = k * np.log2(n / k) - ((n - k) * np.log1p(-k / n) + 0.5 * np.log(8.0 * k * (n - k) / n)) / np.log(2.0)
+        return np.where(inside, np.maximum(bits, 0.0), 0.0)
+
     def draw(self, rng: np.random.Generator) -> Array:
         """Exactly r nonzeros."""
         drawn = np.zeros(self.words, bool)

@@ -104,6 +104,15 @@ class Choices(Segment):
         high = np.full(len(names), len(self.all_candidates(problem)) - 1, dtype=np.int64)
         return Genes(names, np.zeros(len(names), dtype=np.int64), high, ordered=False)
 
+    def owned(self, problem: Problem) -> Array | None:
+        """(g, C) bool: the candidates that each gene may choose on this chip, at least one; None: all."""
+        return None
+
+    def built(self, genes: Array, problem: Problem) -> Array:
+        """Genes (g, B) that choose what the chip has not got stand for something that it has."""
+        table = problem.remember((Choices.built, self), lambda: _nearest_owned(self.owned(problem)))
+        return genes if table is None else np.take_along_axis(table, genes, axis=1)
+
     def encode(self, designs: Designs, problem: Problem) -> Array:
         (column,) = (designs.columns[name] for name in self.provides)
         names, candidates = self.gene_names(problem), self.choices(problem)[self.chosen]
@@ -113,7 +122,31 @@ class Choices(Segment):
             gene, row = (int(i) for i in np.argwhere(wrong)[0])
             known = f"0..{len(candidates) - 1} ({', '.join(piece.name for piece in candidates)})"
             raise DesignError(f"design {row}: '{names[gene]}' is {int(genes[gene, row])}, expected {known}")
+        if (lacking := self.built(genes, problem) != genes).any():
+            gene, row = (int(i) for i in np.argwhere(lacking)[0])
+            chosen = candidates[genes[gene, row]].name
+            raise DesignError(f"design {row}: '{names[gene]}' is {chosen!r}, which the units of the chip do not have")
         return genes
+
+
+def _some(owned: Array, names: Sequence[str], key: str, problem: Problem) -> Array:
+    """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose."""
+    for name, mine in zip(names, owned, strict=True):
+        if not mine.any():
+            text = f"leaves {name} without any candidate of space '{problem.space_spec.name}'"
+            raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
+    return owned
+
+
+def _nearest_owned(owned: Array | None) -> Array | None:
+    """(g, C) int64: the candidate that each one stands for; None: itself."""
+    if owned is None or owned.all():
+        return None
+    table = np.empty(owned.shape, dtype=np.int64)
+    for row, mine in zip(table, owned, strict=True):
+        own = np.flatnonzero(mine)
+        row[:] = np.where(mine, np.arange(len(mine)), own[np.arange(len(mine)) % len(own)])
+    return table
 
 
 @attrs.frozen(kw_only=True)
@@ -148,7 +181,23 @@ class RankFormats(Choices):
         return f"{self.slots} slots each for {', '.join(tensor.name for tensor in problem.tensors)}"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        genes = self.built(genes, problem)
         return {"formats": genes.astype(np.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
+
+    def owned(self, problem: Problem) -> Array | None:
+        """By the tensors of `units.formats`; what stores all positions needs no unit."""
+        units = problem.hardware.units
+        if units is None:
+            return None
+        formats = self.choices(problem)["format"]
+        owned = np.repeat(~compressing(formats)[None], len(problem.tensors), axis=0)
+        for text, names in units.formats.items():
+            if not problem.lacks(text):
+                tensor = problem.tensor(text, problem.files.get("hardware", ""), f"units.formats.{text}")
+                owned[tensor] |= [piece.name in names for piece in formats]
+        return np.repeat(
+            _some(owned, [tensor.name for tensor in problem.tensors], "formats", problem), self.slots, axis=0
+        )
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
@@ -205,6 +254,7 @@ class RankFormats(Choices):
 
         The innermost slot stays, so that a tensor remains compressed or not.
         """
+        genes = self.built(genes, problem)
         formats = self.choices(problem)["format"]
         compressed = compressing(formats)
         strict = np.array([not f.compressed and not f.below_compressed for f in formats], dtype=bool)
@@ -217,6 +267,7 @@ class RankFormats(Choices):
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Slots further out than a tensor has ranks, that is loops with a bound above one that move it, are zero."""
+        genes = self.built(genes, problem)
         busy = (columns["bounds"] > 1.0).sum(axis=0)  # (D, B)
         slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
         for tensor, mine in zip(problem.tensors, slots, strict=True):
@@ -255,7 +306,18 @@ class GateSkip(Choices):
         return ", ".join(place.name for place in problem.places)
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        return {"mechanisms": genes.astype(np.int8)}
+        return {"mechanisms": self.built(genes, problem).astype(np.int8)}
+
+    def owned(self, problem: Problem) -> Array | None:
+        """By the places of `units.mechanisms`; what filters nothing needs no unit."""
+        units = problem.hardware.units
+        if units is None:
+            return None
+        mechanisms, rows = self.choices(problem)["mechanism"], []
+        for place in problem.places:
+            names = units.mechanisms.get(place.name, ())
+            rows.append([piece.name in names or not problem.filters(piece, place) for piece in mechanisms])
+        return _some(np.array(rows), [place.name for place in problem.places], "mechanisms", problem)
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
@@ -275,16 +337,23 @@ class GateSkip(Choices):
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""
-        packed = compressed_tensors(problem, columns)
-        if packed is None:
+        compressed = compressed_tensors(problem, columns)
+        if compressed is None:
             return genes
+        decoded = columns.get("decoded")
         needs = problem.remember((GateSkip._needs, self), lambda: self._needs(problem))
-        changed = genes.copy()
+        changed, owned = self.built(genes, problem).copy(), self.owned(problem)
         for place, table in enumerate(needs):
-            lacking = np.flatnonzero((table[genes[place]].T & ~packed).any(axis=0))
+            packed = compressed
+            if decoded is not None:
+                level = problem.places[place].storage
+                packed = packed & (decoded > (len(problem.levels) - 1 if level is None else level))
+            lacking = np.flatnonzero((table[changed[place]].T & ~packed).any(axis=0))
             if not lacking.size:
                 continue
             possible = ~(table[:, :, None] & ~packed[None, :, lacking]).any(axis=1)
+            if owned is not None:
+                possible &= owned[place][:, None]
             keys = np.where(possible, rng.random(possible.shape), -1.0)
             best = keys.argmax(axis=0)
             found = keys[best, np.arange(len(lacking))] >= 0.0
@@ -294,7 +363,9 @@ class GateSkip(Choices):
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """At the compute unit only the action of a mechanism counts, and which metadata it needs."""
         table = problem.remember((GateSkip._first_alike, self), lambda: self._first_alike(problem))
-        return np.take_along_axis(table, genes, axis=1)
+        genes = self.built(genes, problem)
+        alike = np.take_along_axis(table, genes, axis=1)
+        return np.where(self.built(alike, problem) == alike, alike, genes)
 
     def _first_alike(self, problem: Problem) -> Array:
         """(A, M) int64: per place, the first candidate that does the same as each."""

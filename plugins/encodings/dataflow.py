@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import DesignError, listed, shortened
-from sparsemap.pieces.contracts import Array, Genes, Segment
+from sparsemap.pieces.contracts import Array, Genes, Loops, Segment
 from sparsemap.pieces.contracts.genome import neighbours
 from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
@@ -58,9 +58,23 @@ class Dataflow(Segment):
     follow in workload order."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     """Dimensions to pad, with their padded sizes."""
+    dims: Mapping[str, str] = attrs.field(factory=dict)
+    """What this table calls the dimensions of any workload, by the roles of the tensors that they index: { x = "PZ" } is
+    what the first operand and the output have. A workload has at most one dimension of each, and no others. Sizes that
+    none of several tiles divides are then padded to a multiple of the last one. Empty: names are the workload's."""
 
-    def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
-        return {dim: size for dim, size in self.sizes.items() if dim in sizes}
+    def padded_for(self, problem: Problem) -> Mapping[str, int]:
+        loops = problem.loops
+        padded = {dim: size for dim, size in self.sizes.items() if dim in loops.sizes}
+        called = _called(self.dims, loops)
+        for table in self.tiles.values():
+            for dim, size in loops.sizes.items() if self.dims else ():
+                given = table.get(called.get(dim, dim))
+                tiles = given if isinstance(given, list | tuple) else ()
+                sound = bool(tiles) and all(type(tile) is int and tile > 0 for tile in tiles)  # or `_options` says so
+                if sound and all(size % tile for tile in tiles):
+                    padded.setdefault(dim, -(-size // tiles[-1]) * tiles[-1])
+        return padded
 
     # -- genes
 
@@ -151,6 +165,8 @@ class Dataflow(Segment):
 
     def _made(self, problem: Problem) -> Options:
         say = Mistakes(self, problem)
+        self._check_dims(problem, say)
+        say.tell()
         rules, orders = self._rules(problem, say), self._orders(problem, say)
         say.tell()
         bounds = []
@@ -171,9 +187,22 @@ class Dataflow(Segment):
         say.tell()
         return Options(tuple(bounds), tuple(orders))
 
+    def _check_dims(self, problem: Problem, say: Mistakes) -> None:
+        """With `dims`, every dimension of the workload is one of them, and no two are the same."""
+        called = _called(self.dims, problem.loops)
+        for name in self.dims:
+            both = [dim for dim in problem.dims if called.get(dim) == name]
+            if len(both) > 1:
+                say(f"dims.{name}", f"{' and '.join(both)} of the workload are both {name}, and there may be one")
+        if self.dims and (others := [dim for dim in problem.dims if dim not in called]):
+            told_dims = ", ".join(f"{name} of {' and '.join(roles)}" for name, roles in self.dims.items())
+            say("dims", f"dimension {' and '.join(others)} of the workload is none of {told_dims}")
+
     def _rules(self, problem: Problem, say: Mistakes) -> dict[str, list[Constraint]]:
         """The constraints of each dimension, fan-outs included."""
         levels, dims = [level.name for level in problem.mapping_levels], problem.dims
+        called = _called(self.dims, problem.loops)
+        names = [*self.dims] or dims
         rules: dict[str, list[Constraint]] = {dim: [] for dim in dims}
         for key, given, others in (("factors", self.factors, [OTHERS]), ("tiles", self.tiles, [])):
             for name, table in given.items():
@@ -186,9 +215,10 @@ class Dataflow(Segment):
                 level = levels.index(name)
                 for dim in table:
                     if dim not in others:
-                        say.known(f"{place}.{dim}", "dimension", dim, dims)
+                        say.known(f"{place}.{dim}", "dimension", dim, names)
                 for dim in dims:
-                    given_as = next((one for one in (dim, *others) if table.get(one) is not None), None)
+                    own = called.get(dim, dim)
+                    given_as = next((one for one in (own, *others) if table.get(one) is not None), None)
                     if given_as is None:
                         continue
                     at, value = f"{place}.{given_as}", table[given_as]
@@ -214,7 +244,7 @@ class Dataflow(Segment):
         for name in levels:
             key, given = f"orders.{name}", self.orders.get(name)
             if given is not None:
-                rows = _listed_orders(key, given, dims, say)
+                rows = _listed_orders(key, given, dims, say, self.dims, _called(self.dims, problem.loops))
             elif math.factorial(len(dims)) <= MOST_SPLITS:
                 rows = list(permutations(range(len(dims))))
             else:
@@ -234,8 +264,24 @@ class Dataflow(Segment):
                 say(f"factors.{group.name}", text)
 
 
-def _listed_orders(key: str, given: Sequence[Any], dims: Sequence[str], say: Mistakes) -> list[tuple[int, ...]]:
-    """A list of dimensions, or several of them, without repetition."""
+def _called(dims: Mapping[str, str], loops: Loops) -> dict[str, str]:
+    """By dimension of the workload what a table with `dims` calls it."""
+    operands = iter("PQRS")
+    roles = {tensor.name: "Z" if tensor.output else next(operands) for tensor in loops.tensors}
+    indexed = {dim: {roles[tensor.name] for tensor in loops.tensors if dim in tensor.dims} for dim in loops.sizes}
+    return {dim: name for dim, own in indexed.items() for name, given in dims.items() if set(given) == own}
+
+
+def _listed_orders(
+    key: str,
+    given: Sequence[Any],
+    dims: Sequence[str],
+    say: Mistakes,
+    known: Mapping[str, str],
+    called: Mapping[str, str],
+) -> list[tuple[int, ...]]:
+    """A list of dimensions, or several of them, without repetition; those of `known` that the workload lacks are left out."""
+    own = [called.get(dim, dim) for dim in dims]
     single = all(isinstance(dim, str) for dim in given)
     rows: dict[tuple[int, ...], None] = {}
     for i, one in enumerate([given] if single else given):
@@ -243,7 +289,7 @@ def _listed_orders(key: str, given: Sequence[Any], dims: Sequence[str], say: Mis
         if isinstance(one, str) or not isinstance(one, Sequence) or not all(isinstance(dim, str) for dim in one):
             say(at, f"expected a list of dimensions, found {shortened(one)}")
             continue
-        row = say.order(at, one, dims)
+        row = say.order(at, [dim for dim in one if dim in own or dim not in known], own)
         if row is not None:
             rows[tuple(row)] = None
     return list(rows)

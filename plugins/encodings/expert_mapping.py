@@ -159,7 +159,11 @@ class DenseTraffic:
             if level.capacity_bits is not None:
                 extents = self.tile(bounds, level.index)
                 stored = [t for t in range(len(self.problem.tensors)) if self.problem.stores(t, level.index)]
-                needed = sum(self.volume(t, extents) * self.copies[t, level.index] for t in stored) * level.word_bits
+                resident = self.problem.resident
+                tiles = [resident.get((t, level.index), self.volume(t, extents)) for t in stored]
+                needed = (
+                    sum(w * self.copies[t, level.index] for w, t in zip(tiles, stored, strict=True)) * level.word_bits
+                )
                 fitting &= needed <= share * level.capacity_bits
         return fitting
 

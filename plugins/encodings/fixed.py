@@ -71,6 +71,8 @@ class Fixed(Constant):
     """The format of ranks further out than the slots; absent: the first format that `formats` names."""
     mechanisms: Mapping[str, str] | None = attrs.field(default=None, metadata=naming("mechanism"))
     """Mechanism by place: a storage level with `gate_skip`, or the compute unit."""
+    decoded: Mapping[str, str] | None = None
+    """By tensor, the level from which inwards it is uncompressed; tensors left out are compressed everywhere, or nowhere."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     """Dimensions to pad, with the sizes that their bounds multiply up to."""
 
@@ -183,10 +185,32 @@ def mechanism_column(given: Mapping[str, str], problem: Problem, say: Mistakes) 
     return mechanisms
 
 
+def decoded_column(given: Mapping[str, str], problem: Problem, say: Mistakes) -> Array:
+    """Column `decoded`, (T,) int8."""
+    levels = [level.name for level in problem.levels]
+    found = np.full(len(problem.tensors), len(levels), dtype=np.int8)
+    for tensor, level in given.items():
+        key = f"decoded.{tensor}"
+        try:
+            t = problem.tensor(tensor)
+        except SpecError as error:
+            say(key, error.mistakes[0].message)
+            continue
+        if not say.known(key, "level", level, levels):
+            continue
+        found[t] = levels.index(level)
+        if not found[t]:
+            say(key, f"{level} is the outermost level: expected one inside, or uncompressed formats")
+        elif not problem.decodes[found[t], t]:
+            say(key, f"level '{level}' cannot decode '{problem.tensors[t].name}'; its key 'decodes' says what it can")
+    return found
+
+
 COLUMNS: dict[str, Callable[[Any, Problem, Mistakes], Array]] = {
     "order": order_column,
     "bounds": bound_column,
     "formats": format_column,
     "mechanisms": mechanism_column,
+    "decoded": decoded_column,
 }
 """What each key of `Fixed` provides."""

@@ -160,7 +160,7 @@ def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[floa
     for t, tensor in enumerate(problem.tensors):
         if not problem.stores(t, level):
             continue
-        words: Any = math.prod(tensor.shape(extents))
+        words: Any = problem.resident.get((t, level), math.prod(tensor.shape(extents)))
         if packed is not None:
             words = np.where(packed[t], np.minimum(words, nonzeros[t]), words)
         total = total + (words if copies is None else words * copies[t, level])

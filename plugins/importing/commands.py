@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from sparsemap.cli.group import json_option, run_options, run_written
 from sparsemap.errors import SparseMapError, SpecError, readable
+
+if TYPE_CHECKING:
+    from .importer import ModelImport
 
 
 @click.command("import-model")
@@ -28,7 +34,9 @@ from sparsemap.errors import SparseMapError, SpecError, readable
 @click.option("--save-weights", is_flag=True, help="Write sparse weights beside the file, as `data` densities.")
 @click.option("--network", default="", metavar="NETWORK", help="Name or file that has the layers of a file of weights.")
 @click.option("--strict", is_flag=True, help="Fail where a node with MACs has no type of workload.")
+@run_options
 @click.option("-q", "--quiet", is_flag=True)
+@json_option
 def import_model(
     model: Path,
     out: Path | None,
@@ -39,12 +47,16 @@ def import_model(
     save_weights: bool,
     network: str,
     strict: bool,
+    hardware: str,
+    designs: int | None,
     quiet: bool,
-) -> None:
+    as_json: bool,
+) -> ModelImport:
     """Read MODEL, an ONNX file, as a network with the densities of its weights.
 
     Shapes are inferred, shares of nonzero weights counted, and N:M and block patterns found where weights keep to them.
-    MODEL may also be weights alone, .safetensors or .npz, for the layers of --network.
+    MODEL may also be weights alone, .safetensors or .npz, for the layers of --network. With --run the network is searched
+    on each hardware, with the very nonzeros of its weights; results and report go to the folder `runs` beside the file.
     """
     from sparsemap.cli import output
     from sparsemap.cli.networks import network_of
@@ -53,7 +65,7 @@ def import_model(
 
     from .importer import ModelImport, import_model, import_weights
 
-    registry, out = load(), out or Path(f"{model.stem}.toml")
+    registry, out, save_weights = load(), out or Path(f"{model.stem}.toml"), save_weights or bool(hardware)
     shown = not quiet and sys.stderr.isatty()
 
     def progress(text: str) -> None:
@@ -80,11 +92,16 @@ def import_model(
     if strict and found.skipped:
         raise SparseMapError("\n".join(found.notes))
     found.write()
-    if not quiet:
+    if as_json:
+        click.echo(json.dumps({"file": str(out), "notes": found.notes, **found.table}, indent=2, default=str))
+    elif not quiet:
         output.show(output.table(found.rows()) + "\n\n" + "\n".join(found.summary()) + "\n")
         click.echo(f"wrote {readable(str(out))}")
     for note in found.notes:
         output.say(f"note: {note}", "yellow")
+    if hardware:
+        run_written(out, hardware, designs, out.parent / "runs")
+    return found
 
 
 def _sizes(dims: tuple[str, ...]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from . import counting
 from .calibration import density, measured
 from .graph import GraphWalk
 from .layers import WORKLOADS, ImportedLayer
-from .model_file import OnnxModel, read_model
+from .model_file import OnnxModel, read_model, write_zeros
 from .onnx_package import dims_text, told
 from .patterns import DENSE, WeightPattern, found_in
 
@@ -56,6 +57,9 @@ class ModelImport:
     notes: list[str] = attrs.field(factory=list)
     table: dict[str, Any] = attrs.field(factory=dict)
     nodes: tuple[Node, ...] = ()
+    layers: tuple[ImportedLayer, ...] = ()
+    """Of an ONNX model, those with weights."""
+    model: OnnxModel | None = None
 
     def weights_of(self, layer: ImportedLayer, weights: Array) -> Any:
         """The density of a layer's weights, which are saved if that is wanted; 1.0 if they are dense."""
@@ -83,6 +87,31 @@ class ModelImport:
         more = {"max_size": f"{-(-2 * entries // 10**9)} GB"} if 2 * entries > DATA_BYTES else {}
         return {"type": "data", "file": f"{file.parent.name}/{file.name}", **more}
 
+    def weights(self) -> dict[str, Array]:
+        """The weights by layer in PyTorch's order, those of grouped layers left out."""
+        assert self.model is not None
+        found = {}
+        for layer in self.layers:
+            own = layer.torch(layer.tensor(weights_in(self.model, layer)))
+            if own is not None:
+                found[layer.name] = own if own.dtype.kind in "fiu" else own.astype(np.float32)
+        return found
+
+    def write_masked(self, out: Path, masked: Mapping[str, Array]) -> None:
+        """The ONNX model with zeros for all words that are 0 in the masked weights by layer, which have PyTorch's order."""
+        assert self.model is not None
+        zeros: dict[str, list[Array]] = {}
+        for layer in self.layers:
+            if layer.name in masked:
+                shape = self.model.shapes[layer.weights]
+                places = layer.torch(layer.tensor(np.arange(math.prod(shape)).reshape(shape)))
+                assert places is not None
+                zeros.setdefault(layer.weights, []).append(places[masked[layer.name] == 0])
+                if "Q" in layer.zeros:
+                    text = "has quantised weights, whose zeros are not written; prune the model before it is quantised"
+                    raise SpecError.at(self.model.file, told(layer.node), text)
+        write_zeros(self.path, out, {name: np.concatenate(places) for name, places in zeros.items()})
+
     def finish(self, layers: list[dict[str, Any]], batch: int, **parts: Any) -> None:
         """Builds the network, without a graph if its shapes do not fit; `parts` are other keys, left out where empty."""
         option = f" --network {self.network}" if self.network else ""
@@ -93,6 +122,7 @@ class ModelImport:
             "source": f"sparsemap import-model {self.path.name}{option}",
             **{key: value for key, value in parts.items() if value},
             **({"batch": batch} if batch > 1 else {}),
+            **({"lacks": self._lacking()} if self.skipped else {}),
             "layers": layers,
         }
         try:
@@ -110,6 +140,10 @@ class ModelImport:
         for node, macs in self.skipped:
             share = f"{100 * macs / max(known, 1):.0f} % of all MACs" if macs is not None else "of unknown MACs"
             self.notes.append(f"{node} is skipped, {share}: no workload says it")
+
+    def _lacking(self) -> list[str]:
+        """The operators of the model that are in no layer, with what is known of their MACs."""
+        return [f"{node}, {macs:,} MACs" if macs is not None else node for node, macs in self.skipped]
 
     def _without(self) -> str:
         """What the network lacks of the model."""
@@ -201,6 +235,7 @@ def import_model(
         table = {role: value for role, value in table.items() if value != 1.0}
         layers.append({**layer.per_sample(samples), **({"density": table} if table else {})})
     found.skipped, found.passed = walk.skipped, walk.passed
+    found.model, found.layers = model, tuple(layer for layer in workloads if layer.weights)
     for layer in workloads:
         if any(width and width <= 8 for width in layer.widths):
             found.widths[" x ".join(str(width or "?") for width in layer.widths)] += 1

@@ -73,6 +73,13 @@ class ImportedLayer:
         grouped = (groups,) if groups > 1 else ()
         return weights.reshape(*grouped, table["k"] // groups, table["c"] // groups, *window)
 
+    def torch(self, tensor: Array) -> Array | None:
+        """Q in the order of PyTorch's weights; None for layers side by side."""
+        kind = self.table["type"]
+        if self.table.get("groups", 1) > 1 or (kind == "linear" and tensor.ndim > 2):
+            return None
+        return tensor.T if kind == "linear" else tensor[:, None] if kind == "depthwise" else tensor
+
     def view(self, tensor: Array) -> Array:
         """Q as outputs x reduced inputs x taps."""
         kind = self.table["type"]

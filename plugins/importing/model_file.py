@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import SpecError, unknown
-from sparsemap.files import check_file, shown
+from sparsemap.files import check_file, replacing, shown
 from sparsemap.pieces.contracts.base import Array
 
 from .constants import Constants
@@ -27,6 +27,8 @@ TERM = r"[A-Za-z]{0,40}(\.\.\.)?[A-Za-z]{0,40}"
 EQUATION = re.compile(rf"{TERM}(,{TERM})*(->{TERM})?")
 LISTED = 1 << 16
 """Words of what is made of those: ONNX computes it while it infers shapes."""
+WRITTEN = 1 << 22
+"""Words of all tensors of one rank that nodes make or that are inputs: ONNX writes them out one by one, known or not."""
 
 
 @attrs.frozen(kw_only=True)
@@ -83,6 +85,7 @@ def read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> OnnxMo
         constants = Constants.of(proto, path)
         _check_lists(proto.graph, constants.tensors, file)
         sized, size = _sized(proto, constants.tensors, batch, dims, file)
+        _check_written(sized, constants.tensors, file)
         inferred = onnx.shape_inference.infer_shapes(sized, check_type=True, strict_mode=True, data_prop=True)
         shapes = {name: tuple(map(int, tensor.dims)) for name, tensor in constants.tensors.items()}
         types = {name: tensor.data_type for name, tensor in constants.tensors.items()}
@@ -93,6 +96,24 @@ def read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> OnnxMo
                 shapes[value.name] = tuple(item for item in shape if isinstance(item, int))
     inputs = tuple(value.name for value in proto.graph.input if value.name not in constants.tensors)
     return OnnxModel(path=path, proto=proto, inputs=inputs, batch=size, shapes=shapes, types=types, constants=constants)
+
+
+def write_zeros(path: Path, out: Path, zeros: Mapping[str, Array]) -> None:
+    """The model again with zeros at these flat places of its tensors by name, which have to be constants of the graph."""
+    onnx, file = onnx_of(), shown(path)
+    with reported(file, "", "cannot be read"):
+        proto = onnx.load(path)
+    tensors = {tensor.name: tensor for tensor in proto.graph.initializer}
+    values = [node for node in proto.graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]
+    tensors |= {node.output[0]: node.attribute[0].t for node in values}
+    for name, places in zeros.items():
+        if name not in tensors:
+            raise SpecError.at(file, f"tensor '{name}'", "is computed from others; its zeros cannot be written")
+        array = onnx.numpy_helper.to_array(tensors[name]).copy()
+        array.reshape(-1)[places] = 0
+        tensors[name].CopyFrom(onnx.numpy_helper.from_array(array, name))
+    with replacing(out) as temporary:
+        onnx.save(proto, temporary)
 
 
 # ------------------------------------------------------------------------------------------------------------ functions
@@ -150,6 +171,22 @@ def _check_lists(graph: Any, constants: Mapping[str, Any], file: str) -> None:
             if count > LISTED:
                 raise SpecError.at(file, told(node), f"makes a list of {count:,} sizes, at most {LISTED:,} are read")
             words.update(dict.fromkeys(node.output, count))
+
+
+def _check_written(sized: Any, constants: Mapping[str, Any], file: str) -> None:
+    """SpecError where tensors of one rank have more words than can be written out; constants are no more than the file."""
+    graph = onnx_of("onnx.shape_inference").infer_shapes(sized).graph
+    words = {
+        value.name: int(value.type.tensor_type.shape.dim[0].dim_value)
+        for value in (*graph.input, *graph.value_info, *graph.output)
+        if value.name not in constants and len(value.type.tensor_type.shape.dim) == 1
+    }
+    total = 0
+    for node in graph.node:
+        total += sum(words.get(name, 0) for name in (*node.input, *node.output))
+        if total > WRITTEN:
+            text = f"tensors of one rank have {total:,} words up to here, at most {WRITTEN:,} are read"
+            raise SpecError.at(file, told(node), text)
 
 
 def _sized(

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
-import click
 
-from sparsemap import SparseMapError, __version__
-from sparsemap.cli.main import cli
+from sparsemap import __version__
 from sparsemap.cli.output import say
 from sparsemap.files import read_csv
 
-from .runs import Runner, arithmetic_mean
+from .runs import Runner, arithmetic_mean, said_by
 
 SEEDS = 5
 Options = Mapping[str, Any]
@@ -50,7 +46,8 @@ def points(runner: Runner, page: str, wanted: Iterable[Options]) -> list[PrunedP
         folder = (runner.work or Path("runs/paper")) / page / words.replace(":", "of").replace(",", "-")
         if not _is_of(folder, options):
             say(f"{page}: point {number} of {len(wanted)}: {words}")
-            _prune(options, folder)
+            given = {**options, "out": folder}
+            said_by("prune", "digits", *(f"--{key.replace('_', '-')}={value}" for key, value in given.items()))
         found.append(PrunedPoint(options, read_csv(folder / "runs.csv")))
     return found
 
@@ -62,15 +59,6 @@ def _is_of(folder: Path, options: Options) -> bool:
         return (folder / "runs.csv").exists() and {**table, **options, "version": __version__} == table
     except (OSError, ValueError):
         return False
-
-
-def _prune(options: Options, folder: Path) -> None:
-    verb = cli.get_command(click.Context(cli), "prune")
-    if verb is None:
-        raise SparseMapError("the verb `prune` is missing: its plugin is not loaded")
-    words = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
-    with contextlib.redirect_stdout(io.StringIO()):
-        verb.main(["digits", *words, f"--out={folder}"], standalone_mode=False)
 
 
 def spread(point: PrunedPoint, column: str, text: Callable[[float], str]) -> str:

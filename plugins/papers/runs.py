@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import statistics
@@ -11,9 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
+import click
 import numpy as np
 
-from sparsemap import Problem, SparseMapError, load_problem
+from sparsemap import Problem, Search, SparseMapError, load_problem
 from sparsemap.cli.output import say, study_progress
 from sparsemap.files import read_csv
 from sparsemap.pieces.contracts.base import Array
@@ -125,9 +128,9 @@ class Runner:
         """The searches of a study's workloads, or its networks, in its order."""
         return cells_of(self.study(name), self.folder(name).resolve(), what=what)
 
-    def run(self, name: str) -> list[StudyRun]:
-        """Runs the searches of a study that are not finished yet, and writes their tables; all, in the order of the study."""
-        cells, folder = self.cells(name), self.folder(name)
+    def run(self, name: str, cells: Sequence[Cell] = ()) -> list[StudyRun]:
+        """Runs the searches of a study, or these, that are not finished yet, and writes their tables; all, in their order."""
+        cells, folder = cells or self.cells(name), self.folder(name)
         outcomes = self.run_cells(name, cells, lambda found: write_tables(found, folder, len(cells)))
         kept = sum(outcome.state == "kept" for outcome in outcomes)
         say(f"{name}: {len(outcomes)} searches, {kept} kept from earlier, are in {folder}")
@@ -142,6 +145,29 @@ class Runner:
         if failed := sum(outcome.state == "failed" for outcome in outcomes):
             raise SparseMapError(f"{failed} of {len(outcomes)} searches of study '{name}' failed")
         return outcomes
+
+
+def said_by(verb: str, *words: str) -> str:
+    """What a verb of the command, which some plugin has, prints."""
+    from sparsemap.cli.main import cli
+
+    command = cli.get_command(click.Context(cli), verb)
+    if command is None:
+        raise SparseMapError(f"the verb `{verb}` is missing: its plugin is not loaded")
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        command.main(list(words), standalone_mode=False)
+    return said.getvalue()
+
+
+def traced(run: Search) -> tuple[Array, Array]:
+    """Runs a search: (n, G) the genomes that it evaluates, and (n,) their EDPs, infinite where they are invalid."""
+    genomes, edps = [], []
+    while (asked := run.ask()) is not None:
+        found = run.evaluate()
+        genomes.append(asked)
+        edps.append(np.where(found.valid, found.edp, np.inf))
+        run.tell(found)
+    return np.concatenate(genomes), np.concatenate(edps)
 
 
 def finished_runs(folder: Path, searchers: Sequence[str]) -> list[StudyRun]:

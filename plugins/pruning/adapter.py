@@ -1,14 +1,15 @@
-"""CRISP for a network of PyTorch: `prune(model, loader, loss, classes)` trains and prunes it in place.
+"""Pruning of a network of PyTorch while it is trained, in place.
 
+`prune(model, loader, loss)` goes all the way; `PrunedModel` is for training loops of your own: `step` replaces the masks.
 Masks are parametrizations of the weights (`torch.nn.utils.parametrize`): the forward pass sees masked weights, the
-backward pass reaches all words of kept blocks. What is pruned is decided by the NumPy core, as for `digits`. PyTorch is
-imported when a function is called.
+backward pass reaches all words of kept blocks, and the parameters stay those that an optimizer knows, with its momentum.
+What is pruned is decided by the NumPy core, as for `digits`. PyTorch is imported when a function is called.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -20,29 +21,169 @@ import numpy as np
 from sparsemap.errors import SparseMapError, listed, need, unknown
 from sparsemap.pieces.contracts.base import Array
 
-from .blocks import BlockShape
+from .block_masks import gradual_rounds, gradual_step
+from .blocks import BlockGrid, BlockShape
 from .export import PrunedLayers
 from .hybrid import HybridPruner, Masks, NmPattern, sparsity_of
-from .scores import saliency
+from .runs import HYBRID, SAMPLES, Job
+from .scores import NEEDS, Evidence, block_scores
 from .weight_files import as_convolution
 
 Loader = Iterable[tuple[Any, Any]]
 """Batches of inputs and labels; gone through several times."""
+Loss = Callable[[Any, Any], Any]
+"""Of outputs and labels: a mean over the batch."""
 
 
 def _torch() -> Any:
     return need("torch", "pruning a model of PyTorch", "torch")
 
 
+@attrs.frozen
+class Weights:
+    """A matrix or a convolution of the model: a parameter of one of its modules."""
+
+    module: Any
+    parameter: str
+
+    @property
+    def trained(self) -> Any:
+        """The dense parameter, which optimizers know."""
+        known = self.module.parametrizations[self.parameter].original if self.masked else None
+        return getattr(self.module, self.parameter) if known is None else known
+
+    @property
+    def seen(self) -> Any:
+        """What the forward pass sees."""
+        return getattr(self.module, self.parameter)
+
+    @property
+    def masked(self) -> bool:
+        return bool(_torch().nn.utils.parametrize.is_parametrized(self.module, self.parameter))
+
+    @property
+    def array(self) -> Array:
+        """Dense weights as (S, height, width, C)."""
+        return _four(self.trained)
+
+    def mask(self, mask: Masks, pull: float) -> None:
+        """Masks the weights, or replaces the masks that they have."""
+        shape, device = self.trained.shape, self.trained.device
+        found = []
+        for part in (mask.words, mask.live):
+            tensor = mask.grid.tensor(part).transpose(0, 3, 1, 2).reshape(tuple(shape))
+            found.append(_torch().from_numpy(np.ascontiguousarray(tensor)).to(device))
+        if self.masked:
+            self.module.parametrizations[self.parameter][0].set(*found)
+        else:
+            parametrization = _masking()(*found, pull)
+            _torch().nn.utils.parametrize.register_parametrization(self.module, self.parameter, parametrization)
+
+    def finish(self) -> None:
+        """Plain weights that hold the zeros."""
+        if self.masked:
+            _torch().nn.utils.parametrize.remove_parametrizations(self.module, self.parameter)
+
+
 @attrs.define
 class PrunedModel:
-    """What `prune` returns; the model itself was changed."""
+    """A model whose layers are masked in place; `of` starts without masks, `step` sets them."""
 
     model: Any
-    masks: dict[str, Masks]
-    pattern: NmPattern
-    positions: dict[str, int]
-    """Output pixels of every convolution and fully connected layer of the model, for one sample."""
+    job: Job
+    layers: dict[str, Weights]
+    """All that have weights, in the order in which the model lists them."""
+    grids: dict[str, BlockGrid]
+    """Those that are pruned."""
+    pull: float = 0.0
+    masks: Mapping[str, Masks] = attrs.field(factory=dict)
+    positions: dict[str, int] = attrs.field(factory=dict)
+    """How often the weights of each layer are used for one sample, such as its output pixels."""
+    history: list[dict[str, Any]] = attrs.field(factory=list)
+    """By step of `prune`: sparsity, and what `evaluate` has returned."""
+    pruner: HybridPruner | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        *,
+        method: str = "crisp",
+        sparsity: float = 0.9,
+        pattern: tuple[int, int] = (2, 4),
+        block: int | tuple[int, int] | None = None,
+        criterion: str | None = None,
+        balance: str = "none",
+        order: str = "hwc",
+        normalise: str = "none",
+        pull: float = 0.0,
+        exclude: Iterable[str] | None = None,
+    ) -> PrunedModel:
+        """`method`, `criterion` and `balance` are those of the verb `prune`; blocks have 16 x 16 words, or for `one-shot` and
+        `gradual` 8 x 8 channels with their kernels, unless `block` says otherwise. Convolutions, fully connected layers and
+        the projections of attention (`NAME.in_proj`) are pruned, but for those in `exclude`, by default the first and the
+        last one; grouped convolutions, and for N:M rows that are no multiple of M, stay dense. SparseMapError for a sparsity
+        that cannot be reached, and for layers that are not there."""
+        hybrid = method in HYBRID
+        rows, columns = (block, block) if isinstance(block, int) else block or ((16, 16) if hybrid else (8, 8))
+        shape = BlockShape(rows, columns, "words" if hybrid else "channels", order)
+        about: dict[str, Any] = {"balance": balance, "normalise": normalise, "pattern": NmPattern(*pattern)}
+        criterion = criterion or ("saliency" if hybrid else "l2")
+        job = Job(method=method, block=shape, sparsity=sparsity, criterion=criterion, pull=pull, **about)
+        every = dict(_layers(model))
+        excluded = set(exclude) if exclude is not None else {*list(every)[:1], *list(every)[-1:]}
+        for name in excluded - every.keys():
+            raise SparseMapError(f"exclude: {unknown('layer', name, every)}")
+        chosen = {name: one for name, one in every.items() if name not in excluded}
+        grids = {
+            name: shape.grid(one.array.shape) for name, one in chosen.items() if getattr(one.module, "groups", 1) == 1
+        }
+        grids = {name: grid for name, grid in grids.items() if not hybrid or grid.size[1] % job.nm.m == 0}
+        if not grids:
+            raise SparseMapError(f"nothing to prune among {listed(every)}")
+        found = cls(model, job, every, grids, pull)
+        if hybrid:
+            found.pruner = job.pruner(grids)
+            found.pruner.check(job.target)
+        return found
+
+    def targets(self, iterations: int) -> list[float]:
+        """The sparsity of each of so many steps; `one-shot` has one step, `gradual` as many as its blocks take."""
+        if self.pruner:
+            return self.pruner.targets(self.job.target, iterations)
+        rounds = max(gradual_rounds(grid.blocks, self.job.sparsity) for grid in self.grids.values())
+        return [self.job.sparsity] * (1 if self.job.method == "one-shot" else rounds)
+
+    def step(
+        self,
+        sparsity: float,
+        loader: Loader = (),
+        loss: Loss | None = None,
+        classes: Sequence[int] | None = None,
+        samples: int = SAMPLES,
+    ) -> Mapping[str, Masks]:
+        """Masks for this sparsity, from the weights as they are now and, where the criterion needs them, gradients of
+        `samples` samples per class, with the model in evaluation mode. Optimizers go on with the same parameters."""
+        job, chance = self.job, np.random.default_rng((len(self.history), 5))
+        evidence = {name: Evidence(self.layers[name].array) for name in self.grids}
+        if job.criterion in NEEDS:
+            if loss is None:
+                raise SparseMapError(f"criterion {job.criterion!r} needs gradients: give a loader and a loss")
+            evidence = self._evidence(loader, loss, None if job.criterion == "saliency-all" else classes, samples)
+        if self.pruner:
+            masks = self.pruner.step(job.word_scores(self.grids, evidence, chance), sparsity)
+        elif job.method == "gradual":
+            masks = {}
+            for name, grid in self.grids.items():
+                kept = self.masks[name].blocks if self.masks else np.ones(grid.counts, bool)
+                scores = block_scores(job.criterion, grid, evidence[name], chance)
+                masks[name] = Masks.of_blocks(grid, gradual_step(kept, scores, sparsity))
+        else:
+            masks = attrs.evolve(job, sparsity=sparsity).masks_at_once(self.grids, evidence, chance)
+        for name, mask in masks.items():
+            self.layers[name].mask(mask, self.pull)
+        self.masks = masks
+        return masks
 
     @property
     def sparsity(self) -> float:
@@ -52,122 +193,130 @@ class PrunedModel:
     def finish(self) -> Any:
         """The model with plain weights that hold the zeros, without parametrizations."""
         for name in self.masks:
-            module = self.model.get_submodule(name)
-            if _is_masked(module):
-                _torch().nn.utils.parametrize.remove_parametrizations(module, "weight")
+            self.layers[name].finish()
         return self.model
 
     def write(self, folder: str | Path) -> None:
         """The files of `sparsemap prune`: masked weights, masks, a workload per layer, summary.csv."""
         PrunedLayers(
-            weights={name: _weights(module) for name, module in _layers(self.model)},
-            positions=self.positions,
+            weights={name: one.array for name, one in self.layers.items()},
+            positions={name: self.positions.get(name, 1) for name in self.layers},
             masks=self.masks,
-            pattern=self.pattern,
+            pattern=self.job.nm,
             source=type(self.model).__name__,
         ).write(Path(folder))
+
+    def _evidence(self, loader: Loader, loss: Loss, classes: Sequence[int] | None, samples: int) -> dict[str, Evidence]:
+        """Weights, dL/dW by the masked weights as mean over samples (S, h, w, C), and for `fisher` that of its square.
+
+        The gradient is that of the weights which the forward pass sees, taken where they are made.
+        """
+        torch, model, squared = _torch(), self.model, self.job.criterion == "fisher"
+        was_training = model.training
+        model.eval()
+        seen: Counter[int] = Counter()
+        sums: dict[str, Any] = dict.fromkeys(self.grids, 0.0)
+        squares, count = dict(sums), 0
+        for inputs, labels in _of_classes(loader, classes, _device(model)):
+            chosen = []
+            for place, label in enumerate(labels.tolist()):
+                seen[label] += 1
+                if seen[label] <= samples:
+                    chosen.append(place)
+            for places in [[place] for place in chosen] if squared else [chosen] if chosen else []:
+                with torch.nn.utils.parametrize.cached():
+                    value = loss(model(inputs[places]), labels[places]) * len(places)
+                    gradients = torch.autograd.grad(value, [self.layers[name].seen for name in self.grids])
+                for name, gradient in zip(self.grids, gradients, strict=True):
+                    found = _four(gradient).astype(np.float64)
+                    sums[name], squares[name] = sums[name] + found, squares[name] + found**2
+            count += len(chosen)
+        model.train(was_training)
+        return {
+            name: Evidence(self.layers[name].array, sums[name] / count, squares[name] / count if squared else None)
+            for name in self.grids
+        }
 
 
 def prune(
     model: Any,
     loader: Loader,
-    loss: Callable[[Any, Any], Any],
+    loss: Loss,
     classes: Sequence[int] | None = None,
     *,
-    pattern: tuple[int, int] = (2, 4),
-    block: int = 16,
-    sparsity: float = 0.9,
     iterations: int = 10,
     epochs: int = 10,
-    optimizer: Callable[[Iterable[Any]], Any] | None = None,
-    samples: int = 256,
-    pull: float = 0.0,
-    order: str = "hwc",
-    normalise: str = "none",
-    exclude: Iterable[str] | None = None,
+    optimizer: Any = None,
+    schedule: Any = None,
+    evaluate: Callable[[Any], Any] | None = None,
+    samples: int = SAMPLES,
     report: Callable[[str], None] = lambda text: None,
+    **about: Any,
 ) -> PrunedModel:
-    """Prunes the convolutions and fully connected layers of a model for some classes (CRISP, Algorithm 1).
+    """Prunes a model for some classes while it is trained; `about` is what `PrunedModel.of` takes.
 
-    `loss(outputs, labels)` is a mean over the batch. Batches hold any classes; samples of others than `classes` are left
-    out. An epoch without masks comes first, then `iterations` steps of pruning to `sparsity`, each with `epochs` of
-    training by `optimizer(parameters)`, SGD as in the paper unless given. Gradients for the saliency are those of
-    `samples` samples per class, with the model in evaluation mode. Layers in `exclude` stay dense, by default the first
-    and the last one; grouped convolutions, and rows that are no multiple of M, always do. SparseMapError for a sparsity
-    that cannot be reached, layers that are not there, and batches without samples of the classes.
+    Batches hold any classes; samples of others than `classes` are left out. For CRISP (Algorithm 1) an epoch without masks
+    comes first, then `iterations` steps; each step is followed by `epochs` of training. `optimizer` is one of the model's
+    parameters, or makes one of them; there is one for all steps, so that momentum is kept. By default it is SGD as in the
+    paper. `schedule` is a scheduler of learning rates, or makes one of the optimizer, and goes on with every epoch.
+    `evaluate(model)` is called after every step, in evaluation mode. SparseMapError for batches without samples of the
+    classes, and as `PrunedModel.of`.
     """
-    every = dict(_layers(model))
-    excluded = set(exclude) if exclude is not None else {*list(every)[:1], *list(every)[-1:]}
-    for name in excluded - every.keys():
-        raise SparseMapError(f"exclude: {unknown('layer', name, every)}")
-    shape = BlockShape(block, block, order=order)
-    nm = NmPattern(*pattern)
-    grids = {
-        name: shape.grid(_weights(module).shape)
-        for name, module in every.items()
-        if name not in excluded and getattr(module, "groups", 1) == 1
-    }
-    grids = {name: grid for name, grid in grids.items() if grid.size[1] % nm.m == 0}
-    if not grids:
-        raise SparseMapError(f"nothing to prune among {listed(every)}")
-    pruner = HybridPruner(grids, nm, normalise)
-    targets = pruner.targets(sparsity, iterations)
-    positions = _positions(model, loader, every)
-    if optimizer is None:
-        optimizer = partial(_torch().optim.SGD, lr=0.1, momentum=0.9, weight_decay=4e-5)
-    _train(model, loader, loss, classes, 1, optimizer)
-    masks: dict[str, Masks] = {}
-    for step, target in enumerate(targets, 1):
-        weights = {name: _weights(model.get_submodule(name)) for name in grids}
-        gradients = _mean_gradients(model, loader, loss, classes, samples, list(grids))
-        scores = {name: grids[name].matrix(saliency(weights[name], gradients[name])) for name in grids}
-        masks = pruner.step(scores, target)
-        for name, mask in masks.items():
-            _apply(model.get_submodule(name), mask, pull)
-        _train(model, loader, loss, classes, epochs, optimizer)
-        report(f"step {step} of {iterations}: sparsity {sparsity_of(masks):.4f}")
-    return PrunedModel(model, masks, nm, positions)
+    torch = _torch()
+    found = PrunedModel.of(model, **about)
+    found.positions = _positions(model, loader, found.layers)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        make = optimizer or partial(torch.optim.SGD, lr=0.1, momentum=0.9, weight_decay=4e-5)
+        optimizer = make(model.parameters())
+    if schedule is not None and not hasattr(schedule, "step"):
+        schedule = schedule(optimizer)
+
+    def train(count: int) -> None:
+        model.train()
+        for _ in range(count):
+            for inputs, labels in _of_classes(loader, classes, _device(model)):
+                optimizer.zero_grad()
+                loss(model(inputs), labels).backward()
+                optimizer.step()
+            if schedule is not None:
+                schedule.step()
+
+    if found.pruner:
+        train(1)
+    targets = found.targets(iterations)
+    for number, target in enumerate(targets, 1):
+        found.step(target, loader, loss, classes, samples)
+        train(epochs)
+        row: dict[str, Any] = {"step": number, "sparsity": found.sparsity}
+        if evaluate is not None:
+            model.eval()
+            with torch.no_grad():
+                row["value"] = evaluate(model)
+        found.history.append(row)
+        value = f", {row['value']}" if evaluate else ""
+        report(f"step {number} of {len(targets)}: sparsity {found.sparsity:.4f}{value}")
+    return found
 
 
 # -------------------------------------------------------------------------------------------------------------- layers
 
 
-def _layers(model: Any) -> Iterator[tuple[str, Any]]:
-    """Convolutions and fully connected layers, in the order in which the model lists them."""
+def _layers(model: Any) -> Iterator[tuple[str, Weights]]:
+    """Convolutions, fully connected layers and projections of attention, in the order in which the model lists them."""
     nn = _torch().nn
     for name, module in model.named_modules():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            yield name, module
+        if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
+            yield name, Weights(module, "weight")
+        elif isinstance(module, nn.MultiheadAttention):
+            for part in ("in_proj", "q_proj", "k_proj", "v_proj"):
+                if getattr(module, f"{part}_weight", None) is not None:
+                    yield f"{name}.{part}", Weights(module, f"{part}_weight")
 
 
-def _parameter(module: Any) -> Any:
-    """The dense weights that are trained."""
-    return module.parametrizations.weight.original if _is_masked(module) else module.weight
-
-
-def _is_masked(module: Any) -> bool:
-    return _torch().nn.utils.parametrize.is_parametrized(module, "weight")
-
-
-def _weights(module: Any) -> Array:
-    """Dense weights as (S, height, width, C)."""
-    return as_convolution(_parameter(module).detach().cpu().numpy())
-
-
-def _as_parameter(module: Any, array: Array) -> Any:
-    """A bool array (S, height, width, C) as a tensor like the weights of the module."""
-    parameter = _parameter(module)
-    array = array.reshape(parameter.shape) if parameter.ndim == 2 else array.transpose(0, 3, 1, 2)
-    return _torch().from_numpy(np.ascontiguousarray(array)).to(parameter.device)
-
-
-def _apply(module: Any, mask: Masks, pull: float) -> None:
-    """Masks the weights of a module, or replaces the masks that it has."""
-    words, live = (_as_parameter(module, mask.grid.tensor(part)) for part in (mask.words, mask.live))
-    if _is_masked(module):
-        module.parametrizations.weight[0].set(words, live)
-    else:
-        _torch().nn.utils.parametrize.register_parametrization(module, "weight", _masking()(words, live, pull))
+def _four(tensor: Any) -> Array:
+    """Weights or their gradient as (S, height, width, C)."""
+    array = tensor.detach().cpu().numpy()
+    return as_convolution(array[:, :, None] if array.ndim == 3 else array)
 
 
 def _masking() -> Any:
@@ -228,66 +377,22 @@ def _device(model: Any) -> Any:
     return next(model.parameters()).device
 
 
-def _train(
-    model: Any, loader: Loader, loss: Any, classes: Sequence[int] | None, epochs: int, optimizer: Callable[[Any], Any]
-) -> None:
-    model.train()
-    steps = optimizer(model.parameters())
-    for _ in range(epochs):
-        for inputs, labels in _of_classes(loader, classes, _device(model)):
-            steps.zero_grad()
-            loss(model(inputs), labels).backward()
-            steps.step()
-
-
-def _mean_gradients(
-    model: Any, loader: Loader, loss: Any, classes: Sequence[int] | None, samples: int, names: list[str]
-) -> dict[str, Array]:
-    """dL/dW by the masked weights, summed over `samples` samples of each class, over the number of samples; (S, h, w, C).
-
-    The gradient is that of the weights which the forward pass sees, taken where they are made.
-    """
-    torch = _torch()
-    was_training = model.training
-    model.eval()
-    seen: Counter[int] = Counter()
-    sums: dict[str, Any] = {}
-    count = 0
-    for inputs, labels in _of_classes(loader, classes, _device(model)):
-        chosen = []
-        for place, label in enumerate(labels.tolist()):
-            seen[label] += 1
-            if seen[label] <= samples:
-                chosen.append(place)
-        if not chosen:
-            continue
-        places = torch.as_tensor(chosen, device=labels.device)
-        with torch.nn.utils.parametrize.cached():
-            value = loss(model(inputs[places]), labels[places]) * len(chosen)
-            effective = [model.get_submodule(name).weight for name in names]
-            gradients = torch.autograd.grad(value, effective)
-        for name, gradient in zip(names, gradients, strict=True):
-            sums[name] = sums.get(name, 0) + as_convolution(gradient.detach().double().cpu().numpy())
-        count += len(chosen)
-    model.train(was_training)
-    return {name: array / count for name, array in sums.items()}
-
-
-def _positions(model: Any, loader: Loader, layers: dict[str, Any]) -> dict[str, int]:
-    """How often the weights of each layer are used for one sample: its output pixels."""
+def _positions(model: Any, loader: Loader, layers: Mapping[str, Weights]) -> dict[str, int]:
+    """How often the weights of each layer are used for one sample."""
     torch = _torch()
     found: dict[str, int] = dict.fromkeys(layers, 0)
+    convolutions = torch.nn.Conv1d | torch.nn.Conv2d
 
     def remember(name: str, module: Any, inputs: Any, output: Any) -> None:
-        channels = output.shape[1] if output.ndim == 4 else output.shape[-1]
-        found[name] += output.numel() // output.shape[0] // channels
+        output = output[0] if isinstance(output, tuple) else output
+        found[name] += output.numel() // (output.shape[1] if isinstance(module, convolutions) else output.shape[-1])
 
     batch = next(iter(loader), None)
     if batch is None:
         raise SparseMapError("the loader has no batches")
     with ExitStack() as after, torch.no_grad():
         after.callback(model.train, model.training)
-        for name, module in layers.items():
-            after.enter_context(module.register_forward_hook(partial(remember, name)))
+        for name, one in layers.items():
+            after.enter_context(one.module.register_forward_hook(partial(remember, name)))
         model.eval()(batch[0][:1].to(_device(model)))
     return found

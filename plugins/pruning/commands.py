@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from sparsemap.cli.group import run_options, run_written
+
 DIGITS = "digits"
 
 
@@ -54,13 +56,15 @@ DIGITS = "digits"
     metavar="N|NAME=N,...",
     help="Output pixels (weights).  [default: as --network says, or 1]",
 )
+@run_options
 @click.option("--out", default="runs/prune", show_default=True, type=click.Path(file_okay=False, path_type=Path))
-def prune(source: str, **given: Any) -> None:
+def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None:
     """Prune SOURCE and write it as workloads that can be searched.
 
     SOURCE is `digits`, which trains a small network on the data set of that name, prunes and retrains it, or a file
-    .npy, .npz or .safetensors with weights of yours, which are masked without training. With --network the folder gets
-    network.toml, which `run` and `compile` take, and network-products.toml with all layers as products of matrices.
+    .npy, .npz, .safetensors or .onnx with weights of yours, which are masked without training. Of an ONNX model, or with
+    --network, the folder gets network.toml, which `run` and `compile` take; with --run it is searched on each hardware,
+    and results and report go to the folder `runs` in it.
 
     \b
     crisp       N:M in blocks of which every row keeps as many, over all layers
@@ -70,15 +74,22 @@ def prune(source: str, **given: Any) -> None:
     gradual     the same in small steps, with training between them
     trained     the same by a number per block, trained with the weights (digits)
 
-    Criteria: saliency (class-aware, Eq. 1 of CRISP), l1, l2, fisher, random; for one-shot and gradual also variance and
-    tensor-variance. The folder gets weights, masks, workloads of each layer, summary.csv and, of digits, runs.csv.
+    Criteria: saliency (class-aware, Eq. 1 of CRISP), saliency-all (of all classes), l1, l2, fisher, random; for
+    one-shot and gradual also variance and tensor-variance. The folder gets weights, masks, workloads of each layer,
+    summary.csv and, of digits, runs.csv.
     """
+    from .networks import NETWORK
     from .prune import job_of, prune_digits, prune_weights
 
-    options = {option.name: given[option.name] for option in prune.params[1:]}  # in this order, however they were typed
+    if hardware and not (given["network"] or source.endswith(".onnx")):
+        raise click.UsageError("--run needs the network of the weights: a model, or --network")
+    # in this order, however they were typed
+    options = {option.name: given[option.name] for option in prune.params[1:] if option.name in given}
     job = job_of(options, trains=source == DIGITS)
     if source != DIGITS:
         click.echo(prune_weights(Path(source), job, options))
+        if hardware:
+            run_written(given["out"] / NETWORK, hardware, designs, given["out"] / "runs")
         return
     terminal = sys.stderr if sys.stderr.isatty() else io.StringIO()
     with click.progressbar(length=given["seeds"] * job.stages, file=terminal, label="training and pruning") as bar:

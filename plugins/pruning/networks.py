@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,9 @@ from sparsemap.problem.network import Node, nodes_of
 from sparsemap.spec import toml_io
 from sparsemap.spec.unstructuring import plain
 
-from .export import EINSUM, PrunedLayers, file_names
+from .export import PrunedLayers, file_names
 
-WORDS = 16
-"""Windows of dense layers are padded to a multiple of so many words, so that dataflows of products can split them."""
-NETWORK, PRODUCTS = "network.toml", "network-products.toml"
+NETWORK = "network.toml"
 
 
 @attrs.frozen
@@ -36,10 +35,10 @@ class WeightsOfNetwork:
     nodes: Mapping[str, Node]
 
     @classmethod
-    def of(cls, name: str) -> WeightsOfNetwork:
+    def of(cls, name: str | os.PathLike[str]) -> WeightsOfNetwork:
         """The network by name or path."""
         registry = load()
-        spec, base, file = network_of(registry, name)
+        spec, base, file = network_of(registry, os.fspath(name))
         return cls(spec, {node.name: node for node in nodes_of(spec, registry, base, file)})
 
     def named(self, weights: Mapping[str, Array], source: Path) -> dict[str, Array]:
@@ -63,29 +62,22 @@ class WeightsOfNetwork:
         rows = piece.p * piece.q if hasattr(piece, "p") else getattr(piece, "m", 1)
         return int(rows * piece.batch)
 
-    def write(self, folder: Path, pruned: PrunedLayers) -> list[str]:
-        """Writes the network twice: with the layers that it has, and with products of matrices in their place, the windows
-        of convolutions written out, which dataflows of products take; what the second one leaves out."""
+    def write(self, folder: Path, pruned: PrunedLayers) -> None:
+        """Writes the network with all of its layers."""
         files = file_names(pruned.masks)
-        layers, products, left = [], [], []
-        for table, node in zip(self.spec.layers, self.nodes.values(), strict=True):
-            layers.append(self._layer(folder, table, node, pruned, files))
-            product = self._product(table, node, pruned, files)
-            products += [product] if product else []
-            left += [node.name] if node.loops and not product else []
-        about = f"{self.spec.name}, pruned as {pruned.source}"
-        head = {
+        table = {
             "kind": "network",
             "name": f"{self.spec.name}-pruned",
-            "description": about,
+            "description": f"{self.spec.name}, pruned as {pruned.source}",
             "source": "sparsemap prune",
         }
         own = {key: plain(getattr(self.spec, key)) for key in ("input", "defaults", "batch")}
-        toml_io.write(
-            folder / NETWORK, {**head, **{key: value for key, value in own.items() if value}, "layers": layers}
-        )
-        toml_io.write(folder / PRODUCTS, {**head, "name": f"{self.spec.name}-pruned-products", "layers": products})
-        return [f"{name}: is no product of two matrices, {PRODUCTS} is without it" for name in left]
+        layers = [
+            self._layer(folder, layer, node, pruned, files)
+            for layer, node in zip(self.spec.layers, self.nodes.values(), strict=True)
+        ]
+        table |= {key: value for key, value in own.items() if value}
+        toml_io.write(folder / NETWORK, {**table, "layers": layers})
 
     def _layer(
         self, folder: Path, table: Mapping[str, Any], node: Node, pruned: PrunedLayers, files: Mapping[str, str]
@@ -112,21 +104,3 @@ class WeightsOfNetwork:
             write_array(folder / f"{file}-weights.npy", np.ascontiguousarray(tensor.astype(np.float32)))
             density = {"type": "data", "file": f"{file}-weights.npy"}
         return {**found, "density": {**found.get("density", {}), "Q": density}}
-
-    def _product(
-        self, table: Mapping[str, Any], node: Node, pruned: PrunedLayers, files: Mapping[str, str]
-    ) -> dict[str, Any] | None:
-        """The layer as a product of weights (s, k) and windows (k, x)."""
-        if node.name not in pruned.weights:
-            return None
-        outputs, height, width, channels = pruned.weights[node.name].shape
-        if getattr(node.piece, "groups", 1) > 1 or (node.piece.type_name == "depthwise"):
-            return None
-        words = height * width * channels
-        padded = words if node.name in files else -(-words // WORDS) * WORDS
-        sizes = {"s": outputs, "x": self.positions(node.name), "k": padded}
-        weights: Any = {"type": "data", "file": f"{files[node.name]}.npy"} if node.name in files else 1.0
-        inputs = table.get("density", {}).get("P", 1.0)
-        density = {"P": inputs if isinstance(inputs, int | float) else 1.0, "Q": weights}
-        repeat = {"repeat": node.repeat} if node.repeat > 1 else {}
-        return {"name": node.name, "type": "einsum", "einsum": EINSUM, "dims": sizes, "density": density, **repeat}

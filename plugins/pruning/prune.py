@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import click
 import numpy as np
 
 from sparsemap import __version__
@@ -27,8 +28,18 @@ from .networks import WeightsOfNetwork
 from .profile import read_splits
 from .runs import BY_LAYER, HYBRID, METHODS, Job, run
 from .scores import CRITERIA, NEEDS, Evidence
-from .weight_files import LAYOUTS, chosen_layers, depthwise, read_gradients, read_weights, write_masked
+from .weight_files import (
+    LAYOUTS,
+    chosen_layers,
+    depthwise,
+    in_layout,
+    read_gradients,
+    read_weights,
+    weights_of,
+    write_masked,
+)
 
+MODEL = ".onnx"
 CHOICES: dict[str, Iterable[str]] = {
     "method": METHODS,
     "criterion": CRITERIA,
@@ -157,9 +168,14 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 
 def prune_weights(source: Path, job: Job, options: Options) -> str:
     """Masks a user's weights without training, and writes them; what to print."""
-    every = read_weights(source, options["layout"])
-    network = WeightsOfNetwork.of(options["network"]) if options["network"] else None
-    every = network.named(every, source) if network else every
+    model = _imported(source, options) if source.suffix == MODEL else None
+    if model:
+        every = {name: weights_of(str(source), name, array) for name, array in model.weights().items()}
+        network: WeightsOfNetwork | None = WeightsOfNetwork.of(model.out)
+    else:
+        every = read_weights(source, options["layout"])
+        network = WeightsOfNetwork.of(options["network"]) if options["network"] else None
+        every = network.named(every, source) if network else every
     weights = chosen_layers(every, options["layers"])
     notes = [
         f"{name}: stays dense, every channel has a window of its own" for name in weights if depthwise(weights[name])
@@ -195,10 +211,27 @@ def prune_weights(source: Path, job: Job, options: Options) -> str:
         splits=job.splits,
     )
     summary = pruned.write(options["out"])
-    write_masked(source, options["out"], pruned.masked, options["layout"])
-    notes += network.write(options["out"], pruned) if network else []
+    if model:
+        masked = {name: in_layout(array, model.weights()[name].ndim) for name, array in pruned.masked.items()}
+        model.write_masked(options["out"] / f"masked{MODEL}", masked)
+    else:
+        write_masked(source, options["out"], pruned.masked, options["layout"])
+    if network:
+        network.write(options["out"], pruned)
     write_options(str(source), options)
     return "\n".join([*notes, _table(summary), f"wrote {shown(options['out'])}"])
+
+
+def _imported(source: Path, options: Options) -> Any:
+    """What the verb `import-model` of another plugin makes of a model, whose dense network it writes to `model.toml`."""
+    if options["network"]:
+        raise SparseMapError(f"--network is for files of weights; {shown(source)} has its own layers")
+    ctx = click.get_current_context()
+    root = ctx.find_root().command
+    verb = root.get_command(ctx, "import-model") if isinstance(root, click.Group) else None
+    if verb is None:
+        raise SparseMapError(f"{shown(source)}: no plugin reads models; there is no command import-model")
+    return ctx.invoke(verb, model=source, out=options["out"] / "model.toml", quiet=True)
 
 
 def _positions(

@@ -212,7 +212,10 @@ class PruningRun:
         if job.criterion not in NEEDS:
             return {name: Evidence(self.network[name].weights) for name in job.prunable}
         squared, absolute = job.criterion == "fisher", job.gradient == "mean-abs"
-        samples = self.train.of(job.classes, SAMPLES)
+        everyone = job.criterion == "saliency-all"
+        samples = (digits.data(job.seed)[0] if everyone else self.train).of(
+            range(digits.CLASSES) if everyone else job.classes, SAMPLES
+        )
         return evidence(self.network, samples, job.prunable, squared=squared, absolute=absolute)
 
     def _apply(self, masks: Mapping[str, Masks]) -> None:

@@ -13,10 +13,10 @@ from sparsemap.pieces.contracts.base import Array
 
 from .blocks import BlockGrid
 
-WORD_CRITERIA = ("saliency", "l1", "l2", "fisher", "random")
+WORD_CRITERIA = ("saliency", "saliency-all", "l1", "l2", "fisher", "random")
 """Those that score single words; the score of a block is the sum of its words (and its square root for `l2`)."""
 CRITERIA = (*WORD_CRITERIA, "variance", "tensor-variance")
-NEEDS = {"saliency": "gradient", "fisher": "squared_gradient"}
+NEEDS = {"saliency": "gradient", "saliency-all": "gradient", "fisher": "squared_gradient"}
 """What a criterion needs beside the weights, a field of `Evidence`."""
 
 
@@ -46,8 +46,8 @@ def word_scores(criterion: str, evidence: Evidence, rng: np.random.Generator) ->
     """A float64 score per word, in the shape of the weights."""
     weights = np.asarray(evidence.weights, np.float64)
     match criterion:
-        case "saliency":
-            return saliency(weights, evidence.needed("saliency"))
+        case "saliency" | "saliency-all":
+            return saliency(weights, evidence.needed(criterion))
         case "l1":
             return np.abs(weights)
         case "l2":

@@ -27,18 +27,27 @@ def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
     """
     found = {}
     for name, array in read_arrays(path, ENDINGS).items():
-        if array.ndim < 2:
-            continue
-        if array.ndim not in (2, 4):
-            raise SpecError.at(shown(path), name, f"has {array.ndim} ranks, expected 2 (a matrix) or 4 (a convolution)")
-        if array.dtype.kind not in "fiu" or array.size == 0:
-            raise SpecError.at(shown(path), name, f"holds {array.size} values of type {array.dtype}, expected numbers")
-        if not np.isfinite(array).all():
-            raise SpecError.at(shown(path), name, "holds NaN or infinite values")
-        found[name] = as_convolution(array, layout)
+        if array.ndim >= 2:
+            found[name] = weights_of(shown(path), name, array, layout)
     if not found:
         raise SpecError.at(shown(path), "", "holds no matrix and no convolution")
     return found
+
+
+def weights_of(file: str, name: str, array: Array, layout: str = "oihw") -> Array:
+    """Weights (S, height, width, C) of an array of a file; SpecError for what is none."""
+    if array.ndim not in (2, 4):
+        raise SpecError.at(file, name, f"has {array.ndim} ranks, expected 2 (a matrix) or 4 (a convolution)")
+    if array.dtype.kind not in "fiu" or array.size == 0:
+        raise SpecError.at(file, name, f"holds {array.size} values of type {array.dtype}, expected numbers")
+    if not np.isfinite(array).all():
+        raise SpecError.at(file, name, "holds NaN or infinite values")
+    return as_convolution(array, layout)
+
+
+def in_layout(array: Array, ranks: int, layout: str = "oihw") -> Array:
+    """Weights (S, height, width, C) in the ranks and the layout that they came in."""
+    return array[:, 0, 0] if ranks == 2 else array.transpose(tuple(np.argsort(LAYOUTS[layout])))
 
 
 def write_masked(source: Path, folder: Path, masked: Mapping[str, Array], layout: str) -> Path:
@@ -48,8 +57,7 @@ def write_masked(source: Path, folder: Path, masked: Mapping[str, Array], layout
     for name, array in read_arrays(source, ENDINGS).items():
         own = masked.get(name, masked.get(name.removesuffix(".weight")))
         if own is not None:
-            back = np.argsort(LAYOUTS[layout])
-            array = (own[:, 0, 0] if array.ndim == 2 else own.transpose(tuple(back))).astype(array.dtype)
+            array = in_layout(own, array.ndim, layout).astype(array.dtype)
         arrays[name] = np.ascontiguousarray(array)
     path = folder / f"masked{source.suffix}"
     with replacing(path) as temporary, open(temporary, "wb") as file:

@@ -100,7 +100,13 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
     rows = []
     for name, words in counts.items():
         price = problem.energy_pj(level, WRITES.get(name, name))
-        rows.append(AccessRow(name.replace("_", " "), float(words[0]) * active, price))
+        each = spec.memory.access_words
+        rows.append(AccessRow(name.replace("_", " "), float(np.ceil(words[0] / each) * each) * active, price))
+    if level and level == design.decoded(tensor) and any(rank.format.compressed for rank in design.ranks(tensor)):
+        rows.append(AccessRow("decode", float(cell.fill[0]) * active, problem.energy_pj(level, "decode")))
+        parent = max(s for s in range(level) if problem.stores(tensor, s))
+        arrive = float(detail.cells[tensor][parent].update[0] * detail.instances_active[tensor, parent, 0])
+        rows.append(AccessRow("encode", arrive, problem.energy_pj(level, "encode")))
     for name, bits in cell.bits.items():
         prefix, _, action = name.rpartition("_")
         price = problem.energy_pj(level, f"{prefix}_metadata_{action}" if prefix else f"metadata_{WRITES[action]}")

@@ -54,7 +54,7 @@ class Chart:
         return inline_svg(lambda: self.draw(WIDTH))
 
 
-OF_MEANING = {COMPUTES: 5, CHARGES: 6, WAITING: 7}
+OF_MEANING = {COMPUTES: 5, CHARGES: 6, WAITING: 7, "empty": 7}
 """Colours of parts that look alike in all charts."""
 
 
@@ -99,9 +99,7 @@ def bars(
         named_ticks(axes.yaxis, [_short(row) for row in rows])
         _counts(axes.xaxis)
         axes.set_xlabel(axis)
-        _legend(
-            figure, axes, [part for part in parts if part and any(m.part == part and m.value for m in marks)], parts
-        )
+        legend(figure, axes, [part for part in parts if part and any(m.part == part and m.value for m in marks)], parts)
         return figure
 
     return Chart(marks, draw, title)
@@ -206,7 +204,7 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}…{name[-8:]}"
 
 
-def _legend(figure: Figure, axes: Axes, shown: Sequence[str], parts: Sequence[str]) -> None:
+def legend(figure: Figure, axes: Axes, shown: Sequence[str], parts: Sequence[str]) -> None:
     """A legend of colours, above."""
     from matplotlib.patches import Patch
 

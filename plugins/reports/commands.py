@@ -33,6 +33,8 @@ def explain_command(
 ) -> None:
     """Explain why a number of DESIGN, a TOML file or the folder of a search, is what it is.
 
+    Of the folder of a network or a study it tells for each layer or cell what limits it and what would help most.
+
     QUANTITY is edp (which is the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. It tells
     what limits the design and what does next, and evaluates the design with one thing free: the bandwidth or the
     capacity of a level, the energy of its accesses, all metadata, each charge of the cost model.
@@ -42,10 +44,16 @@ def explain_command(
     from sparsemap.problem import design_file
 
     from .explain import Searches, explain
+    from .many import explain_many, is_many
     from .variants import Base
 
-    base = Base(design_file.load(design, load(plugin_dirs=plugin_dirs)))
-    found = explain(base, quantity, Searches(budget, space, seed))
+    registry = load(plugin_dirs=plugin_dirs)
+    if is_many(Path(design)):
+        if budget:
+            raise SearchError(f"{design}: --budget searches from one design; name the folder of one of them")
+        found = explain_many(Path(design), quantity, registry)
+    else:
+        found = explain(Base(design_file.load(design, registry)), quantity, Searches(budget, space, seed))
     if as_json:
         click.echo(json.dumps(found.data, indent=2))
     else:
@@ -60,6 +68,9 @@ def explain_command(
 def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     """Tell what differs between two designs, A and B, and what each difference costs.
 
+    Of two folders of a network it tells which is better, by how much, and which layers decide; of two studies, cell by
+    cell.
+
     Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the formats of
     each tensor and the mechanism of each place change one at a time: alone, and in turn until A is B.
     """
@@ -68,8 +79,16 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
     from sparsemap.problem import design_file
 
     from .differences import diff_lines, steps
+    from .many import diff_many, is_many
     from .variants import Base
 
+    if is_many(Path(first)) or is_many(Path(second)):
+        lines, data = diff_many((Path(first), Path(second)))
+        if as_json:
+            click.echo(json.dumps(data, indent=2))
+        else:
+            output.show("\n".join(lines))
+        return
     registry = load(plugin_dirs=plugin_dirs)
     one, other = (Base(design_file.load(path, registry)) for path in (first, second))
     found = steps(one, other)
@@ -85,26 +104,40 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
 @click.option(
     "--kind",
     required=True,
-    type=click.Choice(["convergence", "energy", "cycles", "loopnest", "roofline", "pareto", "space"]),
-    help="What is drawn; convergence and pareto need the folder of a search.",
+    metavar="KIND",
+    type=click.Choice(
+        ["convergence", "energy", "cycles", "chip", "busy", "timeline", "loopnest", "roofline", "pareto", "space"]
+    ),
+    help="What is drawn: convergence, energy, cycles, chip, busy, timeline, loopnest, roofline, pareto or space; "
+    "convergence and pareto need the folder of a search.",
 )
 @click.option(
     "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."
 )
 @plugin_dirs
 def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
-    """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide."""
+    """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide.
+
+    Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer or cell.
+    """
     from sparsemap.pieces.loading import load
     from sparsemap.plots import STAMPS, write_figure
     from sparsemap.problem import design_file
 
     from .figures import KINDS, PlotSource
+    from .many import figure_of, is_many
     from .outcome import DesignOutcome
 
     path = Path(out)
     if path.suffix.lower() not in STAMPS:
         raise SearchError(f"{path}: a figure ends in {listed(STAMPS)}")
     need("matplotlib", "a figure", "plots")
+    if is_many(Path(result)):
+        write_figure(lambda: figure_of(Path(result), kind), path, dpi=300)
+        click.echo(readable(str(path)))
+        return
+    if kind not in KINDS:
+        raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a network")
     outcome = DesignOutcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
     if not outcome.valid:
         raise SearchError(f"{result}: the design is {outcome.fault}")
@@ -126,8 +159,8 @@ def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...])
 def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tuple[str, ...]) -> None:
     """Write a page about RESULTS: one HTML file that needs nothing else.
 
-    A result is the folder of a search, of a network or of a study, or a design file; several folders of searches are
-    put side by side.
+    A result is the folder of a search, of a network or of a study, or a design file; several folders are put side by
+    side, and the page says which is best.
     """
     from sparsemap.files import write_text
     from sparsemap.pieces.loading import load

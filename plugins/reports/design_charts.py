@@ -152,7 +152,7 @@ def roofline_chart(outcome: DesignOutcome) -> Chart | None:
     points, widths = [], []
     for level in problem.levels:
         width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
-        words = sum(_timed_words(found) for found in outcome.accesses.values() if found.level is level)
+        words = sum(timed_words(found) for found in outcome.accesses.values() if found.level is level)
         if math.isfinite(width) and words:
             x, width = done / words, width * level.instances
             roof = f"min({x:.4g} × {width:.4g} words/cycle, {peak:,.0f} {problem.compute_name})"
@@ -163,7 +163,7 @@ def roofline_chart(outcome: DesignOutcome) -> Chart | None:
     return roofs(points, peak, rate, widths, f"computes per cycle, {problem.compute_name}")
 
 
-def _timed_words(found: Accesses) -> float:
+def timed_words(found: Accesses) -> float:
     level, rows = found.level, [row for row in found.rows if not row.name.startswith("skipped")]
     return sum(row.count * (level.metadata_width / level.word_bits if "metadata" in row.name else 1.0) for row in rows)
 

@@ -80,7 +80,7 @@ def differences(first: Base, second: Base) -> list[tuple[str, list[Place]]]:
     values += [place for place in both if _bare(_at(one, place)) != _bare(_at(other, place))]
     mapping, formats, mechanisms = (
         unequal("mapping", "padding"),
-        unequal("formats", "beyond_format"),
+        unequal("formats", "beyond_format", "decoded"),
         unequal("gate_skip"),
     )
     groups: list[tuple[str, list[Place]]] = []
@@ -144,6 +144,8 @@ def _name(table: Any, place: Place) -> str:
     head, *rest = place
     if head == "formats":
         return f"formats of {rest[0]}"
+    if head == "decoded" and rest:
+        return f"decoded {rest[0]}"
     if head == "gate_skip":
         return f"gate_skip at {rest[0]}"
     if head == "pieces":

@@ -20,6 +20,7 @@ from sparsemap.searching.result import HISTORY_FILE, read_result
 from sparsemap.spec.units import format_count
 
 from .charts import GREY, Chart
+from .chip_charts import busy_chart, tree_chart
 from .design_charts import convergence_chart, cycles_chart, energy_charts, roofline_chart
 from .front import front_chart, named_score, titled
 from .loop_nest import nest_levels
@@ -78,6 +79,16 @@ def _drawn(chart: Chart | None, source: PlotSource, what: str) -> Figure:
     if chart is None:
         raise SearchError(f"cost model '{source.outcome.design.problem.cost_model.name}' gives no {what}")
     return chart.draw(WIDTH)
+
+
+def chip(source: PlotSource) -> Figure:
+    """The levels of the chip with their instances, and the tiles of the design in them."""
+    return _drawn(tree_chart(source.outcome), source, "instances in use")
+
+
+def busy(source: PlotSource) -> Figure:
+    """How long each level and the compute units are busy in the time that the design takes."""
+    return _drawn(busy_chart(source.outcome), source, "computes")
 
 
 def pareto(source: PlotSource) -> Figure:
@@ -161,5 +172,5 @@ def loopnest(source: PlotSource) -> Figure:
     return figure
 
 
-DRAWN = (convergence, energy, cycles, loopnest, roofline, pareto, space)
+DRAWN = (convergence, energy, cycles, chip, busy, loopnest, roofline, pareto, space)
 KINDS: dict[str, Callable[[PlotSource], Figure]] = {draw.__name__: draw for draw in DRAWN}

@@ -27,7 +27,7 @@ from sparsemap.problem.levels import Level, MappingLevel
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_bits
 
-from .wording import einsum_text, formats_of, loop_name, mechanism_text, wrapped
+from .wording import einsum_text, formats_of, loop_name, mechanism_text, named_mechanisms, wrapped
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +65,13 @@ def nest_levels(design: Design, detail: Detail) -> list[NestLevel]:
     places = problem.places if "mechanisms" in columns else ()
     filters = {place.storage: mechanism_text(design.mechanism(place), place, problem) for place in places}
     loops = design.loops if {"bounds", "order"} <= columns else ()
-    levels = [(level.name, room(level, detail), level.index) for level in problem.levels]
+    lives: dict[int, str] = {}
+    for t, home in problem.resident:
+        lives[home] = lives.get(home, "all of ") + ("" if home not in lives else " and ") + problem.tensors[t].name
+    levels = [
+        (level.name, ", ".join(filter(None, [room(level, detail), lives.get(level.index, "")])), level.index)
+        for level in problem.levels
+    ]
     return [
         NestLevel(name, used, filters.get(index), tuple(loop for loop in loops if loop.storage == index))
         for name, used, index in (*levels, (problem.compute_name, "", None))
@@ -96,6 +102,8 @@ def loop_nest(design: Design, detail: Detail, width: int = 80) -> str:
         lines += ["", *(f"  {line}" for line in said)]
     if {"bounds", "order", "formats"} <= columns:
         lines += ["", *_formats(design, width)]
+    if named := named_mechanisms(design):
+        lines += ["", styled("mechanisms", "strong"), *wrapped("  ", named, width, ", ")]
     return "\n".join(lines) + "\n"
 
 

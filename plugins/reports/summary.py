@@ -67,6 +67,8 @@ class SummaryText(Exporter):
         ]
         if best.scenarios:
             blocks.append(scenario_lines(best))
+        if result.executed:
+            blocks.append(executed_lines(result))
         if result.front:
             blocks.append(front_lines(result, problem))
         if result.rejects:
@@ -104,6 +106,29 @@ def scenario_lines(best: Best) -> list[str]:
             styled(f"  the design does not fit at {' and '.join(unfit)}, which the score leaves out", "warning")
         )
     return lines
+
+
+def executed_rows(result: Result) -> list[list[str]]:
+    """Of each design that was executed: claim, executed over claimed, corrected score, and the part that differs most."""
+    rows = [["", "claimed score", "energy", "cycles", "corrected score", "differs most in"]]
+    for number, one in enumerate(result.executed, 1):
+        if one.execution is None:
+            rows.append(
+                [f"{number}", f"{one.best.score:.4g}", "-", "-", f"{one.score:.4g}", f"not executed: {one.refused}"]
+            )
+            continue
+        needed = [f"{one.execution.needed(cost):.3f}x" for cost in ("energy_pj", "cycles")]
+        part = next(iter(one.execution.parts), "-")
+        rows.append([f"{number}", f"{one.best.score:.4g}", *needed, f"{one.score:.4g}", part])
+    return rows
+
+
+def executed_lines(result: Result) -> list[str]:
+    title = "the best designs executed on sampled tensors: executed over claimed, ranked by the corrected score"
+    lines = [f"  {line}" for line in aligned(executed_rows(result), "<>>>><")]
+    if ran := next((one.execution for one in result.executed if one.execution), None):
+        lines.append("  at " + ", ".join(f"{dim} {size:,}" for dim, size in ran.sizes.items()))
+    return [styled(title, "strong"), *lines]
 
 
 def front_lines(result: Result, problem: Problem) -> list[str]:

@@ -42,11 +42,19 @@ def symbols(formats: Sequence[Format]) -> dict[str, str]:
     return found
 
 
-def format_words(ranks: Sequence[Rank], short: Mapping[str, str]) -> list[str]:
-    """`["OP(m2)", "B(k4)"]`, outer to inner; nothing more of ranks of which none is compressed."""
+def format_words(ranks: Sequence[Rank], short: Mapping[str, str], decoded: str = "") -> list[str]:
+    """`["OP(m2)", "B(k4*n1)"]`, outer to inner, and the level that decodes; nothing more of ranks of which none is
+    compressed."""
     if not any(rank.format.compressed for rank in ranks):
         return ["uncompressed"]
-    return [f"{short[rank.format.name]}({loop_name(rank.loop)})" for rank in ranks]
+    words = [f"{short[rank.format.name]}({'*'.join(map(loop_name, rank.loops))})" for rank in ranks]
+    return [*words, *([f"decoded into {decoded}"] if decoded else [])]
+
+
+def decoded_into(design: Design, tensor: int) -> str:
+    """The name of the level that holds a compressed tensor uncompressed, as all inside do; "" if there is none."""
+    level = design.decoded(tensor)
+    return design.problem.levels[level].name if level < len(design.problem.levels) else ""
 
 
 def formats_of(design: Design) -> tuple[dict[str, str], dict[str, list[str]], list[str]]:
@@ -57,7 +65,7 @@ def formats_of(design: Design) -> tuple[dict[str, str], dict[str, list[str]], li
     ranks = {tensor.name: design.ranks(t) for t, tensor in enumerate(problem.tensors)}
     packed = [found for found in ranks.values() if any(rank.format.compressed for rank in found)]
     used = {rank.format.name for found in packed for rank in found}
-    words = {name: format_words(found, short) for name, found in ranks.items()}
+    words = {name: format_words(ranks[name], short, decoded_into(design, t)) for t, name in enumerate(ranks)}
     return short, words, [f"{symbol} = {name}" for name, symbol in short.items() if name in used]
 
 
@@ -74,6 +82,22 @@ def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
             arrow = "<->"
         parts.append(f"{action.capitalize()} {of} {arrow} {by}")
     return ", ".join(parts)
+
+
+def named_mechanisms(design: Design) -> list[str]:
+    """`PEB skip-all-16-ahead`: places whose mechanism has a name that says more than what it filters."""
+    problem, found = design.problem, []
+    letters = {letter for tensor in problem.tensors for letter in tensor.name.lower()}
+    for place in problem.places if "mechanisms" in design.batch.columns else ():
+        mechanism = design.mechanism(place)
+        words = re.findall(r"[a-z0-9]+", mechanism.name.lower())
+        if problem.filters(mechanism, place) and any(word not in USUAL and set(word) - letters for word in words):
+            found.append(f"{place.name} {mechanism.name}")
+    return found
+
+
+USUAL = ("skip", "gate", "by", "both", "all", "and")
+"""Words in names of mechanisms that say nothing which the rules do not."""
 
 
 def einsum_text(tensors: Sequence[Tensor]) -> str:

@@ -161,6 +161,14 @@ class RobustlyScored(Robust):
     def scenarios(self) -> Mapping[str, Scenario]:
         return self.variants
 
+    @property
+    def opens(self) -> bool:
+        return int(np.count_nonzero(self.shares)) > 1
+
+    def opening(self, evaluation: Evaluation) -> Array:
+        """(B,) the scores at the nominal densities."""
+        return self.objective.score(evaluation)
+
     def score(self, evaluation: Evaluation) -> Array:
         """(B,) the scores of the scenarios as one; those that a design does not fit are left out."""
         counted = np.flatnonzero(self.shares > 0)

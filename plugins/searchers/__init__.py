@@ -48,7 +48,7 @@ def register_searchers():
         "dqn": "baselines.reinforcement:DeepQ",
         "evolution": "evolution:Evolution",
         "exhaustive": "baselines.exhaustive:Exhaustive",
-        "gamma": "baselines.gamma:Gamma",
+        "gamma": "baselines.gamma:GammaSearch",
         "islands": "islands:Islands",
         "mcts": "baselines.mcts:TreeSearch",
         "memetic": "memetic:Memetic",

@@ -20,6 +20,9 @@ from sparsemap.pieces import defaults
     "--test", "tests", multiple=True, metavar="WORKLOAD", help="Measure it on a workload not trained on, too."
 )
 @click.option("--space", default=defaults.SPACE, show_default=True, help="What is searched besides mapping.")
+@click.option(
+    "--cost-model", help=f"Whose scores it learns.  [default: what the space asks for, or {defaults.COST_MODEL}]"
+)
 @click.option("--objective", default=defaults.OBJECTIVE, show_default=True, help="What it predicts: one number.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Same seed, same model.")
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
@@ -31,6 +34,7 @@ def train_surrogate(
     out: Path,
     tests: tuple[str, ...],
     space: str,
+    cost_model: str | None,
     objective: str,
     seed: int,
     plugin_dirs: tuple[str, ...],
@@ -53,7 +57,9 @@ def train_surrogate(
     if out.suffix != ".npz":
         raise click.BadParameter(f"found {str(out)!r}, expected a name that ends in .npz", param_hint="--out")
     registry = load(plugin_dirs=plugin_dirs)
-    problems = [load_problem(name, hardware, space, objective, registry=registry) for name in (*workloads, *tests)]
+    problems = [
+        load_problem(name, hardware, space, objective, cost_model, registry=registry) for name in (*workloads, *tests)
+    ]
     if len(problems[0].objective.names) > 1:
         raise click.BadParameter(f"{objective!r} has several values, expected one", param_hint="--objective")
     surrogate, found = train(

@@ -5,9 +5,14 @@ proposal is repaired before it is evaluated, the share of each mutation follows 
 neighbourhood of a deme's best design is swept when progress stops. Selection, crossover and mutations are operators;
 unless others are named, mutations are the moves of the segments (loops swap levels, a tensor changes its formats).
 
+Where the cost model knows classes of designs, each with a bound (`Space.classes`), no design is evaluated whose class has
+nothing better than the best design so far, which spends nothing. From the second round on a part of the sample comes from
+the classes with the best bounds, and a part of the children moves into them.
+
 Designs with nearly the same score often have tilings far apart, with nothing good in between. So a round begins with
 demes that do not mix; one that has converged starts anew. The best of all then become one population, and when that has
-converged, a new round begins. All demes propose at once, so that a batch is as large as that of one population.
+converged, or spent what the round was planned for, a new round begins. All demes propose at once, so that a batch is as
+large as that of one population. Nothing depends on the budget but where the search ends: more is never worse.
 """
 
 from __future__ import annotations
@@ -20,7 +25,17 @@ import numpy as np
 
 from sparsemap import Budget, Space
 from sparsemap.pieces.boundary import picked, survivors
-from sparsemap.pieces.contracts import Context, Crossover, Genomes, Mutation, Proposals, Scored, Searcher, Selection
+from sparsemap.pieces.contracts import (
+    Array,
+    Context,
+    Crossover,
+    Genomes,
+    Mutation,
+    Proposals,
+    Scored,
+    Searcher,
+    Selection,
+)
 
 from .genes import Seen, neighbourhood
 from .operators.crossover import SegmentCrossover
@@ -30,6 +45,10 @@ from .variation import Variation
 
 EXHAUSTED = 50
 """Batches in a row without a design that is new, after which the space has no more to offer."""
+ROUNDS = (500, 2_000, 20_000)
+"""Designs at which a round ends at the latest; each further one has ten times as many."""
+SHORTEST = 1.25
+"""A round ends no earlier than at so many times the designs that it begins with."""
 FEWEST = 5_000
 """Designs that a deme should have before there are several."""
 REMEMBERED = 4
@@ -87,13 +106,13 @@ class Memetic(Searcher):
     population: int = attrs.field(default=64, validator=attrs.validators.ge(8))
     """Survivors per generation; demes have half of it."""
     offspring: int = attrs.field(default=512, validator=attrs.validators.ge(1))
-    """Designs proposed per generation by all demes, at most a twentieth of the budget by each."""
+    """Designs proposed per generation by all demes, at most a twentieth of those of the round by each."""
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
-    """Populations that do not mix; fewer if the budget is small."""
+    """Populations that do not mix; fewer in the first rounds, which are short."""
     apart: float = attrs.field(default=0.6, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of the rest of the budget that goes to the demes of a round."""
+    """Share of the designs of a round that goes to its demes."""
     sample: float = attrs.field(default=0.15, validator=[attrs.validators.gt(0.0), attrs.validators.lt(1.0)])
-    """Share of the budget for the first random sample, at most ten populations per deme."""
+    """Share of a round for its first random sample, at most ten populations per deme."""
     mutations: tuple[Mutation, ...] = attrs.field(
         factory=lambda: (SegmentMoves(),), validator=attrs.validators.min_len(1)
     )
@@ -107,6 +126,13 @@ class Memetic(Searcher):
     patience: int = attrs.field(default=4, validator=attrs.validators.ge(1))
     """Generations without a better design before its neighbourhood is swept; twice as many end a deme."""
 
+    classes: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    """Share of the sample of a round, but the first, that comes from the classes with the best bounds."""
+    jumps: float = attrs.field(default=0.1, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    """Share of the children of these rounds that move to such a class."""
+    prune: bool = attrs.field(default=True)
+    """Whether proposals are left out, unspent, whose class cannot have anything better than the best design so far."""
+
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         if len(space) == 0:
             yield np.zeros((1, 0), dtype=np.int64)
@@ -114,8 +140,9 @@ class Memetic(Searcher):
         run = _Run(self, space, budget, rng)
         best: list[Scored] = []
         while not run.exhausted:
-            demes = run.demes(max(1, min(self.demes, budget.left // FEWEST)), self.population // 2)
-            until = budget.spent + self.apart * budget.left
+            run.begin_round()
+            demes = run.demes(max(1, min(self.demes, run.planned // FEWEST)), self.population // 2)
+            until = budget.spent + self.apart * run.planned
             while budget.spent < until and not run.exhausted:
                 for place, deme in enumerate(demes):
                     if deme.converged:
@@ -126,7 +153,7 @@ class Memetic(Searcher):
             (one,) = run.demes(1, self.population)
             if best:
                 one.receive(Scored.join(best))
-            while not (one.converged or run.exhausted):
+            while not (one.converged or run.exhausted or budget.spent >= run.end):
                 yield from run.generation([one])
             best = [one.parents]
 
@@ -138,23 +165,41 @@ class _Run:
         self.searcher, self.space, self.budget, self.rng = searcher, space, budget, rng
         self.variation = Variation(space, searcher.mutations, searcher.crossover, searcher.crossover_rate)
         self.seen = Seen()
+        self.rounds = 0
+        self.planned, self.end = 0, 0
+        """Designs that the round is planned for, and those that the search then has."""
+        self.classes = space.classes if searcher.classes or searcher.jumps or searcher.prune else None
+        self.best = np.inf
+        """The best score so far."""
         self.stale = 0
         """Batches in a row without a new design."""
 
     @property
     def exhausted(self) -> bool:
-        return self.stale >= EXHAUSTED
+        """Whether nothing new is found any more, or no class can hold anything better."""
+        proved = self.classes is not None and self.searcher.prune and self.classes.least.min() >= self.best
+        return self.stale >= EXHAUSTED or proved
+
+    def begin_round(self) -> None:
+        """Plans up to the next of `ROUNDS`. Sizes follow this plan, never the whole budget: a smaller budget then tries the
+        same designs as the beginning of a larger one."""
+        least = SHORTEST * self.budget.spent
+        self.end = next((end for end in ROUNDS if end > least), ROUNDS[-1])
+        while self.end <= least:
+            self.end *= 10
+        self.planned = self.end - self.budget.spent
+        self.rounds += 1
 
     def demes(self, count: int, size: int) -> list[Deme]:
         """New populations without designs."""
-        size = max(8, min(size, self.budget.total // 20))
+        size = max(8, min(size, self.planned // 20))
         nothing = Scored(self.space.low[None, :][:0], np.zeros(0))
         return [Deme(size, self.searcher.patience, self.searcher.selection, nothing) for _ in range(count)]
 
     def generation(self, demes: Sequence[Deme]) -> Proposals:
         """One batch of what all demes propose, without designs proposed before; each deme receives its part."""
-        share = max(8, min(self.searcher.offspring // len(demes), self.budget.total // 20))
-        context = Context(self.space, self.rng, self.budget.progress)
+        share = max(8, min(self.searcher.offspring // len(demes), self.planned // 20))
+        context = Context(self.space, self.rng, self.budget.spent / self.end)
         actions = [deme.proposes for deme in demes]
         parts = [self._proposed(deme, share, len(demes), context) for deme in demes]
         owner = np.repeat(np.arange(len(demes)), [len(part) for part in parts])
@@ -162,10 +207,18 @@ class _Run:
         genomes = np.concatenate(parts)
         children = np.flatnonzero(np.array([action == "children" for action in actions])[owner])
         genomes[children], used[children] = self.variation.mutate(genomes[children], context)
+        if self.classes is not None and self.searcher.jumps and self.rounds > 1:
+            jumping = children[self.rng.random(len(children)) < self.searcher.jumps]
+            if jumping.size:
+                genomes[jumping] = self.classes.moved(self.space, genomes[jumping], self._picked(len(jumping)))
         repaired = self.space.repaired(genomes, self.rng)
+        if self.classes is not None and self.searcher.prune:
+            hopeful = np.flatnonzero(self.classes.hopeful(repaired.designs, self.best))
+            repaired, owner, used = repaired.take(hopeful), owner[hopeful], used[hopeful]
         fresh = self.seen.new(repaired.genomes)
         self.stale = 0 if fresh.size else self.stale + 1
         scored: Scored = yield repaired.take(fresh)
+        self.best = min(self.best, scored.scores.min(initial=np.inf))
         owner, used = owner[fresh][: len(scored)], used[fresh][: len(scored)]
         for place, (deme, action) in enumerate(zip(demes, actions, strict=True)):
             rows = np.flatnonzero(owner == place)
@@ -184,6 +237,20 @@ class _Run:
         if deme.proposes == "sweep":
             deme.swept = True
             return neighbourhood(self.space, deme.parents.genomes[0])
-        count = int(min(max(self.searcher.sample * self.budget.total / demes, 4 * deme.size), 10 * deme.size))
+        count = int(min(max(self.searcher.sample * self.planned / demes, 4 * deme.size), 10 * deme.size))
         draw = self.space.sample if self.stale else self.space.guess  # guesses need not reach every design
-        return draw(count, self.rng)
+        if (
+            self.classes is None
+            or not (self.stale or self.rounds > 1)
+            or not (of_classes := int(self.searcher.classes * count))
+        ):
+            return draw(count, self.rng)
+        drawn = self.classes.draw(self.space, self._picked(of_classes), self.rng)
+        return np.concatenate([drawn, draw(count - of_classes, self.rng)])
+
+    def _picked(self, count: int) -> Array:
+        """Classes (count,) that may hold something better than the best design: any rank is as likely as its half."""
+        assert self.classes is not None
+        ranking = self.classes.ranking
+        some = max(1, int(np.searchsorted(self.classes.least[ranking], self.best)))
+        return ranking[(some ** self.rng.random(count)).astype(np.int64) - 1]

@@ -2,8 +2,7 @@
 
 `architecture`, `problem`, `mapping` and `sparse` each make one part of the input as plain tables; `exporter`
 writes them as YAML; `importer` reads a problem file. `project` reads whole projects, of which `project_yaml`,
-`project_hardware`, `project_mapping` and `project_sparse` each take a part; `comparison` holds them against reference
-outputs.
+`project_hardware`, `project_mapping` and `project_sparse` each take a part.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ STORAGE_ACTIONS = {
     for action in ("read", "fill", "update")
 }
 """Timeloop's action -> SparseMap's."""
-FREE_ACTIONS = ("decompression_count", "compression_count")
-"""A tensor is compressed at all levels or at none, so nothing is ever packed or unpacked on the way."""
+RECODING = {"decompression_count": "decode", "compression_count": "encode"}
+"""Of a level that holds uncompressed what is compressed further out: Timeloop's action -> SparseMap's."""
 COMPUTE_ACTIONS = {"mac_random": "compute", "mac_gated": "gated", "mac_skipped": "skipped"}
 
 
@@ -59,12 +59,15 @@ def unlimited(level: Level) -> bool:
 
 
 def _storage(level: Level, name: str) -> dict[str, Any]:
-    found = {"block-size": 1, "cluster-size": 1, "metadata_storage_width": level.metadata_width}
+    block = level.memory.access_words
+    found: dict[str, Any] = {"block-size": block, "cluster-size": 1, "metadata_storage_width": level.metadata_width}
     if level.capacity_bits is not None and not unlimited(level):
-        found["depth"] = int(level.capacity_bits // level.word_bits)
+        found["depth"] = int(level.capacity_bits // level.word_bits // block)
         found["metadata_storage_depth"] = _metadata_depth(level)
     widths = {"read": level.read_bandwidth, "write": level.write_bandwidth, "shared": level.bandwidth}
     limited = {f"{key}_bandwidth": float(words) for key, words in widths.items() if words is not None}
+    if level.memory.decodes:
+        found |= {"decompression_supported": True, "compression_supported": True}
     more = found | limited | dict.fromkeys(NOT_COUNTED, 0.0)
     return _component(name, "DRAM" if unlimited(level) else "SRAM", level.instances, level.word_bits, more)
 
@@ -83,8 +86,12 @@ def energy_table(problem: Problem, names: Names) -> dict[str, Any]:
     """The table of the file `ERT.yaml`, in pJ."""
     tables = []
     for level, name in enumerate(names.levels):
-        actions = {action: problem.energy_pj(level, own) for action, own in STORAGE_ACTIONS.items()}
-        tables.append(_priced(name, actions | dict.fromkeys(FREE_ACTIONS, 0.0)))
+        block = problem.levels[level].memory.access_words
+        words = {own: 1 if "metadata" in own else block for own in STORAGE_ACTIONS.values()}
+        actions = {action: words[own] * problem.energy_pj(level, own) for action, own in STORAGE_ACTIONS.items()}
+        decodes = float(bool(problem.levels[level].memory.decodes))
+        actions |= {action: decodes * problem.energy_pj(level, own) for action, own in RECODING.items()}
+        tables.append(_priced(name, actions))
     macs = {action: problem.mac_pj(own) for action, own in COMPUTE_ACTIONS.items()}
     tables.append(_priced(names.compute, macs))
     return {"ERT": {"version": 0.3, "tables": tables}}

@@ -36,21 +36,14 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
 @click.argument("paths", metavar="FILE|FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write.")
 @click.option("--name", default="", help="Name of the workload; default: that of the problem.")
-@click.option("--compare", is_flag=True, help="Evaluate every set-up below a folder beside its reference output.")
-def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, compare: bool) -> None:
+def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str) -> None:
     """Read a Timeloop project as workload, hardware, space and design.
 
     The project is one file or several, or all YAML files of a folder. What SparseMap cannot express is listed with its
-    place, and the design is left out if its numbers would be others. `--compare` prints a table for a folder of set-ups
-    with `stats.txt`.
+    place, and the design is left out if its numbers would be others.
     """
     from .project import import_project, line, write
 
-    if compare:
-        from .comparison import report
-
-        click.echo(report(list(paths)))
-        return
     if out is None:
         raise click.UsageError("missing --out, the folder to write")
     imported = import_project(paths, name)

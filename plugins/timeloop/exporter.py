@@ -26,7 +26,7 @@ from .names import Names
 from .problem import problem_table
 from .sparse import crashing, sparse_optimizations
 
-COLUMNS = ("bounds", "order", "formats", "mechanisms")
+COLUMNS = ("bounds", "order", "formats", "mechanisms", "decoded")
 QUIRKS = "timeloop-v3"
 
 
@@ -73,6 +73,11 @@ def tables(design: Design) -> dict[str, dict[str, Any]]:
     if foreign:
         model = problem.cost_model.name
         raise DesignError(f"Timeloop knows nothing of column '{foreign[0]}', which cost model '{model}' needs")
+    if problem.resident:
+        name, level = next((problem.tensors[t].name, problem.levels[s].name) for t, s in problem.resident)
+        raise DesignError(
+            f"'{name}' resides in {level}; Timeloop has every tensor begin and end in the outermost level"
+        )
     names = Names.of(problem)
     sparse = sparse_optimizations(design, names)
     found = {

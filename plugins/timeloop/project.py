@@ -22,16 +22,17 @@ from .importer import workload_table
 from .project_hardware import Component, components, hardware_table
 from .project_mapping import (
     Directive,
-    Nest,
+    ProjectNest,
     bypass_of,
     constraint_rows,
     directives,
     factors_of,
+    list_unread,
     nest_of,
     space_table,
 )
 from .project_sparse import sparse_design, sparse_targets
-from .project_yaml import VERDICTS, Note, Notes, Source, Table, merged
+from .project_yaml import VERDICTS, Note, Notes, YamlSource, YamlTable, merged
 
 PARTS = ("workload", "hardware", "space", "design")
 FILES = 500
@@ -96,18 +97,18 @@ def import_project(paths: Sequence[Path], name: str = "") -> Imported:
     except SpecError as problem:
         for mistake in problem.mistakes:
             stops = "design" if "hardware" in tables else "hardware"
-            notes.missing(Source(mistake.file, 0, mistake.path), "not understood", mistake.message, stops)
+            notes.missing(YamlSource(mistake.file, 0, mistake.path), "not understood", mistake.message, stops)
     return Imported(tables, tuple(dict.fromkeys(notes.rows)))
 
 
-def _place(project: Table, key: str) -> Source:
+def _place(project: YamlTable, key: str) -> YamlSource:
     value = project[key]
-    return value.source if isinstance(value, Table) else Source("", 0, key)
+    return value.source if isinstance(value, YamlTable) else YamlSource("", 0, key)
 
 
-def _workload(project: Table, name: str, notes: Notes) -> dict[str, Any]:
+def _workload(project: YamlTable, name: str, notes: Notes) -> dict[str, Any]:
     if "problem" not in project:
-        notes.missing(Source("", 0, "problem"), "no problem is given", "nothing to evaluate", "workload")
+        notes.missing(YamlSource("", 0, "problem"), "no problem is given", "nothing to evaluate", "workload")
         return {}
     problem = project.table("problem")
     path = Path(problem.source.file or "problem.yaml")
@@ -116,16 +117,16 @@ def _workload(project: Table, name: str, notes: Notes) -> dict[str, Any]:
     except SpecError as error:
         for mistake in error.mistakes:
             notes.missing(
-                Source(mistake.file, problem.source.line, mistake.path), "workload", mistake.message, "workload"
+                YamlSource(mistake.file, problem.source.line, mistake.path), "workload", mistake.message, "workload"
             )
         return {}
     notes.taken(problem.source, found["einsum"])
     return found
 
 
-def _rest(project: Table, workload: Mapping[str, Any], tables: dict[str, Mapping[str, Any]], notes: Notes) -> None:
+def _rest(project: YamlTable, workload: Mapping[str, Any], tables: dict[str, Mapping[str, Any]], notes: Notes) -> None:
     if "architecture" not in project:
-        notes.missing(Source("", 0, "architecture"), "no architecture is given", "no hardware", "hardware")
+        notes.missing(YamlSource("", 0, "architecture"), "no architecture is given", "no hardware", "hardware")
         return
     *parts, compute = components(project, notes)
     names = [part.name for part in parts]
@@ -133,6 +134,8 @@ def _rest(project: Table, workload: Mapping[str, Any], tables: dict[str, Mapping
     tensors = _tensors(project)
     mapped = list(directives(_mapping_rows(project), names))
     constraints = list(directives(constraint_rows(project, parts), [*names, compute.name]))
+    list_unread(mapped, notes, "design")
+    list_unread(constraints, notes)
     decisive = mapped if any(one.kind == "lists" for one in mapped) or not constraints else constraints
     bypass = bypass_of(decisive, list(tensors))
     idle = {p.name for p in parts if p.dummy or (tensors and set(bypass.get(p.name, [])) >= set(tensors))}
@@ -173,8 +176,8 @@ def _loops_in(one: Directive, sizes: Mapping[str, int]) -> bool:
 
 
 def _design(
-    project: Table,
-    targets: Mapping[str, Table],
+    project: YamlTable,
+    targets: Mapping[str, YamlTable],
     mapped: list[Any],
     parts: list[Component],
     levels: list[Component],
@@ -206,6 +209,7 @@ def _design(
         "mapping": nest.table([level.name for level in levels]),
         "formats": dict(sparse.formats),
         "beyond_format": "uncompressed",
+        **({"decoded": dict(sparse.decoded)} if sparse.decoded else {}),
         "gate_skip": dict(sparse.mechanisms),
     }
     if sparse.pieces:
@@ -218,7 +222,7 @@ def _inlined(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if key != "kind"}
 
 
-def _check_fanouts(nest: Nest, levels: Sequence[Component], hardware: Mapping[str, Any], notes: Notes) -> None:
+def _check_fanouts(nest: ProjectNest, levels: Sequence[Component], hardware: Mapping[str, Any], notes: Notes) -> None:
     for level, row in zip(levels, hardware["levels"], strict=True):
         spread = math.prod(bound for _, bound in nest.loops.get((level.name, "S"), ()))
         if spread > row.get("fanout", 1):
@@ -226,15 +230,15 @@ def _check_fanouts(nest: Nest, levels: Sequence[Component], hardware: Mapping[st
             notes.missing(level.table.source, "more spatial iterations than instances", text)
 
 
-def _mapping_rows(project: Table) -> list[Table]:
+def _mapping_rows(project: YamlTable) -> list[YamlTable]:
     found = project.get("mapping") or []
     return project.rows("mapping") if isinstance(found, list) else project.table("mapping").rows("targets")
 
 
-def _tensors(project: Table) -> dict[str, set[str]]:
+def _tensors(project: YamlTable) -> dict[str, set[str]]:
     """Dimensions by tensor."""
     shape = project.table("problem").get("shape")
-    if not isinstance(shape, Table):
+    if not isinstance(shape, YamlTable):
         return {}
     found: dict[str, set[str]] = {}
     for space in shape.rows("data_spaces"):
@@ -242,7 +246,7 @@ def _tensors(project: Table) -> dict[str, set[str]]:
     return found
 
 
-def _sizes(project: Table) -> dict[str, int]:
+def _sizes(project: YamlTable) -> dict[str, int]:
     problem = project.table("problem")
     instance = problem.table("instance") or problem
     return {str(dim): int(instance.number(str(dim)) or 1) for dim in problem.table("shape").names("dimensions")}

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from .project_yaml import TAG, Notes, Source, Table, error
+from .project_yaml import TAG, Notes, YamlSource, YamlTable, error
 
 RANGE = re.compile(r"\s*(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]\s*")
 MOST_LEVELS = 64
@@ -23,7 +23,15 @@ KNOWN_KEYS = {
     *("width", "depth", "datawidth", "word_bits", "word_width", "block_size", "cluster_size", "entries", "sizeKB"),
     *("data_storage_depth", "data_storage_width", "metadata_storage_depth", "metadata_storage_width"),
     *("metadata_datawidth", "metadata_word_bits", "read_bandwidth", "write_bandwidth", "shared_bandwidth"),
-    *("meshX", "meshY", "multiple_buffering", "technology", "global_cycle_seconds"),
+    *(
+        "decompression_supported",
+        "compression_supported",
+        "meshX",
+        "meshY",
+        "multiple_buffering",
+        "technology",
+        "global_cycle_seconds",
+    ),
 }
 LEFT_OUT = {
     "min_utilization": "least utilisation of a level",
@@ -59,8 +67,8 @@ class Component:
     kind: str
     """Its class in the file."""
     instances: int
-    attributes: Table
-    table: Table
+    attributes: YamlTable
+    table: YamlTable
     spatial: bool = False
     """Whether it is a container alone, which only spreads what is below it."""
 
@@ -103,13 +111,13 @@ class Component:
         return int(self.attributes.number("metadata_datawidth", "metadata_word_bits") or 0)
 
 
-def components(project: Table, notes: Notes) -> list[Component]:
+def components(project: YamlTable, notes: Notes) -> list[Component]:
     """All components, outermost first, the last one the compute unit."""
     architecture = project.table("architecture")
     if "nodes" in architecture:
         found = list(_nodes(architecture, [1], architecture.table("attributes")))
     else:
-        found = list(_subtrees(architecture, 1, Table(architecture.source)))
+        found = list(_subtrees(architecture, 1, YamlTable(architecture.source)))
     if sum(not component.spatial for component in found) < 2:
         raise error(project.table("architecture").source, "expected storage levels and a compute unit")
     if len(found) > MOST_LEVELS:
@@ -126,7 +134,7 @@ def components(project: Table, notes: Notes) -> list[Component]:
     return found
 
 
-def _ranged(name: Any, source: Source) -> tuple[str, int]:
+def _ranged(name: Any, source: YamlSource) -> tuple[str, int]:
     if not isinstance(name, str):
         raise error(source, "expected a name")
     match = RANGE.fullmatch(name)
@@ -138,16 +146,16 @@ def _ranged(name: Any, source: Source) -> tuple[str, int]:
     return match[1], count
 
 
-def _attributes(table: Table, inherited: Table) -> Table:
+def _attributes(table: YamlTable, inherited: YamlTable) -> YamlTable:
     own = table.table("attributes")
-    found = Table(own.source)
+    found = YamlTable(own.source)
     for base in (inherited, own):
         found.update(base)
         found.lines.update(base.lines)
     return found
 
 
-def _subtrees(table: Table, times: int, inherited: Table) -> Iterator[Component]:
+def _subtrees(table: YamlTable, times: int, inherited: YamlTable) -> Iterator[Component]:
     """v0.2 and v0.3: local components, then what is below them, each as often as its branch."""
     if len(subtrees := table.rows("subtree")) > 1:
         raise error(table.at("subtree"), "has several branches; expected one")
@@ -161,7 +169,7 @@ def _subtrees(table: Table, times: int, inherited: Table) -> Iterator[Component]
         yield from _subtrees(branch, times * count, common)
 
 
-def _nodes(table: Table, times: list[int], inherited: Table) -> Iterator[Component]:
+def _nodes(table: YamlTable, times: list[int], inherited: YamlTable) -> Iterator[Component]:
     """v0.4: what stands below a container, or a component with a mesh, is there as often as that says."""
     for node in table.rows("nodes"):
         tag, common = node.get(TAG, "Component"), _attributes(node, inherited)
@@ -185,7 +193,7 @@ def _nodes(table: Table, times: list[int], inherited: Table) -> Iterator[Compone
 
 
 def hardware_table(
-    project: Table,
+    project: YamlTable,
     levels: list[Component],
     compute: Component,
     bypass: Mapping[str, list[str]],
@@ -279,7 +287,8 @@ def _level(
     row |= _fanout(level, child, notes)
     if bypass:
         row["bypass"] = [f"name:{tensor}" for tensor in bypass]
-    words_at_once = level.block_words * level.cluster
+    if own.get("decompression_supported") is True:
+        row["decodes"] = True
     energy = _energies(prices.get(level.name, {}), level.block_words, dated)
     if energy:
         row["energy"] = energy
@@ -287,8 +296,10 @@ def _level(
         notes.taken(at, f"{level.name}: energies of accesses{each}, {energy['read']:g} pJ per word read")
     else:
         notes.assumed(at, f"{level.name}: no energy of reads is given; energies of the technology are taken")
-    if words_at_once > 1:
-        text = f"{level.name}: {level.block_words} words per access and clusters of {level.cluster}; a word takes its share"
+    if level.block_words > 1:
+        row["access_words"] = level.block_words
+    if level.cluster > 1:
+        text = f"{level.name}: clusters of {level.cluster}; a word takes its share"
         notes.assumed(at, f"{text} of an access, and no access is charged for words that nobody wants")
     return row
 
@@ -303,7 +314,7 @@ def _words(level: Component) -> float | None:
     return None if kilobytes is None else kilobytes * 8192 // level.word_bits
 
 
-def _prices(project: Table) -> tuple[dict[str, dict[str, float]], bool]:
+def _prices(project: YamlTable) -> tuple[dict[str, dict[str, float]], bool]:
     """Energies in pJ by component and row, the largest of rows of one name; whether the table is of v0.4."""
     ert = project.table("ERT")
     found: dict[str, dict[str, float]] = {}
@@ -331,6 +342,7 @@ def _energies(rows: Mapping[str, float], words: int, newer: bool) -> dict[str, f
     found = {"read": read / words, "write": write / words}
     for action in ("metadata_read", "metadata_write"):
         found[action] = _price(rows, ROWS[action]) or 0.0
+    found |= {"decode": rows.get("decompression_count", 0.0), "encode": rows.get("compression_count", 0.0)}
     for part in ("", "metadata_"):
         for action, plain in {"read": "read", "fill": "write", "update": "write"}.items():
             full = found[f"{part}{plain}"]

@@ -12,7 +12,7 @@ import attrs
 from sparsemap.errors import unknown
 
 from .project_hardware import Component
-from .project_yaml import Notes, Table, error
+from .project_yaml import Notes, YamlTable, error
 
 LISTS = ("bypass", "datatype", "dataspace")
 FACTORS = re.compile(r"([A-Za-z_][A-Za-z_0-9]*?)\s*(<=|>=|=|(?=\d))\s*([\d,]+)(?=[\s,;]|$)")
@@ -28,10 +28,10 @@ class Directive:
     target: str
     kind: str
     """temporal, spatial, or lists: what is kept and what passes by."""
-    row: Table
+    row: YamlTable
 
 
-def directives(rows: Sequence[Table], names: Sequence[str]) -> Iterator[Directive]:
+def directives(rows: Sequence[YamlTable], names: Sequence[str]) -> Iterator[Directive]:
     """Rows with a target; `SpecError` for a target that is no component."""
     for row in rows:
         target, kind = row.get("target", row.get("name")), str(row.get("type", "")).lower()
@@ -43,19 +43,50 @@ def directives(rows: Sequence[Table], names: Sequence[str]) -> Iterator[Directiv
             yield Directive(str(target), "lists", row)
 
 
-def constraint_rows(project: Table, parts: Sequence[Component]) -> list[Table]:
+READ = ("target", "name", "type", "factors", "permutation", "keep", "bypass")
+"""Keys of a directive that are read."""
+WITHOUT_EFFECT = {
+    "stream": "Timeloop does not read it either",
+    "split": "rows and columns of instances count together",
+    "no_link_transfer": "neighbours hand each other no words",
+}
+"""Keys that change nothing here."""
+
+
+def list_unread(rows: Sequence[Directive], notes: Notes, stops: str = "") -> None:
+    """Notes on keys of directives that are not read; `stops`: what is not written where they change numbers."""
+    for one in rows:
+        for key, value in one.row.items():
+            if key in READ or not value:
+                continue
+            if key in WITHOUT_EFFECT:
+                notes.taken(one.row.at(key), f"{one.target}: {key}; {WITHOUT_EFFECT[key]}")
+            else:
+                numbers = key in ("no_multicast_no_reduction", "no_temporal_reuse")
+                text = f"{one.target}: {key} = {value}"
+                notes.missing(one.row.at(key), "keys of directives that are not read", text, stops if numbers else "")
+        if one.kind == "spatial" and stops and factors_above_one(one) and not one.row.get("no_link_transfer"):
+            text = f"{one.target}: neighbours hand each other no words, as with no_link_transfer"
+            notes.assumed(one.row.source, text)
+
+
+def factors_above_one(one: Directive) -> bool:
+    return any(int(number) > 1 for number in re.findall(r"\d+", str(one.row.get("factors", ""))))
+
+
+def constraint_rows(project: YamlTable, parts: Sequence[Component]) -> list[YamlTable]:
     """Constraints of all forms as rows with target and type."""
-    found: list[Table] = []
+    found: list[YamlTable] = []
     for key in ("architecture_constraints", "mapspace_constraints", "constraints", "mapspace"):
         given = project.get(key)
-        if isinstance(given, Table):
+        if isinstance(given, YamlTable):
             found += given.rows("targets") if "targets" in given else given.rows("constraints")
         elif isinstance(given, list):
-            found += [row for row in given if isinstance(row, Table)]
+            found += [row for row in given if isinstance(row, YamlTable)]
     for part in parts:
         for kind, given in part.table.table("constraints").items():
-            if kind in ("temporal", "spatial", *LISTS) and isinstance(given, Table) and given:
-                row = Table(given.source)
+            if kind in ("temporal", "spatial", *LISTS) and isinstance(given, YamlTable) and given:
+                row = YamlTable(given.source)
                 row.update({**given, "target": part.name, "type": kind})
                 row.lines.update(given.lines)
                 found.append(row)
@@ -76,7 +107,7 @@ def bypass_of(rows: Sequence[Directive], tensors: Sequence[str]) -> dict[str, li
     return found
 
 
-def factors_of(row: Table, dims: Sequence[str]) -> dict[str, tuple[str, int]]:
+def factors_of(row: YamlTable, dims: Sequence[str]) -> dict[str, tuple[str, int]]:
     """Comparison and number by dimension, from "R=1 S=0", "R1 S0", "R=1,S<=4" or a list of such texts."""
     given = row.get("factors", "")
     texts = given if isinstance(given, list) else [given or ""]
@@ -100,7 +131,7 @@ def factors_of(row: Table, dims: Sequence[str]) -> dict[str, tuple[str, int]]:
     return found
 
 
-def order_of(row: Table, dims: Sequence[str], complete: bool = True) -> list[str]:
+def order_of(row: YamlTable, dims: Sequence[str], complete: bool = True) -> list[str]:
     """Dimensions of the permutation, outer to inner; with `complete`, those that it leaves out are outside."""
     given = row.get("permutation") or ""
     if isinstance(given, list):
@@ -121,7 +152,7 @@ def order_of(row: Table, dims: Sequence[str], complete: bool = True) -> list[str
 
 
 @attrs.frozen
-class Nest:
+class ProjectNest:
     """Loops of a mapping, outer to inner, bounds above one only: by level, `T` or `S`."""
 
     loops: Mapping[tuple[str, str], tuple[tuple[str, int], ...]]
@@ -140,7 +171,7 @@ class Nest:
 
 def nest_of(
     rows: Sequence[Directive], parts: Sequence[Component], sizes: Mapping[str, int], notes: Notes
-) -> Nest | None:
+) -> ProjectNest | None:
     """The loops; None, with notes, if the factors do not multiply up to the sizes."""
     given: dict[tuple[str, str], dict[str, int]] = {}
     orders: dict[tuple[str, str], list[str]] = {}
@@ -175,7 +206,7 @@ def nest_of(
         for key in given
         if key[0] in names
     }
-    return Nest(loops)
+    return ProjectNest(loops)
 
 
 # -------------------------------------------------------------------------------------------------------------- the space

@@ -1,7 +1,8 @@
 """The sparse optimisations of a Timeloop project as formats of rank slots and mechanisms of places.
 
 A level lists ranks for the loops of its tile, from the outermost or the innermost one; SparseMap has one list per tensor
-for the whole hierarchy. Levels that agree on every loop become that list; others are noted, and no design is made.
+for the whole hierarchy, and the level from which inwards the tensor is uncompressed. Levels that agree on every loop become
+that; others are noted, and no design is made.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ import attrs
 from sparsemap.errors import unknown
 
 from .project_hardware import Component
-from .project_mapping import Nest
-from .project_yaml import Notes, Source, Table, error
+from .project_mapping import ProjectNest
+from .project_yaml import Notes, YamlSource, YamlTable, error
 
-PER_LEVEL = "formats per level"
 Rank = tuple[str, int, int]
 """Code, bits of metadata, bits of payload."""
 PLAIN: Rank = ("UOP", 0, 0)
@@ -39,7 +39,7 @@ class ListedRanks:
     ranks: tuple[tuple[Rank, frozenset[str]], ...]
     """Outer to inner; with the dimensions that a rank takes together, none: one loop."""
     inner_first: bool
-    source: Source
+    source: YamlSource
 
 
 @attrs.frozen
@@ -47,13 +47,14 @@ class SparseDesign:
     """Formats by tensor, mechanisms by place, and the tables of both by name."""
 
     formats: Mapping[str, list[str]]
+    decoded: Mapping[str, str]
     mechanisms: Mapping[str, str]
     pieces: Mapping[str, Mapping[str, Any]]
 
 
-def sparse_targets(project: Table, parts: Sequence[Component]) -> dict[str, Table]:
+def sparse_targets(project: YamlTable, parts: Sequence[Component]) -> dict[str, YamlTable]:
     """The optimisations by component, wherever they stand."""
-    found: dict[str, Table] = {}
+    found: dict[str, YamlTable] = {}
     names = [part.name for part in parts]
     for row in project.table("sparse_optimizations").rows("targets"):
         name = row.get("name", row.get("target"))
@@ -69,7 +70,7 @@ def sparse_targets(project: Table, parts: Sequence[Component]) -> dict[str, Tabl
 # ---------------------------------------------------------------------------------------------------------------- formats
 
 
-def rank_list(space: Table, level: Component, notes: Notes) -> ListedRanks:
+def rank_list(space: YamlTable, level: Component, notes: Notes) -> ListedRanks:
     """The ranks of one tensor at one level, widths as the level has them."""
     ranks = []
     for row in space.rows("ranks"):
@@ -104,87 +105,99 @@ def _adjusted(bits: float, level: Component) -> int:
     return given
 
 
-def _assigned(listed: ListedRanks, loops: Sequence[str], notes: Notes) -> list[Rank] | None:
-    """The rank of every loop (outer to inner, by dimension); None, with a note, if a rank takes several loops, or none
-    is left."""
+Run = tuple[Rank, int]
+"""A rank and how many loops it takes; 0: a tile that is decoded as a whole."""
+
+
+def _assigned(listed: ListedRanks, loops: Sequence[str], notes: Notes) -> list[Run] | None:
+    """The ranks in use of some loops (outer to inner, by dimension); None, with a note, if loops are left.
+
+    A rank takes one loop; one that is flattened takes the next ones that are of its dimensions, and none if the first is
+    not.
+    """
     ranks = list(reversed(listed.ranks)) if listed.inner_first else list(listed.ranks)
-    order = list(reversed(loops)) if listed.inner_first else list(loops)
-    found: list[Rank] = []
+    left = list(reversed(loops)) if listed.inner_first else list(loops)
+    found: list[Run] = []
     for rank, dims in ranks:
-        if len(found) == len(order):
-            break
-        if dims and order[len(found)] not in dims:
-            continue
-        found.append(rank)
-        if dims and len(found) < len(order) and order[len(found)] in dims:
-            text = f"{rank[0]} of {', '.join(sorted(dims))} takes several loops"
-            notes.missing(listed.source, "flattened ranks over several loops", text)
-            return None
-    if len(found) < len(order):
-        text = f"{len(ranks)} ranks for {len(order)} loops"
-        notes.missing(listed.source, "more loops than ranks", text)
+        count = 1 if left and not dims else next((i for i, dim in enumerate(left) if dim not in dims), len(left))
+        left = left[count:]
+        found += [(rank, count)] if count else []
+    if left:
+        notes.missing(listed.source, "more loops than ranks", f"{len(ranks)} ranks for {len(loops)} loops")
         return None
     return list(reversed(found)) if listed.inner_first else found
 
 
+@attrs.frozen
+class TensorFormats:
+    """The ranks of a tensor, outer to inner, and the level from which inwards it is uncompressed, if any."""
+
+    runs: Sequence[Run] = ()
+    decoded: str = ""
+    one_word: bool = False
+    """Whether tiles of one word have metadata."""
+
+    @property
+    def slots(self) -> list[Rank | None]:
+        """None: flattened into the rank inside."""
+        return [slot for rank, count in self.runs for slot in (*([None] * (count - 1)), rank)]
+
+
 def tensor_formats(
-    tensor: str,
-    dims: set[str],
-    lists: Mapping[str, ListedRanks],
-    storing: Sequence[str],
-    nest: Nest,
-    levels: Sequence[str],
-    notes: Notes,
-) -> list[Rank] | None:
-    """Formats of the loops that move a tensor, outer to inner; None, with a note, if levels differ."""
-    own = {level: [dim for dim, _ in nest.of(level) if dim in dims] for level in levels}
-    agreed: list[Rank] = []  # from the innermost loop outwards
-    child = ""
+    tensor: str, dims: set[str], lists: Mapping[str, ListedRanks], storing: Sequence[str], nest: ProjectNest,
+    levels: Sequence[str], notes: Notes,
+) -> TensorFormats | None:  # fmt: skip
+    """Formats of the loops that move a tensor; None, with a note, for what a list of formats cannot say."""
     packed = {level: any(rank[0] != "UOP" for rank, _ in listed.ranks) for level, listed in lists.items()}
     if not any(packed.values()):
         for level, listed in lists.items():
             if any(rank != PLAIN for rank, _ in listed.ranks):
                 notes.missing(listed.source, "metadata of uncompressed tensors", f"{tensor} at {level}: offsets alone")
                 return None
-        return []
-    for level in reversed(storing):
-        inside = levels[levels.index(level) :]
-        loops = [dim for name in inside for dim in own[name]]
-        if not packed.get(level):
-            at = next(iter(lists.values())).source
-            where = next(name for name, is_packed in packed.items() if is_packed)
-            notes.missing(at, PER_LEVEL, f"{tensor} is compressed at {where} and not at {level}")
-            return None
+        return TensorFormats()
+    inner = next((i for i, level in enumerate(storing) if not packed.get(level)), len(storing))
+    again = next((level for level in storing[inner:] if packed.get(level)), "")
+    if again:
+        where = f"{tensor} is compressed at {again} and not at {storing[inner]}, which is further out"
+        notes.missing(lists[again].source, "compressed on the way in", where)
+        return None
+    decoded = storing[inner] if inner < len(storing) else ""
+
+    def loops_from(level: str, until: str = "") -> list[str]:
+        stop = levels.index(until) if until else len(levels)
+        return [dim for name in levels[levels.index(level) : stop] for dim, _ in nest.of(name) if dim in dims]
+
+    one_word = False
+    runs, child, own = list[Run](), decoded, 1 if decoded and loops_from(decoded) else 0
+    for level in reversed(storing[:inner]):
         listed = lists[level]
-        if not loops and any(bits for (_, *widths), _ in listed.ranks for bits in widths):
-            text = f"{tensor} at {level}: metadata of a tile of one word is not counted, which lowers the energy"
-            notes.assumed(listed.source, text)
-        inner = lists[child].ranks if agreed else ()  # the ranks of the tile of the level inside stay as they are there
-        codes = [rank[0] for rank, _ in inner]
-        if [rank[0] for rank, _ in listed.ranks[len(listed.ranks) - len(inner) :]] != codes:
-            notes.missing(
-                listed.source, PER_LEVEL, f"{tensor}: the innermost ranks of {level} are not those of {child}"
-            )
+        if not runs and own:  # the innermost rank is that of the tile that is decoded
+            runs = [(listed.ranks[-1][0], 0)]
+        elif not loops_from(level) and any(bits for (_, *widths), _ in listed.ranks for bits in widths):
+            one_word = True
+        head, tail = listed.ranks[: len(listed.ranks) - own], listed.ranks[len(listed.ranks) - own :]
+        known = lists[child].ranks[len(lists[child].ranks) - own :] if child in lists and own else tail
+        if [rank[0] for rank, _ in tail] != [rank[0] for rank, _ in known]:
+            text = f"{tensor}: the innermost ranks of {level} are not those of {child}"
+            notes.missing(listed.source, "formats that change on the way", text)
             return None
-        if any(own_rank != rank for (own_rank, _), (rank, _) in zip(listed.ranks[-len(inner) :], inner, strict=False)):
+        if [rank for rank, _ in tail] != [rank for rank, _ in known]:
             notes.assumed(listed.source, f"{tensor}: {level} has the widths of {child} for the ranks of its tile")
-        head = attrs.evolve(listed, ranks=listed.ranks[: len(listed.ranks) - len(inner)])
-        found = _assigned(head, loops[: len(loops) - len(agreed)], notes)
+        found = _assigned(attrs.evolve(listed, ranks=head), loops_from(level, child), notes)
         if found is None:
             return None
-        agreed = agreed + list(reversed(found))
-        child = level
-    ranks = list(reversed(agreed))
-    compressed = [rank[0] != "UOP" for rank in ranks]
+        runs, child, own = found + runs, level, len(listed.ranks) if loops_from(level) else 0
+    compressed = [rank[0] != "UOP" for rank, _ in runs]
     if any(above and not below for above, below in pairwise(compressed)):
-        notes.missing(
-            next(iter(lists.values())).source, "offsets below a compressed rank", f"{tensor}: {[r[0] for r in ranks]}"
-        )
+        source = next(iter(lists.values())).source
+        notes.missing(source, "offsets below a compressed rank", f"{tensor}: {[rank[0] for rank, _ in runs]}")
         return None
-    return ranks
+    return TensorFormats(runs, decoded, one_word)
 
 
-def _piece(rank: Rank) -> tuple[str, dict[str, Any]]:
+def _piece(rank: Rank | None) -> tuple[str, dict[str, Any]]:
+    if rank is None:
+        return "flattened", {}
     code, metadata, payload = rank
     if code == "UOP" and not payload:
         return "uncompressed", {}
@@ -204,7 +217,7 @@ def _piece(rank: Rank) -> tuple[str, dict[str, Any]]:
 
 
 def mechanism(
-    target: Table, place: str, tensors: Sequence[str], dense: Sequence[str], notes: Notes
+    target: YamlTable, place: str, tensors: Sequence[str], dense: Sequence[str], notes: Notes
 ) -> dict[str, Any] | None:
     """The table of a place's mechanism, an empty one if it has none; None, with notes, if it cannot be expressed."""
     kinds: set[str] = set()
@@ -240,23 +253,24 @@ def mechanism(
 
 
 def sparse_design(
-    targets: Mapping[str, Table],
+    targets: Mapping[str, YamlTable],
     levels: Sequence[Component],
     compute: Component,
     spots: Sequence[str],
     tensors: Mapping[str, set[str]],
     dense: Sequence[str],
     bypass: Mapping[str, list[str]],
-    nest: Nest,
+    nest: ProjectNest,
     notes: Notes,
 ) -> SparseDesign | None:
     """Formats and mechanisms of a design; None, with notes, for what SparseMap does not have."""
     names = [level.name for level in levels]
     pieces: dict[str, dict[str, Any]] = {"format": {}, "mechanism": {}}
-    chosen: dict[str, list[Rank] | None] = {}
+    chosen: dict[str, TensorFormats] = {}
+    failed = False
     lists: dict[str, dict[str, ListedRanks]] = {tensor: {} for tensor in tensors}
     for level in levels:
-        spaces = targets.get(level.name, Table(Source())).table("representation_format").rows("data_spaces")
+        spaces = targets.get(level.name, YamlTable(YamlSource())).table("representation_format").rows("data_spaces")
         for space in spaces:
             tensor = str(space.get("name"))
             if tensor not in lists:
@@ -266,11 +280,12 @@ def sparse_design(
     for tensor, dims in tensors.items():
         storing = [name for name in names if tensor not in bypass.get(name, [])]
         lists[tensor] = {name: listed for name, listed in lists[tensor].items() if name in storing}
-        chosen[tensor] = tensor_formats(tensor, dims, lists[tensor], storing, nest, names, notes)
+        ranks = tensor_formats(tensor, dims, lists[tensor], storing, nest, names, notes)
+        chosen[tensor], failed = ranks or TensorFormats(), failed or ranks is None
     mechanisms: dict[str, dict[str, Any] | None] = {}
     for place in names:
-        mechanisms[place] = mechanism(targets.get(place, Table(Source())), place, list(tensors), dense, notes)
-    unit = targets.get(compute.name, Table(Source()))
+        mechanisms[place] = mechanism(targets.get(place, YamlTable(YamlSource())), place, list(tensors), dense, notes)
+    unit = targets.get(compute.name, YamlTable(YamlSource()))
     if unit.rows("action_optimization"):
         text = f"{compute.name}: an action with a leader"
         notes.missing(unit.at("action_optimization"), "a compute unit's action with a leader", text)
@@ -282,12 +297,15 @@ def sparse_design(
             "type": "filters", "action": action, "filters": [{"target": "operands", "leader": "operands"}]
         }  # fmt: skip
         notes.taken(unit.at("compute_optimization"), f"{compute.name}: {action}s computes with an empty operand")
-    if any(ranks is None for ranks in chosen.values()) or any(table is None for table in mechanisms.values()):
+    if failed or any(table is None for table in mechanisms.values()):
         return None
-    slots = max([1, *(len(ranks or []) for ranks in chosen.values())])
+    slots = max([1, *(len(ranks.slots) for ranks in chosen.values())])
     formats: dict[str, list[str]] = {}
     for tensor, ranks in chosen.items():
-        found = [_piece(rank) for rank in ranks or []]
+        found = [_piece(rank) for rank in ranks.slots]
+        if ranks.one_word:
+            name, innermost = found[-1]
+            found[-1] = f"{name}-of-one-word", {**innermost, "of_one_word": True}
         pieces["format"] |= {name: table for name, table in found if table}
         formats[tensor] = ["uncompressed"] * (slots - len(found)) + [name for name, _ in found]
     places: dict[str, str] = {}
@@ -296,4 +314,5 @@ def sparse_design(
         places[place] = f"{place}-actions" if table else "none"
         if table:
             pieces["mechanism"][places[place]] = table
-    return SparseDesign(formats, places, {kind: tables for kind, tables in pieces.items() if tables})
+    decoded = {tensor: ranks.decoded for tensor, ranks in chosen.items() if ranks.decoded}
+    return SparseDesign(formats, decoded, places, {kind: tables for kind, tables in pieces.items() if tables})

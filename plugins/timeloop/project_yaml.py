@@ -30,7 +30,7 @@ NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 @attrs.frozen
-class Source:
+class YamlSource:
     """Where a value stands."""
 
     file: str = ""
@@ -41,26 +41,26 @@ class Source:
         return ": ".join(part for part in (f"{self.file}:{self.line}" if self.line else self.file, self.key) if part)
 
 
-class Table(dict[str, Any]):
+class YamlTable(dict[str, Any]):
     """A mapping of a file, hyphens in keys replaced by underscores, with the place of every key."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: YamlSource) -> None:
         super().__init__()
         self.source = source
         self.lines: dict[str, int] = {}
 
-    def at(self, key: str) -> Source:
+    def at(self, key: str) -> YamlSource:
         path = f"{self.source.key}.{key}" if self.source.key else key
-        return Source(self.source.file, self.lines.get(key, self.source.line), path)
+        return YamlSource(self.source.file, self.lines.get(key, self.source.line), path)
 
-    def table(self, key: str) -> Table:
+    def table(self, key: str) -> YamlTable:
         """The table under a key, an empty one if there is none; `SpecError` for anything else."""
-        return _kind(self.get(key), Table, self.at(key), "a table") or Table(self.at(key))
+        return _kind(self.get(key), YamlTable, self.at(key), "a table") or YamlTable(self.at(key))
 
-    def rows(self, key: str) -> list[Table]:
+    def rows(self, key: str) -> list[YamlTable]:
         """The tables of the list under a key."""
         found = _kind(self.get(key), list, self.at(key), "a list of tables") or []
-        return [_kind(row, Table, self.at(key), "a table", True) for row in found]
+        return [_kind(row, YamlTable, self.at(key), "a table", True) for row in found]
 
     def names(self, key: str) -> list[str]:
         """The names under a key; one alone may stand without brackets."""
@@ -78,12 +78,12 @@ class Table(dict[str, Any]):
         return None
 
 
-def error(source: Source, text: str) -> SpecError:
+def error(source: YamlSource, text: str) -> SpecError:
     """A mistake at a place."""
     return SpecError.at(source.file, source.key, f"line {source.line}: {text}" if source.line else text)
 
 
-def _kind(value: Any, kind: Any, source: Source, expected: str, needed: bool = False) -> Any:
+def _kind(value: Any, kind: Any, source: YamlSource, expected: str, needed: bool = False) -> Any:
     if (value is None and not needed) or isinstance(value, kind):
         return value
     raise error(source, f"expected {expected}, found {shortened(value)}")
@@ -99,7 +99,7 @@ class Note:
     """What became of a value: `taken`, `assumed` where the file leaves it open or it is approximated, or `missing`."""
 
     verdict: str
-    source: Source
+    source: YamlSource
     text: str
     cause: str = ""
     """What SparseMap lacks, in the same words for all files; empty unless it is missing."""
@@ -111,13 +111,13 @@ class Note:
 class Notes:
     rows: list[Note] = attrs.field(factory=list)
 
-    def taken(self, source: Source, text: str) -> None:
+    def taken(self, source: YamlSource, text: str) -> None:
         self.rows.append(Note("taken", source, text))
 
-    def assumed(self, source: Source, text: str) -> None:
+    def assumed(self, source: YamlSource, text: str) -> None:
         self.rows.append(Note("assumed", source, text))
 
-    def missing(self, source: Source, cause: str, text: str, stops: str = "design") -> None:
+    def missing(self, source: YamlSource, cause: str, text: str, stops: str = "design") -> None:
         self.rows.append(Note("missing", source, text, cause, stops))
 
     def stops(self, part: str) -> list[Note]:
@@ -127,7 +127,7 @@ class Notes:
 # ------------------------------------------------------------------------------------------------------------------ files
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> YamlTable:
     """The mapping in a file; `SpecError` for what is not YAML, larger than a project can be, or has a foreign tag."""
     file = shown(path)
     text = included(path, text_of(path, BYTES))
@@ -135,7 +135,7 @@ def read(path: Path) -> Table:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         check_size(node)
-        found = _value(loader, node, Source(file, 1), ()) if node is not None else None
+        found = _value(loader, node, YamlSource(file, 1), ()) if node is not None else None
     except yaml.YAMLError as problem:
         raise SpecError.at(file, "", f"is not YAML: {' '.join(str(problem).split())}") from None
     except RecursionError:
@@ -144,19 +144,19 @@ def read(path: Path) -> Table:
         if isinstance(problem, SpecError):
             raise
         raise SpecError.at(file, "", str(problem)) from None
-    if not isinstance(found, Table):
+    if not isinstance(found, YamlTable):
         raise SpecError.at(file, "", f"expected a table with keys such as 'architecture', found {shortened(found)}")
     return found
 
 
-def _value(loader: Any, node: Any, source: Source, above: tuple[int, ...]) -> Any:
+def _value(loader: Any, node: Any, source: YamlSource, above: tuple[int, ...]) -> Any:
     if id(node) in above:
         raise error(source, "an alias leads back to itself")
     above = (*above, id(node))
     if isinstance(node, yaml.MappingNode):
         tag = _tag(node, source, "map")
         loader.flatten_mapping(node)
-        table = Table(source)
+        table = YamlTable(source)
         if tag:
             table[TAG] = tag
         for key_node, child in node.value:
@@ -171,7 +171,8 @@ def _value(loader: Any, node: Any, source: Source, above: tuple[int, ...]) -> An
     if isinstance(node, yaml.SequenceNode):
         _tag(node, source, "seq")
         places = [
-            Source(source.file, child.start_mark.line + 1, f"{source.key}[{i}]") for i, child in enumerate(node.value)
+            YamlSource(source.file, child.start_mark.line + 1, f"{source.key}[{i}]")
+            for i, child in enumerate(node.value)
         ]
         return [_value(loader, child, place, above) for child, place in zip(node.value, places, strict=True)]
     if node.tag in SCALARS:
@@ -185,7 +186,7 @@ def _value(loader: Any, node: Any, source: Source, above: tuple[int, ...]) -> An
     raise error(source, f"tag {shortened(node.tag)} is not one of Timeloop's")
 
 
-def _tag(node: Any, source: Source, usual: str) -> str:
+def _tag(node: Any, source: YamlSource, usual: str) -> str:
     if node.tag == f"tag:yaml.org,2002:{usual}":
         return ""
     if usual == "map" and node.tag[:1] == "!" and node.tag[1:] in TAGS:
@@ -193,15 +194,15 @@ def _tag(node: Any, source: Source, usual: str) -> str:
     raise error(source, f"tag {shortened(node.tag)} is not one of Timeloop's: {', '.join('!' + tag for tag in TAGS)}")
 
 
-def _bases(value: Any) -> Iterator[Table]:
+def _bases(value: Any) -> Iterator[YamlTable]:
     for base in value if isinstance(value, list) else [value]:
-        if isinstance(base, Table):
+        if isinstance(base, YamlTable):
             yield base
 
 
-def merged(paths: list[Path]) -> Table:
+def merged(paths: list[Path]) -> YamlTable:
     """The tables of all files in one; a key that two files have must mean the same in both, or be a list."""
-    whole = Table(Source())
+    whole = YamlTable(YamlSource())
     for path in paths:
         for key, value in (table := read(path)).items():
             if isinstance(whole.get(key), list) and isinstance(value, list):

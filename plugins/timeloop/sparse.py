@@ -8,7 +8,7 @@ formats one of SparseMap is follows from the metadata that it counts, not from i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import mul, or_
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Fiber, Format, Mechanism, Units
-from sparsemap.problem.designs import Design
+from sparsemap.problem.designs import Design, Rank
 from sparsemap.problem.levels import Level, Place
 from sparsemap.problem.problem import Problem
 
@@ -49,7 +49,7 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
     problem = design.problem
     data_spaces: list[list[dict[str, Any]]] = [[] for _ in problem.levels]
     for t, tensor in enumerate(problem.tensors):
-        for level, ranks in enumerate(rank_lists(design, t)):
+        for level, ranks in enumerate(rank_lists(design, t, names)):
             if ranks:
                 data_spaces[level].append({"name": tensor.name, "ranks": ranks})
     chosen = mechanisms(design)
@@ -76,8 +76,9 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
 # ------------------------------------------------------------------------------------------------------------ formats
 
 
-def rank_lists(design: Design, t: int) -> list[list[dict[str, Any]]]:
-    """Per storage level the ranks of tensor t, outer to inner: format, bits of metadata and of payload."""
+def rank_lists(design: Design, t: int, names: Names) -> list[list[dict[str, Any]]]:
+    """Per storage level the ranks of tensor t, outer to inner: format, bits of metadata and of payload, and dimensions of
+    loops that are one rank. A level that holds the tensor decoded has none."""
     problem, ranks = design.problem, design.ranks(t)
     if not any(rank.format.compressed for rank in ranks):
         return [[] for _ in problem.levels]
@@ -87,8 +88,11 @@ def rank_lists(design: Design, t: int) -> list[list[dict[str, Any]]]:
     inside = list(accumulate((rank.length for rank in reversed(ranks)), mul))[::-1]  # positions, with all ranks inside
     found: list[list[dict[str, Any]]] = []
     for level, spec in enumerate(problem.levels):
-        own = [i for i, rank in enumerate(ranks) if rank.loop.storage >= level and problem.stores(t, level)]
-        rows = [] if own or not problem.stores(t, level) else [(codes[-1], 0, 0)]
+        if level >= design.decoded(t) or not problem.stores(t, level):
+            found.append([])
+            continue
+        own = [i for i, rank in enumerate(ranks) if rank.loop.storage >= level]
+        rows = [] if own else [(codes[-1], _lone_bits(design.slots(t)[-1], spec, tensor), 0)]
         for i in own:
             metadata, payload = bits_of(ranks[i].format, ranks[i].length, inside[i], inside[own[0]] / inside[i])
             metadata = 0.0 if codes[i] == "UOP" else metadata
@@ -96,7 +100,26 @@ def rank_lists(design: Design, t: int) -> list[list[dict[str, Any]]]:
             rows.append((codes[i], _whole(metadata, spec, tensor), _whole(payload, spec, tensor)))
         keys = ("format", "metadata-word-bits", "payload-word-bits")
         found.append([dict(zip(keys, row, strict=True)) for row in rows])
+        for i, row in zip(own, found[-1], strict=False):
+            if ranks[i].inner and ranks[i].loop.storage < design.decoded(t):
+                row["flattened-rankIDs"] = [[names.dims[dim] for dim in _flattened(ranks, i, tensor)]]
     return found
+
+
+def _lone_bits(chosen: Format, level: Level, tensor: str) -> int:
+    """Bits of metadata of a tile of one word."""
+    return _whole(bits_of(chosen, 1.0, 1.0, 1.0)[0], level, tensor) if chosen.of_one_word else 0
+
+
+def _flattened(ranks: Sequence[Rank], i: int, tensor: str) -> list[str]:
+    """The dimensions that Timeloop is told to take together; it goes on inwards as long as it finds them."""
+    dims = list(dict.fromkeys(loop.dim for loop in ranks[i].loops))
+    level = ranks[i].loop.storage
+    inside = ranks[i + 1].loop if i + 1 < len(ranks) else None
+    if inside is not None and inside.storage == level and inside.dim in dims:
+        text = f"a loop of {inside.dim} is flattened, and the next one inside is a rank of its own"
+        raise DesignError(f"tensor '{tensor}': {text}, which Timeloop takes for one rank")
+    return dims
 
 
 def code_of(chosen: Format) -> str | None:

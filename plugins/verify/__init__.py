@@ -15,13 +15,16 @@ from sparsemap import hookimpl
 if TYPE_CHECKING:
     import click
 
+    from sparsemap.searching.best import Best
+    from sparsemap.searching.executed import Execution
+
     from .comparison import executed_over_analytic
-    from .report import Row, Verification
+    from .report import CountRow, Verification
     from .run import TooLarge, verify
 
-__all__ = ["Row", "TooLarge", "Verification", "executed_over_analytic", "register_commands", "verify"]
+__all__ = ["CountRow", "TooLarge", "Verification", "executed_over_analytic", "register_commands", "verify"]
 _LATER = {
-    "Row": "report",
+    "CountRow": "report",
     "TooLarge": "run",
     "Verification": "report",
     "executed_over_analytic": "comparison",
@@ -42,3 +45,10 @@ def register_commands(cli: click.Group) -> None:
     from .commands import verify_command
 
     cli.add_command(verify_command)
+
+
+@hookimpl
+def execute_design(best: Best, seed: int) -> Execution | str:
+    from .shortened import execution
+
+    return execution(best, seed)

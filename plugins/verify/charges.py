@@ -114,7 +114,7 @@ class ChargedTrial:
                     tally.values[name, level, t] -= parts["Q13"]
         if "filter-metadata" in charges:
             for t, level in self.sim.looked_at:
-                name = "metadata_read" if self.sim.packed[t] else "read"
+                name = "metadata_read" if self.sim.packed_at(t, level) else "read"
                 for held in (prefix + name for prefix in HELD_BACK.values()):
                     tally.add(name, level, t, tally.values.get((held, level, t), 0.0))
                     tally.values[held, level, t] = 0.0

@@ -59,7 +59,7 @@ def _ratio(executed: float, analytic: float) -> float:
     return executed / analytic if analytic else (1.0 if executed == analytic else math.nan)
 
 
-class Comparison:
+class CountComparison:
     """Ways to pay for one design, by the model and by execution."""
 
     def __init__(self, sim: Simulation) -> None:
@@ -88,7 +88,14 @@ class Comparison:
         self.paid.append(found)
 
     def _mean(self, name: str) -> Cost:
-        energy, cycles = (math.fsum(found[name][i] for found in self.paid) / len(self.paid) for i in (0, 1))
+        paid = [found[name] for found in self.paid if name in found]
+        energy, cycles = (math.fsum(cost[i] for cost in paid) / len(paid) for i in (0, 1))
+        return energy, cycles
+
+    def _added(self, charge: str) -> Cost:
+        """What a charge adds, in the trials that were executed without it too."""
+        pairs = [(found[FULL], found["less " + charge]) for found in self.paid if "less " + charge in found]
+        energy, cycles = (math.fsum(full[i] - less[i] for full, less in pairs) / len(pairs) for i in (0, 1))
         return energy, cycles
 
     def _analytic(self, problem: Problem) -> Cost | None:
@@ -108,10 +115,17 @@ class Comparison:
         if not self.paid or (whole := self._analytic(self.models[FULL])) is None:
             return ()
         return tuple(
-            Effect(name, _less(whole, less), _less(self._mean(FULL), self._mean("less " + name)))
+            Effect(name, _less(whole, less), self._added(name))
             for name, problem in self.less.items()
             if (less := self._analytic(problem)) is not None
         )
+
+    def lacking(self) -> tuple[Effect, ...]:
+        """Of every charge of the last fidelity that the problem's own model does not have, so that it adds nothing there."""
+        if not self.paid:
+            return ()
+        own = {charge.type_name for charge in self.charges}
+        return tuple(Effect(name, (0.0, 0.0), self._added(name)) for name in self.less if name not in own)
 
 
 def executed_over_analytic(
@@ -119,7 +133,7 @@ def executed_over_analytic(
 ) -> dict[str, Fidelity]:
     """By name, the fidelities under which the first of `designs` is valid, against its execution on random tensors."""
     sim = Simulation(problem, designs)
-    comparison = Comparison(sim)
+    comparison = CountComparison(sim)
     for sequence in np.random.SeedSequence(seed).spawn(trials):
         trial = sim.trial(np.random.default_rng(sequence), charged=True)
         if not trial.energy.tally.correct:

@@ -12,7 +12,7 @@ from sparsemap.problem.evaluation import Detail, Evaluation
 from sparsemap.problem.problem import Problem
 
 from .simulate import Simulation
-from .tally import Key, energy_action, metadata_of
+from .tally import Key, energy_action, metadata_of, recoding_pj
 
 PREFIXES = ("", "gated_", "skipped_")
 """Of what is held back, by the cost model's number of its kind."""
@@ -77,9 +77,13 @@ def _derived_rounding(sim: Simulation, rounding: dict[Key, float]) -> None:
         if "metadata" in quantity:
             words = amount / spec.word_bits
             amount = amount / spec.metadata_width + sim.nest.instances(level)  # accesses are whole, too
-        energy += amount * problem.energy_pj(level, energy_action(quantity))
+        else:
+            amount += (spec.memory.access_words - 1) * sim.nest.instances(level)
+        energy += amount * (
+            problem.energy_pj(level, energy_action(quantity)) + recoding_pj(sim, quantity, level, tensor)
+        )
         if not quantity.startswith("skipped"):
-            demand[level] += words / sim.nest.instances(level) + (1.0 if sim.packed[tensor] else 0.0)
+            demand[level] += words / sim.nest.instances(level) + (1.0 if sim.packed_at(tensor, level) else 0.0)
     rounding["energy_pj", None, None] = energy
     for level in levels:
         spec = problem.levels[level]
@@ -103,8 +107,8 @@ def _storage(
         own |= {held + "read": counts.gone_read, held + "update": counts.gone_update}
     for name, count in own.items():
         values[name, s, t] = float(count[0]) * instances
-        rounding[name, s, t] = (max(guarded, bool(held)) + sim.packed[t]) * instances
-    if not sim.packed[t]:
+        rounding[name, s, t] = (max(guarded, bool(held)) + sim.packed_at(t, s)) * instances
+    if not sim.packed_at(t, s):
         return
     if s != sim.nest.stored(t)[0]:
         values["instances", s, t] = instances

@@ -14,7 +14,7 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Loop
 from sparsemap.problem.levels import Place
 
-from .nest import Boxes, Nest
+from .nest import Boxes, ExecutedNest
 from .stored import Contents, store_zeros
 
 GATE, SKIP = "gate", "skip"
@@ -25,7 +25,7 @@ HELD_BACK = {GATE: "gated_", SKIP: "skipped_"}
 class Leader:
     """The words of one leader that a tile of the target meets while it stays."""
 
-    def __init__(self, nest: Nest, tensor: int, child: int, region: tuple[Loop, ...]) -> None:
+    def __init__(self, nest: ExecutedNest, tensor: int, child: int, region: tuple[Loop, ...]) -> None:
         self.tensor = tensor
         move = nest.access[tensor].T
         extents = nest.extents(child)
@@ -84,7 +84,7 @@ class Filtering(NamedTuple):
     leaders: tuple[int, ...]
 
 
-def filters(nest: Nest) -> Iterator[Filtering]:
+def filters(nest: ExecutedNest) -> Iterator[Filtering]:
     """All filters at storage, outermost level first."""
     for place in nest.problem.places:
         if place.storage is not None:
@@ -93,7 +93,7 @@ def filters(nest: Nest) -> Iterator[Filtering]:
                 yield Filtering(place, place.storage, mechanism, rule, target, leaders)
 
 
-def guards(nest: Nest, timed: bool = False) -> dict[tuple[int, int], Guard]:
+def guards(nest: ExecutedNest, timed: bool = False) -> dict[tuple[int, int], Guard]:
     """By (tensor, level). Where several filters hit the same accesses the one that removes more counts.
 
     `timed`: those alone that save the time of what they remove.
@@ -134,7 +134,7 @@ def narrower(*widths: int | None) -> int | None:
     return min((width for width in widths if width is not None), default=None)
 
 
-def looked_at(nest: Nest, *actions: str) -> frozenset[tuple[int, int]]:
+def looked_at(nest: ExecutedNest, *actions: str) -> frozenset[tuple[int, int]]:
     """(tensor, level): the tensor leads a filter there that acts so."""
     leading = ((one.level, t) for one in filters(nest) if one.rule.action in actions for t in one.leaders)
     return frozenset((t, max(s for s in nest.stored(t) if s <= level)) for level, t in leading)
@@ -149,7 +149,7 @@ class Unit:
     rule: Filter
 
     @classmethod
-    def of(cls, nest: Nest) -> Unit | None:
+    def of(cls, nest: ExecutedNest) -> Unit | None:
         for place in nest.problem.places:
             mechanism = nest.mechanism(place)
             rules = mechanism.filters(place)
@@ -184,7 +184,7 @@ def out_of_sight(empty: Array, among: Array, lookahead: int) -> Array:
     return found
 
 
-def granule(nest: Nest, tensor: int) -> Array:
+def granule(nest: ExecutedNest, tensor: int) -> Array:
     """(D,) extents of the words that the metadata of a tensor cannot tell apart."""
     extents = np.ones(len(nest.sizes), dtype=np.int64)
     ranks = nest.ranks(tensor)
@@ -197,7 +197,7 @@ def granule(nest: Nest, tensor: int) -> Array:
     return extents
 
 
-def stationary(nest: Nest, target: int, level: int, child: int) -> tuple[Loop, ...]:
+def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> tuple[Loop, ...]:
     """The loops between a level and its child, outer to inner, over which a tile of the target stays or is shared."""
     region = []
     moved = False
@@ -213,7 +213,7 @@ def stationary(nest: Nest, target: int, level: int, child: int) -> tuple[Loop, .
     return tuple(region[::-1])
 
 
-def decides(nest: Nest, target: int, leader: int, level: int, child: int) -> bool:
+def decides(nest: ExecutedNest, target: int, leader: int, level: int, child: int) -> bool:
     """Whether the leader has an effect at all.
 
     It has none, for the model too, if a spatial loop moves both, and another loop of the region the leader. Where the

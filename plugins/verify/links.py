@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .nest import Boxes, Nest, box_words, flat
+from .nest import Boxes, ExecutedNest, box_words, flat
 
 CHUNK = 1 << 22
 """Words that are looked at one by one in one go."""
@@ -23,7 +23,7 @@ CHUNK = 1 << 22
 class Link:
     """One tensor between a level that stores it and the next inner one that does."""
 
-    def __init__(self, nest: Nest, tensor: int, parent: int, child: int) -> None:
+    def __init__(self, nest: ExecutedNest, tensor: int, parent: int, child: int) -> None:
         self.nest, self.tensor, self.parent, self.child = nest, tensor, parent, child
         move = nest.access[tensor].T
         self.shape, self.widths = nest.shape(tensor), nest.tile(tensor, child)

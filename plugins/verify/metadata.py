@@ -13,7 +13,7 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.streams import Coding, TileLayout, block_of, blocks, decode, encode, lay_out, outer_of
 from sparsemap.problem.designs import Loop, Rank
 
-from .nest import Nest, box_words, flat
+from .nest import ExecutedNest, box_words, flat
 from .stored import Contents, store_zeros
 
 
@@ -58,33 +58,33 @@ class Bits:
     """(tiles,) words stored."""
 
 
-def is_packed(nest: Nest, tensor: int) -> bool:
-    """Whether the tensor is compressed, and so has metadata at every level."""
+def is_packed(nest: ExecutedNest, tensor: int) -> bool:
+    """Whether the tensor is compressed, and so has metadata at every level but for those that hold it decoded."""
     return any(rank.format.compressed for rank in nest.ranks(tensor))
 
 
 class ExecutedRanks:
     """The ranks of a tensor in the tile of one level."""
 
-    def __init__(self, nest: Nest, tensor: int, level: int) -> None:
+    def __init__(self, nest: ExecutedNest, tensor: int, level: int) -> None:
+        level = nest.spans(tensor, level)
         self.nest, self.tensor, self.level = nest, tensor, level
         self.shape, self.tile = nest.shape(tensor), nest.tile(tensor, level)
         self.words = math.prod(self.tile)
         extents = np.ones(len(nest.sizes), dtype=np.int64)
-        of = {rank.loop: rank for rank in nest.ranks(tensor)}
         ranks: list[TileRank] = []
-        for loop in reversed(nest.block(level, nest.levels)):
-            below = extents.copy()
-            extents[loop.axis] *= loop.bound
-            if loop in of:
-                rank = of[loop]
-                block = block_of(rank.format, loop.bound)
-                group = below.copy()
-                group[loop.axis] *= min(rank.format.group, loop.bound)
-                below[loop.axis] *= block
-                boxes = nest.widths(tensor, extents), nest.widths(tensor, below)
-                count = -(-loop.bound // block) if block > 1 else rank.length
-                ranks.append(TileRank(loop, rank.format, rank.length, *boxes, count, nest.widths(tensor, group)))
+        for rank in reversed([rank for rank in nest.ranks(tensor) if rank.loop.storage >= level]):
+            below, loop = extents.copy(), rank.loop
+            for own in rank.loops:
+                extents[own.axis] *= own.bound
+            block = block_of(rank.format, loop.bound)  # with several loops there are none, nor groups
+            group = below.copy()
+            group[loop.axis] *= min(rank.format.group, loop.bound)
+            below[loop.axis] *= block
+            boxes = nest.widths(tensor, extents), nest.widths(tensor, below)
+            count = -(-loop.bound // block) if block > 1 else rank.length
+            more = nest.widths(tensor, group)
+            ranks.append(TileRank(loop, rank.format, rank.length, *boxes, count, more, inner=rank.inner))
         self.ranks = tuple(ranks[::-1])
         self.occupancy = nest.occupancies[tensor]
         self.formats = tuple(rank.format for rank in self.ranks)
@@ -108,14 +108,16 @@ class ExecutedRanks:
     @cached_property
     def order(self) -> Array:
         """(L1, .., LR) numbers of the words of the tile at the origin, rank after rank."""
-        index = self.nest.origins(rank.loop for rank in self.ranks) @ self.nest.access[self.tensor].T
-        return flat(index, self.shape).reshape([rank.loop.bound for rank in self.ranks])
+        index = self.nest.origins(loop for rank in self.ranks for loop in rank.loops) @ self.nest.access[self.tensor].T
+        return flat(index, self.shape).reshape([math.prod(loop.bound for loop in rank.loops) for rank in self.ranks])
 
     def bits(self, contents: Contents, origins: Array, coding: Written = PLAIN) -> Bits:
         """Bits of the different tiles, at `origins` (U, ranks of the tensor), in the order of their numbers."""
         if self.built and self.ranks:
             return self._built(contents, coding)
         words = flat(origins[:, None] + box_words(self.tile), self.shape)
+        if not self.ranks and self.nest.slots(self.tensor)[-1].of_one_word:
+            return self._lone(contents.kept[words[:, 0]])
         held = contents.stored.values.reshape(-1)[words].sum(axis=1)
         if coding != PLAIN:
             found = self._formula(held, coding)
@@ -123,6 +125,13 @@ class ExecutedRanks:
         expected = self._expected(held)
         real = np.zeros((len(origins), len(self.ranks))) if expected is None else expected[1]
         return Bits(real, real, expected, held)
+
+    def _lone(self, held: Array) -> Bits:
+        """Of tiles of one word, (U,) bool: a fiber of one position each, which no outer structure has a part in."""
+        units = self.nest.slots(self.tensor)[-1].units(Fiber.of(np.ones(1), 1.0, np.ones(1), 1.0))
+        each = float(np.sum(np.asarray(units.metadata) * units.metadata_bits))
+        real = np.where(held, each, 0.0)[:, None]
+        return Bits(real, np.zeros_like(real), (real, real), held.astype(np.float64))
 
     def _built(self, contents: Contents, coding: Written) -> Bits:
         """Tiles are the subtrees of the tensor that have the ranks of this level."""

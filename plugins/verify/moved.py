@@ -46,8 +46,11 @@ def count_metadata(sim: Simulation, walk: Walk, bits: AllBits) -> Tally:
             _output(sim, tally, bits)
             continue
         for child in chain[1:-1]:
-            _link(sim, tally, t, child, bits, walk)
+            if (t, child) in bits:
+                _link(sim, tally, t, child, bits, walk)
         level = chain[-2]
+        if not sim.packed_at(t, level):
+            continue
         where, share = sim.tiles[t, level][1], 1.0 / sim.ranks[t, level].words
         passes = done.reads[t].passes
         _book(tally, "metadata_read", level, t, bits[t, level], where, passes * share)
@@ -123,13 +126,14 @@ def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk
         kept, less = read(link.kept(want, take)[0], wanted)
         gone = {cause: more[cause] - less[cause] for cause in causes}
         tally.add(HELD_BACK[guard.kind] + "metadata_read", parent, t, every - kept, **gone)
-    _book(tally, "metadata_fill", child, t, bits[t, child], inside(children), passes(children))
+    if sim.packed_at(t, child):
+        _book(tally, "metadata_fill", child, t, bits[t, child], inside(children), passes(children))
 
 
 def _output(sim: Simulation, tally: Tally, bits: AllBits) -> None:
     """Bits per stored word of the finished tiles, for every word that moves."""
     t = sim.nest.output
-    for level in sim.nest.stored(t):
+    for level in (s for s in sim.nest.stored(t) if sim.packed_at(t, s)):
         found, where = bits[t, level], sim.tiles[t, level][1]
         often = np.bincount(where.reshape(-1), minlength=len(found.real))
         words = float(often @ found.held)

@@ -20,7 +20,7 @@ from sparsemap.problem.designs import Design, Loop
 
 
 @attrs.frozen(eq=False, slots=False)
-class Nest(Design):
+class ExecutedNest(Design):
     """Geometry of one design; no part of it depends on the data."""
 
     def __attrs_post_init__(self) -> None:
@@ -112,6 +112,10 @@ class Nest(Design):
     def stored(self, tensor: int) -> tuple[int, ...]:
         """Levels that keep the tensor, outermost first."""
         return tuple(s for s in range(self.levels) if self.problem.stores(tensor, s))
+
+    def spans(self, tensor: int, level: int) -> int:
+        """The level whose tile is what a level has of the tensor: 0, the whole of it, where it resides."""
+        return 0 if level == self.problem.homes[tensor] else level
 
     @cached_property
     def chains(self) -> tuple[tuple[int, ...], ...]:

@@ -21,16 +21,19 @@ def count_outputs(sim: Simulation, walk: Walk) -> None:
     """All links of the output between storage levels."""
     out = sim.nest.output
     tally, done = walk.tally, walk.done
-    final = walk.contents[out].stored if sim.packed[out] else None
     for child in sim.nest.chains[out][1:-1]:
         link = sim.links[out, child]
+        packed = [sim.packed_at(out, s) for s in (link.parent, child)]
+        final = [walk.contents[out].stored if one else None for one in packed]
         want, take = walk.active[out, child]
 
-        def moved(sent: tuple[Sent, Sent], link: Link = link) -> Array:
-            return np.array(_partial_sums(sim, link, sent, done) if sim.packed[out] else _whole_tiles(sent))
+        def moved(sent: tuple[Sent, Sent], link: Link = link, packed: list[bool] = packed) -> Array:
+            whole = _whole_tiles(sent)
+            some = _partial_sums(sim, link, sent, done) if packed[0] else whole
+            return np.array([*some[:2], *(some if packed[1] else whole)[2:]])
 
-        def of_all(sent: tuple[Sent, Sent], link: Link = link) -> Array:
-            return np.array(_of_all(sim, link, sent, final))
+        def of_all(sent: tuple[Sent, Sent], link: Link = link, final: list[Boxes | None] = final) -> Array:
+            return np.array(_of_all(sim, link, sent, *final))
 
         sent = link.sent(take)
         real, model = moved(sent), of_all(sent)
@@ -40,7 +43,7 @@ def count_outputs(sim: Simulation, walk: Walk) -> None:
             tally.add(name, level, out, now, Q13=now - then)
         if link.overlapping:
             for name in ("update", "read"):
-                tally.add(name, link.parent, out, 0.0, Q2=model[0] - sent[0].total(final))
+                tally.add(name, link.parent, out, 0.0, Q2=model[0] - sent[0].total(final[0]))
         guard = walk.guards.get((out, link.parent))
         if guard is not None:
             assert take is not None
@@ -83,12 +86,14 @@ def _share(sim: Simulation, action: str, of: str, level: int) -> float:
     return sim.dense[action, level, out][0] / every if every else 0.0
 
 
-def _of_all(sim: Simulation, link: Link, sent: tuple[Sent, Sent], boxes: Boxes | None) -> tuple[float, float, float]:
+def _of_all(
+    sim: Simulation, link: Link, sent: tuple[Sent, Sent], boxes: Boxes | None, held: Boxes | None
+) -> tuple[float, float, float]:
     """Updates, reads and fills as the model has them: of the words that end up nonzero, in the dense nest's ratios."""
     groups, children = sent
     updates = groups.read_words(boxes)
     back = sim.dense["fill", link.child, link.tensor][0] / link.sent(None)[1].total()
-    return updates, updates * _share(sim, "read", "update", link.parent), children.total(boxes) * back
+    return updates, updates * _share(sim, "read", "update", link.parent), children.total(held) * back
 
 
 def _whole_tiles(sent: tuple[Sent, Sent]) -> tuple[float, float, float, float]:

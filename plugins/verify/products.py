@@ -12,7 +12,8 @@ from sparsemap.pieces.contracts.base import Array
 
 from .leaders import SKIP, Guard, Unit, narrower, out_of_sight
 from .links import Link
-from .nest import Nest, flat
+from .metadata import is_packed
+from .nest import ExecutedNest, flat
 from .stored import Contents
 
 CHUNK = 1 << 19
@@ -78,7 +79,7 @@ class Done:
 class Products:
     """Walks all steps of the compute units; geometry is made once, `run` is called per trial."""
 
-    def __init__(self, nest: Nest, packed: Sequence[bool], guards: Mapping[tuple[int, int], Guard]) -> None:
+    def __init__(self, nest: ExecutedNest, packed: Sequence[bool], guards: Mapping[tuple[int, int], Guard]) -> None:
         self.nest, self.packed, self.unit = nest, packed, Unit.of(nest)
         self.skips = self.unit is not None and self.unit.rule.action == SKIP
         """Whether the unit skips; else it may gate."""
@@ -95,7 +96,7 @@ class Products:
         self.step_words = [flat(link.steps, link.shape) for link in self.links]
         self.place_words = [flat(link.places, link.shape) for link in self.links]
         self.steps, self.units = nest.steps(nest.levels), nest.instances(nest.levels)
-        self.first_levels = nest.stored(nest.output) if packed[nest.output] else ()
+        self.first_levels = nest.stored(nest.output) if is_packed(nest, nest.output) else ()
 
     def run(
         self, values: Sequence[Array], contents: Sequence[Contents], active: Sequence[Array | None],
@@ -241,7 +242,7 @@ class Products:
         found.touched[(np.repeat(np.arange(link.parents), link.groups) * link.size + lead)[done]] = True
 
 
-def reference_output(nest: Nest, values: Sequence[Array]) -> Array:
+def reference_output(nest: ExecutedNest, values: Sequence[Array]) -> Array:
     """The dense product in plain order of the dimensions, flat; it knows nothing of the nest."""
     found = np.zeros(math.prod(nest.shape(nest.output)))
     computes = math.prod(nest.sizes)

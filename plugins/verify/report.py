@@ -47,7 +47,7 @@ VERDICTS = {
 
 
 @attrs.frozen
-class Row:
+class CountRow:
     """One quantity, as a total over all instances."""
 
     quantity: str
@@ -125,7 +125,7 @@ class Verification:
     title: str
     trials: int
     seed: int
-    rows: tuple[Row, ...]
+    rows: tuple[CountRow, ...]
     correct: bool
     """Whether the output was equal to the dense product in every trial."""
     notes: tuple[str, ...] = ()
@@ -133,15 +133,26 @@ class Verification:
     """Cost models, under which the design is valid, against its execution."""
     effects: tuple[Effect, ...] = ()
     """What each charge adds."""
+    lacking: tuple[Effect, ...] = ()
+    """What those add that the problem's cost model does not have, executed."""
 
-    def row(self, quantity: str, level: str = "", tensor: str = "") -> Row:
+    @property
+    def missed(self) -> dict[str, tuple[float, float]]:
+        """By charge that the cost model lacks, what execution adds for it, of the claimed energy and cycles."""
+        claim = self.row("energy_pj").expected, self.row("cycles").expected
+        shares = {
+            x.name: tuple(part / whole for part, whole in zip(x.executed, claim, strict=True)) for x in self.lacking
+        }
+        return {name: (energy, cycles) for name, (energy, cycles) in shares.items() if energy or cycles}
+
+    def row(self, quantity: str, level: str = "", tensor: str = "") -> CountRow:
         for row in self.rows:
             if (row.quantity, row.level, row.tensor) == (quantity, level, tensor):
                 return row
         raise KeyError(f"no quantity '{quantity}' at level '{level}' of tensor '{tensor}'")
 
     @property
-    def off(self) -> tuple[Row, ...]:
+    def off(self) -> tuple[CountRow, ...]:
         return tuple(row for row in self.rows if row.verdict == "off")
 
     def table(self) -> dict[str, object]:
@@ -153,7 +164,8 @@ class Verification:
             [{kind: x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in found]
             for kind, found in (("cost_model", self.fidelities), ("charge", self.effects))
         )
-        return {**head, "rows": rows, "notes": list(self.notes), "cost_models": models, "charges": charges}
+        found = {**head, "rows": rows, "notes": list(self.notes), "cost_models": models, "charges": charges}
+        return found | {"missed": {name: list(shares) for name, shares in self.missed.items()}}
 
     def text(self) -> str:
         lines = [
@@ -181,12 +193,16 @@ class Verification:
                     cells[-1] += [_number(analytic), _number(executed), _shown(ratio)]
             lines += ["", "What each charge adds to the others, analytic and executed:"]
             lines += aligned(cells, "<>>>>>>", gap=2)
+        if missed := self.missed:
+            lines += ["", "What execution adds to the claim for charges that the cost model lacks:"]
+            cells = [[name, *(f"{100.0 * x:+.1f} %" for x in shares)] for name, shares in missed.items()]
+            lines += aligned([["charge", "energy", "cycles"], *cells], "<>>", gap=2)
         return lines
 
     def _summary(self) -> list[str]:
         counts = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in VERDICTS}
         lines = [f"{count} of {len(self.rows)} {VERDICTS[verdict]}" for verdict, count in counts.items() if count]
-        largest: dict[str, tuple[float, Row]] = {}
+        largest: dict[str, tuple[float, CountRow]] = {}
         for row in self.rows:
             for name, amount in row.causes:
                 if name not in largest or _share(amount, row) > _share(*largest[name]):
@@ -200,11 +216,11 @@ class Verification:
         return lines + [f"  note: {note}" for note in self.notes]
 
 
-def _share(amount: float, row: Row) -> float:
+def _share(amount: float, row: CountRow) -> float:
     return abs(amount) / max(abs(row.expected), 1.0)
 
 
-def _percent(amount: float, row: Row) -> str:
+def _percent(amount: float, row: CountRow) -> str:
     return f"{100.0 * amount / row.expected:+.1f} %" if row.expected else "expected 0"
 
 
@@ -222,7 +238,7 @@ def _signed(value: float) -> str:
     return ("+" if value >= 0 else "") + _number(value)
 
 
-def _columns(rows: Sequence[Row]) -> list[str]:
+def _columns(rows: Sequence[CountRow]) -> list[str]:
     head = ("level", "tensor", "quantity", "expected", "measured", "+- 95 %", "deviation", "verdict")
     cells = [head]
     for row in rows:

@@ -11,9 +11,9 @@ from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
 from .charges import ChargedTrial
-from .comparison import COMPARED, Comparison
+from .comparison import COMPARED, CountComparison
 from .expected import evaluate, expected, window_parts
-from .report import Row, Verification, spread
+from .report import CountRow, Verification, spread
 from .simulate import Simulation
 from .tally import Key, Tally, energy_action
 
@@ -49,7 +49,7 @@ def verify(
     computes = int(np.prod([int(size) for size in problem.sizes.values()], dtype=object))
     refuse_large(computes, trials, force)
     sim = Simulation(problem, designs)
-    comparison = Comparison(sim)
+    comparison = CountComparison(sim)
     evaluation = evaluate(problem, sim.designs)
     tallies: list[Tally] = []
     for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
@@ -65,7 +65,8 @@ def verify(
     windows = {} if comparison.charges else window_parts(sim, evaluation)
     rows = _rows(sim, tallies, *expected(sim, evaluation, trials), windows)
     notes = tuple(_notes(sim))
-    return Verification(title, trials, seed, rows, correct, notes, comparison.fidelities(), comparison.effects())
+    effects = comparison.effects(), comparison.lacking()
+    return Verification(title, trials, seed, rows, correct, notes, comparison.fidelities(), *effects)
 
 
 def refuse_large(computes: int, trials: int, force: bool) -> None:
@@ -90,7 +91,7 @@ def _duration(seconds: float) -> str:
 def _rows(
     sim: Simulation, tallies: list[Tally], means: dict[Key, float], rounding: dict[Key, float],
     windows: dict[Key, dict[str, float]],
-) -> tuple[Row, ...]:  # fmt: skip
+) -> tuple[CountRow, ...]:  # fmt: skip
     count = len(tallies)
     found = []
     energy: dict[str, float] = {}
@@ -123,7 +124,7 @@ def _rows(
         if quantity == "energy_pj":
             parts = energy
         found.append(
-            Row(
+            CountRow(
                 quantity=quantity,
                 level="" if level is None else sim.problem.levels[level].name,
                 tensor="" if tensor is None else sim.problem.tensors[tensor].name,

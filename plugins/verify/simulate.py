@@ -31,12 +31,12 @@ from sparsemap.problem.problem import Problem
 from .leaders import GATE, HELD_BACK, SKIP, Guard, filters, guards, looked_at, out_of_sight
 from .links import Link
 from .metadata import ExecutedRanks, is_packed
-from .nest import Boxes, Nest, flat
+from .nest import Boxes, ExecutedNest, flat
 from .outputs import count_outputs, count_products, dense_counts
 from .products import NEVER, Done, Products, reference_output
 from .stored import Contents, store_zeros, units_of
 from .tally import Tally
-from .waiting import Waiting
+from .waiting import LaneWaiting
 
 Guards = Mapping[tuple[int, int], Guard]
 """By tensor and level."""
@@ -75,7 +75,7 @@ class Simulation:
     designs: Designs
 
     def __attrs_post_init__(self) -> None:
-        nest = self.nest = Nest(self.problem, self.designs)
+        nest = self.nest = ExecutedNest(self.problem, self.designs)
         self.packed = tuple(is_packed(nest, t) for t in range(len(nest.access)))
         self.guards = guards(nest)
         self.links = {
@@ -84,25 +84,38 @@ class Simulation:
             for parent, child in pairwise(nest.stored(t))
         }
         """By tensor and child level."""
-        self.products = Products(nest, self.packed, self.guards)
+        self.products = Products(nest, self._packed_inside, self.guards)
         self.ranks = {
-            (t, s): ExecutedRanks(nest, t, s) for t in range(len(nest.access)) if self.packed[t] for s in nest.stored(t)
+            (t, s): ExecutedRanks(nest, t, s)
+            for t in range(len(nest.access))
+            if self.packed[t]
+            for s in nest.stored(t)
+            if s <= nest.decoded(t)
         }
+        """By tensor and level, with those of the tiles that are decoded on their way."""
         for (t, s), ranks in self.ranks.items():
             if s == nest.stored(t)[0] and not ranks.built and store_zeros(ranks.formats):
                 name = self.problem.tensors[t].name
                 raise DesignError(f"verify stores no whole blocks of {name}: its tiles overlap or have holes")
+
+    def packed_at(self, tensor: int, level: int) -> bool:
+        """Whether the tensor has metadata at a level that stores it."""
+        return self.packed[tensor] and level < self.nest.decoded(tensor)
+
+    @property
+    def _packed_inside(self) -> tuple[bool, ...]:
+        return tuple(self.packed_at(t, chain[-2]) for t, chain in enumerate(self.nest.chains))
 
     @cached_property
     def timed_products(self) -> Products | None:
         """Without the filters that let the time of what they hold back pass; None: there are none of these."""
         if not any(found.rule.passes for found in filters(self.nest)):
             return None
-        return Products(self.nest, self.packed, guards(self.nest, timed=True))
+        return Products(self.nest, self._packed_inside, guards(self.nest, timed=True))
 
     @cached_property
-    def waiting(self) -> Waiting:
-        return Waiting(self)
+    def waiting(self) -> LaneWaiting:
+        return LaneWaiting(self)
 
     @cached_property
     def looked_at(self) -> frozenset[tuple[int, int]]:
@@ -123,7 +136,7 @@ class Simulation:
         """Per tensor, the loops whose ranks have offsets where hardware must jump (docs/model.md, `pointers`)."""
         found: tuple[set[Loop], ...] = tuple(set() for _ in self.packed)
         for (t, child), link in self.links.items():
-            if self.packed[t]:
+            if self.packed_at(t, link.parent):
                 ranks, inner = self.ranks[t, link.parent].ranks, self.ranks[t, child].ranks
                 variable = any(rank.format.compressed for rank in inner)
                 if len(ranks) > len(inner) and variable and (link.groups > 1 or (t, link.parent) in self.guards):
@@ -141,7 +154,9 @@ class Simulation:
         found = {}
         for t, s in self.ranks:
             move, shape = self.nest.access[t].T, self.nest.shape(t)
-            steps, places = (flat(self.nest.offsets(s, spatial) @ move, shape) for spatial in (False, True))
+            still = self.nest.spans(t, s) != s  # the whole tensor is where it is
+            begins = (self.nest.offsets(s, spatial) * (not still) for spatial in (False, True))
+            steps, places = (flat(begin @ move, shape) for begin in begins)
             origins, at = np.unique(steps[:, None] + places, return_inverse=True)
             index = np.stack(np.unravel_index(origins, shape), axis=1)
             found[t, s] = index, at.reshape(len(steps), len(places))
@@ -242,10 +257,11 @@ class Simulation:
                 now = want if guard is None else guard.leave(want, contents, slice(None), rng)
                 active[t, level] = want, now
                 if t != self.nest.output:
-                    count_operand(tally, link, part.stored if self.packed[t] else None, want, now, guard)
-                if self.packed[t]:  # instances in use: empty tiles are not sent
-                    held = part.stored.count(link.widths, link.steps, link.places) > 0
-                    tally.add("instances", level, t, float(held.mean() * held.shape[1]))
+                    sent, held = (part.stored if self.packed_at(t, s) else None for s in (parent, level))
+                    count_operand(tally, link, sent, held, want, now, guard)
+                if self.packed_at(t, level):  # instances in use: empty tiles are not sent
+                    some = part.stored.count(link.widths, link.steps, link.places) > 0
+                    tally.add("instances", level, t, float(some.mean() * some.shape[1]))
             inner.append(now)
         return active, inner
 
@@ -256,12 +272,14 @@ class Simulation:
 
 
 def count_operand(
-    tally: Tally, link: Link, boxes: Boxes | None, want: Array | None, take: Array | None, guard: Guard | None
-) -> None:
-    """Reads and fills over a link; the model removes the share of the steps at which the leader is empty."""
+    tally: Tally, link: Link, boxes: Boxes | None, held: Boxes | None, want: Array | None, take: Array | None,
+    guard: Guard | None,
+) -> None:  # fmt: skip
+    """Reads of the `boxes` that the parent stores and fills of those `held`, None: all words; the model removes the share of
+    the steps at which the leader is empty."""
     t, parent = link.tensor, link.parent
     groups, children = link.sent(take)
-    read, filled = groups.read_words(boxes), children.total(boxes)
+    read, filled = groups.read_words(boxes), children.total(held)
     tally.add("read", parent, t, read)
     tally.add("fill", link.child, t, filled)
     if link.overlapping:
@@ -272,7 +290,7 @@ def count_operand(
     all_groups, all_children = link.sent(None)
     every = all_groups.read_words(boxes)
     tally.add("read", parent, t, 0.0, stay=read - every * share)
-    tally.add("fill", link.child, t, 0.0, stay=filled - float(take.mean()) * all_children.total(boxes))
+    tally.add("fill", link.child, t, 0.0, stay=filled - float(take.mean()) * all_children.total(held))
     if guard is not None:
         gone = link.sent(want)[0].read_words(boxes) - link.kept(want, take)[0].read_words(boxes)
         wanted = 1.0 if want is None else float(link.by_group(want).mean())

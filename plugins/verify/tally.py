@@ -58,6 +58,17 @@ def energy_action(action: str) -> str:
 ACTIONS = [prefix + action for action in ("read", "fill", "update") for prefix in ("", "gated_", "skipped_")]
 
 
+def recoding_pj(sim: Simulation, action: str, level: int, tensor: int) -> float:
+    """pJ of decoding a word that fills a level, or of encoding one that updates it; 0 where it moves as it is."""
+    here = sim.nest.decoded(tensor)
+    if not sim.packed[tensor] or here == sim.nest.levels:
+        return 0.0
+    if action == "fill" and level == here:
+        return sim.problem.energy_pj(here, "decode")
+    arrives = action == "update" and tensor == sim.nest.output and sim.nest.child(tensor, level) == here
+    return sim.problem.energy_pj(here, "encode") if arrives else 0.0
+
+
 def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
     """Energy (section 9); `residual`: what a gated access or compute costs at least, as a share of a full one."""
     problem, values = sim.problem, tally.values
@@ -79,7 +90,7 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
             for action in ACTIONS:
                 count = values.get((action, level, t), 0.0)
                 bits = values.get((metadata_of(action), level, t), 0.0)
-                energy += count * price(level, action) if count else 0.0
+                energy += count * (price(level, action) + recoding_pj(sim, action, level, t)) if count else 0.0
                 energy += bits / spec.metadata_width * price(level, metadata_of(action)) if bits else 0.0
     tally.add("energy_pj", None, None, energy)
 

@@ -83,11 +83,11 @@ class End:
 
 
 @attrs.define(eq=False, kw_only=True)
-class Tiles:
+class LaneTiles:
     """The tiles of one tensor at one level, in turn."""
 
     level: int
-    parent: Tiles | None
+    parent: LaneTiles | None
     depth: int
     leaves: bool
     """The tensor is the output."""
@@ -105,7 +105,7 @@ class Tiles:
     free: deque[Array] = attrs.field(factory=deque)
     """When the last `depth` tiles that made room were finished with."""
     freed: int = 0
-    """Tiles that made room."""
+    """Those that made room."""
     arrived: Array = attrs.field(factory=lambda: np.zeros(0))
     waiting: deque[tuple[Array, int]] = attrs.field(factory=deque)
     """Results that have not left: when they are ready, and number of the tile."""
@@ -179,7 +179,7 @@ class Tiles:
         return self.arrived[self.lanes.group]
 
 
-class Waiting:
+class LaneWaiting:
     """The lanes of one design; `cycles` runs them."""
 
     def __init__(self, sim: Simulation) -> None:
@@ -206,17 +206,17 @@ class Waiting:
         _, lead, group = np.unique(np.column_stack([parents, places]), axis=0, return_index=True, return_inverse=True)
         return Lanes(group.reshape(-1), lead)
 
-    def tiles(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> list[Tiles]:
+    def tiles(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> list[LaneTiles]:
         """`transfers`: whether they take time; `together`: whether lanes wait for each other, or share all work."""
         sim, nest = self.sim, self.sim.nest
-        found: dict[tuple[int, int], Tiles] = {}
+        found: dict[tuple[int, int], LaneTiles] = {}
         ports = {s: self._ports(s, together) for link, _ in self.links for s in (link.parent, link.child)}
         for link, rows in self.links:
             t, h = link.tensor, link.child
             lanes = self.lanes[link] if together else Lanes(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
             starts = np.zeros(len(self.begins), dtype=bool)
             starts[np.searchsorted(self.begins, rows)] = True
-            made = found[t, h] = Tiles(
+            made = found[t, h] = LaneTiles(
                 level=h, parent=found.get((t, link.parent)), depth=int(sim.problem.buffers[h, t]),
                 leaves=t == nest.output, starts=starts, lanes=lanes, words=np.zeros((0, 0)), parts=1.0,
             )  # fmt: skip
@@ -241,10 +241,10 @@ class Waiting:
         return read, write if self.sim.problem.levels[level].bandwidth is None else read
 
     def _words(self, link: Link, walk: Walk, lead: Array) -> tuple[Array, Array]:
-        """See `Tiles`: shares of all words of a link, by the words that tiles have, and parts of a tile."""
+        """See `LaneTiles`: shares of all words of a link, by the words that tiles have, and parts of a tile."""
         t = link.tensor
         sent = link.sent(walk.active[t, link.child][1])[0]
-        amounts = sent.amounts(walk.contents[t].stored if self.sim.packed[t] else None)
+        amounts = sent.amounts(walk.contents[t].stored if self.sim.packed_at(t, link.parent) else None)
         summed = np.zeros((len(link.run_begins), amounts.shape[1]))
         np.add.at(summed, link.run[sent.rows], amounts)
         if not summed.any():
@@ -297,15 +297,16 @@ class Waiting:
             one.leave()
         return max([float(time.max()), *(one.moved for one in tiles)])
 
-    def _finish(self, now: list[Tiles], tiles: list[Tiles], time: Array) -> None:
+    def _finish(self, now: list[LaneTiles], tiles: list[LaneTiles], time: Array) -> None:
         for one in reversed(now):  # inner levels first
+            ready = time
             if one.leaves:
                 for inner in tiles:
                     if inner.parent is one:
                         inner.leave()
                         if inner.free:
-                            time = np.maximum(time, inner.free[-1][inner.lanes.group])
-            one.finish(time)
+                            ready = np.maximum(ready, inner.free[-1][inner.lanes.group])
+            one.finish(ready)
 
     def _work(self, work: Array) -> Array:
         """(parts, lanes); lanes that steal from each other share theirs."""

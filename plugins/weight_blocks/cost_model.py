@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import CostModel
+from sparsemap.pieces.contracts import CostModel, Occupancy
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Detail, Evaluation
@@ -225,11 +225,29 @@ def _layer(problem: Problem, machine: CoreMesh) -> MeshLayer:
     except SpecError as error:
         raise error.within("", file) from None
     weights = problem.tensors[problem.roles["Q"]]
+    conv = piece.type_name == "conv2d"
     mask = getattr(weights.density, "mask", None)
     if mask is None:
-        density = float(weights.density.occupancy(weights.shape(problem.loops.sizes)).density)
-    else:
-        mask = np.asarray(mask, bool)
-        mask = (mask if piece.type_name == "conv2d" else mask.T)[: round_up(outputs, machine.grain) // machine.block[0]]
-        density = float(mask.mean())
-    return attrs.evolve(layer, density=density, mask=mask)
+        return _with_blocks(layer, weights.density.occupancy(weights.shape(problem.loops.sizes)), conv)
+    mask = np.asarray(mask, bool)
+    mask = (mask if conv else mask.T)[: round_up(outputs, machine.grain) // machine.block[0]]
+    return attrs.evolve(layer, density=float(mask.mean()), mask=mask)
+
+
+def _with_blocks(layer: MeshLayer, weights: Occupancy, conv: bool) -> MeshLayer:
+    """The layer without the blocks that hold zeros only: those of the very weights where there is one tensor of this
+    density, else as many in every row as are to be expected."""
+    outs, ins = layer.block
+    draws = [weights.draw(np.random.default_rng(seed)) for seed in (0, 1)] if weights.by_shape else []
+    if not draws or (draws[0] != draws[1]).any():
+        tile = (outs, ins, *layer.kernel) if conv else (ins, outs)
+        return attrs.evolve(layer, density=1 - weights.empty(tile))
+    tensor = (
+        draws[0]
+        if conv
+        else draws[0].T.reshape(layer.out_channels, *layer.kernel, layer.channels).transpose(0, 3, 1, 2)
+    )
+    rows, columns = layer.blocks
+    edges = [(0, rows * outs - len(tensor)), (0, columns * ins - tensor.shape[1]), (0, 0), (0, 0)]
+    mask: Array = np.any(np.pad(tensor, edges).reshape(rows, outs, columns, ins, -1), axis=(1, 3, 4))
+    return attrs.evolve(layer, density=float(mask.mean()), mask=mask)

@@ -49,15 +49,21 @@ def check_form(group: Sequence[Instruction], broken: Wrong, cores: tuple[int, in
             if one.type == "LOADWM":
                 _check_weights(one, broken, cores, 1)
         return
-    *before, load, compute, write = group if len(group) > 2 else [group[0]] * 3
-    if kinds[-3:] != [*GROUP] or kinds[:-3] != ["LOADWM"] * (load.parts > 1):
-        raise broken(group[0], f"runs with {', '.join(kinds[1:]) or 'nothing'}: LOADFM, COMP and WRITEFM go together")
+    check_together(group, broken)
+    *before, load, compute, write = group
     for one in before:
         _check_weights(one, broken, cores, load.parts)
     _check_buffers(load, compute, write, broken)
     _check_geometry(load, compute, write, broken, cores)
     for one in (load, write):
         _check_rows(one, broken)
+
+
+def check_together(group: Sequence[Instruction], broken: Wrong) -> None:
+    """Raises what `broken` makes of a group that computes, and has not all that goes with it."""
+    kinds, parts = [one.type for one in group], max(one.parts for one in group)
+    if {*GROUP} & {*kinds} and kinds != ["LOADWM"] * (parts > 1) + [*GROUP]:
+        raise broken(group[0], f"runs with {', '.join(kinds[1:]) or 'nothing'}: LOADFM, COMP and WRITEFM go together")
 
 
 def _check_weights(one: Instruction, broken: Wrong, cores: tuple[int, int], parts: int) -> None:

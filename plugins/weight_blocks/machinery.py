@@ -31,6 +31,11 @@ class BrokenSchedule(SparseMapError):
     """A schedule that hardware could not execute as it stands."""
 
 
+def broken_at(number: int, one: Instruction, text: str) -> BrokenSchedule:
+    """The error for the instruction of a number."""
+    return BrokenSchedule(f"instructions[{number}], {one.type} of {one.layer}: {text}")
+
+
 @attrs.define
 class MovedVolumes:
     """What was moved and computed."""
@@ -93,7 +98,7 @@ class Machinery:
 
     def broken(self, one: Instruction, text: str) -> BrokenSchedule:
         """The error for an instruction."""
-        return BrokenSchedule(f"instructions[{self.numbers[id(one)]}], {one.type} of {one.layer}: {text}")
+        return broken_at(self.numbers[id(one)], one, text)
 
     def count(self, one: Instruction, amount: float) -> None:
         self.tally.volumes[one.layer, one.type] += amount
@@ -215,7 +220,7 @@ class Machinery:
         machine, size = self.machine, one.bytes[part]
         rows = np.arange(machine.rows)
         at = one.address[part] + rows // machine.columns * one.apart
-        if at.min() < 0 or at.max() + size > machine.memtile:
+        if at.min() < 0 or int(at.max()) + int(size) > machine.memtile:
             raise self.broken(one, f"weights at 0x{one.address[part]:05X} leave the memory tile")
         if one.apart and one.apart * machine.share != self.passed:
             raise self.broken(one, f"{machine.share} rows of cores {one.apart:,} bytes apart share {self.passed:,}")

@@ -4,7 +4,7 @@ with the time model, and the times with pipelines that run as events."""
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -17,9 +17,9 @@ from sparsemap.errors import SparseMapError, unknown
 from sparsemap.files import aligned
 from sparsemap.pieces.contracts.base import Array
 
-from .forms import check_form
+from .forms import check_form, check_together
 from .instructions import Instruction, span, timed
-from .machinery import BrokenSchedule, Machinery, MovedVolumes, Tensors
+from .machinery import BrokenSchedule, Machinery, MovedVolumes, Tensors, broken_at
 from .operations import MaskedWeights, masked, reference
 from .schedule_file import Compiled
 
@@ -199,12 +199,30 @@ def simulate(
         tally, equal, ddr = execute(compiled, data, progress)
         off = list(differences(compiled, tally))
         outputs = {name: ddr[name][..., : ddr.shapes[name][2]].transpose(2, 0, 1) for name in data.last}
+    else:
+        _check_groups(compiled)
     two, one = (event_seconds(compiled.instructions, buffers) for buffers in (2, 1))
     if data and not compiled.machine.quirks and abs(two - compiled.seconds) > TOLERANCE * two:
         off.append(f"the network: {compiled.seconds * 1e3:.4f} ms instead of {two * 1e3:.4f} ms")
     machine = compiled.machine
     times = compiled.seconds, two, one
     return SimulationOutcome(compiled.network, equal, tally, tuple(off), *times, machine.memtile, outputs)
+
+
+def _check_groups(compiled: Compiled) -> None:
+    """Raises `BrokenSchedule` where instructions run together whose time nobody could tell."""
+    for number, one in enumerate(compiled.instructions):
+        if one.layer not in compiled.layers:
+            raise broken_at(number, one, f"there is no layer {one.layer}")
+        layer = compiled.layers[one.layer].cut.layer
+        if one.iterations > (most := layer.out_height * layer.out_channels):
+            raise broken_at(
+                number, one, f"has {one.iterations:,} iterations, its layer makes {most:,} rows of a channel"
+            )
+    first = 0
+    for group in groups(compiled.instructions):
+        check_together(group, partial(broken_at, first))
+        first += len(group)
 
 
 def execute(
@@ -362,9 +380,9 @@ def pipeline(load: float, compute: float, write: float, count: int, buffers: int
     A load waits for a free input buffer, which the computation of an earlier iteration frees at its end; a computation
     waits for its input and for a free output buffer, which a write frees. With two buffers the end is that of `constant`.
     """
-    loads, computes, writes = ([0.0] * buffers for _ in range(3))  # those before the first iteration are free at 0
-    for k in range(count):
-        loads.append(max(loads[-1], computes[k]) + load)
-        computes.append(max(loads[-1], computes[-1], writes[k]) + compute)
+    loads, computes, writes = (deque([0.0] * buffers, buffers) for _ in range(3))  # free before the first iteration
+    for _ in range(count):
+        loads.append(max(loads[-1], computes[0]) + load)
+        computes.append(max(loads[-1], computes[-1], writes[0]) + compute)
         writes.append(max(computes[-1], writes[-1]) + write)
     return writes[-1]

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
+from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Loops, Shape, Workload, naming
 
 from .windows import Sides, one_of, pair, sides, windows
@@ -70,6 +71,34 @@ class Window(LayerWorkload):
     padding: Sides = attrs.field(default=((0, 0), (0, 0)), converter=sides)
     """Zeros around the image: a number, one for rows and one for columns, [[top, bottom], [left, right]], "same" or
     "valid". The einsum does not depend on it: the halo belongs to P, whose density is applied to it as well."""
+    view: Literal["convolution", "matrix-product"] = "convolution"
+    """Whether it is searched as a convolution or as `Z[m, n] = P[m, k] * Q[n, k]`, with m windows whose words k are
+    written out: a word that windows share is stored and moved with each of them."""
+
+    def loops(self, registry: Any) -> Loops:
+        if self.view == "convolution":
+            return super().loops(registry)
+        density = dict(self.density)
+        seen = super().loops(registry)  # as a convolution
+        for tensor in seen.tensors:
+            if tensor.name not in density:
+                continue
+            shape = tensor.shape(seen.sizes)
+            if tensor.density.occupancy(shape).by_shape:
+                if tensor.name != self.weights:
+                    text = (
+                        f"a density of type '{tensor.density.type_name}' is of an image, not of the windows written out"
+                    )
+                    raise SpecError.at("", f"density.{tensor.name}", text)
+                table = {"type": "flattened", "of": tensor.density, "shape": list(shape)}
+                density[tensor.name] = registry.build("density", table)
+        einsum, dims = self.product()
+        density = {"P": 1.0, "Q": 1.0, **density}
+        return registry.build("workload", {"einsum": einsum, "dims": dims, "density": density}).loops(registry)
+
+    def product(self) -> tuple[str, dict[str, int]]:
+        """The einsum as a product of matrices, and the size of every dimension."""
+        raise NotImplementedError
 
     def slid(self, inputs: Sequence[Shape], channels: int, out: int) -> Shape:
         """The output's shape if an image with these channels gives one of p x q."""
@@ -114,8 +143,6 @@ class Conv2d(Window):
     """Channels of the input, of all groups together."""
     groups: int = attrs.field(default=1, validator=POSITIVE)
     """Parts that channels fall into: an output is a sum over the inputs of its part."""
-    view: Literal["convolution", "matrix-product"] = "convolution"
-    """Whether it is searched as a convolution or as `Z[m, n] = P[m, k] * Q[k, n]`, with m windows of k = c*r*s words."""
 
     def __attrs_post_init__(self) -> None:
         if self.k % self.groups or self.c % self.groups:
@@ -125,13 +152,19 @@ class Conv2d(Window):
     def terms(self) -> tuple[str, dict[str, int]]:
         k, c = self.k // self.groups, self.c // self.groups
         g, groups = _several("g", self.groups)
-        if self.view == "matrix-product":
-            dims = {"m": self.batch * self.p * self.q, "k": c * self.r * self.s, "n": k}
-            return f"Z[{g}m, n] = P[{g}m, k] * Q[{g}k, n]", {**groups, **dims}
         b, samples = _several("b", self.batch)
         dims = {"k": k, "c": c, "p": self.p, "q": self.q, "r": self.r, "s": self.s}
         text = f"Z[{b}{g}k, p, q] = P[{b}{g}c, {self.image}] * Q[{g}k, c, r, s]"
         return text, {**samples, **groups, **dims}
+
+    def product(self) -> tuple[str, dict[str, int]]:
+        g, groups = _several("g", self.groups)
+        dims = {
+            "m": self.batch * self.p * self.q,
+            "k": self.c // self.groups * self.r * self.s,
+            "n": self.k // self.groups,
+        }
+        return f"Z[{g}m, n] = P[{g}m, k] * Q[{g}n, k]", {**groups, **dims}
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return self.slid(inputs, self.c, self.k)
@@ -150,6 +183,10 @@ class Depthwise(Window):
         b, samples = _several("b", self.batch)
         dims = {"c": self.c, "p": self.p, "q": self.q, "r": self.r, "s": self.s}
         return f"Z[{b}c, p, q] = P[{b}c, {self.image}] * Q[c, r, s]", {**samples, **dims}
+
+    def product(self) -> tuple[str, dict[str, int]]:
+        dims = {"g": self.c, "m": self.batch * self.p * self.q, "k": self.r * self.s}
+        return "Z[g, m] = P[g, m, k] * Q[g, k]", dims
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return self.slid(inputs, self.c, self.c)

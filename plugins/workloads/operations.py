@@ -69,6 +69,7 @@ class Concat(Operation):
     """Inputs one behind the other along the first axis, which are the channels of images."""
 
     type_name: ClassVar[str] = "concat"
+    moves: ClassVar[bool] = False
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         if len(inputs) < 2 or len({shape[1:] for shape in inputs}) > 1:
@@ -91,6 +92,7 @@ class Prepend(Operation):
     """Rows before those of the input: keys that a decoder keeps from earlier words, or the class token of an image."""
 
     type_name: ClassVar[str] = "prepend"
+    moves: ClassVar[bool] = False
 
     rows: int = attrs.field(validator=attrs.validators.ge(1))
     """Rows that come first."""
@@ -105,6 +107,7 @@ class Take(Operation):
     """Some rows of the input, such as that of the class token."""
 
     type_name: ClassVar[str] = "take"
+    moves: ClassVar[bool] = False
 
     rows: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Rows that are left."""

@@ -123,14 +123,21 @@ class Check:
                 self.attempt(lambda: len(problem.space))
 
     def study(self, piece: Any) -> None:
-        several = {"workload": "workloads", "network": "networks", "hardware": "hardware", "searcher": "searchers"}
+        several = {
+            "workload": "workloads", "network": "networks", "hardware": "hardware", "searcher": "searchers",
+            "cost-model": "cost_models", **({} if isinstance(piece.spaces, Mapping) else {"space": "spaces"}),
+        }  # fmt: skip
         for kind, key in several.items():
             for index, value in enumerate(getattr(piece, key)):
                 self.attempt(partial(self.named, kind, value, f"{key}[{index}]"))
+        for kind, key in (("format", "formats"), ("mechanism", "mechanisms")):
+            for index, names in enumerate(getattr(piece, key)):
+                for at, name in enumerate(names):
+                    self.attempt(partial(self.named, kind, name, f"{key}[{index}][{at}]"))
         for kind, key in (("space", "space"), ("objective", "objective"), ("cost-model", "cost_model")):
             if value := getattr(piece, key):
                 self.attempt(partial(self.named, kind, value, key))
-        for searcher, value in piece.spaces.items():
+        for searcher, value in piece.spaces.items() if isinstance(piece.spaces, Mapping) else ():
             self.attempt(partial(self.named, "space", value, f"spaces.{searcher}"))
             if searcher not in piece.searchers:
                 text = unknown("searcher of this study", searcher, piece.searchers)

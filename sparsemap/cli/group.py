@@ -181,6 +181,27 @@ def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
     _page((Path(folder),), plugin_dirs, "no report was written")
 
 
+def run_options(verb: Any) -> Any:
+    """Options of verbs that write a network: `hardware` that it is then run on (`run_written`), and `designs`."""
+    of_run = click.option(
+        "--run", "hardware", default="", metavar="HARDWARE,...", help="Run the network on these, with a report of all."
+    )
+    designs = click.option(
+        "--designs", type=click.IntRange(1), help="Of --run: the budget of each layer.  [default: 20000]"
+    )
+    return of_run(designs(verb))
+
+
+def run_written(network: Path, hardware: str, designs: int | None, out: Path) -> None:
+    """What `--run` asks for: the verb `run` with a report, into a folder."""
+    ctx = click.get_current_context()
+    root = ctx.find_root().command
+    assert isinstance(root, click.Group)
+    verb = root.get_command(ctx, "run")
+    assert verb is not None
+    ctx.invoke(verb, study=str(network), hardware=hardware, budget=designs, out=str(out), report=True)
+
+
 def _page(results: tuple[Path, ...], plugin_dirs: tuple[str, ...], failed: str) -> bool:
     ctx = click.get_current_context().find_root()
     assert isinstance(ctx.command, click.Group)

@@ -74,6 +74,14 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 @click.option("--no-fill", is_flag=True, help="Only scale the tiles of start designs.")
 @plugin_dirs
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
+@click.option(
+    "--execute",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 16),
+    metavar="K",
+    help="Execute the best K designs on sampled tensors, and rank them by what that needs.",
+)
 @click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR instead of resuming it.")
 @report_option
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
@@ -94,6 +102,7 @@ def search(
     no_fill: bool,
     plugin_dirs: tuple[str, ...],
     out: str | None,
+    execute: int,
     overwrite: bool,
     report: bool,
     as_json: bool,
@@ -126,10 +135,12 @@ def search(
                 if unfinished(out) and not (overwrite or quiet):
                     cli_output.say(f"resuming the search in {out}")
                 result = search_into(
-                    out, problem, Budget(budget, count=count), seed, searcher, progress, overwrite, chosen
+                    out, problem, Budget(budget, count=count), seed, searcher, progress, overwrite, chosen, execute
                 )
             else:
-                result = run_search(problem, Budget(budget, count=count), seed, searcher, progress, start=chosen)
+                result = run_search(
+                    problem, Budget(budget, count=count), seed, searcher, progress, start=chosen, execute=execute
+                )
     except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:
             cli_output.say(f"best so far, {cli_output.one_line(error.result)}")

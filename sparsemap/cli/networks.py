@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import listed
 from ..files import shown, times
 from ..pieces.data_specs import Network
 from ..pieces.registry import Registry, is_path
@@ -79,6 +80,10 @@ WIDE = (7, 6)
 """Columns of `NetworkResult.groups` that narrow terminals do without: the shares of cycles and energy."""
 
 
+WIDE_PLAN = (9, 8, 6, 7)
+"""The same of `FusedResult.table`: reasons, limits, times and utilisation."""
+
+
 def run_network(
     hardware: str,
     given: Mapping[str, Any],
@@ -91,12 +96,15 @@ def run_network(
     plugin_dirs: tuple[str, ...],
 ) -> None:
     """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals."""
+    import attrs
+
     from ..study.cells import NETWORK_FILES
+    from ..study.network_result import NetworkResult
     from ..study.networks import search_network
 
     one_of_both(cluster, jobs)
     with cli_output.study_progress(quiet, (), out or "") as progress:
-        result = search_network(
+        found = search_network(
             study,
             hardware,
             **given,
@@ -106,11 +114,15 @@ def run_network(
             plugin_dirs=plugin_dirs,
             progress=progress,
         )
+    fused = None if isinstance(found, NetworkResult) else found
+    result = found if isinstance(found, NetworkResult) else attrs.evolve(found.base, fused=found.to_dict())
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not quiet:
-        click.echo(cli_output.table(result.groups(), "<>", less=WIDE) + "\n")
+        rows, less = (result.groups(), WIDE) if fused is None or not fused.complete else (fused.table(), WIDE_PLAN)
+        click.echo(cli_output.table(rows, "<>" if less is WIDE else "<<<>>>>><<", less=less) + "\n")
         lines = totals_text(result).splitlines()
+        lines = lines[:1] + fused.totals_text().splitlines() if fused is not None else lines
         click.echo("\n".join(cli_output.wrapped(line, " " * 9) for line in lines))
     if out and not quiet:
         cli_output.say(f"{', '.join(NETWORK_FILES)} and a folder per search are in {out}")
@@ -135,6 +147,8 @@ def totals_text(result: NetworkResult) -> str:
         f"energy   {format_energy(energy)}",
         f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
     ]
+    if result.lacks:
+        lines.append(f"without  {listed(result.lacks)}")
     if result.bound:
         proof = f"by proof in space {result.space}: optimum within {times(result.gap)}"
         lines.append(f"bound    {result.bound:.4g} pJ * cycles {proof}")

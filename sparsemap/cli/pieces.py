@@ -107,12 +107,13 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
 def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     """Check spec files of any kind.
 
-    FILE may be a folder of them; files that are checked together may name each other's pieces. All mistakes are
-    reported at once.
+    FILE may be a folder of them, or that of a plugin; files that are checked together may name each other's pieces.
+    All mistakes are reported at once.
     """
     from .check import check_files
 
-    registry = loaded(plugin_dirs)
+    packages = tuple(text for text in files if Path(text, PACKAGE).is_file())  # plugins, whose types their specs need
+    registry = loaded((*plugin_dirs, *(text for text in packages if text not in plugin_dirs)))
     found = dict(check_files(_files(files), registry))
     if as_json:
         tables = {file: [attrs.asdict(mistake) for mistake in mistakes] for file, mistakes in found.items()}
@@ -126,11 +127,17 @@ def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -
         raise SystemExit(1)
 
 
+PACKAGE = "pyproject.toml"
+"""What a folder of a package has, which is no spec."""
+
+
 def _files(given: tuple[str, ...]) -> list[str]:
     """The files given, and the TOML files in folders given."""
     found: list[str] = []
     for text in given:
-        below = sorted(str(path) for path in Path(text).rglob("*.toml")) if Path(text).is_dir() else [text]
+        below = [text]
+        if Path(text).is_dir():
+            below = sorted(str(path) for path in Path(text).rglob("*.toml") if path.name != PACKAGE)
         if not below:
             raise click.UsageError(f"no TOML file in folder '{text}'")
         found += below

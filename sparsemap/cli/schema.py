@@ -26,6 +26,16 @@ from .keys import LATER, Key, first_sentence, keys_of
 Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
 SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string"}
+VARIED = {
+    "type": "object",
+    "description": "Values to choose from, as a list or a range, in a space of chips.",
+    "properties": {
+        "choices": {"type": "array", "minItems": 1},
+        **{key: {"type": ["number", "string"]} for key in ("low", "high")},
+        **{key: {"type": "number"} for key in ("factor", "step")},
+    },
+    "additionalProperties": False,
+}
 PATH = {"type": "string", "pattern": r"\.toml$|/"}
 """A text that is a path, see `registry.is_path`."""
 
@@ -101,11 +111,12 @@ class Writer:
         found["extends"] = {"enum": names, "description": "A spec to start from: tables merge, lists are replaced."}
         found["override"] = {"type": "boolean", "description": "Whether it wins over another piece of its name."}
         keys = {name: keys_of(cls) for name, cls in types_of.items()}
+        vary = any(cls.may_vary for cls in types_of.values())
         every: dict[str, list[Schema]] = {}
         for own in keys.values():
             for key, about in own.items():
                 every[key] = every.get(key, [])
-                every[key] += [one] if (one := self.key(about)) not in every[key] else []
+                every[key] += [one] if (one := self.key(about, vary)) not in every[key] else []
         found |= {key: either(several) for key, several in every.items()}
         made: Schema = {"type": "object", "properties": found, "additionalProperties": False}
         beside = [key.names for own in keys.values() for key in own.values() if key.names and key.names.beside]
@@ -114,7 +125,7 @@ class Writer:
         default = next((cls.default_type for cls in types_of.values()), "")
         cases = [self.case(kind, name, own, type_key, whole, default) for name, own in keys.items()]
         for case, own in zip(cases, keys.values(), strict=True):
-            if differing := {key: self.key(about) for key, about in own.items() if len(every[key]) > 1}:
+            if differing := {key: self.key(about, vary) for key, about in own.items() if len(every[key]) > 1}:
                 case["then"]["properties"] = differing
         if len(cases) == 1:
             return made | cases[0]["then"]
@@ -143,10 +154,13 @@ class Writer:
 
     # -- keys
 
-    def key(self, key: Key) -> Schema:
+    def key(self, key: Key, vary: bool = False) -> Schema:
+        """The schema of a key, which may `vary` in a space."""
         unit = f"Unit: {key.unit}." if key.unit else ""
         about = " ".join(part for part in (key.doc, unit) if part)
         made: Schema = {} if key.as_it_stands else self.of(key.type, key.names, key.limits)
+        if vary and all(one.get("type") in SCALARS.values() for one in made.get("anyOf", [made])):
+            made = either([made, self.defined("varied", lambda: VARIED)])
         if isinstance(made.get("$ref"), str):  # in draft 7 nothing beside a reference counts
             made = {"allOf": [made]}
         made |= {"description": about} if about else {}
@@ -212,6 +226,7 @@ class Writer:
         keys["formats"] = by_name({"type": "array", "items": texts}, "Formats of a tensor, one per rank slot.")
         keys["beyond_format"] = {**texts, "description": "The format of ranks further out than the slots."}
         keys["gate_skip"] = by_name(texts, "The mechanism at every place.")
+        keys["decoded"] = by_name(texts, "By tensor, the level from which inwards it is uncompressed.")
         keys["score"] = {"type": "object", "description": "What a search has found; not read."}
         keys["scenarios"] = by_name({"type": "object"}, "What a search has found in every scenario; not read.")
         keys["pieces"] = by_name({"type": "object"}, "Tables of pieces by kind and name, which come before others.")

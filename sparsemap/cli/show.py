@@ -51,24 +51,12 @@ def evaluate(design: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
 
 def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple[str, ...]]:
     """A design file as the result of a search that found it, its problem, and the reasons why it is not valid."""
-    import numpy as np
-
     from ..problem import design_file
-    from ..searching.archive import Archive
-    from ..searching.best import Best
-    from ..searching.result import result_of
-    from ..searching.shortfalls import shortfalls_of
+    from ..searching.given import design
 
-    design = design_file.load(path, registry)
-    problem = design.problem
-    evaluation = problem.evaluator.evaluate_designs(design.batch)
-    genome = np.zeros(len(problem.space), np.int64)
-    score, costs = float(problem.evaluator.score(evaluation)[0]), dict(evaluation.costs.of(0).own)
-    if reasons := evaluation.reasons_of(0):
-        lacks = shortfalls_of(problem, Archive(closest=genome[None, :]))
-        return result_of(problem, None, shortfalls=lacks, valid_fraction=0.0), problem, reasons
-    there = evaluation.costs_in_scenarios(0)
-    return result_of(problem, Best(problem, genome, costs, score, in_scenarios=there)), problem, reasons
+    result = design(path, registry=registry)
+    problem = result.best.problem if result.best else design_file.load(path, registry).problem
+    return result, problem, tuple(result.rejects)
 
 
 def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Result, Problem]:
@@ -91,6 +79,28 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
     if not math.isfinite(best.energy_pj):
         raise SearchError(f"{path}: the design does not fit in scenario {scenario}")
     return result_of(best.problem, best), best.problem
+
+
+def designs_in(path: str) -> dict[str, str]:
+    """The design that a path names, by no name; by layer or cell those below the folder of a network or a study."""
+    from ..searching.result import DESIGN_FILE
+    from ..study.cells import NETWORK_FILES, TABLE_FILES
+
+    folder = Path(path)
+    if (folder / DESIGN_FILE).exists() or not any((folder / name).exists() for name in (*NETWORK_FILES, *TABLE_FILES)):
+        return {"": path}
+    below = [file.parent for file in folder.glob(f"**/{DESIGN_FILE}")]
+    order = {name: at for at, name in enumerate(_layers(folder))}
+    below.sort(key=lambda one: (order.get(one.name, len(order)), str(one)))
+    return {str(one.relative_to(folder)): str(one) for one in below}
+
+
+def _layers(folder: Path) -> list[str]:
+    """The layers of a network in their order."""
+    try:
+        return [row["searched"] for row in json.loads((folder / "network.json").read_text("utf-8"))["layers"]]
+    except (OSError, ValueError, LookupError):
+        return []
 
 
 class Reports(click.Group):
@@ -128,13 +138,16 @@ def report_verb(name: str, about: str) -> click.Command:
 
         registry = loaded(plugin_dirs)
         piece: Any = registry.get("exporter", name)
-        result, problem = valid_design(design, registry, scenario)
-        if as_json:
-            click.echo(json.dumps(piece.data(result, problem), indent=2))
-        elif piece.file_name:
-            cli_output.show(piece.text(result, problem, cli_output.width()))
-        else:
+        if not piece.file_name and not as_json:
             raise SearchError(f"'{name}' writes files: sparsemap export {design} --to {name} -o DIR")
+        found = {label: valid_design(path, registry, scenario) for label, path in designs_in(design).items()}
+        if as_json:
+            tables = {label: piece.data(*each) for label, each in found.items()}
+            click.echo(json.dumps(tables.get("", tables), indent=2))
+            return
+        for label, each in found.items():
+            heading = f"# {label}\n\n" if label else ""
+            cli_output.show(heading + piece.text(*each, cli_output.width()))
 
     return verb
 

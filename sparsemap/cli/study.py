@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,15 +33,22 @@ def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
-OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "count", "seed", "warm_start", "start")
+SHORT = {"evaluations": "designs", "valid_fraction": "valid", "energy_pj": "energy, pJ"}
+"""Names of columns in a terminal."""
+OF_NETWORKS = (
+    "objective", "searcher", "space", "cost_model", "budget", "count", "seed", "warm_start", "start", "fuse", "operations",
+    "formats",
+)  # fmt: skip
 """Options of `run` that a study says itself."""
 
 
 @click.command()
-@click.option("--hardware", metavar="HARDWARE", help="The hardware of a network: a name or a TOML file.")
+@click.option(
+    "--hardware", metavar="HARDWARE", help="The hardware of a network: a name or a TOML file; several with commas."
+)
 @click.option("--objective", help="Of a network: a name or expression.  [default: edp]")
 @click.option("--searcher", help="Of a network: a name or TOML file.  [default: what the objective asks for]")
-@click.option("--space", help="Of a network: a name or TOML file.  [default: paper]")
+@click.option("--space", help="Of a network: a name or TOML file.  [default: as in a search]")
 @click.option("--cost-model", help="Of a network: a name or TOML file.")
 @click.option("--budget", type=click.IntRange(min=1), help="Designs per layer of a network.  [default: 20000]")
 @click.option(
@@ -60,22 +68,37 @@ OF_NETWORKS = ("objective", "searcher", "space", "cost_model", "budget", "count"
     metavar="PATH",
     help="Designs for layers of a network to start from: a file, or a folder of results such as that of another run.",
 )
+@click.option("--fuse", is_flag=True, default=None, help="Plan which tensors of a network stay on chip between layers.")
+@click.option(
+    "--operations",
+    type=click.Choice(["counted", "free"]),
+    help="With --fuse: whether additions and pools cost what they read and write.  [default: counted]",
+)
+@click.option(
+    "--formats",
+    type=click.Choice(["free", "matched"]),
+    help="With --fuse: whether tensors are read in the format in which they are written.  [default: free]",
+)
 @report_option
 @_study_options
 def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
     """Run all cells of the STUDY in a TOML file, or search the layers of a network with --hardware.
 
     A cell is a workload or a network on a hardware with a searcher and a seed. To search one network, STUDY names it
-    (`sparsemap list network`) or its file; equal layers are searched once.
+    (`sparsemap list network`) or its file; equal layers are searched once. On several hardware it is a study with --out,
+    and each is searched in the space that it names.
 
     A run that was interrupted or killed goes on where it stopped: finished cells are not run again unless the study
     changes them; a network needs --out for that. Results do not depend on --jobs or --cluster.
     """
     from ..study.cells import TABLE_FILES
-    from ..study.study import markdown_text
+    from ..study.study import shown_rows
+    from . import output as cli_output
 
     of_network = {key: value for key in OF_NETWORKS if (value := given.pop(key)) not in (None, ())}
-    if hardware is not None:
+    if hardware is not None and "," in hardware:
+        given["study"], of_network = _comparison(given["study"], hardware, of_network), {}
+    elif hardware is not None:
         from .networks import run_network
 
         if report and not given["out"]:
@@ -99,7 +122,10 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     elif not quiet:
-        click.echo(markdown_text(rows), nl=False)
+        head, *shown = shown_rows(rows)
+        head = [SHORT.get(name, name) for name in head]
+        last = len(head) - 1  # the share of valid designs, then how many were evaluated, and energy or cycles
+        click.echo(cli_output.table([head, *shown], "<" * head.index("seed") + ">", less=(last, last - 1, last - 3)))
     if report:
         write_report(folder, given["plugin_dirs"])
     _tell(outcomes, folder, TABLE_FILES, quiet)
@@ -107,28 +133,64 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
 
 @click.command()
 @_study_options
-@click.option("--reference", default="", metavar="NAME", help="The searcher that the others are divided by.")
+@click.option("--reference", default="", metavar="NAME", help="The variant that the others are divided by.")
+@click.option(
+    "--by",
+    default="",
+    metavar="COLUMN",
+    help="What is compared: formats, mechanisms, space, cost_model, searcher or hardware.  [default: the first of these "
+    "that varies]",
+)
 def compare(
-    study: str, plugin_dirs: tuple[str, ...], out: str | None, as_json: bool, quiet: bool, reference: str, **given: Any
+    study: str,
+    plugin_dirs: tuple[str, ...],
+    out: str | None,
+    as_json: bool,
+    quiet: bool,
+    reference: str,
+    by: str,
+    **given: Any,
 ) -> None:
-    """Run a study and compare its searchers.
+    """Run a study and compare its searchers, or its formats, spaces, cost models or hardware.
 
-    Prints the EDP of every searcher, its ratio to that of the reference (by default the default searcher, or else the
-    study's first one) on the same workload, hardware and seed, and the means of the ratios per hardware. A study that
-    was stopped is resumed; one that was run before is only compared.
+    Prints what every variant costs, its ratio to that of the reference (by default the default searcher, or the variant
+    that adds nothing, or else the study's first one) in cells that are alike in all else, seeds too, the geometric means
+    of the ratios with intervals of 95 %, and which formats and mechanisms the designs use. A study that was stopped is
+    resumed; one that was run before is only compared.
     """
     from ..study import cells, comparison
+    from . import output as cli_output
 
     piece, _ = _study(study, plugin_dirs)
-    comparison.checked_reference(list(cells.labels_of(piece.searchers).values()), reference)
+    planned = [cell.names for cell in cells.cells_of(piece, Path()) + cells.cells_of(piece, Path(), what="network")]
+    comparison.compare(planned, reference, by)  # what cannot be compared is told first
     outcomes, folder = _outcomes(study, plugin_dirs, out, quiet, **given)
-    found = comparison.compare(outcomes, reference)
+    chosen = [outcome.numbers.get("chosen") or {} for outcome in outcomes]
+    found = comparison.compare([outcome.row for outcome in outcomes], reference, by, chosen)
     found.write(cells.folder_of(piece, out or ""))
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     elif not quiet:
-        click.echo(found.markdown(), nl=False)
+        lines = [found.about, found.verdict]
+        click.echo(
+            "\n\n".join(textwrap.fill(line, cli_output.width(), break_on_hyphens=False) for line in lines) + "\n"
+        )
+        for rows in (found.mean_rows(), found.use_rows() if found.uses else [], found.cell_rows()):
+            if rows:
+                align = "<<>" if rows[0][0] != "workload" else "<" * len(found.cells[0].names) + ">"
+                click.echo(cli_output.table(rows, align) + "\n")
     _tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
+
+
+def _comparison(network: str, hardware: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The table of a study of one network on several hardware."""
+    from ..study.cells import labels_of
+
+    if "start" in given:
+        raise click.UsageError("--start is for one hardware")
+    lists = {f"{key}s": [given.pop(key)] for key in ("searcher", "seed") if key in given}
+    chips = [name for name in hardware.split(",") if name]
+    return {"name": labels_of([network])[network], "networks": [network], "hardware": chips, **lists, **given}
 
 
 def one_of_both(cluster: str, jobs: int) -> None:
@@ -136,18 +198,20 @@ def one_of_both(cluster: str, jobs: int) -> None:
         raise click.UsageError("--jobs is for this machine; with --cluster the cluster's workers decide")
 
 
-def _study(study: str, plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
-    """A study, and the folder that its paths are relative to."""
+def _study(study: str | dict[str, Any], plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
+    """A study by name, path or table, and the folder that its paths are relative to."""
     from ..pieces.registry import is_path
 
     registry = loaded(plugin_dirs)
+    if isinstance(study, dict):
+        return registry.build("study", study), Path(".")
     if registry.has("network", study) and not registry.has("study", study):
         raise click.UsageError(f"'{study}' is a network; say on which hardware: --hardware NAME")
     return registry.resolve("study", study), Path(study).parent if is_path(study) else Path(".")
 
 
 def _outcomes(
-    study: str, plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, jobs: int, cluster: str
+    study: str | dict[str, Any], plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, jobs: int, cluster: str
 ) -> tuple[list[Outcome], str]:
     """Runs a study with progress; what came out, and the folder in which it is."""
     from ..study.cells import cells_of, folder_of

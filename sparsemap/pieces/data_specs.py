@@ -10,6 +10,7 @@ import attrs
 from ..errors import Mistake, SpecError, unknown
 from . import defaults
 from .contracts import Piece, naming, unit
+from .varied import check_choices, without_choices
 
 Table = Mapping[str, Any]
 SOME: Any = attrs.validators.min_len(1)
@@ -42,12 +43,23 @@ class Compute:
 
 
 @attrs.frozen(kw_only=True)
+class SparseUnits:
+    """The sparse units of a chip. Leaving a tensor uncompressed and skipping nothing need none."""
+
+    formats: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, metadata=naming("format"))
+    """By tensor (its role P, Q, R, S or Z, or its name), the formats that the chip can decode and encode."""
+    mechanisms: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, metadata=naming("mechanism"))
+    """By place (a level's name, or that of the compute units), the mechanisms that are built there."""
+
+
+@attrs.frozen(kw_only=True)
 class Hardware(Piece):
     """An accelerator: storage levels from the outermost inwards, then the compute units."""
 
     kind: ClassVar[str] = "hardware"
     type_name: ClassVar[str] = "hardware"
     default_type: ClassVar[str] = "hardware"
+    may_vary: ClassVar[bool] = True
 
     technology: str | Table = attrs.field(default=defaults.TECHNOLOGY, metadata=naming("technology"))
     """Name of a technology spec, or its table."""
@@ -63,6 +75,23 @@ class Hardware(Piece):
     """The compute units below the innermost level."""
     space: str | Table = attrs.field(default="", metadata=naming("space"))
     """Name of a space spec, or its table, that it is searched in unless another one is asked for; absent: the usual one."""
+    units: SparseUnits | None = None
+    """The sparse units that the chip has, which designs choose from; absent: any that a design asks for, without area."""
+    choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=check_choices)
+    """Other values of keys, such as `"levels.GLB.capacity" = ["64 KB", "128 KB"]`: a space of chips. A key may also hold
+    `{ choices = [...] }`, or `{ low = "64 KB", high = "1 MB", factor = 2 }` (or `step`), in place of its value; the
+    hardware itself then has the first one. `levels.GLB.present = { choices = [true, false] }` leaves a level out."""
+    constraints: tuple[str, ...] = ()
+    """Conditions on the chips of a space, over costs and sizes: `area_mm2 <= 20`, `GLB.capacity >= 4 * PEB.capacity`."""
+
+    @classmethod
+    def from_table(cls, table: Any) -> Any:
+        """The table with values that may vary moved to `choices`."""
+        if not isinstance(table, Mapping):
+            return table
+        found: dict[str, Any] = {}
+        fixed = without_choices(table, "", found)
+        return {**fixed, "choices": {**found, **fixed.get("choices", {})}} if found else table
 
 
 @attrs.frozen(kw_only=True)
@@ -79,6 +108,13 @@ class SpaceSpec(Piece):
     """Table per segment; in a spec they stand beside `segments`, under the segments' names."""
     cost_model: str | Table = attrs.field(default="", metadata=naming("cost-model", paths=True))
     """The cost model that the segments' columns are for, used where none is named; empty: the usual one."""
+    stored: Mapping[str, Table] = attrs.field(factory=dict, metadata=naming("density"))
+    """By role of a tensor, a density model without its keys `of`, the workload's density, and `rank`, the rank that is
+    summed: what the hardware keeps of the tensor where that is more than its nonzeros."""
+    view: str = ""
+    """As what it takes workloads that can be seen in several ways (their key `view`); empty: as they are."""
+    more: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """By kind, such as `format`, names of pieces that segments choose from besides their own candidates."""
 
     @classmethod
     def from_table(cls, table: Any) -> Any:
@@ -103,7 +139,7 @@ def _something(study: Study, attribute: attrs.Attribute, networks: tuple[str, ..
 
 @attrs.frozen(kw_only=True)
 class Study(Piece):
-    """Which cells to run: every workload and network on every hardware, with every searcher, space and seed."""
+    """Which cells to run: every workload and network on every hardware, with every searcher, seed, and what else is listed."""
 
     kind: ClassVar[str] = "study"
     type_name: ClassVar[str] = "study"
@@ -113,20 +149,29 @@ class Study(Piece):
     """Names or TOML files, relative to the study."""
     networks: tuple[str, ...] = attrs.field(default=(), validator=_something, metadata=naming("network", paths=True))
     """Names or TOML files, relative to the study; a cell of one searches all of its layers."""
-    hardware: tuple[str, ...] = attrs.field(validator=SOME, metadata=naming("hardware", paths=True))
-    """Names or TOML files, relative to the study."""
+    hardware: tuple[str | Table, ...] = attrs.field(validator=SOME, metadata=naming("hardware", paths=True))
+    """Names or TOML files, relative to the study, or tables."""
     searchers: tuple[str, ...] = attrs.field(
         default=(defaults.SEARCHER,), validator=SOME, metadata=naming("searcher", paths=True)
     )
     """Names or TOML files, relative to the study."""
     space: str | Table = attrs.field(default="", metadata=naming("space", paths=True))
     """The design space of searchers that `spaces` does not name; absent: the one that the hardware names, or the usual."""
-    spaces: Mapping[str, str | Table] = attrs.field(factory=dict, metadata=naming("space", paths=True))
-    """A space per searcher where they differ, such as a fixed mapping for a baseline."""
+    spaces: tuple[str | Table, ...] | Mapping[str, str | Table] = attrs.field(
+        factory=dict, metadata=naming("space", paths=True)
+    )
+    """A list: every cell runs in each of these spaces. A table: the space per searcher where they differ, such as a fixed
+    mapping for a baseline."""
+    formats: tuple[tuple[str, ...], ...] = ()
+    """Every cell runs with each of these lists of formats added to those of its space, `[]` adds none."""
+    mechanisms: tuple[tuple[str, ...], ...] = ()
+    """Every cell runs with each of these lists of mechanisms added to those of its space."""
     objective: str | Table = attrs.field(default=defaults.OBJECTIVE, metadata=naming("objective", paths=True))
     """What is minimised."""
     cost_model: str | Table = attrs.field(default="", metadata=naming("cost-model", paths=True))
     """What evaluates the designs; absent: what the space asks for, or the usual one."""
+    cost_models: tuple[str | Table, ...] = attrs.field(default=(), metadata=naming("cost-model", paths=True))
+    """Every cell runs with each of these cost models, in place of `cost_model`."""
     technology: str | Table = attrs.field(default="", metadata=naming("technology", paths=True))
     """Energies, leakage and areas of all hardware; absent: those that each names."""
     budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1), metadata=unit("designs"))
@@ -156,6 +201,8 @@ class Network(Piece):
     """One table per layer: `type` names a type of workload or operation, whose keys the others are, or `workload` a
     workload; `name`, `repeat` (how often it stands there, one after the other) and `inputs` (by default the layer
     before; "input" is the network's)."""
+    lacks: tuple[str, ...] = ()
+    """What no layer has and no total counts, such as operators of the model that it was imported from."""
     input: tuple[int, ...] = ()
     """Shape of the input without the batch, (channels, height, width) or (rows, columns). With it the layers are a graph
     whose shapes have to fit; without it a list of layers that are not connected."""

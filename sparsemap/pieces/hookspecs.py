@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import click
 
     from ..problem.problem import Problem
+    from ..searching.best import Best
     from ..searching.driver import Snapshot
+    from ..searching.executed import Execution
     from ..searching.result import Result
     from .contracts import Piece
 
@@ -138,3 +140,8 @@ def search_progressed(snapshot: Snapshot) -> None:
 @hookspec
 def search_finished(result: Result, problem: Problem) -> None:
     """Called after every finished search, with its result."""
+
+
+@hookspec(firstresult=True)
+def execute_design(best: Best, seed: int) -> Execution | str:  # type: ignore[empty-body]
+    """Executes one of the best designs of a search on sampled tensors; or says why that cannot be."""

@@ -6,20 +6,23 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import attrs
 import numpy as np
 
-from ..errors import Mistake, SearchError, SpecError
+from ..errors import Mistake, SearchError, SpecError, unknown
 from ..pieces.contracts import Technology
 from ..pieces.contracts.base import Array, Rows
-from ..pieces.contracts.hardware import LEVEL_ACTIONS
+from ..pieces.contracts.hardware import LEVEL_ACTIONS, RECODE_ACTIONS
 from ..pieces.data_specs import MAC_ACTIONS, Hardware
 from ..spec import units
-from ..spec.structuring import collecting
+from ..spec.structuring import collecting, join
 from .levels import Level
 from .tables import content_of
+
+if TYPE_CHECKING:
+    from ..pieces.registry import Registry
 
 
 @attrs.frozen(eq=False)
@@ -38,6 +41,8 @@ class Chip:
     """(S,) int64, instances of the next inner level, or compute units, below one instance."""
     word_bits: Array
     """(S,) int64, bits of a data word."""
+    access_words: Array
+    """(S,) int64, words of an access."""
     metadata_width: Array
     """(S,) int64, bits of a metadata access."""
     capacity_bits: Array
@@ -53,7 +58,7 @@ class Chip:
     lookahead: Array
     """(S + 1,) float64, positions that a skipping unit sees in a cycle, per child; the last: at the compute units."""
     energy_pj: Mapping[str, Array]
-    """(S,) float64 by action: `LEVEL_ACTIONS`."""
+    """(S,) float64 by action: `LEVEL_ACTIONS`, `RECODE_ACTIONS`."""
     mac_pj: Mapping[str, Array]
     """() float64 by action: compute, gated, skipped."""
     add_pj: Mapping[str, Array]
@@ -63,6 +68,8 @@ class Chip:
     area_mm2: Array
     """(S,) float64, without what lies below."""
     mac_area_mm2: Array
+    units_area_mm2: Array
+    """Of all decoders and skipping units together, where the hardware lists its `units`."""
     wire_pj_per_bit_mm: Array
     gated_residual: Array
     """Least cost of a gated access or compute, as a share of a full one."""
@@ -85,8 +92,9 @@ class Chip:
 
     @property
     def total_area_mm2(self) -> Array:
-        """() or (B,) float64: all instances of all levels, and the compute units."""
-        return (self.instances[:-1] * self.area_mm2).sum(axis=0) + self.instances[-1] * self.mac_area_mm2
+        """() or (B,) float64: all instances of all levels, the compute units, and the sparse units."""
+        levels = (self.instances[:-1] * self.area_mm2).sum(axis=0)
+        return levels + self.instances[-1] * self.mac_area_mm2 + self.units_area_mm2
 
     def take(self, rows: Rows | int) -> Chip:
         """The chips of some of the B designs; of one row, one chip for all."""
@@ -100,7 +108,9 @@ class Chip:
         return Chip(self.names, **changed)
 
 
-def chip_of(levels: Sequence[Level], technology: Technology, hardware: Hardware, file: str = "") -> Chip:
+def chip_of(
+    levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry, file: str = ""
+) -> Chip:
     """The chip of a hardware. `SpecError` with every figure that the technology cannot give, or that is no such number.
 
     A level's own energies and leakage come before the technology's.
@@ -119,7 +129,10 @@ def chip_of(levels: Sequence[Level], technology: Technology, hardware: Hardware,
         return np.array([number(f"levels[{x.index}].{name}", partial(figure, x), unit) for x in levels])
 
     def energy(action: str) -> Callable[[Level], Any]:
-        return lambda x: x.memory.energy[action] if action in x.memory.energy else technology.energy_pj(x, action)
+        return lambda x: x.memory.energy[action] if action in x.memory.energy else given(x, action)
+
+    def given(level: Level, action: str) -> Any:
+        return technology.add_pj(level.word_bits) if action in RECODE_ACTIONS else technology.energy_pj(level, action)
 
     own, bits, last = hardware.compute.energy, hardware.word_bits, levels[-1]
 
@@ -138,6 +151,7 @@ def chip_of(levels: Sequence[Level], technology: Technology, hardware: Hardware,
         instances=np.array([*(level.instances for level in levels), last.instances * last.fanout], np.int64),
         fanout=np.array([level.fanout for level in levels], np.int64),
         word_bits=np.array([level.word_bits for level in levels], np.int64),
+        access_words=np.array([level.memory.access_words for level in levels], np.int64),
         metadata_width=np.array([level.metadata_width for level in levels], np.int64),
         capacity_bits=_limits(level.capacity_bits for level in levels),
         metadata_capacity_bits=_limits(level.metadata_capacity_bits for level in levels),
@@ -146,7 +160,7 @@ def chip_of(levels: Sequence[Level], technology: Technology, hardware: Hardware,
         write_bandwidth=_limits(level.write_bandwidth for level in levels),
         bandwidth=_limits(level.bandwidth for level in levels),
         lookahead=_limits([*(level.memory.lookahead for level in levels), hardware.compute.lookahead]),
-        energy_pj={action: column(energy(action), f"energy.{action}") for action in LEVEL_ACTIONS},
+        energy_pj={action: column(energy(action), f"energy.{action}") for action in (*LEVEL_ACTIONS, *RECODE_ACTIONS)},
         mac_pj={action: np.array(number(f"compute.energy.{action}", partial(mac, action))) for action in MAC_ACTIONS},
         add_pj=adds,
         leakage_mw=column(
@@ -156,6 +170,9 @@ def chip_of(levels: Sequence[Level], technology: Technology, hardware: Hardware,
         ),
         area_mm2=column(technology.area_mm2, "area_mm2", "mm2"),
         mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits), "mm2")),
+        units_area_mm2=np.array(
+            number("units", lambda: _unit_macs(levels, hardware, registry) * technology.mac_area_mm2(16), "mm2")
+        ),
         wire_pj_per_bit_mm=np.array(number("technology.wire_pj_per_bit_mm", lambda: technology.wire_pj_per_bit_mm)),
         gated_residual=np.array(number("technology.gated_residual", lambda: technology.gated_residual, "a share")),
         clock_hz=np.array(units.frequency_hz(hardware.clock)),
@@ -163,6 +180,24 @@ def chip_of(levels: Sequence[Level], technology: Technology, hardware: Hardware,
     if mistakes:
         raise SpecError(mistakes).within("", file)
     return chip
+
+
+def _unit_macs(levels: Sequence[Level], hardware: Hardware, registry: Registry) -> float:
+    """Area of the sparse units of a hardware, in 16-bit MACs: a mechanism at a level has a unit for each of its children,
+    as one at the compute units has, and a format a decoder in each instance of every level on chip."""
+    if hardware.units is None:
+        return 0.0
+    children = {level.name: level.instances * level.fanout for level in levels}
+    children[hardware.compute.name] = levels[-1].instances * levels[-1].fanout
+    decoders = sum(level.instances for level in levels if level.capacity_bits is not None)
+    total = 0.0
+    for place, names in hardware.units.mechanisms.items():
+        if place not in children:
+            raise SpecError.at("", join("mechanisms", place), unknown("place", place, children))
+        total += children[place] * math.fsum(registry.get("mechanism", name).unit_macs for name in names)
+    for names in hardware.units.formats.values():
+        total += decoders * math.fsum(registry.get("format", name).unit_macs for name in names)
+    return total
 
 
 def levels_on(chip: Chip, levels: Sequence[Level]) -> tuple[Level, ...]:

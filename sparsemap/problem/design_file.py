@@ -10,6 +10,9 @@
     [formats]                                    # by tensor, one per rank slot, outer to inner
     P = ["uncompressed", "uncompressed", "uncompressed", "offset-pair", "coordinate"]
 
+    [decoded]                                    # by tensor: the level from which inwards it is uncompressed, if any
+    Q = "GLB"
+
     [gate_skip]                                  # by place
     GLB = "skip-q-by-p"
 
@@ -41,14 +44,17 @@ from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
 from ..spec.unstructuring import unstructure
 from .designs import Design
-from .load import make_problem
+from .load import located, make_problem
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
 
 SEGMENT = "design"
-COLUMNS = {"order": "mapping", "bounds": "mapping", "formats": "formats", "mechanisms": "gate_skip"}
+COLUMNS = {"order": "mapping", "bounds": "mapping", "mechanisms": "gate_skip"}
+COLUMNS |= {name: name for name in ("formats", "decoded")}
 """Tables of the file by the column of `Designs` that they give."""
+NAMED = ("workload", "hardware", "objective", "cost_model")
+"""What may be a file, beside the design or in the working directory."""
 ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
 KNOWN = (
     *ABOUT,
@@ -57,6 +63,7 @@ KNOWN = (
     "formats",
     "beyond_format",
     "gate_skip",
+    "decoded",
     "segments",
     "score",
     "scenarios",
@@ -97,6 +104,10 @@ def dump(
         table["segments"] = segments
     if "mechanisms" in columns:
         table["gate_skip"] = {place.name: _used(design.mechanism(place), pieces) for place in problem.places}
+    levels = [design.decoded(t) for t in range(len(problem.tensors))]
+    decoded = {problem.tensors[t].name: problem.levels[s].name for t, s in enumerate(levels) if s < len(problem.levels)}
+    if decoded:
+        table["decoded"] = decoded
     if numbers:
         table["score"] = {key: float(value) for key, value in numbers.items()}
     if scenarios:
@@ -142,21 +153,22 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
         fixed["sizes"] = dict(table["padding"])
     if "beyond_format" in table:
         fixed["beyond"] = table["beyond_format"]
-    for column, key in (("formats", "formats"), ("mechanisms", "gate_skip")):
+    for column, key in (("formats", "formats"), ("mechanisms", "gate_skip"), ("decoded", "decoded")):
         if key in table:
             fixed[column] = dict(table[key])
     pieces: Mapping[str, Mapping[str, Any]] = table.get("pieces", {})
+    beside = {key: located(key, table[key], Path(file).parent) for key in NAMED if key in table}
     problem = make_problem(
         _Inlined(registry, pieces, file) if pieces else registry,  # type: ignore[arg-type]
-        table["workload"],
-        table["hardware"],
+        beside["workload"],
+        beside["hardware"],
         SpaceSpec(
             name=DESIGN_KIND,
             segments=((SEGMENT,) if "mapping" in table else ()) + tuple(segments),
             tables={**({SEGMENT: fixed} if "mapping" in table else {}), **segments},
         ),
-        table.get("objective", defaults.OBJECTIVE),
-        table.get("cost_model", defaults.COST_MODEL),
+        beside.get("objective", defaults.OBJECTIVE),
+        beside.get("cost_model", defaults.COST_MODEL),
         file,
     )
     missing = [COLUMNS[name] for name in problem.cost_model.needs if name in COLUMNS and COLUMNS[name] not in table]
@@ -181,7 +193,7 @@ def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:
     for key in ("workload", "hardware", *(() if "segments" in table else ("mapping",))):
         if key not in table:
             mistakes.append(Mistake(file, key, "missing"))
-    depths = {"mapping": 0, "formats": 0, "gate_skip": 0, "padding": 0, "segments": 1, "pieces": 2}
+    depths = {"mapping": 0, "formats": 0, "gate_skip": 0, "decoded": 0, "padding": 0, "segments": 1, "pieces": 2}
     for key, depth in depths.items():
         mistakes += [Mistake(file, path, "expected a table") for path in _no_tables(table.get(key, {}), key, depth)]
     return mistakes
@@ -241,7 +253,8 @@ def workload_table(workload: Workload, loops: Loops, registry: Registry) -> dict
     table = _inlined(_table(workload), registry)
     densities = table.get("density", {})
     for tensor in loops.tensors:
-        fields = attrs.asdict(tensor.density, recurse=False).items()
+        models = (tensor.density, tensor.density.nominal)
+        fields = [pair for model in models for pair in attrs.asdict(model, recurse=False).items()]
         files = {key: str(path.absolute()) for key, path in fields if isinstance(path, Path)}
         if files and isinstance(densities.get(tensor.name), Mapping):
             densities[tensor.name] |= files

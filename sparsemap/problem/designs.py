@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ class Designs:
 
     Built-in columns: `bounds` (L, D, B) float64, loop bound per mapping level and dimension; `order` (L, D, B) int8,
     dimension index from outer to inner; `formats` (T, R, B) int8, candidate index per rank slot; `mechanisms` (A, B)
-    int8, candidate index per skip/gate place. A plugin may add columns of its own.
+    int8, candidate index per skip/gate place. A plugin may add columns of its own. `decoded` (T, B) int8 may be missing:
+    the level that holds a tensor uncompressed, as all inside do; the number of levels: none.
     """
 
     columns: Mapping[str, Array]
@@ -96,12 +98,18 @@ class Loop:
 
 @attrs.frozen
 class Rank:
-    """A loop that is a rank of a tensor: it has a bound above one and moves the tensor."""
+    """A loop that is a rank of a tensor, or several: each has a bound above one and moves the tensor."""
 
     loop: Loop
     format: Format
     length: int
     """Positions per fiber; halos and the holes of strides are counted."""
+    inner: tuple[Loop, ...] = attrs.field(default=(), kw_only=True)
+    """Further loops of the same fiber, from outer to inner: of a tile that is decoded as a whole, or flattened."""
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        return (self.loop, *self.inner)
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -143,16 +151,33 @@ class Design:
         found: Any = (*self.problem.candidates("beyond-format"), *self.problem.candidates("format"))
         return found[0]
 
+    def decoded(self, tensor: int) -> int:
+        """The outermost level that holds a tensor uncompressed though it is compressed further out; S: none."""
+        levels = len(self.problem.levels)
+        given = int(self._column("decoded")[tensor]) if "decoded" in self.batch.columns else levels
+        return next((s for s in range(given, levels) if self.problem.stores(tensor, s)), levels)
+
     def ranks(self, tensor: int) -> tuple[Rank, ...]:
-        """The ranks of a tensor, outer to inner. Slots align with the innermost ranks; ranks further out are `beyond`."""
-        steps = {dim: step for rank in self.problem.tensors[tensor].ranks for dim, step in rank}
-        loops = [loop for loop in self.loops if loop.dim in steps]
+        """The ranks of a tensor, outer to inner. Slots align with the innermost ranks; ranks further out are `beyond`.
+
+        A tile that is decoded as a whole is one rank.
+        """
+        shape = self.problem.tensors[tensor]
+        loops = [loop for loop in self.loops if loop.dim in shape.dims]
+        tile = tuple(loop for loop in loops if loop.storage >= self.decoded(tensor))
+        runs = [(loop,) for loop in loops if loop not in tile] + ([tile] if tile else [])
         slots = self.slots(tensor)
-        formats = [self.beyond] * (len(loops) - len(slots)) + list(slots[max(0, len(slots) - len(loops)) :])
-        return tuple(
-            Rank(loop, chosen, steps[loop.dim] * (loop.bound - 1) + 1)
-            for loop, chosen in zip(loops, formats, strict=True)
-        )
+        formats = [self.beyond] * (len(runs) - len(slots)) + list(slots[max(0, len(slots) - len(runs)) :])
+        found, flat = [], tuple[Loop, ...]()
+        for run, chosen in zip(runs, formats, strict=True):
+            flat += run
+            if not chosen.flattened:
+                bounds = dict.fromkeys(self.problem.dims, 1)
+                for loop in flat:
+                    bounds[loop.dim] *= loop.bound
+                found.append(Rank(flat[0], chosen, math.prod(shape.shape(bounds)), inner=flat[1:]))
+                flat = ()
+        return tuple(found)
 
     def mechanism(self, place: Place) -> Mechanism:
         """What the design skips or gates at a place."""

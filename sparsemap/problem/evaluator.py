@@ -82,9 +82,9 @@ class Evaluator:
             return found
         return _with_scenarios(found, designs, self.problem, detail)
 
-    def score(self, evaluation: Evaluation) -> Scores:
-        """(B,) float64 by the problem's objective; invalid designs and NaN are infinity."""
-        scores = self._judged("score", "scores", evaluation)
+    def score(self, evaluation: Evaluation, opening: bool = False) -> Scores:
+        """(B,) float64 by the problem's objective, or its opening; invalid designs and NaN are infinity."""
+        scores = self._judged("opening" if opening else "score", "scores", evaluation)
         return np.where(evaluation.valid & ~np.isnan(scores), scores, np.inf)
 
     def values(self, evaluation: Evaluation) -> np.ndarray:

@@ -32,6 +32,7 @@ def load_problem(
     cost_model: Reference | None = None,
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
     registry: Registry | None = None,
+    more: Mapping[str, Sequence[str]] | None = None,
 ) -> Problem:
     """A workload on a hardware, ready to be searched or evaluated.
 
@@ -41,7 +42,8 @@ def load_problem(
         problem = load_problem("my-layer.toml", {"extends": "edge", "clock": "2 GHz"})
 
     Without `space` it is the one that the hardware names, without `cost_model` the one that the space names, or else the
-    usual ones.
+    usual ones. `more` has names of pieces by kind that are chosen from besides the candidates of the space, such as
+    `{"format": ["mine"]}`.
 
     `registry` saves loading the plugins again; otherwise they are loaded, those in `plugin_dirs` included.
     """
@@ -49,11 +51,18 @@ def load_problem(
         from ..pieces.loading import load
 
         registry = load(plugin_dirs=plugin_dirs)
-    return make_problem(registry, workload, hardware, space, objective, cost_model)
+    return make_problem(registry, workload, hardware, space, objective, cost_model, more=more)
 
 
 def make_problem(
-    registry: Registry, workload: Any, hardware: Any, space: Any, objective: Any, cost_model: Any, file: str = ""
+    registry: Registry,
+    workload: Any,
+    hardware: Any,
+    space: Any,
+    objective: Any,
+    cost_model: Any,
+    file: str = "",
+    more: Mapping[str, Sequence[str]] | None = None,
 ) -> Problem:
     """The problem of these parts; `file` is where tables among them stand."""
     built = {
@@ -61,10 +70,14 @@ def make_problem(
     }
     space = space or built["hardware"].space or defaults.SPACE
     built["space"] = piece_of(registry, "space", space, file)
+    if more:
+        both = {kind: (*built["space"].more.get(kind, ()), *names) for kind, names in more.items()}
+        built["space"] = attrs.evolve(built["space"], more={**built["space"].more, **both})
     parts = {"workload": workload, "hardware": hardware, "space": space}
     model = piece_of(registry, "cost-model", cost_model or built["space"].cost_model or defaults.COST_MODEL, file)
     aim = objective_of(registry, objective, file, model.costs)
-    workload, machine = built["workload"], built["hardware"]
+    view, machine = built["space"].view, built["hardware"]
+    workload = built["workload"].viewed(view) if view else built["workload"]
     return Problem(
         workload=workload,
         hardware=attrs.evolve(machine, word_bits=workload.word_bits) if workload.word_bits else machine,

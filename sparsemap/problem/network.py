@@ -67,8 +67,9 @@ class Node:
             [tensor.name, tensor.ranks, tensor.output, tensor.density.type_name, _unnamed(unstructure(tensor.density))]
             for tensor, _ in self._tensors
         ]
-        width = [self.piece.word_bits] if isinstance(self.piece, Workload) and self.piece.word_bits else []
-        return json.dumps([list(self.loops.sizes.items()) if self.loops else [], tensors, *width])
+        own = unstructure(self.piece) if isinstance(self.piece, Workload) else {}
+        more = [own[key] for key in ("word_bits", "resides", "resident_words") if key in own]
+        return json.dumps([list(self.loops.sizes.items()) if self.loops else [], tensors, *more])
 
     @property
     def _tensors(self) -> list[tuple[Tensor, Shape]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from .tables import Key, T, Tables
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
+    from .classes import ScoredClasses
     from .evaluator import Evaluator
     from .scenarios import Scenario
     from .space import Space
@@ -127,7 +129,22 @@ class Problem:
     @cached_property
     def loops(self) -> Loops:
         with placed("", self._file("workload")):
-            return self.workload.loops(self.registry)
+            loops = self.workload.loops(self.registry)
+        stored = self.space_spec.stored if self.space_spec else {}  # a workload may be checked without a space
+        if not stored:
+            return loops
+        output = next(tensor for tensor in loops.tensors if tensor.output)
+        names = iter(OPERANDS)
+        tensors = []
+        for tensor in loops.tensors:
+            given = stored.get(OUTPUT if tensor.output else next(names))
+            summed = (i for i, rank in enumerate(tensor.ranks) if not {dim for dim, _ in rank} & {*output.dims})
+            if given is not None and (rank := next(summed, None)) is not None:
+                table = {**given, "of": tensor.density, "rank": rank}
+                density = self.registry.build("density", table, self._file("space"), "stored")
+                tensor = attrs.evolve(tensor, density=density)
+            tensors.append(tensor)
+        return attrs.evolve(loops, tensors=tuple(tensors))
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -188,7 +205,7 @@ class Problem:
 
         Roles are meant unless names stand beside them, so that a mechanism suits every workload; then they have to be
         unambiguous, as in `tensor`. `ALL_OPERANDS` as target makes a filter of each operand, led by the others among the
-        leaders. What the workload has no tensor for neither leads nor is filtered.
+        leaders. What the workload has no tensor for neither leads nor is filtered, nor does a tensor outside its home.
         """
         file, path = self._file("workload"), f"mechanism '{mechanism.name or mechanism.type_name}'"
         found = []
@@ -203,7 +220,8 @@ class Problem:
                     raise SpecError.at(file, path, f"'{self.tensors[target].name}' cannot lead itself")
                 leaders = dict.fromkeys(leader for text in rule.leaders for leader in meant.get(text, ()))
                 leaders.pop(target, None)
-                if leaders:
+                seen = place.storage is None or max(self.homes[t] for t in (target, *leaders)) <= place.storage
+                if leaders and seen:
                     found.append((rule, target, tuple(leaders)))
         return found
 
@@ -247,11 +265,60 @@ class Problem:
             places.append(Place(self.compute_name, None))
         return tuple(places)
 
-    def stores(self, tensor: int, level: int) -> bool:
-        """Whether a storage level keeps a tensor (`bypass` of the hardware)."""
+    @cached_property
+    def homes(self) -> tuple[int, ...]:
+        """(T,) the outermost level that keeps each tensor: 0, or where the workload says that it `resides`."""
+        file, found, names = self._file("workload"), [0] * len(self.tensors), [level.name for level in self.levels]
+        for text, name in self.workload.resides.items():
+            path = f"resides.{text}"
+            if name not in names:
+                raise SpecError.at(file, path, unknown("level", name, names))
+            tensor, home = self.tensor(text, file, path), names.index(name)
+            if self.levels[home].instances > 1:
+                count = f"'{name}' has {self.levels[home].instances:,} instances"
+                raise SpecError.at(file, path, f"{count}; a tensor resides in a level that is there once")
+            found[tensor] = home
+            if home and not self.stores(tensor, home, found):
+                raise SpecError.at(file, path, f"'{name}' does not store '{self.tensors[tensor].name}' (bypass)")
+        return tuple(found)
+
+    @cached_property
+    def resident(self) -> dict[tuple[int, int], int]:
+        """By (tensor, level), the words that take room of each tensor of which a level inside the outermost keeps the whole."""
+        file, given = self._file("workload"), dict[int, int]()
+        for text, words in self.workload.resident_words.items():
+            tensor = self.tensor(text, file, f"resident_words.{text}")
+            if not self.homes[tensor] or words < 0:
+                wrong = f"is {words}" if self.homes[tensor] else f"'{text}' resides in no level (resides)"
+                raise SpecError.at(
+                    file, f"resident_words.{text}", f"{wrong}, expected the words of a tensor that resides"
+                )
+            given[tensor] = words
+        boxes = {t: math.prod(self.tensors[t].shape(self.sizes)) for t, home in enumerate(self.homes) if home}
+        return {(t, self.homes[t]): given.get(t, words) for t, words in boxes.items()}
+
+    def stores(self, tensor: int, level: int, homes: Sequence[int] = ()) -> bool:
+        """Whether a storage level keeps a tensor: no `bypass` of the hardware, and not outside where it resides."""
+        if level < (homes or self.homes)[tensor]:
+            return False
         file = self._file("hardware")
         texts = [(i, text) for i, text in enumerate(self.levels[level].memory.bypass) if not self.lacks(text)]
         return tensor not in [self.tensor(text, file, f"levels[{level}].bypass[{i}]") for i, text in texts]
+
+    @cached_property
+    def decodes(self) -> np.ndarray:
+        """(S, T) bool: the level decodes the tensor on its way in, and encodes it on its way out."""
+        found = np.zeros((len(self.levels), len(self.tensors)), dtype=bool)
+        file = self._file("hardware")
+        for level in self.levels[1:]:
+            given = level.memory.decodes
+            if isinstance(given, bool):
+                found[level.index] = given
+                continue
+            for i, text in enumerate(given):
+                if not self.lacks(text):
+                    found[level.index, self.tensor(text, file, f"levels[{level.index}].decodes[{i}]")] = True
+        return found
 
     @cached_property
     def buffers(self) -> np.ndarray:
@@ -266,6 +333,8 @@ class Problem:
             for i, text in enumerate(given):
                 path = f"levels[{level.index}].double_buffered[{i}]"
                 found[level.index, self.tensor(text, file, path)] = depth
+        for tensor, home in self.resident:  # nothing takes its place
+            found[home, tensor] = 1
         return found
 
     @cached_property
@@ -273,7 +342,7 @@ class Problem:
         """All sizes, speeds, energies and areas of the hardware. `SpecError` with every figure that is wrong."""
         if self.given_chip is not None:
             return self.given_chip
-        return chip_of(self.levels, self.technology, self.hardware, self._file("hardware"))
+        return chip_of(self.levels, self.technology, self.hardware, self.registry, self._file("hardware"))
 
     def on(self, chip: Chip) -> Problem:
         """The same workload, space and names on another chip, with the same number of levels; `SearchError` if it has
@@ -350,6 +419,13 @@ class Problem:
             found = self.cost_model.lower_bound(self)
             rows = max(1, len(found)) if isinstance(found, Evaluation) else 1
         return None if found is None else checked(found, rows, self.cost_model, "lower_bound").on(self.chip)
+
+    @cached_property
+    def classes(self) -> ScoredClasses | None:
+        """Classes of designs with a bound on the score of each; None if none are known."""
+        from .classes import classes_of
+
+        return classes_of(self)
 
     @cached_property
     def evaluator(self) -> Evaluator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ..errors import EvaluationError, Mistake, SpecError, unknown
+from ..errors import EvaluationError, Mistake, SpecError, listed, unknown
 from ..pieces.boundary import guarded, locked, numbers, wrong
 from ..pieces.contracts import Array, Genes, Piece, Segment
-from ..pieces.contracts.base import GeneColumns, Genomes
+from ..pieces.contracts.base import NAMES, GeneColumns, Genomes, Naming
 from ..pieces.data_specs import SpaceSpec
 from .designs import Decoded, Designs
 
 if TYPE_CHECKING:
+    from .classes import ScoredClasses
     from .problem import Problem
 
 
@@ -47,9 +48,22 @@ class Space:
             raise SpecError(Mistake(file, name, unknown("segment", name, self.spec.segments)) for name in strange)
         for name in self.spec.segments:
             table = {"type": name, "name": name, **self.spec.tables.get(name, {})}
-            built[name] = self.problem.registry.build("segment", table, file, name)
+            built[name] = self._more(self.problem.registry.build("segment", table, file, name))
+        chosen = {names.kind for segment in built.values() for _, names in _choosing(segment)}
+        if strange := [kind for kind in self.spec.more if kind not in chosen]:
+            text = f"no segment of space '{self.spec.name}' chooses among pieces of this kind, only of {listed(sorted(chosen))}"
+            raise SpecError(Mistake(file, f"more.{kind}", text) for kind in strange)
         self._check_needs(built, file)
         return built
+
+    def _more(self, segment: Segment) -> Segment:
+        """The segment with the pieces that the space has besides, in every list of candidates of their kind."""
+        changes: dict[str, Any] = {
+            name: (*own, *(piece for piece in self.spec.more.get(names.kind, ()) if piece not in own))
+            for name, names in _choosing(segment)
+            for own in [getattr(segment, name)]
+        }
+        return attrs.evolve(segment, **changes) if self.spec.more else segment
 
     def _check_needs(self, segments: Mapping[str, Segment], file: str) -> None:
         model = self.problem.cost_model
@@ -74,12 +88,16 @@ class Space:
         if mistakes:
             raise SpecError(mistakes)
 
+    def provides(self, column: str) -> bool:
+        """Whether a segment provides a column of designs."""
+        return any(column in segment.provides for segment in self.segments.values())
+
     @cached_property
     def padding(self) -> dict[str, int]:
         """Padded sizes by dimension, the largest that any segment asks for."""
         sizes: dict[str, int] = {}
         for segment in self.segments.values():
-            for dim, size in segment.padded_sizes(self.problem.loops.sizes).items():
+            for dim, size in segment.padded_for(self.problem).items():
                 sizes[dim] = max(size, sizes.get(dim, 0))
         return sizes
 
@@ -146,6 +164,17 @@ class Space:
             shape = (len(self.segment_genes[name].names), count)
             genomes[:, self.slices[name]] = self._genes(segment, "guess", shape, count, self.problem, rng).T
         return genomes
+
+    def judged(self, problem: Problem) -> Space:
+        """This space with the classes of a variant of its problem, which has another objective or cost model."""
+        made = Space(self.problem, self.spec)
+        made.__dict__ |= self.__dict__ | {"classes": problem.classes}
+        return made
+
+    @cached_property
+    def classes(self) -> ScoredClasses | None:
+        """Classes of designs with a bound on the score of each, for searchers; None: none are known."""
+        return self.problem.classes
 
     def check(self, genomes: Array) -> Array:
         """Genomes as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong."""
@@ -276,3 +305,10 @@ class Space:
                     columns[key] = columns[key].copy()  # what it was is the segment's
                     columns[key][..., changed] = column
         return Decoded(np.ascontiguousarray(by_gene.T), Designs(columns))
+
+
+def _choosing(segment: Segment) -> Iterator[tuple[str, Naming]]:
+    """The fields of a segment that are lists of pieces to choose from, with their kind."""
+    for field in attrs.fields(type(segment)):
+        if NAMES in field.metadata and isinstance(getattr(segment, field.name), tuple):
+            yield field.name, field.metadata[NAMES]

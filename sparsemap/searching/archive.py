@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -11,11 +13,20 @@ import numpy as np
 from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
 from .front import Front
+from .hull import HullOfDesigns
+
+if TYPE_CHECKING:
+    from ..problem.problem import Problem
+    from .best import Best
 
 HISTORY_ROWS = 20_000
 """Rows kept; beyond it neighbouring rows are merged two by two."""
 NO_SCORE = "no-score"
 """What valid designs are rejected for whose score is infinite or not a number."""
+LEADING = 16
+"""The best designs kept, at most."""
+APART = 1e-3
+"""They count as different designs if their scores are further apart than this share."""
 CLOSEST = 64
 """Rejected designs kept while nothing valid is known."""
 
@@ -69,6 +80,42 @@ class History:
 
 
 @attrs.define
+class Leading:
+    """The best designs with scores that are `APART`, of which the first is the best, and their costs."""
+
+    genomes: list[Array] = attrs.field(factory=list)
+    scores: list[float] = attrs.field(factory=list)
+    costs: list[dict[str, float]] = attrs.field(factory=list)
+
+    def add(self, genomes: Array, scores: Array, evaluation: Evaluation) -> None:
+        worst = self.scores[-1] if len(self.scores) == LEADING else math.inf
+        rows = np.flatnonzero(scores < worst)
+        for row in rows[np.argsort(scores[rows], kind="stable")]:
+            score = float(scores[row])
+            at = bisect_left(self.scores, score)
+            if at == LEADING:
+                return
+            if at and score < self.scores[at - 1] * (1.0 + APART):
+                continue
+            while at < len(self.scores) and self.scores[at] < score * (1.0 + APART):
+                self._remove(at)
+            self.scores.insert(at, score)
+            self.genomes.insert(at, genomes[row].copy())
+            self.costs.insert(at, dict(evaluation.costs.of(int(row)).own))
+            self._remove(LEADING)
+
+    def _remove(self, at: int) -> None:
+        for part in (self.scores, self.genomes, self.costs):
+            del part[at : at + 1]
+
+    def designs(self, problem: Problem, count: int) -> list[Best]:
+        from .best import Best
+
+        rows = zip(self.genomes, self.costs, self.scores, strict=True)
+        return [Best(problem, *row) for row in rows][:count]
+
+
+@attrs.define
 class Archive:
     """The best design so far with its numbers, counts, and the rejected designs nearest to being valid."""
 
@@ -87,6 +134,8 @@ class Archive:
     """The same by scenario."""
     names: tuple[str, ...] = ()
     """Of the costs in `front.numbers`, behind the score: these, and these again for each scenario."""
+    leading: Leading | None = None
+    """The best distinct designs, where they are asked for."""
     rejects: dict[str, int] = attrs.field(factory=dict)
     """Designs rejected by reason; a design may count for several."""
     closest: Array | None = None
@@ -96,6 +145,8 @@ class Archive:
     history: History = attrs.field(factory=History)
     front: Front = attrs.field(factory=Front)
     """The best trade-offs between several objectives; empty where there is one."""
+    hull: HullOfDesigns = attrs.field(factory=HullOfDesigns)
+    """The designs on the hull of energy and cycles, whatever the objective."""
 
     def add(
         self,
@@ -117,12 +168,15 @@ class Archive:
             if evaluation is not None:
                 self.costs = dict(evaluation.costs.of(row).own)
                 self.scenarios = evaluation.costs_in_scenarios(row)
+        if evaluation is not None and self.leading is not None:
+            self.leading.add(genomes, scores, evaluation)
         if evaluation is not None and values is not None:
             every = (evaluation, *evaluation.scenarios.values())
             self.names = tuple(evaluation.costs.own)
             numbers = [scores, *(one.costs[name] for one in every for name in self.names)]
             self.front.add(genomes, values, np.stack(numbers, axis=1))
         if evaluation is not None:
+            self.hull.add(genomes, evaluation.energy_pj, evaluation.cycles)
             counts = evaluation.reject_counts()
             if unscored := int(np.count_nonzero(valid & np.isposinf(scores))):
                 counts[NO_SCORE] = unscored

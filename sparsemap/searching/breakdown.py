@@ -47,6 +47,8 @@ class Breakdown:
     cycles: float
     charges: Mapping[str, float] = {}
     """pJ that no level and no compute spends, by the charge of the cost model; `charges` is what has no name."""
+    units_used: float | None = None
+    """Share of the compute units that have work."""
 
     @classmethod
     def of(cls, problem: Problem, detail: Detail, energy_pj: float, cycles: float) -> Breakdown:
@@ -64,18 +66,25 @@ class Breakdown:
         spent, busy = _at(detail.compute_energy_pj, 0), _at(detail.compute_cycles, 0)
         rows.append(LevelCosts(name, spent, {}, busy))
         charges = {name: float(np.ravel(each)[0]) for name, each in detail.charges_pj.items()}
-        return cls._whole(rows, energy_pj, cycles, charges)
+        used = _at(detail.instances_used, -1, 0)
+        return cls._whole(rows, energy_pj, cycles, charges, used and used / problem.compute_instances)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], costs: Mapping[str, Any] | None = None) -> Breakdown:
         """From a table with `energy_pj` and `cycles`, and one with what `to_dict` gives; the same one by default."""
         costs = table if costs is None else costs
         rows = [LevelCosts(**row) for row in costs.get("levels", ())]
-        return cls._whole(rows, table["energy_pj"], table["cycles"], costs.get("charges", {}))
+        about = costs.get("charges", {}), costs.get("units_used")
+        return cls._whole(rows, table["energy_pj"], table["cycles"], *about)
 
     @classmethod
     def _whole(
-        cls, rows: Sequence[LevelCosts], energy_pj: float, cycles: float, charges: Mapping[str, float]
+        cls,
+        rows: Sequence[LevelCosts],
+        energy_pj: float,
+        cycles: float,
+        charges: Mapping[str, float],
+        units_used: float | None = None,
     ) -> Breakdown:
         """With a charge more for the energy that is in no row and no charge."""
         named = {name: pj for name, pj in charges.items() if pj}
@@ -84,7 +93,7 @@ class Breakdown:
             rest = energy_pj - math.fsum([*spent, *named.values()])
             if abs(rest) > ROUNDING * energy_pj:
                 named[UNNAMED] = named.get(UNNAMED, 0.0) + rest
-        return cls(tuple(rows), energy_pj, cycles, named if spent else {})
+        return cls(tuple(rows), energy_pj, cycles, named if spent else {}, units_used)
 
     @property
     def known(self) -> bool:
@@ -131,7 +140,7 @@ class Breakdown:
     def to_dict(self) -> dict[str, Any]:
         """What limits the cycles, a row per level, pJ by charge, and cycles of waiting, as plain data."""
         found = {"limit": self.limit, "levels": [attrs.asdict(row) for row in self.rows]}
-        more = {"charges": dict(self.charges), "waiting_cycles": self.waiting_cycles}
+        more = {"charges": dict(self.charges), "waiting_cycles": self.waiting_cycles, "units_used": self.units_used}
         return found | {key: value for key, value in more.items() if value}
 
     def to_pandas(self) -> Any:

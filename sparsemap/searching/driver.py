@@ -44,6 +44,8 @@ OWN = "own proposals"
 """What results call the searcher where none proposed anything."""
 EMPTY_YIELDS = 1000
 """Empty batches in a row after which a searcher is taken to be stuck."""
+OPENING, KEPT = 0.25, 32
+"""Share of the budget for the first part of a search, where its objective has one, and designs that the second starts from."""
 
 
 @attrs.frozen
@@ -106,9 +108,18 @@ class Search:
             self.start = start_of(problem, start, seed=seed)
             check_takes(self.searcher, problem)
         self._first = self.start  # until it is evaluated
-        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+        self._rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+        self._opened: Scored | None = None
+        """The best designs of the first part, while it lasts."""
+        if problem.judge.opens and self.searcher.takes_migrants:
+            self._opened = Scored(problem.space.low[None, :][:0], np.zeros(0))
+        self._proposals: Proposals | None = self._begun()
+
+    def _begun(self) -> Proposals:
+        problem = self.problem
+        space = problem.space if problem.space.problem is problem else problem.space.judged(problem)
         with guarded(self.searcher, "search"):
-            self._proposals: Proposals | None = self.searcher.search(problem.space, self.budget, rng)
+            return self.searcher.search(space, self.budget, self._rng)
 
     @property
     def finished(self) -> bool:
@@ -172,6 +183,10 @@ class Search:
             scores[np.isnan(scores)] = np.inf
         self._pending, self.designs = None, None
         scored = Scored(genomes, scores, values)
+        if self._opened is not None:
+            self._opened = Scored.join([self._opened, scored]).best(KEPT)
+            if evaluation is not None:
+                scored = attrs.evolve(scored, scores=self.problem.evaluator.score(evaluation, opening=True))
         if first := self._first:
             self._first, self.started, self._migrants = None, first.told(scores), scored
         else:
@@ -203,6 +218,10 @@ class Search:
 
     def close(self) -> None:
         """Ends the search; the archive stays."""
+        self._opened = None
+        self._stop()
+
+    def _stop(self) -> None:
         proposals, self._proposals, self._pending, self.designs = self._proposals, None, None, None
         if proposals is not None:
             with guarded(self.searcher, "search"):
@@ -229,6 +248,7 @@ class Search:
             problem,
             best,
             front=front_of(problem, archive),
+            hull=tuple(archive.hull.corners),
             shortfalls=shortfalls_of(problem, archive),
             history=tuple(archive.history.rows),
             evaluations=archive.evaluations,
@@ -247,6 +267,10 @@ class Search:
 
     def _advance(self) -> Genomes | None:
         """The next batch that the searcher yields, checked and cut to the budget; None when it returns."""
+        if self._opened is not None and (self._proposals is None or self.budget.progress >= OPENING):
+            self._stop()
+            self._migrants, self._opened, self._scored = self._opened, None, None
+            self._proposals = self._begun()
         if self._proposals is None:
             return None
         scored, self._scored, self.designs = self._scored, None, None
@@ -255,7 +279,7 @@ class Search:
                 batch = next(self._proposals) if scored is None else self._proposals.send(locked(scored))
             except StopIteration:
                 self._proposals = None
-                return None
+                return None if self._opened is None else self._advance()
         left, genes = self.budget.proposals_left, len(self.problem.space)
         genomes: Any = batch
         if isinstance(batch, Decoded):

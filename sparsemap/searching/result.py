@@ -24,11 +24,13 @@ from .archive import Row
 from .best import Best, gap_of, relative_to
 from .breakdown import Breakdown
 from .budget import PROPOSALS
+from .hull import Corner
 from .identity import versions_of
 from .shortfalls import Shortfall
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
+    from .executed import ExecutedDesign
 
 FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"
@@ -57,6 +59,10 @@ class Result:
     """None: no valid design was found; `shortfalls` then says what the nearest one lacks."""
     front: tuple[Best, ...] = ()
     """With several objectives the designs that no other one found dominates, by ascending values of the first."""
+    hull: tuple[Corner[Array], ...] = ()
+    """The designs on the lower-left convex hull of energy and cycles: (pJ, cycles, genome), by ascending energy."""
+    executed: tuple[ExecutedDesign, ...] = ()
+    """The best designs that were executed, by ascending corrected score; the first of them is `best`."""
     shortfalls: tuple[Shortfall, ...] = ()
     history: tuple[Row, ...] = ()
     evaluations: int = 1
@@ -158,10 +164,13 @@ class Result:
         if_any = {
             "broken_bound": self.broken_bound,
             "costs": {key: _plain(cost) for key, cost in self.best.costs.items()} if self.best else {},
+            "chosen": self.best.chosen if self.best else {},
             "given_up": self.given_up,
+            "executed": [one.to_dict() for one in self.executed],
             "fidelities": self.best.fidelities if self.best else {},
             "scenarios": scenarios,
             "front": [{"objectives": x.objectives, **x.numbers, "genome": x.genome.tolist()} for x in self.front],
+            "hull": [{"energy_pj": e, "cycles": c, "genome": genome.tolist()} for e, c, genome in self.hull],
             "start": [{**row, "file": relative_to(folder or Path(), row["file"])} for row in self.start],
             "versions": dict(self.versions),
             "identity": dict(self.identity),

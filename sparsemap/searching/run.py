@@ -16,6 +16,7 @@ import attrs
 from ..errors import PluginError, SearchError
 from ..files import is_temporary
 from ..pieces.boundary import guarded
+from .archive import Leading
 from .budget import Budget
 from .driver import Search, Snapshot
 from .result import FRONT_FOLDER, Result, read_result
@@ -43,6 +44,7 @@ def search(
     journal: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     start: Sequence[Given] | Array | Start | None = None,
+    execute: int = 0,
 ) -> Result:
     """Searches a problem and returns the best design with its history, and with several objectives their front.
 
@@ -58,14 +60,26 @@ def search(
     `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
     one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever
     keeps the result removes the file (see `search_into`).
+
+    So many of the best designs, up to 16, are executed on sampled tensors, and ranked by what that needs (`execute`).
     """
-    run = Search(problem, searcher, budget, seed, start)
+    run = _started(problem, searcher, budget, seed, start, execute)
     if journal is None:
-        return completed(run, progress)
+        return completed(run, progress, execute=execute)
     from .journal import Journal
 
     with Journal(Path(journal), run.identity, overwrite) as record:
-        return completed(run, progress, record)
+        return completed(run, progress, record, execute)
+
+
+def _started(problem: Problem, searcher: Any, budget: Budget | int, seed: int, start: Any, execute: int) -> Search:
+    run = Search(problem, searcher, budget, seed, start)
+    if execute:
+        from .executed import check
+
+        check(problem)
+        run.archive.leading = Leading()
+    return run
 
 
 def search_into(
@@ -77,6 +91,7 @@ def search_into(
     progress: Callable[[Snapshot], None] | None = None,
     overwrite: bool = False,
     start: Sequence[Given] | Array | Start | None = None,
+    execute: int = 0,
 ) -> Result:
     """Like `search`, with the result written to `folder`, and the journal there until it is.
 
@@ -87,11 +102,11 @@ def search_into(
     from .journal import JOURNAL_FILE, Journal
 
     folder = Path(folder)
-    run = Search(problem, searcher, budget, seed, start)
+    run = _started(problem, searcher, budget, seed, start, execute)
     identity = run.identity
     with Journal(folder / JOURNAL_FILE, identity, overwrite) as journal:
         try:
-            result = completed(run, progress, journal)
+            result = completed(run, progress, journal, execute)
         except (PluginError, SearchStopped) as error:
             if error.result is not None:
                 error.result = attrs.evolve(error.result, interrupted=True)
@@ -115,7 +130,7 @@ def search_into(
 
 
 def completed(
-    run: Search, progress: Callable[[Snapshot], None] | None = None, journal: Journal | None = None
+    run: Search, progress: Callable[[Snapshot], None] | None = None, journal: Journal | None = None, execute: int = 0
 ) -> Result:
     """The result of a search that runs to its end, with its batches answered by the journal as far as it goes."""
     problem, hook = run.problem, run.problem.registry.hook
@@ -136,6 +151,10 @@ def completed(
         with suppress(PluginError):
             run.close()
     result = run.result()
+    if execute:
+        from .executed import executed
+
+        result = executed(run, result, execute)
     if hook is not None:
         try:
             with guarded("hook", "search_finished"):

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from ..errors import SearchError, shortened
+from ..errors import SearchError, SpecError, shortened
 from ..files import is_temporary
 from ..pieces.data_specs import Study
 from ..pieces.defaults import PAGE_FILE
@@ -30,10 +30,16 @@ TABLE_FILES = ("table.csv", "table.md")
 NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
+AXES = {"space": "spaces", "formats": "formats", "mechanisms": "mechanisms", "cost_model": "cost_models"}
+"""What else a study may vary, and the key that lists it: a column of its tables each, behind the searcher."""
+MORE = {"formats": "format", "mechanisms": "mechanism"}
+"""Axes that add pieces to the space, and their kind."""
+OWN = "own"
+"""What a variant is called that adds nothing."""
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
 COSTS = ("seconds", "power_w", "edp_js", "area_mm2")
 """Costs that follow from the chip, in the tables behind `NUMBERS`; then come those that a cost model adds."""
-KEPT = (*NUMBERS, "score", "gap", "start", "costs")
+KEPT = (*NUMBERS, "score", "gap", "start", "costs", "limit", "units_used", "chosen", "hull")
 """What an outcome has of `result.json`."""
 LABEL = 60
 """Characters of a workload, hardware or searcher in the name of a cell's folder."""
@@ -58,10 +64,23 @@ class Cell:
     """Folders of the cells whose designs it starts from, the nearest first: it waits for their end."""
     start: tuple[str, ...] = ()
     """Files of other designs that it starts from."""
+    axes: Mapping[str, str] = {}
+    """What it has of the `AXES` that the study varies."""
 
     @property
     def name(self) -> str:
-        return f"{self.workload} on {self.hardware} with {self.searcher}, seed {self.seed}"
+        return f"{self.workload} on {self.hardware} with {', '.join((self.searcher, *self.axes.values()))}, seed {self.seed}"
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What tells it from the other cells of its study."""
+        return {
+            "workload": self.workload,
+            "hardware": self.hardware,
+            "searcher": self.searcher,
+            **self.axes,
+            "seed": self.seed,
+        }
 
 
 @attrs.frozen
@@ -78,41 +97,81 @@ class Outcome:
     def row(self) -> dict[str, Any]:
         """The row of the cell in the tables."""
         costs = self.numbers.get("costs") or {}
-        numbers = {key: self.numbers.get(key) for key in NUMBERS} | dict.fromkeys(COSTS)
-        return {key: getattr(self.cell, key) for key in NAMES} | numbers | {**costs}
+        numbers = {key: self.numbers.get(key) for key in NUMBERS} | {"score": self.numbers.get("score")}
+        return self.cell.names | numbers | dict.fromkeys(COSTS) | {**costs}
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "workload") -> list[Cell]:
-    """The cells of a study's workloads, or of its networks, in its order: workload, hardware, searcher, seed. Its paths
-    are relative to `base`."""
+    """The cells of a study's workloads, or of its networks, in its order: workload, hardware, searcher, `AXES`, seed. Its
+    paths are relative to `base`."""
     given = study.networks if what == "network" else study.workloads
-    subjects, hardware, searchers = map(labels_of, (given, study.hardware, study.searchers))
+    by_searcher = study.spaces if isinstance(study.spaces, Mapping) else {}
+    lists = {axis: getattr(study, key) for axis, key in AXES.items()}
+    varied = {axis: values for axis, values in lists.items() if values and not isinstance(values, Mapping)}
+    axes: Any = map(variants_of, (given, study.hardware, study.searchers, *varied.values()))
     cells = []
-    for (subject, subject_label), (hard, hard_label), (searcher, searcher_label), seed in product(
-        subjects.items(), hardware.items(), searchers.items(), dict.fromkeys(study.seeds)
-    ):
+    for *found, seed in product(*axes, dict.fromkeys(study.seeds)):
+        (label, subject), (hard_label, hard), (searcher_label, searcher), *others = found
+        chosen = dict(zip(varied, others, strict=True))
+        values = {axis: value for axis, (_, value) in chosen.items()}
         parts = {
             what: subject,
             "hardware": built_in(study.technology, hard),
             "searcher": searcher,
-            "space": study.spaces.get(searcher, study.space),
+            "space": by_searcher.get(searcher, study.space),
             "objective": study.objective,
             "cost_model": study.cost_model,
+            **{axis: value for axis, value in values.items() if axis not in MORE},
+            "more": {MORE[axis]: value for axis, value in values.items() if axis in MORE and value},
         }
-        name = "--".join((subject_label, hard_label, searcher_label, f"seed{seed}"))
+        labels = {axis: label for axis, (label, _) in chosen.items()}
+        name = "--".join((label, hard_label, searcher_label, *labels.values(), f"seed{seed}"))
         cells.append(
             Cell(
-                workload=subject_label,
+                workload=label,
                 hardware=hard_label,
                 searcher=searcher_label,
                 seed=seed,
                 budget=study.budget,
                 count=study.count,
-                parts={key: plain(located(key, value, base)) for key, value in parts.items() if value},
+                parts={key: as_data(key, value, base) for key, value in parts.items() if value},
                 folder=str(folder / name),
+                axes=labels,
             )
         )
     return cells
+
+
+def variants_of(values: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Each of the names, paths, tables and lists of names once, and what to call it (`labels_of`)."""
+    named = {_said(value): value for value in values}
+    return [(label, named[text]) for text, label in labels_of(named).items()]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping):
+        name = value.get("name")
+        if name and isinstance(name, str):
+            return name
+        return "-".join(f"{x}" for pair in value.items() for x in pair if x != "extends").replace("/", "-")
+    return ("+".join(value) or OWN) if isinstance(value, tuple) else value
+
+
+def chosen_in(results: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """By kind the formats and mechanisms that any of these results, such as those of a network's layers, has chosen."""
+    found: dict[str, set[str]] = {}
+    for result in results:
+        for kind, names in (result.get("chosen") or {}).items():
+            found.setdefault(kind, set()).update(names)
+    return {kind: sorted(names) for kind, names in found.items()}
+
+
+def as_data(key: str, value: Any, base: Path) -> Any:
+    """A part of a search as plain data, its paths relative to `base`. `SpecError` for what TOML cannot hold."""
+    try:
+        return plain(located(key, value, base))
+    except TypeError as error:
+        raise SpecError.at("", key, str(error)) from None
 
 
 def placed(folder: Path, names: Iterable[str], partial: bool, stays: bool) -> Path:
@@ -134,7 +193,8 @@ def placed(folder: Path, names: Iterable[str], partial: bool, stays: bool) -> Pa
 
 def built_in(technology: Any, hardware: Any) -> Any:
     """The hardware in this technology, or in its own."""
-    return {"extends": hardware, "name": hardware, "technology": plain(technology)} if technology else hardware
+    table = hardware if isinstance(hardware, Mapping) else {"extends": hardware, "name": hardware}
+    return {**table, "technology": plain(technology)} if technology else hardware
 
 
 def running(cells: Iterable[Cell]) -> tuple[int, int]:

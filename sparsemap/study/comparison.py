@@ -1,13 +1,13 @@
-"""The searchers of a study next to each other: EDP per cell, and by how much a reference searcher's is lower.
+"""The variants of a study next to each other: what each costs per cell, and how it relates to a reference.
 
-The ratio of a cell is the EDP that a searcher found divided by the reference's, for the same workload, hardware and
-seed: above 1 the reference is better. Cells in which one of the two found no valid design have no ratio.
+Variants are the searchers, spaces, formats, cost models or hardware of the study. The ratio of a cell is the cost that a
+variant found divided by the reference's, in a cell that differs in nothing else, its seed included: above 1 the reference
+is better. Cells in which one of the two found no valid design have no ratio.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,33 +15,44 @@ from typing import Any
 import attrs
 
 from ..errors import SearchError, unknown
-from ..files import csv_text, four_digits, markdown_table, times, write_texts
+from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
 from ..pieces.defaults import SEARCHER
-from .cells import COMPARISON_FILES, Outcome
+from .cells import AXES, COMPARISON_FILES, MORE, OWN
+from .confidence import Ratio, ratio_of
 
 ALL = "all"
 """In place of a hardware: the mean over the cells of all of them."""
+BY = ("formats", "mechanisms", "space", "cost_model", "searcher", "hardware")
+"""What may be compared, and first what is where several vary."""
+NAMES = ("workload", "hardware", "searcher", *AXES, "seed")
+COSTS = {
+    "edp": "EDP in pJ * cycles", "edp_js": "energy x time in J * s", "seconds": "time in s",
+    "energy_pj": "energy in pJ", "score": "score",
+}  # fmt: skip
+"""What the variants of a study are compared by."""
+NAMED = {"edp": "EDP", "edp_js": "energy x time", "seconds": "time", "energy_pj": "energy", "score": "score"}
+WORDS = {"one seed": "with one seed per cell it may be noise", "noise": "noise, the seeds differ by as much"}
 
 
 @attrs.frozen
 class CellRow:
-    """What each searcher found for one workload on one hardware with one seed."""
+    """What each variant found in one cell."""
 
-    workload: str
-    hardware: str
-    seed: int
-    edp: Mapping[str, float | None]
-    """By searcher; None where no valid design was found, or the cell failed."""
+    names: Mapping[str, Any]
+    """Workload, hardware and seed, and what else the study varies."""
+    costs: Mapping[str, float | None]
+    """By variant; None where no valid design was found, or the cell failed."""
 
 
 @attrs.frozen
 class MeanRow:
-    """The mean ratios of one searcher to the reference on one hardware."""
+    """The mean ratios of one variant to the reference on one hardware."""
 
     hardware: str
-    searcher: str
+    variant: str
     arithmetic: float | None
-    geometric: float | None
+    ratio: Ratio | None
+    """The geometric mean."""
     cells: int
     """Cells with a ratio."""
     of: int
@@ -49,105 +60,242 @@ class MeanRow:
     """Cells in which the reference is better."""
     worse: int
 
+    @property
+    def range(self) -> str:
+        """`0.91x to 0.97x`."""
+        known = self.ratio is not None and self.ratio.low is not None
+        return f"{times(self.ratio.low)} to {times(self.ratio.high)}" if known and self.ratio else "-"
+
+    @property
+    def word(self) -> str:
+        return self.ratio.word if self.ratio else "-"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; `searcher`, `space` or what else it is of, is `variant`."""
+        ratio = self.ratio
+        numbers = {"geometric": ratio and ratio.mean, "low": ratio and ratio.low, "high": ratio and ratio.high}
+        about = {key: getattr(self, key) for key in ("hardware", "variant", "arithmetic")}
+        return {**about, **numbers, "word": self.word, **{key: getattr(self, key) for key in COUNTS}}
+
+
+COUNTS = ("cells", "of", "better", "worse")
+
+
+@attrs.frozen
+class Use:
+    """How many designs of a variant use a format or a mechanism."""
+
+    kind: str
+    name: str
+    variant: str
+    designs: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        return self.designs / self.of
+
 
 @attrs.frozen
 class Comparison:
-    """The cells of a study by searcher."""
+    """The cells of a study by variant."""
 
     reference: str
-    searchers: tuple[str, ...]
+    variants: tuple[str, ...]
     """All of them, in the order of the study."""
     cells: tuple[CellRow, ...]
+    by: str = "searcher"
+    cost: str = "edp"
+    """One of `COSTS`."""
+    uses: tuple[Use, ...] = ()
 
     @property
     def others(self) -> tuple[str, ...]:
-        return tuple(searcher for searcher in self.searchers if searcher != self.reference)
+        return tuple(variant for variant in self.variants if variant != self.reference)
 
-    def ratio(self, cell: CellRow, searcher: str) -> float | None:
-        edp, reference = cell.edp.get(searcher), cell.edp.get(self.reference)
-        return edp / reference if edp is not None and reference else None
+    def ratio(self, cell: CellRow, variant: str) -> float | None:
+        cost, reference = cell.costs.get(variant), cell.costs.get(self.reference)
+        return cost / reference if cost is not None and reference else None
 
     @property
     def means(self) -> tuple[MeanRow, ...]:
         """Per hardware, then over all of them if there are several."""
-        hardware = list(dict.fromkeys(cell.hardware for cell in self.cells))
+        hardware = list(dict.fromkeys(cell.names.get("hardware", ALL) for cell in self.cells))
         groups = [*hardware, ALL] if len(hardware) > 1 else hardware
-        return tuple(self._mean(group, searcher) for group in groups for searcher in self.others)
+        return tuple(self._mean(group, variant) for group in groups for variant in self.others)
 
-    def _mean(self, hardware: str, searcher: str) -> MeanRow:
-        cells = [cell for cell in self.cells if hardware in (cell.hardware, ALL)]
-        ratios = [ratio for cell in cells if (ratio := self.ratio(cell, searcher)) is not None]
+    def _mean(self, hardware: str, variant: str) -> MeanRow:
+        cells = [cell for cell in self.cells if hardware in (cell.names.get("hardware"), ALL)]
+        problems: dict[tuple[Any, ...], list[float]] = {}
+        for cell in cells:
+            if (ratio := self.ratio(cell, variant)) is not None:
+                problems.setdefault(tuple(x for key, x in cell.names.items() if key != "seed"), []).append(ratio)
+        ratios = [ratio for found in problems.values() for ratio in found]
         arithmetic = math.fsum(ratios) / len(ratios) if ratios else None
-        geometric = statistics.geometric_mean(ratios) if ratios else None
         better, worse = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
-        return MeanRow(hardware, searcher, arithmetic, geometric, len(ratios), len(cells), better, worse)
+        mean = ratio_of(problems.values())
+        return MeanRow(hardware, variant, arithmetic, mean, len(ratios), len(cells), better, worse)
 
     # -- as text
 
     def cells_csv(self) -> str:
         rows = [
-            {"workload": cell.workload, "hardware": cell.hardware, "seed": cell.seed}
-            | {f"edp:{name}": cell.edp.get(name) for name in self.searchers}
+            {**cell.names}
+            | {f"{self.cost}:{name}": cell.costs.get(name) for name in self.variants}
             | {f"ratio:{name}": self.ratio(cell, name) for name in self.others}
             for cell in self.cells
         ]
         return csv_text(rows)
 
-    def markdown(self) -> str:
-        """The means, then the cells."""
-        return (
-            f"EDP in pJ * cycles. A ratio is the EDP of a searcher divided by that of {self.reference}: "
-            f"above 1, {self.reference} is better.\n\n{self.means_markdown()}\n{self.cells_markdown()}"
-        )
+    @property
+    def about(self) -> str:
+        return f"{COSTS[self.cost]}. A ratio is over {self.reference}: above 1, {self.reference} is better."
 
-    def means_markdown(self) -> str:
-        head = ["hardware", "searcher", "mean ratio", "geometric mean", "cells", f"{self.reference} better", "worse"]
-        rows = []
+    @property
+    def verdict(self) -> str:
+        """A sentence for each of the other variants, over all cells."""
+        texts = []
+        for row in self.means[-len(self.others) :]:
+            if row.ratio is None:
+                texts.append(f"{row.variant} and {self.reference} have no cell in common")
+                continue
+            within = f" ({row.range} at 95 %)" if row.range != "-" else ""
+            text = f"{row.variant} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {self.reference}{within}"
+            mine = [use for use in self.uses if use.variant == row.variant and use.name in added(row.variant, self.by)]
+            used = [f"; {use.designs} of {use.of} designs use {use.name}" for use in mine]
+            texts.append(f"{text}: {WORDS.get(row.word, row.word)}{''.join(used)}")
+        return "; ".join(texts) + "."
+
+    def markdown(self) -> str:
+        """The verdict, the means, what was chosen, then the cells."""
+        uses = f"{markdown_table(self.use_rows(), '<<>')}\n" if self.uses else ""
+        cells = markdown_table(self.cell_rows(), "<" * self._names + ">")
+        return f"{self.about}\n\n{self.verdict}\n\n{markdown_table(self.mean_rows(), '<<>')}\n{uses}{cells}"
+
+    def mean_rows(self) -> list[list[str]]:
+        head = ["hardware", self.by, "geometric mean", "95 %", "", "mean", "cells", f"{self.reference} better", "worse"]
+        rows = [head]
         for row in self.means:
             counts = f"{row.cells} of {row.of}", str(row.better), str(row.worse)
-            rows.append([row.hardware, row.searcher, times(row.arithmetic), times(row.geometric), *counts])
-        return markdown_table([head, *rows], "<<>")
+            mean = times(row.ratio.mean if row.ratio else None)
+            rows.append([row.hardware, row.variant, mean, row.range, row.word, times(row.arithmetic), *counts])
+        return rows
 
-    def cells_markdown(self) -> str:
-        head = ["workload", "hardware", "seed", *self.searchers, *(f"ratio {name}" for name in self.others)]
-        rows = [
-            [cell.workload, cell.hardware, str(cell.seed)]
-            + [four_digits(cell.edp.get(name)) for name in self.searchers]
-            + [times(self.ratio(cell, name)) for name in self.others]
-            for cell in self.cells
-        ]
-        return markdown_table([head, *rows], "<<>")
+    def use_rows(self) -> list[list[str]]:
+        """What the designs use, the share of the designs of each variant."""
+        names = dict.fromkeys((use.kind, use.name) for use in self.uses)
+        found = {(use.kind, use.name, use.variant): use for use in self.uses}
+        rows = [["chosen", "name", *self.variants]]
+        for kind, name in names:
+            uses = [found.get((kind, name, variant)) for variant in self.variants]
+            rows.append(
+                [kind, name, *(f"{percent(use.share)} ({use.designs} of {use.of})" if use else "-" for use in uses)]
+            )
+        return rows
+
+    def cell_rows(self) -> list[list[str]]:
+        names = list(self.cells[0].names) if self.cells else []
+        rows = [[*names, *self.variants, *(f"ratio {name}" for name in self.others)]]
+        for cell in self.cells:
+            ratios = [times(self.ratio(cell, name)) for name in self.others]
+            costs = [four_digits(cell.costs.get(name)) for name in self.variants]
+            rows.append([*map(str, cell.names.values()), *costs, *ratios])
+        return rows
+
+    @property
+    def _names(self) -> int:
+        return max(len(self.cells[0].names) - 1, 1) if self.cells else 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         cells = [
-            {**attrs.asdict(cell), "ratio": {name: self.ratio(cell, name) for name in self.others}}
+            {**cell.names, self.cost: dict(cell.costs), "ratio": {name: self.ratio(cell, name) for name in self.others}}
             for cell in self.cells
         ]
-        return {"reference": self.reference, "means": [attrs.asdict(row) for row in self.means], "cells": cells}
+        about = {"by": self.by, "cost": self.cost, "reference": self.reference, "verdict": self.verdict}
+        uses = [{**attrs.asdict(use), "share": use.share} for use in self.uses]
+        return {**about, "means": [row.to_dict() for row in self.means], "chosen": uses, "cells": cells}
 
     def write(self, folder: Path) -> list[Path]:
         """Writes cells and means as CSV with full precision, and both as markdown; each file whole or not at all."""
-        texts = (self.cells_csv(), csv_text([attrs.asdict(row) for row in self.means]), self.markdown())
+        texts = (self.cells_csv(), csv_text([row.to_dict() for row in self.means]), self.markdown())
         return write_texts({folder / name: text for name, text in zip(COMPARISON_FILES, texts, strict=True)})
 
 
-def compare(outcomes: Iterable[Outcome], reference: str = "") -> Comparison:
-    """The comparison of a study's outcomes; the reference is the default searcher unless named, or else the first one."""
-    outcomes = list(outcomes)
-    searchers = tuple(dict.fromkeys(outcome.cell.searcher for outcome in outcomes))
-    reference = checked_reference(searchers, reference)
-    found: dict[tuple[str, str, int], dict[str, float | None]] = {}
-    for outcome in outcomes:
-        cell = outcome.cell
-        found.setdefault((cell.workload, cell.hardware, cell.seed), {})[cell.searcher] = outcome.numbers.get("edp")
-    return Comparison(reference, searchers, tuple(CellRow(*key, edp) for key, edp in found.items()))
+def compare(
+    rows: Iterable[Mapping[str, Any]],
+    reference: str = "",
+    by: str = "",
+    chosen: Sequence[Mapping[str, Sequence[str]]] = (),
+) -> Comparison:
+    """The comparison of the rows of a study's table (`Outcome.row`) by one of the names that vary, see `axis_of`.
+
+    The reference is the default searcher, the variant that adds nothing, or else the first one, unless it is named.
+    `chosen` has the formats and mechanisms of each row's design by kind.
+    """
+    rows = list(rows)
+    variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in BY}
+    by = axis_of(variants, by)
+    reference = checked_reference(by, variants[by], reference)
+    cost = cost_of(rows, by)
+    found: dict[tuple[Any, ...], dict[str, float | None]] = {}
+    names = [name for name in NAMES if name != by and any(name in row for row in rows) and _told(name, rows)]
+    for row in rows:
+        found.setdefault(tuple(row.get(name) for name in names), {})[row[by]] = row.get(cost)
+    cells = tuple(CellRow(dict(zip(names, key, strict=True)), costs) for key, costs in found.items())
+    return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by))
 
 
-def checked_reference(searchers: Sequence[str], reference: str = "") -> str:
-    """The reference among the searchers of a study."""
-    if len(searchers) < 2:
-        raise SearchError(f"a comparison needs two searchers or more, the study has {len(searchers)}")
-    if reference and reference not in searchers:
-        raise SearchError(f"--reference: {unknown('searcher', reference, searchers)}")
-    return reference or (SEARCHER if SEARCHER in searchers else searchers[0])
+def _told(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a column tells something: of the searchers and what else a study may vary, if there are several."""
+    return name in ("workload", "hardware", "seed") or len({row.get(name) for row in rows}) > 1
+
+
+def _uses(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Mapping[str, Sequence[str]]], by: str) -> tuple[Use, ...]:
+    known = [(row[by], pieces) for row, pieces in zip(rows, chosen, strict=False) if pieces]
+    mine = [(MORE[by], name) for one in dict.fromkeys(one for one, _ in known) for name in added(one, by)]
+    names = dict.fromkeys(
+        [*mine, *sorted({(kind, one) for _, found in known for kind in found for one in found[kind]})]
+    )
+    counts = {variant: sum(one == variant for one, _ in known) for variant in dict.fromkeys(one for one, _ in known)}
+    return tuple(
+        Use(kind, name, variant, sum(one == variant and name in pieces.get(kind, ()) for one, pieces in known), of)
+        for kind, name in names
+        for variant, of in counts.items()
+    )
+
+
+def added(variant: str, by: str) -> list[str]:
+    """The formats or mechanisms that a variant adds to the space, if that is what is compared."""
+    return variant.split("+") if by in MORE and variant != OWN else []
+
+
+def axis_of(variants: Mapping[str, Sequence[str]], by: str = "") -> str:
+    """What a study is compared by: what is named, or the first of `BY` that varies."""
+    several = [key for key in BY if len(variants.get(key, ())) > 1]
+    if not several:
+        count = len(variants.get("searcher", ()))
+        raise SearchError(
+            f"a comparison needs two searchers, formats, spaces or hardware or more, the study has {count}"
+        )
+    if by and by not in several:
+        raise SearchError(f"--by: {unknown('column of several', by, several)}")
+    return by or several[0]
+
+
+def checked_reference(by: str, variants: Sequence[str], reference: str = "") -> str:
+    """The reference among the variants of a study."""
+    if reference and reference not in variants:
+        raise SearchError(f"--reference: {unknown(by.replace('_', ' '), reference, variants)}")
+    usual = {"searcher": SEARCHER, **dict.fromkeys(MORE, OWN)}.get(by, "")
+    return reference or (usual if usual in variants else variants[0])
+
+
+def cost_of(rows: Sequence[Mapping[str, Any]], by: str) -> str:
+    """The cost that the rows were searched for, one of `COSTS`; between hardware in seconds, so that clocks count."""
+    known = [row for row in rows if row.get("edp") is not None]
+    clocks = by == "hardware" and all(row.get("seconds") for row in known)
+    for cost, timed in (("edp", "edp_js"), ("cycles", "seconds"), ("energy_pj", "energy_pj")):
+        if all(row.get("score") in (None, row.get(cost)) for row in known):
+            return timed if clocks or cost == "cycles" else cost
+    return "score"

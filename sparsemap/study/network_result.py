@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,10 @@ class LayerResult:
     bound_energy_pj: float | None = None
     """No design of the layer needs less energy."""
     bound_cycles: float | None = None
+    limit: str | None = None
+    """What limits its cycles."""
+    units_used: float | None = None
+    """Share of the compute units that have work."""
     start: str = ""
     """The layers whose designs its search started from, the nearest first; equal layers start from the same ones."""
     start_distance: float | None = None
@@ -74,6 +78,10 @@ class NetworkResult:
     warm_start: str
     chip: Chip
     layers: tuple[LayerResult, ...]
+    fused: Mapping[str, Any] = attrs.field(factory=dict)
+    """The plan with tensors on chip, as plain data, where there is one."""
+    lacks: tuple[str, ...] = ()
+    """What no layer has and no total counts."""
 
     @property
     def complete(self) -> bool:
@@ -139,6 +147,7 @@ class NetworkResult:
         """A row per layer, with its shares. A layer is `done` whether this run or an earlier one has searched it."""
         return [
             attrs.asdict(layer)
+            | {"seconds": None if layer.cycles is None else layer.cycles / self.chip.clock_hz}
             | {"state": "done" if layer.state == "kept" else layer.state}
             | {f"share_of_{key}": self.share(layer, key) for key in ("energy_pj", "cycles")}
             for layer in self.layers
@@ -147,8 +156,9 @@ class NetworkResult:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         keys = ("network", "hardware", "space", "searcher", "budget", "seed", "warm_start")
-        about = {key: getattr(self, key) for key in keys}
-        return {**about, **self.totals, "layers": self.rows()}
+        about = {key: getattr(self, key) for key in keys} | ({"lacks": list(self.lacks)} if self.lacks else {})
+        fused = {"fused": dict(self.fused)} if self.fused else {}
+        return {**about, **self.totals, "layers": self.rows(), **fused}
 
     def markdown(self) -> str:
         """A row per layer, with its sizes and densities, and one for the totals."""

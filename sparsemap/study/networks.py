@@ -9,15 +9,25 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import SearchError, unknown
 from ..pieces import defaults
 from ..pieces.data_specs import Network
 from .cells import Outcome
+from .fused import FusedPlan
+from .fused_result import FusedResult
 from .network_result import NetworkResult
 from .plan import plan_of
 from .study import Progress, run_cells
 
 if TYPE_CHECKING:
     from ..problem.load import Reference
+
+
+OPERATIONS = ("counted", "free")
+"""Whether what stands between the layers of a plan costs what it reads and writes."""
+
+FORMATS = ("free", "matched")
+"""Whether a layer of a plan reads a tensor in the packets in which another one has written it."""
 
 
 def search_network(
@@ -37,7 +47,10 @@ def search_network(
     warm_start: str | None = None,
     start: Sequence[str | os.PathLike[str]] = (),
     count: str = "all",
-) -> NetworkResult:
+    fuse: bool = False,
+    operations: str = "counted",
+    formats: str = "free",
+) -> NetworkResult | FusedResult:
     """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer, with
     `count = "valid"` the valid ones.
 
@@ -50,9 +63,17 @@ def search_network(
     the `previous` one, or none (`off`); by default `edit` if the searcher takes designs. A layer waits for those that it
     starts from. `start` has design files, or folders of results such as the `out` of another run, on another hardware for
     example: of these, too, every layer starts from the three nearest.
+
+    With `fuse` tensors between layers may stay on chip, and a `FusedResult` comes back: every layer is searched with its
+    tensors there as well, and what stays is planned for the whole network. `operations` between layers, such as
+    additions, are `counted` as traffic there, or `free`. `formats` of tensors that are handed over change on the way at no
+    cost (`free`), as layer by layer, or what is written is what is read (`matched`).
     """
     from ..pieces.loading import load
 
+    for key, given, choices in (("operations", operations, OPERATIONS), ("formats", formats, FORMATS)):
+        if given not in choices:
+            raise SearchError(f"{key}: {unknown('choice', given, choices)}")
     registry = load(plugin_dirs=plugin_dirs)
     place = nullcontext(os.fspath(out)) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:
@@ -61,8 +82,17 @@ def search_network(
         if start:
             plan = plan.started(start)
 
-        def keep(outcomes: Sequence[Outcome]) -> None:
-            if out:
-                plan.result(outcomes).write(plan.folder)
+        whole = FusedPlan.of(plan, operations == "counted", formats == "matched") if fuse else plan
 
-        return plan.result(run_cells(plan.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster))
+        results: list[NetworkResult | FusedResult] = []
+
+        def keep(outcomes: Sequence[Outcome]) -> None:
+            result = whole.result(outcomes)
+            results.append(result)
+            if out:
+                result.write(plan.folder)
+                if isinstance(whole, FusedPlan) and isinstance(result, FusedResult):
+                    whole.write_designs(result)
+
+        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster)
+        return results[-1]

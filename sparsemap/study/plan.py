@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,19 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from ..errors import DesignError, SearchError, unknown
 from ..pieces.contracts import Searcher, Workload
 from ..pieces.data_specs import WARM_STARTS, Study
 from ..pieces.registry import Registry, is_path
 from ..problem.design_file import workload_table
-from ..problem.load import load_problem, located
+from ..problem.evaluation import Evaluation
+from ..problem.load import load_problem
 from ..problem.network import Node, distinct, nodes_of
 from ..problem.similarity import METRICS, nearness
 from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec.unstructuring import plain
-from .cells import KEPT, Cell, Outcome, cells_of, labels_of
+from .cells import KEPT, Cell, Outcome, as_data, cells_of, chosen_in, labels_of
 from .network_result import LayerResult, NetworkResult
 
 if TYPE_CHECKING:
@@ -73,12 +76,20 @@ class Plan:
     hardware: str
     nodes: tuple[Node, ...]
     """Those with loops, in order."""
+    graph: tuple[Node, ...] = ()
+    """All of them."""
+    batch: int = 1
+    """Samples at a time."""
+    input_words: int = 0
+    """Of the network's input; 0 where it does not say its shape."""
     cells: tuple[Cell, ...]
     """By content of the nodes, in order."""
     folder: Path
     warm_start: str
     searcher: Searcher
     registry: Registry
+    lacks: tuple[str, ...] = ()
+    """`Network.lacks`."""
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
     """By folder of the cell, those asked for."""
 
@@ -137,6 +148,7 @@ class Plan:
             warm_start=self.warm_start,
             chip=self.problem(first).chip,
             layers=tuple(layers[node.name] for node in self.nodes),
+            lacks=self.lacks,
         )
 
     def outcome(self, cell: Cell, outcomes: Sequence[Outcome]) -> Outcome:
@@ -147,11 +159,20 @@ class Plan:
         evaluations = sum(count for count, _ in tried)
         numbers: dict[str, Any] = dict.fromkeys(KEPT) | {key: result.totals.get(key) for key in ("edp", "energy_pj")}
         numbers |= {"cycles": result.cycles, "gap": result.gap, "evaluations": evaluations, "costs": result.costs}
+        numbers |= {"score": self._score(result), "chosen": chosen_in(outcome.numbers for outcome in outcomes)}
         numbers["valid_fraction"] = sum(count * share for count, share in tried) / max(evaluations, 1)
         failed = [f"{outcome.cell.workload}: {outcome.error}" for outcome in outcomes if outcome.state == "failed"]
         if failed:
             return Outcome(cell, "failed", numbers, "; ".join(failed))
         return Outcome(cell, "kept" if all(outcome.state == "kept" for outcome in outcomes) else "done", numbers)
+
+    def _score(self, result: NetworkResult) -> float | None:
+        """The objective of the totals; None for one of scenarios or of several values."""
+        problem = self.problem(self.cells[0])
+        if not result.costs or problem.scenarios or len(problem.objective.names) > 1:
+            return None
+        own = {key: np.array([cost]) for key, cost in result.costs.items() if key in ("energy_pj", "cycles")}
+        return float(problem.evaluator.score(Evaluation(own, np.zeros(1, np.uint64), ()))[0])
 
     def _numbers(self, cell: Cell, outcome: Outcome | None) -> dict[str, Any]:
         """What a layer's result has of its cell."""
@@ -159,7 +180,7 @@ class Plan:
             return {"state": "waiting"}
         if outcome.state == "failed":
             return {"state": "failed", "error": outcome.error}
-        numbers = {key: value for key, value in outcome.numbers.items() if key != "costs"}
+        numbers = {key: value for key, value in outcome.numbers.items() if key not in ("costs", "chosen", "hull")}
         bound = self.problem(cell).lower_bound
         numbers |= _started(numbers.pop("start"), numbers.pop("score"))
         if bound is not None:
@@ -181,6 +202,7 @@ def plan_of(
     cost_model: Any,
     warm_start: str | None = None,
     count: str = "all",
+    more: Any = None,
 ) -> Plan:
     """The cells of a network. SpecError for a wrong part, before anything is searched."""
     base, file = Path("."), ""
@@ -190,13 +212,14 @@ def plan_of(
         base = Path(text).parent if file else base
     else:
         piece = registry.build("network", network)
-    nodes = tuple(node for node in nodes_of(piece, registry, base, file) if node.loops)
+    graph = nodes_of(piece, registry, base, file)
+    nodes = tuple(node for node in graph if node.loops)
     if not nodes:
         raise SearchError(f"network '{piece.name}' has no layer to search")
-    parts = {"hardware": hardware, "space": space, "objective": objective, "cost_model": cost_model}
-    parts = {key: plain(located(key, value, Path("."))) for key, value in parts.items() if value is not None}
+    parts = {"hardware": hardware, "space": space, "objective": objective, "cost_model": cost_model, "more": more}
+    parts = {key: as_data(key, value, Path(".")) for key, value in parts.items() if value is not None}
     sample = load_problem(nodes[0].piece, **parts, registry=registry)
-    named = plain(located("searcher", searcher, Path("."))) if searcher is not None else default_searcher(sample)
+    named = as_data("searcher", searcher, Path(".")) if searcher is not None else default_searcher(sample)
     chosen = searcher_of(sample, named)
     if warm_start is None:
         warm_start = WARM_START if chosen.takes_migrants else "off"
@@ -225,11 +248,15 @@ def plan_of(
         network=piece.name,
         hardware=sample.hardware.name,
         nodes=nodes,
+        graph=graph,
+        batch=piece.batch,
+        input_words=piece.batch * math.prod(piece.input) if piece.input else 0,
         cells=cells,
         folder=folder,
         warm_start=warm_start,
         searcher=chosen,
         registry=registry,
+        lacks=piece.lacks,
     )
 
 

@@ -23,14 +23,14 @@ from ..files import csv_text, four_digits, markdown_table, read_csv, write_texts
 from ..pieces.boundary import raised_in
 from ..pieces.data_specs import Study
 from ..pieces.loading import load
-from ..pieces.registry import Registry
-from ..problem.load import load_problem
+from ..pieces.registry import Registry, is_path
+from ..problem.load import load_problem, piece_of
 from ..searching.budget import Budget
 from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
 from ..searching.run import finished, search_into
 from ..searching.start import start_of
-from .cells import KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
+from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
 from .plan import plans_of
 from .workers import in_processes, on_cluster
 
@@ -41,25 +41,33 @@ Progress = Callable[[int, int, Outcome], None]
 
 
 def run_study(
-    study: Study,
+    study: Study | str | os.PathLike[str] | Mapping[str, Any],
     registry_args: Mapping[str, Any] | None = None,
     jobs: int = 1,
     out: str | os.PathLike[str] = "",
     progress: Progress | None = None,
-    base: str | os.PathLike[str] = ".",
+    base: str | os.PathLike[str] = "",
     cluster: str = "",
 ) -> list[Outcome]:
     """Runs the cells of a study that are not finished yet, `jobs` at a time, and writes its tables.
 
-    `registry_args` are the arguments of `sparsemap.pieces.loading.load`, by which workers find the plugins. Paths in the study
-    are relative to `base`. `cluster` is the address of a Dask scheduler, `dask://HOST:PORT`, whose workers then run the
-    cells instead. Outcomes are in the order of the study, whatever the order in which they ended: of workloads, then of
+    `registry_args` are the arguments of `sparsemap.pieces.loading.load`, by which workers find the plugins. The study may
+    be named, a TOML file or a table; its paths are relative to `base`, by default the folder of its file. `cluster` is
+    the address of a Dask scheduler, `dask://HOST:PORT`, whose workers then run the cells instead. Outcomes are in the
+    order of the study, whatever the order in which they ended: of workloads, then of
     networks, one each with its totals; to `progress` their layers are cells. A cell that fails does not stop the others.
     Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt.
     """
-    folder = folder_of(study, out)
-    cells, args = cells_of(study, folder, Path(base)), dict(registry_args or {})
-    plans = plans_of(study, folder, Path(base), load(**args)) if study.networks else []
+    args = dict(registry_args or {})
+    if not isinstance(study, Study):
+        base = base or (
+            Path(study).parent if isinstance(study, str | os.PathLike) and is_path(os.fspath(study)) else ""
+        )
+        study = piece_of(load(**args), "study", study)
+        assert isinstance(study, Study)
+    folder, base = folder_of(study, out), Path(base)
+    cells = cells_of(study, folder, base)
+    plans = plans_of(study, folder, base, load(**args)) if study.networks else []
 
     def whole(outcomes: list[Outcome]) -> list[Outcome]:
         found = {outcome.cell.folder: outcome for outcome in outcomes}
@@ -106,6 +114,7 @@ def run_cells(
                 interrupted = True
                 break
             ended[outcome.cell.folder] = outcome
+            logger.info("%d of %d cells: %s %s", len(ended), len(cells), outcome.cell.name, outcome.state)
             if progress is not None:
                 progress(len(ended), len(cells), outcome)
     except KeyboardInterrupt:
@@ -188,8 +197,16 @@ def write_tables(outcomes: Iterable[Outcome], folder: Path, cells: int) -> list[
 
 
 def markdown_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    table = [[*NAMES, *NUMBERS], *([_shown(key, row[key]) for key in (*NAMES, *NUMBERS)] for row in rows)]
-    return markdown_table(table, "<" * (len(NAMES) - 1) + ">")
+    table = shown_rows(rows)
+    return markdown_table(table, "<" * table[0].index("seed") + ">")
+
+
+def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
+    """The head, then what people see of each row: names, EDP, energy, cycles, designs."""
+    rows = list(rows)
+    known = rows[0] if rows else dict.fromkeys(NAMES)
+    keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS)
+    return [list(keys), *([_shown(key, row[key]) for key in keys] for row in rows)]
 
 
 def _shown(key: str, value: Any) -> str:

@@ -14,7 +14,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -66,6 +66,7 @@ class Case:
     space: str | Mapping[str, Any]
     cost_model: str
     word_bits: int = 16
+    _made: dict[Any, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def product(self, dims: Named | None = None, tensors: Named | None = None) -> str:
         """The product as text, with other names."""
@@ -94,10 +95,14 @@ class Case:
         return {"name": "case", "word_bits": self.word_bits, "levels": levels, "compute": dict(self.compute)}
 
     def problem(self, objective: str = defaults.OBJECTIVE, **names: Named) -> Problem:
-        """The problem; `names` are `dims` and `tensors` with others in their place. SpecError if it is none."""
+        """The problem, plain ones the same each time; `names` are `dims` and `tensors` with others in their place.
+        SpecError if it is none."""
+        if objective in self._made and not names:
+            return cast(Problem, self._made[objective])
         tensors = names.get("tensors")
         parts = (self.workload(names.get("dims"), tensors), self.hardware(tensors), self.space, objective)
-        return load_problem(*parts, self.cost_model, registry=self.registry)
+        made = load_problem(*parts, self.cost_model, registry=self.registry)
+        return made if names else cast(Problem, self._made.setdefault(objective, made))
 
     def genomes(self, problem: Problem, count: int) -> np.ndarray:
         """Random genomes (count, G), half of them repaired."""
@@ -108,8 +113,12 @@ class Case:
 
     def designs(self, problem: Problem, count: int) -> Designs:
         """The valid designs among so many random ones."""
-        designs = problem.space.decode(self.genomes(problem, count))
-        return designs.take(np.flatnonzero(problem.evaluator.evaluate_designs(designs).valid))
+        if (found := self._made.get((id(problem), count))) is None:
+            tried = problem.space.decode(self.genomes(problem, count))
+            found = tried.take(np.flatnonzero(problem.evaluator.evaluate_designs(tried).valid))
+            if problem is self._made.get(defaults.OBJECTIVE):
+                self._made[id(problem), count] = found
+        return cast(Designs, found)
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from .assertions import array_of, expect
 
 LARGEST_BUDGET = 50_000
 """Designs up to which a searcher is asked for its third batch."""
-COLUMN_TYPES = {"bounds": "float64", "order": "int8", "formats": "int8", "mechanisms": "int8"}
+COLUMN_TYPES = {"bounds": "float64", "order": "int8", "formats": "int8", "mechanisms": "int8", "decoded": "int8"}
 
 
 def check_segment(piece: of.Segment, problem: Problem, count: int = 200, seed: int = 0) -> None:
@@ -28,7 +28,7 @@ def check_segment(piece: of.Segment, problem: Problem, count: int = 200, seed: i
     expect(piece, len(set(names)) == len(names), "names of genes must be distinct", "distinct names", names)
     low, high = (array_of(piece, part, (len(names),), "bounds of genes", "i") for part in (genes.low, genes.high))
     expect(piece, (low <= high).all(), "low must not exceed high", low, high)
-    for dim, size in piece.padded_sizes(problem.loops.sizes).items():
+    for dim, size in piece.padded_for(problem).items():
         given = problem.loops.sizes.get(dim, size + 1)
         expect(piece, size >= given, f"padded size of '{dim}'", f"a dimension, at least {given}", size)
     rng = np.random.default_rng(seed)
@@ -63,6 +63,7 @@ def check_segment(piece: of.Segment, problem: Problem, count: int = 200, seed: i
 def _check_column(piece: of.Segment, problem: Problem, name: str, column: of.Array, count: int) -> None:
     levels, dims = len(problem.mapping_levels), len(problem.dims)
     axes = {"bounds": (levels, dims), "order": (levels, dims), "mechanisms": (len(problem.places),)}
+    axes["decoded"] = (len(problem.tensors),)
     axes["formats"] = (len(problem.tensors), *column.shape[1:-1][:1])
     array_of(piece, column, (*axes.get(name, column.shape[:-1]), count), f"column '{name}'")
     expected = COLUMN_TYPES.get(name, column.dtype)
@@ -120,6 +121,17 @@ def check_cost_model(piece: of.CostModel, problem: Problem, count: int = 300, se
         below = np.flatnonzero(~np.logical_and.reduce(above).any(axis=1))
         least = {name: cost[below[:1]].tolist() for name, cost in worth.items()}
         expect(piece, not below.size, "lower_bound", f"a row that is at most {least} in all", bound)
+    classes = piece.classes(problem)
+    if classes is not None and whole.valid.any():
+        valid = designs.take(np.flatnonzero(whole.valid))
+        mine = array_of(piece, classes.of(valid), (len(valid),), "classes of designs", "iu")
+        expect(piece, ((mine >= 0) & (mine < len(classes.least))).all(), "a valid design is of no class")
+        for name, cost in costs.items():
+            if name in classes.least.costs.own:
+                above = cost[whole.valid] * (1 + 1e-9) >= classes.least.costs[name][mine]
+                expect(piece, above.all(), f"{name} of a design is below that of its class")
+        moved = Designs({**valid.columns, **classes.moved(valid, mine)})
+        expect(piece, (classes.of(moved) == mine).all(), "a design that is moved into its class is of another one")
 
 
 def check_objective(piece: of.Objective, count: int = 50, seed: int = 0) -> None:

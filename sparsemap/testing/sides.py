@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import attrs
 import numpy as np
 
 from ..errors import DesignError
+from ..pieces.contracts.base import Array
 from ..problem import design_file
 from ..problem.designs import Design, Designs
 from ..problem.evaluation import Evaluation
@@ -83,35 +85,36 @@ def equal(one: Side, other: Side, what: str, within: float = ROUNDING) -> int:
 
 
 def reordered(case: Case, one: Side, other: Side, what: str) -> int:
-    """Raises `Broken` unless the designs are worth the same, where probabilities are multiplied in another order.
+    """Raises `Broken` unless the designs are worth the same, where numbers are added and multiplied in another order.
 
-    Without filters they are to within rounding. With filters, probabilities are rounded to six decimals and counts up to
-    whole numbers, as Timeloop does it, which may turn single counts, one in every instance at most.
+    Without filters they are to within rounding and the one cycle that it turns where cycles are rounded up. With filters,
+    probabilities are rounded to six decimals and counts up to whole numbers, as Timeloop does it, which may turn single
+    counts, one in every instance at most.
     """
     columns, places = one.designs.columns, one.problem.places
     filters = np.zeros(len(one.designs), bool)
     for gene, place in enumerate(places):
         acts = np.array([bool(doing(one.problem, place, m)[0]) for m in one.problem.candidates("mechanism")])
         filters |= acts[columns["mechanisms"][gene]]
-    plain, odd = np.flatnonzero(~filters), np.flatnonzero(filters)
-    tried = equal(Side(one.problem, one.designs.take(plain)), Side(other.problem, other.designs.take(plain)), what)
-    if not odd.size:
-        return tried
-    one, other = (Side(side.problem, side.designs.take(odd)) for side in (one, other))
     a, b = one.worth, other.worth
     spatial = [level.spatial for level in one.problem.mapping_levels]
-    lanes = one.designs.columns["bounds"][spatial].prod(axis=(0, 1)) if any(spatial) else np.ones(odd.size)
+    lanes = columns["bounds"][spatial].prod(axis=(0, 1)) if any(spatial) else np.ones(len(filters))
     slowest = min([1.0, *(level[key] for level in case.levels for key in BANDWIDTHS if key in level)])
     most_pj = sum(max(level[ENERGY].values()) for level in case.levels) + max(case.compute[ENERGY].values())
-    for key, slack in (("energy_pj", TURNED * most_pj * lanes), ("cycles", TURNED / slowest * lanes)):
+    later_pj = np.where(a.cycles != b.cycles, a.energy_pj / np.maximum(a.cycles, 1.0), 0.0)
+    within = np.where(filters, ROUNDED, ROUNDING)
+    for key, slack in (
+        ("energy_pj", np.where(filters, TURNED * most_pj * lanes, later_pj)),
+        ("cycles", np.where(filters, TURNED / slowest * lanes, 1.0)),
+    ):
         x, y = getattr(a, key), getattr(b, key)
         with np.errstate(invalid="ignore"):
-            wrong = np.flatnonzero((a.valid != b.valid) | (a.valid & (np.abs(x - y) > ROUNDED * x + slack)))
+            wrong = np.flatnonzero((a.valid != b.valid) | (a.valid & (np.abs(x - y) > within * x + slack)))
         if wrong.size:
             row = int(wrong[0])
             text = f"{what}: {key} {float(x[row])!r} becomes {float(y[row])!r}"
-            raise Broken(f"{text} ({wrong.size} of {odd.size} designs)", one.design(row), other.design(row))
-    return tried + 2 * odd.size
+            raise Broken(f"{text} ({wrong.size} of {len(filters)} designs)", one.design(row), other.design(row))
+    return 2 * len(filters)
 
 
 def doing(problem: Problem, place: Place, mechanism: Any) -> Any:
@@ -122,3 +125,27 @@ def doing(problem: Problem, place: Place, mechanism: Any) -> Any:
         for rule, target, leaders in problem.filters(mechanism, place)
     ]
     return frozenset((str(rule), target, leaders) for rule, target, leaders in rules), mechanism.needs_metadata(place)
+
+
+def divided(problem: Problem, designs: Designs) -> tuple[frozenset[tuple[str, str]], Array]:
+    """Pairs of dimensions, in their order, and (B,) bool: the designs where this order counts.
+
+    Timeloop divides the tile of a leader, which several instances share, by loops that move the target as well, in the
+    order of their dimensions; a model without charges does the same. So it counts where a filter at storage has a target
+    and a leader with several dimensions in common, one of them over space.
+    """
+    pairs, found = set[tuple[str, str]](), np.zeros(len(designs), bool)
+    if getattr(problem.cost_model, "charges", ()):
+        return frozenset(), found
+    spatial = [level.spatial for level in problem.mapping_levels]
+    over_space: Array = np.any(designs.columns["bounds"][spatial] > 1, axis=0)
+    for gene, place in enumerate(problem.places):
+        for index, mechanism in enumerate(problem.candidates("mechanism")):
+            for _, target, leaders in problem.filters(mechanism, place) if place.storage is not None else ():
+                for leader in leaders:
+                    common = set(problem.tensors[target].dims) & set(problem.tensors[leader].dims)
+                    if len(common) > 1:
+                        pairs |= set(combinations([dim for dim in problem.dims if dim in common], 2))
+                        shared = over_space[[dim in common for dim in problem.dims]].any(axis=0)
+                        found |= shared & (designs.columns["mechanisms"][gene] == index)
+    return frozenset(pairs), found

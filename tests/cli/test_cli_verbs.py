@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
 import forking
 import pytest
+import toml
 from click.testing import CliRunner
 
 from sparsemap.cli.group import Verbs
@@ -379,3 +381,23 @@ def test_the_group_can_hold_other_verbs():
     group = Verbs("other")
     group.add_command(click.Command("one", callback=lambda: click.echo("1")))
     assert CliRunner().invoke(group, ["one"]).output == "1\n"
+
+
+def test_the_folder_of_a_plugin_is_checked_with_its_types(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["new-plugin", "mine", "--kind", "format"])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(cli, ["check", "mine"])
+    assert (done.exit_code, done.stdout) == (0, "mine/mine/mine.toml: fine\n"), done.output
+
+
+def test_the_workload_of_a_design_is_looked_up_beside_it(design, tmp_path, monkeypatch):
+    table = tomllib.loads(Path(design).read_text("utf-8"))
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "own.toml").write_text(toml.dumps({"kind": "workload", "name": "own", **table["workload"]}), "utf-8")
+    (folder / "design.toml").write_text(toml.dumps(table | {"workload": "own.toml"}), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["evaluate", "elsewhere/design.toml", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["valid"]

@@ -107,8 +107,7 @@ def test_a_key_has_its_meaning_unit_and_default_and_names_are_listed(schemas) ->
     level = schemas["hardware"]["properties"]["levels"]["items"]["$ref"].rpartition("/")[2]
     width = schemas["hardware"]["definitions"][level]["properties"]["metadata_width"]
     assert width == {
-        "type": "integer",
-        "minimum": 1,
+        "anyOf": [{"type": "integer", "minimum": 1}, {"$ref": "#/definitions/varied"}],
         "description": "Bits of one metadata access. Unit: bit.",
         "default": 32,
     }

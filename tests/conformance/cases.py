@@ -83,7 +83,7 @@ class CaseSegment(Segment):
 
     @property
     def provides(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("bounds", "order", "formats", "mechanisms")
+        return ("bounds", "order", "formats", "mechanisms", "decoded")
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Any, ...]]:
         return {"format": self.formats, "mechanism": (self.mechanism,)}
@@ -99,7 +99,7 @@ def _hardware(case: Mapping[str, Any]) -> Hardware:
     for i, (name, level) in enumerate(hw["levels"].items()):
         inner = hw["levels"][names[i + 1]] if i + 1 < len(names) else hw["mac"]
         fanout = inner["instances"] // level["instances"]
-        energy = dict.fromkeys(ACTIONS, 0.0)
+        energy = dict.fromkeys((*ACTIONS, "decode", "encode"), 0.0)
         energy |= {k: float(v) for k, v in level["energy"].items()}
         energy = {k: energy.get(k, 0.0) for k in [*energy, "read", "write", "metadata_read", "metadata_write"]}
         table: dict[str, Any] = {
@@ -109,6 +109,7 @@ def _hardware(case: Mapping[str, Any]) -> Hardware:
             "energy": energy,
             "metadata_width": hw["metadata_width_bits"],
             "metadata_capacity": "unlimited",
+            "decodes": True,
             "bypass": [t for t in case["workload"]["tensors"] if t in mapping.get("bypass", {}).get(name, [])],
         }
         if level["capacity_words"] is not None:
@@ -154,7 +155,7 @@ def _check_ranks(ranks: Mapping[str, Any], loops: list[tuple[int, str, int]], le
     child: list[str] = []
     for level in reversed(levels):
         here = [rank[0] for rank in ranks.get(level, [])]
-        own = sum(loop[0] >= names.index(level) for loop in loops)
+        own = sum(loop[0] >= (0 if level == levels[0] else names.index(level)) for loop in loops)
         if here[len(here) - len(child) :] != child or len(here) != max(1, own):
             raise Rejected("format_mapping", level)
         child = here if own else []
@@ -170,14 +171,25 @@ def _formats(case: Mapping[str, Any], registry: Any) -> tuple[tuple[Format, ...]
         ranks = sparse.get("ranks", {}).get(name, {})
         loops = _rank_loops(case, tensor)
         top = ranks.get(levels[0], [])
+        bypass, home = case["mapping"].get("bypass", {}), case["workload"].get("resides", {}).get(name, levels[0])
+        if home != levels[0]:  # it has the ranks of the whole tensor
+            ranks = {level: ranks.get(levels[0] if level == home else level, []) for level in levels}
+        if name in sparse.get("decoded", {}):
+            numbers = [made.setdefault((f, float(m), float(p)), len(made)) for f, m, p, *_ in top]
+            flat = made.setdefault(("F", 0.0, 0.0), len(made))
+            slots.append([flat if letter == "F" else numbers.pop(0) for letter in sparse["formats"][name]])
+            continue
         _check_ranks(
-            ranks, loops, [level for level in levels if name not in case["mapping"].get("bypass", {}).get(level, [])]
+            ranks, loops, [level for level in levels if name not in bypass.get(level, [])][levels.index(home) :]
         )
         if not top:
             top = [["U", 0, 0]] * len(loops)
         slots.append([made.setdefault((f, float(m), float(p)), len(made)) for f, m, p in top])
     formats = []
     for letter, metadata_bits, payload_bits in made:
+        if letter == "F":
+            formats.append(registry.get("format", "flattened"))
+            continue
         base = registry.get("format", NAMES[letter])
         formats.append(
             CaseFormat(
@@ -202,7 +214,11 @@ def build(case: Mapping[str, Any], registry: Any, quirks: str = "timeloop-v3") -
     hardware = _hardware(case)
     cost_model = registry.build("cost-model", {"type": "analytic", "quirks": quirks}, "case", "cost_model")
     problem = Problem(
-        workload=CaseWorkload(name=case["workload"].get("name", "case"), case=case["workload"]),
+        workload=CaseWorkload(
+            name=case["workload"].get("name", "case"),
+            case=case["workload"],
+            resides=case["workload"].get("resides", {}),
+        ),
         hardware=hardware,
         space_spec=SpaceSpec(name="case", segments=("case",), tables={"case": {"piece": segment}}),
         cost_model=cost_model,
@@ -221,8 +237,11 @@ def build(case: Mapping[str, Any], registry: Any, quirks: str = "timeloop-v3") -
     table = np.zeros((len(slots), width, 1), dtype=np.int8)
     for t, row in enumerate(slots):
         table[t, width - len(row) :, 0] = row
-    mechanisms = np.zeros((len(problem.places), 1), dtype=np.int8)
-    return problem, Designs({"bounds": bounds, "order": order, "formats": table, "mechanisms": mechanisms})
+    columns = {"bounds": bounds, "order": order, "formats": table}
+    columns["mechanisms"] = np.zeros((len(problem.places), 1), dtype=np.int8)
+    given = case.get("sparse", {}).get("decoded", {})
+    columns["decoded"] = np.array([[given.get(t.name, len(problem.levels))] for t in problem.tensors], dtype=np.int8)
+    return problem, Designs(columns)
 
 
 @attrs.frozen

@@ -29,7 +29,7 @@ COMMANDS = {
 }
 SHOWN = ("pip", "python3", "git", "ruff", "mypy", ".ci/run", ".venv/bin/")
 """Commands that a reader runs and a test does not: they install, or check the repository itself."""
-SEARCHES = re.compile(r"^sparsemap (search|run)\b|^sparsemap explain \w+$|\bsearch\(", re.M)
+SEARCHES = re.compile(r"^sparsemap (search|run|compare)\b|^sparsemap explain \w+$|\bsearch\(", re.M)
 """What prints the design of a search, or of the folder that one wrote."""
 
 

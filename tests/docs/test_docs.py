@@ -14,8 +14,10 @@ ROOT = Path(__file__).parents[2]
 WHOLE = ("docs/from-timeloop.md", "docs/loop-nest.md", "docs/tutorial.md")
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "plugins").glob("*.md"))
 DOCS = (
+    "docs/chips.md",
     "docs/index.md",
     "docs/networks.md",
+    "docs/optimisers.md",
     "docs/explain.md",
     "docs/pruning.md",
     "docs/reliability.md",
@@ -35,6 +37,10 @@ RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in (*WHOL
 def test_blocks_run_and_print_what_the_document_says(section: Section, tmp_path: Path) -> None:
     if any("sparsemap plot " in block.text for block in section.blocks):
         pytest.importorskip("matplotlib")
+    text = "\n".join(block.text for block in section.blocks if block.language == "python")
+    for module in ("dask", "joblib", "nevergrad", "optuna", "pymoo"):
+        if re.search(rf"^(from|import) {module}\b", text, re.M):
+            pytest.importorskip(module)
     if any("sparsemap report " in block.text for block in section.blocks):
         pytest.importorskip("matplotlib")
     run_section(section, tmp_path)

@@ -25,17 +25,19 @@ from pathlib import Path
 import numpy as np
 from onnx_fuzz import OnnxModels, counted
 from sparsemap_plugins.densities.data import ActualData
-from sparsemap_plugins.importing.importer import ModelImport, import_model
+from sparsemap_plugins.importing.importer import ModelImport, import_model, import_weights
+from sparsemap_plugins.pruning.weight_files import chosen_layers, read_weights
 from sparsemap_plugins.timeloop.importer import read_problem
 from sparsemap_plugins.weight_blocks.machine import CoreMesh
 from sparsemap_plugins.weight_blocks.networks import layers_of, read_masks
 from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import SCHEDULE, read_schedule
-from sparsemap_plugins.weight_blocks.simulate import simulate
+from sparsemap_plugins.weight_blocks.simulate import NetworkData, given_weights, simulate
 from spec_fuzz import Inputs, mutated_bytes
 
 from sparsemap import SparseMapError, load_problem
+from sparsemap.arrays import read_arrays
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.network import nodes_of
@@ -139,17 +141,35 @@ class Attempts:
         layers_of(self.inputs.nodes, 0.0, masks)
 
     def schedule(self, rng: random.Random) -> None:
-        """Up to its instructions as events."""
+        """Up to its instructions as events, some of them executed."""
         for name, text in self.inputs.schedule(rng).items():
             Path(name).write_bytes(text)
-        simulate(read_schedule(Path(SCHEDULE)), 0, False)
+        compiled = read_schedule(Path(SCHEDULE))
+        simulate(compiled, NetworkData.of(compiled) if rng.random() < 0.3 else None)
+
+    def weights(self, rng: random.Random) -> None:
+        """Of a network: their densities, what is pruned, and what a schedule executes."""
+        name, data = self.inputs.weights(rng)
+        Path(name).write_bytes(data)
+        way = rng.choice(("import", "prune", "execute"))
+        if way == "import":
+            found = ModelImport(Path(name), Path("net.toml"), self.registry, False, lambda text: None, "tiny")
+            import_weights(found, self.inputs.network_piece, self.inputs.nodes)
+        elif way == "prune":
+            chosen_layers(read_weights(Path(name), rng.choice(("oihw", "hwio"))), ())
+        else:
+            for part, text in self.inputs.compiled.items():
+                Path(part).write_bytes(text)
+            compiled = read_schedule(Path(SCHEDULE))
+            NetworkData.of(compiled, 0, given_weights(compiled, read_arrays(Path(name))))
 
 
 KINDS: dict[str, int] = {
     "made_up_table": 5, "real_spec": 5, "bytes_of_a_spec": 3, "problem": 1, "expression": 2, "design": 1, "study": 2,
-    "timeloop_problem": 2, "tensor": 4, "network": 2, "chip": 1, "masks": 1, "schedule": 1, "onnx": 3,
+    "timeloop_problem": 2, "tensor": 4, "network": 2, "chip": 1, "masks": 1, "weights": 1, "schedule": 1,
+    "onnx": 3,
 }  # fmt: skip
-"""The inputs of each kind among 33."""
+"""The inputs of each kind among 34."""
 TURNS = [kind for kind, share in KINDS.items() for _ in range(share)]
 ONLY = "SPARSEMAP_FUZZ_KIND"
 """A variable of the environment: the one kind that is tried, set by `--kind`."""

@@ -23,7 +23,7 @@ from sparsemap.testing.cases import SHARES, Case, Cases
 from sparsemap.testing.metamorphic import PROBES
 from sparsemap.testing.sides import Broken
 
-DESIGNS = 100
+DESIGNS = 200
 """Random designs of every case."""
 PATTERNS = [
     {"type": "structured", "density": 0.5},

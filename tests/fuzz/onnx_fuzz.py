@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -319,7 +320,8 @@ def _indices(each: Any, shapes: dict[str, list[int]]) -> list[list[int]]:
 def _broadcast(one: list[int], two: list[int]) -> list[int]:
     a = one if len(one) > 1 else [1, *one]
     b = two if len(two) > 1 else [*two, 1]
-    return [*np.broadcast_shapes(tuple(a[:-2]), tuple(b[:-2])), a[-2], a[-1], b[-1]]
+    pairs = zip_longest(reversed(a[:-2]), reversed(b[:-2]), fillvalue=1)  # NumPy has 64 dimensions at most
+    return [*[x if y == 1 else y for x, y in pairs][::-1], a[-2], a[-1], b[-1]]
 
 
 def _einsum(equation: str, shapes: list[list[int]]) -> list[int]:

@@ -123,7 +123,8 @@ class Inputs:
             for kind in registry.kinds()
             for name, cls in registry.types(kind).items()
         }
-        self.nodes = nodes_of(registry.build("network", NETWORK), registry)
+        self.network_piece = registry.build("network", NETWORK)
+        self.nodes = nodes_of(self.network_piece, registry)
         self.layers = layers_of(self.nodes, 0.5)
         machine = CoreMesh.of(registry.resolve("hardware", CHIP), registry)
         with tempfile.TemporaryDirectory() as folder:
@@ -250,6 +251,36 @@ class Inputs:
         stream = io.BytesIO()
         np.savez(stream, **arrays)
         return "masks.npz", mutated_bytes(rng, stream.getvalue()) if rng.random() < 0.4 else stream.getvalue()
+
+    def weights(self, rng: random.Random) -> tuple[str, bytes]:
+        """A name and the bytes of weights for the layers of `NETWORK`, some of them odd."""
+        shapes: dict[str, Any] = {
+            "stem.weight": (16, 3, 3, 3),
+            "conv.weight": (16, 16, 3, 3),
+            "last.weight": (32, 16, 1, 1),
+        }
+        odd = [(16, 3), (0, 3, 3, 3), (4, 4, 4), (), (7,)]
+        for name in rng.sample(sorted(shapes), rng.choice((0, 0, 1, 1, 2))):
+            shapes[rng.choice((name, name, "x", "stem.bias", "stem.shift", "../x"))] = rng.choice(odd)
+        made = np.random.default_rng(rng.randrange(100))
+        kind = rng.choice(("f4", "f4", "i1", "f8", "c8", "U3", "?"))
+        arrays = {name: (made.random(shape) < 0.5).astype(kind) for name, shape in shapes.items()}
+        if kind in ("f4", "f8") and rng.random() < 0.3:
+            arrays["conv.weight"].flat[:1] = rng.choice((math.nan, math.inf))
+        if rng.random() < 0.5:
+            stream = io.BytesIO()
+            np.savez(stream, **arrays)
+            name, data = "weights.npz", stream.getvalue()
+        else:
+            table, words = {}, b""
+            for name, array in arrays.items():
+                at, words = len(words), words + array.tobytes()
+                dtype = {"f": "F", "i": "I"}.get(array.dtype.kind, "C") + str(8 * array.itemsize)
+                table[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [at, len(words)]}
+            header = json.dumps(table).encode() if rng.random() < 0.5 else self._json(rng, json.dumps(table).encode())
+            length = len(header) if rng.random() < 0.9 else rng.choice((0, 1, len(header) + 1, 2**40, 2**64 - 1))
+            name, data = "weights.safetensors", length.to_bytes(8, "little") + header + words
+        return name, mutated_bytes(rng, data) if rng.random() < 0.2 else data
 
     def schedule(self, rng: random.Random) -> dict[str, bytes]:
         """The files of a compiled network, one of them with odd changes."""

@@ -14,7 +14,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.testing import metamorphic as probes
 from sparsemap.testing.cases import Cases
 from sparsemap.testing.metamorphic import PROBES
-from sparsemap.testing.sides import Broken
+from sparsemap.testing.sides import Broken, divided
 
 CASES = int(os.environ.get("SPARSEMAP_CASES", "12"))
 
@@ -97,3 +97,29 @@ def test_the_numbers_of_a_broken_bound_are_named(registry, monkeypatch):
 def test_what_lanes_wait_for_does_not_depend_on_other_designs_of_the_batch(registry):
     """Case 14 has a design that waits for a tensor which its own lanes do not share, if those of another one do."""
     assert PROBES["one-by-one"](cases_of(registry).case(14), DESIGNS)
+
+
+@pytest.mark.parametrize("cost_model", ["timeloop", "physical"])
+def test_leader_tiles_do_not_depend_on_the_order_of_dimensions_but_where_timeloop_divides_by_it(cost_model, registry):
+    """Cases whose filters have targets and leaders with several dimensions in common, some over space."""
+    for number in (77, 110, 155):
+        case = attrs.evolve(cases_of(registry).case(number), cost_model=cost_model)
+        problem = case.problem()
+        pairs, rows = divided(problem, case.designs(problem, DESIGNS))
+        assert bool(pairs) == rows.any() == (cost_model == "timeloop")
+        PROBES["dims-permuted"](case, DESIGNS)
+
+
+def test_under_timeloop_the_order_of_dimensions_counts(registry):
+    case = attrs.evolve(cases_of(registry).case(77), cost_model="timeloop")
+    problem, other = case.problem(), attrs.evolve(case, sizes=dict(reversed(case.sizes.items()))).problem()
+    designs = case.designs(problem, DESIGNS)
+    there = probes.with_dims(designs, other, [other.dims.index(dim) for dim in problem.dims])
+    a, b = problem.evaluator.evaluate_designs(designs), other.evaluator.evaluate_designs(there)
+    apart = ~np.isclose(a.energy_pj, b.energy_pj, rtol=1e-3)
+    assert apart.any() and not (apart & ~divided(problem, designs)[1]).any()
+
+
+def test_the_order_of_operands_turns_a_cycle_at_most_where_nothing_is_filtered(registry):
+    """Case 214 has designs whose cycles, before they are rounded up, are whole but for the noise of a sum."""
+    assert PROBES["operands-permuted"](cases_of(registry).case(214), DESIGNS)

@@ -1,7 +1,14 @@
 """Cells of a study: what they are called, and where their files go."""
 
+import pickle
+from pathlib import Path
+
+import pytest
+import toml
+
+from sparsemap import SpecError, design, run_study
 from sparsemap.pieces.data_specs import Study
-from sparsemap.study.cells import NUMBERS, cells_of
+from sparsemap.study.cells import NUMBERS, cells_of, variants_of
 from sparsemap.study.study import csv_text, markdown_text
 
 
@@ -16,3 +23,29 @@ def test_tables_show_missing_numbers_as_such():
     row = {"workload": "a|b", "hardware": "h", "searcher": "s", "seed": 0} | dict.fromkeys(NUMBERS)
     assert markdown_text([row]).splitlines()[2].startswith("| a\\|b ")
     assert csv_text([row]).splitlines()[1] == "a|b,h,s,0,,,,,"
+
+
+def test_a_key_that_no_file_can_hold_is_named(tmp_path):
+    study = Study(name="s", workloads=("mm1",), hardware=("edge",), objective={"type": "pareto", "a\nb": 1})
+    with pytest.raises(SpecError, match=r"objective: .*cannot be written as a key"):
+        cells_of(study, tmp_path)
+
+
+def test_variants_are_called_what_they_are():
+    hardware = ("edge", {"extends": "edge", "clock": "2 GHz"}, {"extends": "edge", "name": "own"}, "edge")
+    assert [label for label, _ in variants_of(hardware)] == ["edge", "edge-clock-2-GHz", "own"]
+    assert [label for label, _ in variants_of(((), ("a", "b")))] == ["own", "a+b"]
+    assert [label for label, _ in variants_of(({"name": {"a": 1}},))] == ["name--a-1"]  # told where it is read
+
+
+def test_a_study_may_be_a_table_or_a_file_and_its_designs_can_be_read(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    study = {"kind": "study", "name": "few", "workloads": ["mm1"], "hardware": ["edge"], "budget": 60}
+    with caplog.at_level("INFO", "sparsemap"):
+        (outcome,) = run_study(study, out="out")
+    assert "1 of 1 cells: mm1 on edge with sparsemap, seed 0 done" in caplog.text
+    Path("few.toml").write_text(toml.dumps(study), "utf-8")
+    assert [again.state for again in run_study("few.toml", out="out")] == ["kept"]
+    result = design("out/mm1--edge--sparsemap--seed0")
+    assert result.found.edp == outcome.numbers["edp"] and "DRAM" in result.report("loop-nest")
+    assert pickle.loads(pickle.dumps(result)).found.edp == result.found.edp

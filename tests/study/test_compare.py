@@ -6,8 +6,10 @@ import math
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 from sparsemap.cli.main import cli
 from sparsemap.study.comparison import CellRow, Comparison
@@ -19,6 +21,7 @@ workloads = ["mm1", "mm3"]
 hardware = ["cloud", "mobile"]
 searchers = ["random", "sparsemap"]
 budget = 300
+space = "paper"
 """
 
 
@@ -71,7 +74,7 @@ def test_the_comparison_holds_what_the_cells_found(out):
         assert float(row["edp:random"]) == found["random"]["edp"]
         assert float(row["ratio:random"]) == found["random"]["edp"] / found["sparsemap"]["edp"]
     means = rows("comparison-means.csv")
-    assert [(row["hardware"], row["searcher"]) for row in means] == [
+    assert [(row["hardware"], row["variant"]) for row in means] == [
         ("cloud", "random"),
         ("mobile", "random"),
         ("all", "random"),
@@ -103,9 +106,9 @@ def test_the_reference_may_be_chosen(out):
 
 
 def test_one_searcher_cannot_be_compared():
-    Path("study.toml").write_text(STUDY.replace('"random", ', ""))
+    Path("study.toml").write_text(STUDY.replace('"random", ', "").replace('"cloud", ', ""))
     done = compare("study.toml", "--out", "out", code=2)
-    assert "needs two searchers or more, the study has 1" in done.stderr
+    assert "needs two searchers, formats, spaces or hardware or more, the study has 1" in done.stderr
     assert not Path("out").exists()
 
 
@@ -115,23 +118,27 @@ def test_json_has_ratios_and_means(out):
     assert table["cells"][0]["ratio"]["random"] > 0 and table["means"][-1]["hardware"] == "all"
 
 
+def cell(workload, costs, hardware="h", seed=0):
+    return CellRow({"workload": workload, "hardware": hardware, "seed": seed}, costs)
+
+
 def test_cells_without_a_valid_design_have_no_ratio_and_are_counted():
     cells = (
-        CellRow("a", "h", 0, {"s": 2.0, "r": 1.0}),
-        CellRow("b", "h", 0, {"s": 8.0, "r": 1.0}),
-        CellRow("c", "h", 0, {"s": None, "r": 1.0}),
-        CellRow("d", "h", 0, {"s": 1.0}),
+        cell("a", {"s": 2.0, "r": 1.0}),
+        cell("b", {"s": 8.0, "r": 1.0}),
+        cell("c", {"s": None, "r": 1.0}),
+        cell("d", {"s": 1.0}),
     )
     found = Comparison("r", ("r", "s"), cells)
     (mean,) = found.means
-    assert (mean.arithmetic, mean.geometric, mean.cells, mean.of) == (5.0, pytest.approx(4.0), 2, 4)
+    assert (mean.arithmetic, mean.ratio.mean, mean.cells, mean.of) == (5.0, pytest.approx(4.0), 2, 4)
     assert (mean.better, mean.worse) == (2, 0)
     assert "2 of 4" in found.markdown()
     assert found.cells_csv().splitlines()[3:] == ["c,h,0,1.0,,", "d,h,0,,1.0,"]
 
 
 def test_nothing_valid_at_all_has_no_means():
-    found = Comparison("r", ("r", "s"), (CellRow("a", "h", 0, {"s": None, "r": None}),))
+    found = Comparison("r", ("r", "s"), (cell("a", {"s": None, "r": None}),))
     assert found.means[0].arithmetic is None
     assert "| - " in found.markdown()
 
@@ -150,3 +157,59 @@ def test_nor_is_it_one_when_the_study_is_checked():
     Path("study.toml").write_text(STUDY + 'objective = "edp / cycles"\n')
     done = CliRunner().invoke(cli, ["check", "study.toml"])
     assert (done.exit_code, done.stdout) == (0, "study.toml: fine\n"), done.stderr
+
+
+def test_a_difference_within_what_seeds_differ_by_is_called_noise():
+    def costs(ratios):
+        return tuple(cell("a", {"own": 10.0, "mine": 10 * ratio}, seed=seed) for seed, ratio in enumerate(ratios))
+
+    (noisy,) = Comparison("own", ("own", "mine"), costs([0.8, 1.1, 0.9])).means
+    assert noisy.word == "noise" and noisy.ratio.low < 1 < noisy.ratio.high
+    (sure,) = Comparison("own", ("own", "mine"), costs([0.8, 0.81, 0.79])).means
+    logs = [math.log(x) for x in (0.8, 0.81, 0.79)]
+    half = stats.t.ppf(0.975, 2) * np.std(logs, ddof=1) / math.sqrt(3)
+    assert sure.word == "better" and sure.ratio.high == pytest.approx(math.exp(np.mean(logs) + half))
+    (single,) = Comparison("own", ("own", "mine"), costs([0.8])).means
+    assert (single.word, single.range) == ("one seed", "-")
+
+
+def test_what_problems_differ_by_is_no_noise():
+    cells = [cell(name, {"own": 1.0, "mine": ratio}, seed=seed)
+             for name, each in {"a": (0.2, 0.21), "b": (0.9, 0.91)}.items() for seed, ratio in enumerate(each)]  # fmt: skip
+    (mean,) = Comparison("own", ("own", "mine"), tuple(cells)).means
+    assert mean.word == "better" and mean.ratio.high < 0.5
+
+
+def test_formats_cost_models_spaces_and_tables_of_hardware_are_axes():
+    Path("study.toml").write_text(
+        """
+kind = "study"
+name = "axes"
+workloads = ["mm1"]
+hardware = ["cloud", { extends = "cloud", name = "fast", clock = "2 GHz" }]
+formats = [[], ["two-level-bitmask"]]
+cost_models = ["physical", "timeloop"]
+spaces = ["full", "paper"]
+seeds = [0, 1]
+budget = 40
+"""
+    )
+    done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "out", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert len(found) == 32 and len(list(Path("out").glob("*--seed?"))) == 32
+    first = "mm1--cloud--sparsemap--full--two-level-bitmask--physical--seed0"
+    space = json.loads(Path("out", first, "result.json").read_text())["identity"]["space"]
+    assert space["more"] == {"format": ["two-level-bitmask"]}
+    done = compare("study.toml", "--out", "out")
+    assert "A ratio is over own" in done.stdout and "of 16 designs use two-level-bitmask" in done.stdout
+    table = json.loads(compare("study.toml", "--out", "out", "--by", "hardware", "--json").stdout)
+    assert table["cost"] == "edp_js" and {row["variant"] for row in table["means"]} == {"fast"}
+    done = compare("study.toml", "--out", "out", "--by", "spaces", code=2)
+    assert "--by: no column of several 'spaces'; did you mean 'space'?" in done.stderr
+
+
+def test_a_format_that_is_not_there_is_said_before_anything_runs():
+    Path("study.toml").write_text(STUDY + 'formats = [[], ["bitmasc"]]\n')
+    done = CliRunner().invoke(cli, ["check", "study.toml"])
+    assert "formats[1][0]: no format 'bitmasc'; did you mean 'bitmask'?" in done.output

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
 
 from ..actions import NONE
 from ..computes import Computes
@@ -30,7 +30,7 @@ class OutputCounts:
 
 
 def drained(
-    nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTensor, removal: Removal, computes: Computes,
+    nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTile, removal: Removal, computes: Computes,
     wide: Callable[[Array], Array], counts: Sequence[PerLevel], drains: bool, sums: bool,
 ) -> OutputCounts:  # fmt: skip
     """The output's counts with `drains`, `sums` or both; `counts` (S, C): its reads, fills and updates with neither, `wide`:
@@ -42,7 +42,7 @@ class _Output:
     """What the output's counts are made of; all (B,)."""
 
     def __init__(
-        self, nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTensor, removal: Removal, computes: Computes,
+        self, nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTile, removal: Removal, computes: Computes,
         wide: Callable[[Array], Array], drains: bool, sums: bool,
     ) -> None:  # fmt: skip
         self.drains, self.sums = drains, sums
@@ -63,9 +63,10 @@ class _Output:
         leaving = leaving.copy() if leaving is self.drained else leaving
         for s, (above, here) in zip(levels, kept, strict=True):
             occupied = self.occupied[s]
-            used = wide(np.where(occupied > 0.0, occupied, 1.0))
+            used = wide(np.where(self.packed[s] & (occupied > 0.0), occupied, 1.0))
             if s:
-                leave, come = self._partial(self.drained[s], self.fills[s], self._holders(s, self.drained[s], s), above)
+                holders = self._holders(s, self.drained[s], s)
+                leave, come = self._partial(s, self.drained[s], self.fills[s], holders, above)
                 leaving[s] = wide(self.drained[s]) * leave / used
                 fill[s] = wide(self.fills[s]) * come / used
             child = lay.child(t, s)
@@ -78,7 +79,7 @@ class _Output:
                 update[s], read[s] = done / used, (done - touched) / used
             else:
                 holders = self._holders(s, self.updates[s], child)
-                leave, come = self._partial(self.drained[child], self.fills[child], holders, here)
+                leave, come = self._partial(s, self.drained[child], self.fills[child], holders, here)
                 update[s] = wide(self.updates[s]) * leave / used
                 read[s] = wide(self.reads[s]) * come / used
             if self.drains:
@@ -103,11 +104,14 @@ class _Output:
         every = self.nest.tile_words[self.t, 0] * np.maximum(visits, 1.0)
         return np.maximum(1.0, words * self.nest.instances_used[s] / every)
 
-    def _partial(self, words: PerDesign, back: PerDesign, holders: PerDesign, kept: PerDesign) -> tuple[Array, Array]:
-        """(C,) shares of the words of a tile that leave, and that come back: those of visits that filters leave, `kept` (C,),
-        whose sum is not zero by then. That a visit takes place and that it brings a product are no two chances."""
+    def _partial(
+        self, s: int, words: PerDesign, back: PerDesign, holders: PerDesign, kept: PerDesign
+    ) -> tuple[Array, Array]:
+        """(C,) shares of the words of a tile that leave, and that come back, as level s counts them: those of visits that
+        filters leave, `kept` (C,), and where it has metadata, whose sum is not zero by then. That a visit takes place and
+        that it brings a product are no two chances."""
         found, stays = np.ones((2, len(words))), np.zeros(len(words))
-        rows = np.flatnonzero(self.packed) if self.sums else np.zeros(0, dtype=np.int64)
+        rows = np.flatnonzero(self.packed[s]) if self.sums else np.zeros(0, dtype=np.int64)
         if not rows.size:
             return kept, kept
         words, back, holders = (part[rows] for part in (words, back, holders))
@@ -133,5 +137,5 @@ class _Output:
         lanes = nest.instances_used[self.lay.S] / nest.instances_used[s]
         updates = np.where(self.updates[s] > 0.0, self.updates[s], 1.0)
         together = np.maximum(1.0, lanes * nest.steps[-1] / updates)
-        carried = np.where(wide(self.packed), self.computes.nonzero, self.computes.actual) / wide(nest.computes)
+        carried = np.where(wide(self.packed[s]), self.computes.nonzero, self.computes.actual) / wide(nest.computes)
         return 1.0 - (1.0 - np.clip(carried, 0.0, 1.0)) ** wide(together)

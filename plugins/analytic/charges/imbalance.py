@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
+import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign
@@ -56,7 +59,7 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
     if unit is not None:
         skips = unit.kind[choices.genes[unit.gene]] == SKIP
         for i, t in enumerate(lay.operands):
-            found[i] = np.where(skips & choices.packed[t], 1.0, found[i])
+            found[i] = np.where(skips & choices.inside(lay)[t], 1.0, found[i])
     return found
 
 
@@ -68,6 +71,7 @@ def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
     stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.work_stealing]
     coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.work_stealing]
     block, dim = np.repeat([s for s, _ in coupling], lay.D), np.tile(np.arange(lay.D), len(coupling))
+    strides = _strides(lay, bounds, [s for s, _ in coupling])
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
     held, grows = _stays(lay, bounds, order)
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
@@ -83,11 +87,10 @@ def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
         turns.append(replaced)
 
     for h in range(1, lay.S):
-        here = [t for t in range(lay.T) if lay.stored[t, h]]
+        parents = {t: lay.parent(t, h) for t in range(lay.T) if lay.stored[t, h]}
+        here = {t: parent for t, parent in parents.items() if parent is not None}  # what resides is never replaced
         pace = steps[h - 1] / held[h - 1].prod(axis=1)
-        for t in here:
-            parent = lay.parent(t, h)
-            assert parent is not None
+        for t, parent in here.items():
             apart = {u: (block >= parent) & ~lay.relevant[u, dim] for u in here}
             shared = (spatial[apart[t]] > 1.0).any(axis=0)  # design by design: others in the batch must not matter
             if not shared.any():
@@ -98,8 +101,30 @@ def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
             add(temporal[h] * held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
     add(temporal[0], np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
     extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)
-    depth = np.repeat(depths, len(rows))
-    return _boxes(known, nest, extent, loops, dim, depth, np.concatenate(next_dim), np.concatenate(turns))
+    parts, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
+    return _boxes(known, nest, extent, loops, further, dim, parts, np.concatenate(next_dim), np.concatenate(turns))
+
+
+def tile_work(known: ModelTables, nest: Nest, t: int, h: int, rows: Array) -> tuple[WorkBoxes, Array]:
+    """What the lanes that use one tile of t at level h do with it, and whether a design has a single one, which then
+    stands beside another one of its kind."""
+    lay = known.layout
+    parent = lay.parent(t, h)
+    assert parent is not None
+    bounds, order = np.take(nest.bounds, rows, axis=-1), np.take(nest.order, rows, axis=-1)
+    groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None and s >= parent]
+    dim = np.tile(np.arange(lay.D), len(groups))
+    here = [np.where((s >= h) | ~lay.relevant[t][:, None], bounds[group], 1.0) for s, group in groups]
+    loops = np.concatenate([np.ones((0, len(rows))), *here])
+    inside = np.prod([bounds[group] for group in lay.temporal[h:]], axis=0)
+    extent = inside * _stays(lay, bounds, order)[0][h - 1, t]
+    one, none = np.ones(len(rows)), np.full(len(rows), -1)
+    strides = _strides(lay, bounds, [s for s, _ in groups])
+    work = _boxes(known, nest, extent, loops, strides, dim, one.astype(np.int64), none, one)
+    alone = work.units == 1.0
+    lanes = [np.where(alone, 2.0, own) for own in work.lanes]
+    pairs = {pair: np.where(alone, 2.0, both) for pair, both in work.pairs.items()}
+    return attrs.evolve(work, lanes=lanes, pairs=pairs, units=np.where(alone, 2.0, work.units)), alone
 
 
 def _stays(lay: Layout, bounds: Array, order: Array) -> tuple[Array, Array]:
@@ -128,12 +153,14 @@ def _boxes(
     nest: Nest,
     extent: Array,
     loops: Array,
+    strides: Array,
     dim: Array,
     depth: Array,
     grows: Array,
     turns: PerDesign,
 ) -> WorkBoxes:
-    """Of boxes of work with these extents (D, N), done by units along `loops` (K, N) over the dimensions `dim` (K,)."""
+    """Of boxes of work with these extents (D, N), done by units along `loops` (K, N), `strides` (K, N) apart, over the
+    dimensions `dim` (K,)."""
     lay = known.layout
 
     def lanes(*tensors: int) -> PerDesign:
@@ -150,9 +177,35 @@ def _boxes(
         limits.append(whole if known.tables[t].by_shape else whole.prod(keepdims=True))
         moved = lay.relevant[t][grows] & (grows >= 0)
         growth.append(np.where(moved, 1 + _rank_of(lay, t)[grows], 0))
-    pairs = {(i, j): lanes(t, u) for i, t in enumerate(lay.operands) for j, u in enumerate(lay.operands) if i < j}
-    own = [lanes(t) for t in lay.operands]
+    own = [_independent(lay, t, lanes(t), loops, strides, dim) for t in lay.operands]
+    pairs = {}
+    for (i, t), (j, u) in combinations(enumerate(lay.operands), 2):
+        pairs[i, j] = np.minimum(lanes(t, u), np.minimum(own[i], own[j]))
     return WorkBoxes(boxes, limits, growth, own, pairs, loops.prod(axis=0), extent.prod(axis=0), depth, turns)
+
+
+def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
+    """(K, n) by how much one step of each spatial loop of these blocks moves its dimension."""
+    found = np.ones((len(blocks), lay.D, bounds.shape[-1]))
+    for strides, s in zip(found, blocks, strict=True):
+        for group in (*lay.temporal[s + 1 :], *(x for x in lay.spatial[s + 1 :] if x is not None)):
+            strides *= bounds[group]
+    return found.reshape(-1, bounds.shape[-1])
+
+
+def _independent(lay: Layout, t: int, lanes: PerDesign, loops: Array, strides: Array, dim: Array) -> PerDesign:
+    """(N,) of so many lanes with parts of tensor t of their own, those that are as different as independent ones."""
+    told = getattr(lay.occupancies[t], "independent", None)
+    if told is None or not (lanes > 1.0).any():
+        return lanes
+    places, spans = np.ones((2, len(lay.ranks[t]), loops.shape[1]))
+    for r, rank in enumerate(lay.ranks[t]):
+        for d, factor in rank:
+            for k in np.flatnonzero(dim == d):
+                places[r] *= loops[k]
+                spans[r] += (loops[k] - 1.0) * strides[k] * factor
+    found: PerDesign = np.minimum(lanes, told(places, spans))
+    return found
 
 
 def _rank_of(lay: Layout, t: int) -> Array:

@@ -185,6 +185,11 @@ def _deviations() -> Array:
 DEVIATIONS = _deviations()
 
 
+def deviation_of(units: PerDesign) -> PerDesign:
+    """The deviation of the maximum of so many normal numbers, over what it exceeds their mean by."""
+    return np.interp(np.log2(np.maximum(units, 1.0)), np.log2(LANES), DEVIATIONS)
+
+
 def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
     """(n,) cycles per part of units that may be `depth` - 1 parts ahead of the slowest, over those of the mean unit.
 
@@ -193,7 +198,7 @@ def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
     """
     chain = GROWN[:, None] + depth - 1
     least = np.where(there, most * GROWN[:, None] / chain, 1.0).max(axis=0)
-    relative = np.interp(np.log2(np.maximum(units, 1.0)), np.log2(LANES), DEVIATIONS)
+    relative = deviation_of(units)
     mean, deviation = most * GROWN[:, None], relative * (most - 1.0) * GROWN[:, None]
     some = np.flatnonzero((there.sum(axis=0) > 1) & (deviation[0] > 0.0))
     tau, mean, deviation, chain, there = least[some], *(x[:, some] for x in (mean, deviation, chain, there))
@@ -256,6 +261,14 @@ class Maxima:
         with self.lock:
             found[some] = self.table.find(fingerprint(columns), fill).value
         return found
+
+    def deviations(self, operand: int, widths: Array) -> Array:
+        """(n,) of the nonzeros of tiles of these shapes (ranks, n), over their mean: of two of them the fuller one tells it."""
+        tiles = self.tiles[operand]
+        with self.lock:
+            rows = tiles.rows(np.ones(widths.shape[1]), widths)
+            mean, fuller = (tiles.maxima[rows, np.searchsorted(LANES, lanes)] for lanes in (1.0, 2.0))
+        return math.sqrt(math.pi) * (fuller - mean) / np.where(mean > 0.0, mean, 1.0)
 
     def _ratios(self, work: WorkBoxes, looks: Array, rows: Rows) -> Array:
         thins, depth = np.isfinite(looks[:, rows]), work.depth[rows]
@@ -323,7 +336,9 @@ class Maxima:
         deviation = _at(table, np.arange(some.size), work.units[rows[some]][:, None])[:, 0] - chance[some]
         share = math.prod((1.0 - means[i][some] for i in operands), start=1.0) / (1.0 - chance[some]) * apart[some]
         found = excess.copy()
-        found[some] = np.sqrt(excess[some] ** 2 + share * deviation**2)
+        spread = np.maximum(np.hypot(excess[some], np.sqrt(share) * deviation), 1e-300)
+        fuller = 1.0 + excess[some] / chance[some] * excess[some] / spread
+        found[some] = np.sqrt(excess[some] ** 2 + share * fuller * deviation**2)
         return found
 
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile, Rows
 from sparsemap.problem.chip import Chip
 
 from ..layout import Layout, limited
 from ..nest import Nest
 from ..traffic import Traffic
+from .uneven import Uneven, later
 
 if TYPE_CHECKING:
     from ..counts import Counts
     from ..cycles import Demand
 
+NEAR = 0.1
+"""Of two times of which the shorter one is less than this share of the longer one, the longer one counts."""
 
-def overlapped(transfers: Transfers, depth: Array, compute_cycles: PerDesign, levels: PerLevel) -> PerDesign:
+
+def overlapped(
+    transfers: Transfers, depth: Array, compute_cycles: PerDesign, levels: PerLevel, uneven: Uneven | None
+) -> PerDesign:
     """(B,) cycles of the whole run; a level that is not double-buffered adds the time of its transfers. `depth`: (S, T)
     tiles of a tensor that a level holds, `levels`: (S, B) cycles of all words at each level."""
     lay, time = transfers.layout, compute_cycles
@@ -28,32 +35,64 @@ def overlapped(transfers: Transfers, depth: Array, compute_cycles: PerDesign, le
         to_units = [t for t in range(lay.T) if lay.stored[t, s] and lay.child(t, s) is None]
         time = np.maximum(time, transfers.serving(s, to_units))
     for h in range(lay.S - 1, 0, -1):
-        here = [t for t in range(lay.T) if lay.stored[t, h]]
+        here = [t for t in range(lay.T) if lay.stored[t, h] and lay.parent(t, h) is not None]
         doubled = [t for t in here if depth[h, t] > 1]
-        single = transfers.exchange(h, [t for t in here if depth[h, t] == 1])
+        single = [t for t in here if depth[h, t] == 1]
         if doubled:
-            time = _pipelined(transfers, h, doubled, time, lay.output)
-        time = time + single
+            time = _pipelined(transfers, h, doubled, time, depth[h], uneven)
+        time = np.maximum(time + transfers.stalls(h, single), transfers.exchange(h, single))
         time = np.maximum(time, levels[h])
     return np.ceil(time * (1.0 - 1e-12))
 
 
-def _pipelined(transfers: Transfers, h: int, tensors: list[int], time: PerDesign, output: int) -> PerDesign:
+def _pipelined(
+    transfers: Transfers, h: int, tensors: list[int], time: PerDesign, depth: Array, uneven: Uneven | None
+) -> PerDesign:
     """Cycles of computing for `time` with tiles that come while others are worked on, and results that leave so."""
+    output = transfers.layout.output
     operands = [t for t in tensors if t != output]
     results = [t for t in tensors if t == output]
     turns = {t: np.maximum(1.0, transfers.turns(t, h)) for t in tensors}
     most = np.max([turns[t] for t in tensors], axis=0)
     items = np.where(most > 1.0, np.maximum(most, 2.0), 1.0)
+    each_of = {t: transfers.exchange(h, [t]) for t in tensors}
     come, leave, moved = (transfers.exchange(h, some) for some in (operands, results, tensors))
-    first = np.minimum(come, sum((transfers.exchange(h, [t]) / turns[t] for t in operands), start=np.zeros(come.shape)))
+    first = np.minimum(come, sum((each_of[t] / turns[t] for t in operands), start=np.zeros(come.shape)))
     last = leave / turns[output] if results else leave
     others = np.maximum(items - 1.0, 1.0)
     loaded, drained, each = (come - first) / others, (leave - last) / others, time / items
     apart = come + leave
     both = (loaded + drained) * moved / np.where(apart > 0.0, apart, 1.0)
-    between = np.maximum(each, loaded) + np.maximum(items - 2.0, 0.0) * np.maximum(each, both)
+    between = np.maximum(each, both)
+    if uneven is not None:
+        rows = np.flatnonzero((items > 2.0) & (np.minimum(each, both) > NEAR * between))
+        if rows.size:
+            deviations = _deviations(h, rows, turns, most, each_of, depth, uneven)
+            between[rows] = later(each[rows], both[rows], *deviations)
+    between = np.maximum(each, loaded) + np.maximum(items - 2.0, 0.0) * between
     return first + last + np.where(items > 1.0, between + np.maximum(each, drained), time)
+
+
+def _deviations(
+    h: int,
+    rows: Rows,
+    turns: Mapping[int, Array],
+    most: Array,
+    each_of: Mapping[int, Array],
+    depth: Array,
+    uneven: Uneven,
+) -> tuple[Array, Array]:
+    """(n,) in cycles, of the time in which a tile is used and of that which another one takes to come."""
+    square, worked = np.zeros(len(rows)), np.zeros(len(rows))
+    for t in turns:
+        turn = np.flatnonzero(turns[t][rows] > 0.99 * most[rows])  # others come bit by bit
+        mine = rows[turn]
+        copies = math.sqrt(depth[t] - 1.0)
+        if turn.size:
+            worked[turn] = np.maximum(worked[turn], uneven.work(t, h, mine) / most[mine] / copies)
+        if turn.size and t != uneven.nest.layout.output:
+            square[turn] += (uneven.words(t, h, mine) * each_of[t][mine] / most[mine] / copies) ** 2
+    return worked, np.sqrt(square)
 
 
 @attrs.frozen(eq=False)
@@ -101,6 +140,20 @@ class Transfers:
         for p in {p for p in parents.values() if p is not None}:
             own = np.maximum(own, self.serving(p, [t for t in tensors if parents[t] == p]))
         return own
+
+    def stalls(self, h: int, tensors: Iterable[int]) -> PerDesign:
+        """Cycles in which an instance of level h waits for tiles of these tensors: while the parent serves another one, it
+        goes on."""
+        tensors = list(tensors)
+        own = self._cycles(h, self.drained, self.filled, tensors)
+        apart = np.zeros(own.shape)
+        for t in tensors:
+            parent, served = self.layout.parent(t, h), np.ones(own.shape)
+            assert parent is not None
+            for block in range(parent, h):
+                served = served * self.traffic.distinct[t][block]
+            apart = apart + self.serving(parent, [t]) / served
+        return np.maximum(own, np.minimum(apart, self.exchange(h, tensors)))
 
     def serving(self, s: int, tensors: Iterable[int]) -> PerDesign:
         """Cycles of the words between level s and the children of these tensors."""

@@ -11,9 +11,13 @@ These methods are optional; the tables are faster, or nearer to Timeloop, where 
 * `empty_within_real(sub_tiles, tiles, k)`: with a grain, `empty_within` of n pairs, each with one real k > 0, (n,); to
   1e-12 relative.
 * `largest_many(volumes)`: `largest` of many tiles, (n,), where shapes do not matter; asked by `LowerBound`.
+* `placements_bits(volumes, k)`: log2 of the number of ways to place k nonzeros in tiles, (n,), where all are equally likely
+  and only volumes matter; asked by `LowerBound`.
 * `largest_stored(tile, granule)`: the most words that granules with a nonzero in them hold together, in a tile; asked
   where formats store whole blocks (6.5).
 * `longest(fiber, position, fibers)`: expected number of non-empty positions in the fullest of so many fibers.
+* `independent(places, spans)`: of neighbouring tiles, `places` (ranks, n) of them in each rank, whose corners lie within
+  `spans` (ranks, n) words, how many have numbers of nonzeros of their own, (n,); all, unless it is told (`imbalance`).
 * `timeloop_smallest(tile)`: what Timeloop takes the smallest occupancy to be (Q3).
 * `timeloop_empty_within(sub_tile, tile, k)`: `empty_within` with Timeloop's mistakes (Q4).
 """

@@ -30,6 +30,7 @@ class SharedTables:
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
+        self._asked = 0
         self._tables: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = Lock()
 
@@ -51,9 +52,15 @@ class SharedTables:
         with self._lock:
             found: Kept = self._tables.pop(key, None) or make(*arguments)
             self._tables[key] = found
-            while len(self._tables) > 1 and self.size > self.most:
-                self._tables.popitem(last=False)
+            self._asked += 1
+            if 8 * self._asked >= len(self._tables):  # adding up all sizes each time would take longer with every table
+                self._drop()
         return found
+
+    def _drop(self) -> None:
+        self._asked, size = 0, self.size
+        while len(self._tables) > 1 and size > self.most:
+            size -= self._tables.popitem(last=False)[1].size
 
     def clear(self) -> None:
         with self._lock:

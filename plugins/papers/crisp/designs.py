@@ -44,7 +44,7 @@ class TensorCore:
         shape = self.shape(product, sparsity)
         return shape.density if shape else {"dense-tc": 1.0, "nvidia-stc": 0.5}.get(self.kind, 1 - sparsity)
 
-    def problem(self, product: Product, sparsity: float, bandwidth: float, registry: Any) -> Any:
+    def problem(self, product: Product, sparsity: float, bandwidth: float, model: str, registry: Any) -> Any:
         shape, inputs = self.shape(product, sparsity), 1.0
         weights: Any = self.density(product, sparsity)
         space: Any = self.kind
@@ -59,13 +59,13 @@ class TensorCore:
         elif self.kind == "dstc-edge":
             inputs = INPUTS_OF_DSTC
         hardware = {"extends": self.kind, "levels": {"SMEM": {"read_bandwidth": f"{bandwidth:g} words/cycle"}}}
-        return load_problem(
-            product.workload(weights, inputs), hardware, space, cost_model="timeloop", registry=registry
-        )
+        return load_problem(product.workload(weights, inputs), hardware, space, cost_model=model, registry=registry)
 
-    def best(self, product: Product, sparsity: float, bandwidth: float, registry: Any, scale: float = 1.0) -> Row:
+    def best(
+        self, product: Product, sparsity: float, bandwidth: float, model: str, registry: Any, scale: float = 1.0
+    ) -> Row:
         """The mapping with the lowest energy-delay product."""
-        problem = self.problem(product, sparsity, bandwidth, registry)
+        problem = self.problem(product, sparsity, bandwidth, model, registry)
         too_many = self.kind == "dstc-edge"
         searcher, budget = ("sparsemap", max(1, round(scale * BUDGET))) if too_many else ("exhaustive", 10**7)
         result = search(problem, searcher=searcher, budget=budget, seed=0)
@@ -77,7 +77,7 @@ class TensorCore:
         compute = float(detail.compute_cycles[0])
         energy_pj = dict(zip(levels, detail.energy_pj[:, :, 0].sum(axis=0).tolist(), strict=True))
         return {
-            "design": self.name, "layer": product.name, "sparsity": sparsity, "words/cycle": bandwidth,
+            "model": model, "design": self.name, "layer": product.name, "sparsity": sparsity, "words/cycle": bandwidth,
             "density": self.density(product, sparsity), "cycles": best.cycles, "energy_pj": best.energy_pj,
             "on-chip pJ": best.energy_pj - energy_pj["DRAM"], "RF pJ": energy_pj["RF"],
             "limit": slowest if levels[slowest] > compute else problem.compute_name,
@@ -91,6 +91,10 @@ DSTC = TensorCore("DSTC", "dstc-edge")
 CRISP = tuple(TensorCore(f"CRISP {n}:{M} B{block}", "crisp-stc", n, block) for n in PATTERNS for block in BLOCKS)
 
 
+MODELS = ("timeloop", "physical")
+"""Cost models, that of the paper's tool first."""
+
+
 def cells() -> Iterator[tuple[TensorCore, float, float]]:
     """Machines with sparsity and bandwidth: all sparsities at the default bandwidth, the last one at the others too."""
     for bandwidth in (DEFAULT, *(one for one in BANDWIDTHS if one != DEFAULT)):
@@ -102,9 +106,13 @@ def cells() -> Iterator[tuple[TensorCore, float, float]]:
 
 
 def rows_of(product: Product, scale: float) -> list[Row]:
-    """All cells of a product, with this share of the budgets."""
+    """All cells of a product in both models, with this share of the budgets."""
     registry = _registry()
-    return [machine.best(product, sparsity, words, registry, scale) for machine, sparsity, words in cells()]
+    return [
+        machine.best(product, sparsity, words, model, registry, scale)
+        for model in MODELS
+        for machine, sparsity, words in cells()
+    ]
 
 
 @cache

@@ -25,8 +25,8 @@ from .designs import (
     DSTC,
     INPUTS_OF_DSTC,
     MILD,
+    MODELS,
     SPARSE,
-    SPARSITIES,
     STC,
     Row,
     rows_of,
@@ -46,7 +46,7 @@ SHOWN = ("CRISP 1:4 B16", "CRISP 1:4 B32", LANES, "CRISP 2:4 B64", "CRISP 3:4 B6
 
 @attrs.frozen(eq=False)
 class Fig8Cells:
-    """All results, over dense tensor cores with the same bandwidth."""
+    """All results of a cost model, over dense tensor cores with the same bandwidth."""
 
     layers: Mapping[Product, int]
     rows: Mapping[tuple[str, str, float, float], Row]
@@ -96,20 +96,55 @@ def report(runner: Runner, name: str) -> Report:
         found = step_progress(run(rows_of, layers, repeat(runner.scale)), len(layers), told)
         rows = list(chain.from_iterable(found))
     key = ("design", "layer", "sparsity", "words/cycle")
-    cells = Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows})
+    by_model = {
+        model: Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows if one["model"] == model})
+        for model in MODELS
+    }
     for one in rows:
         where = one["layer"], one["sparsity"], one["words/cycle"]
-        one["speed"] = cells.over_dense("cycles", one["design"], *where)
+        one["speed"] = by_model[one["model"]].over_dense("cycles", one["design"], *where)
+        one["energy over dense"] = by_model[one["model"]].over_dense("energy_pj", one["design"], *where)
+    cells, charged = (by_model[model] for model in MODELS)
     stc, crisp, dstc = (cells.whole("cycles", design) for design in (STC.name, LANES, DSTC.name))
     wide_crisp, wide_dstc = (cells.whole("cycles", design, SPARSE, WIDE) for design in (LANES, DSTC.name))
     headline = (
         f"whole network at 90 %: NVIDIA-STC {stc:.2f}x, {LANES} {crisp:.2f}x, DSTC {dstc:.2f}x; "
-        f"with {WIDE} words/cycle CRISP {wide_crisp:.2f}x, DSTC {wide_dstc:.2f}x"
+        f"with {WIDE} words/cycle CRISP {wide_crisp:.2f}x, DSTC {wide_dstc:.2f}x; in the model {MODELS[1]} "
+        f"CRISP {charged.whole('cycles', LANES):.2f}x, DSTC {charged.whole('cycles', DSTC.name):.2f}x"
     )
-    return Report(name, headline, text_of(name, cells), rows, lambda: draw(cells))
+    return Report(name, headline, text_of(name, cells, charged), rows, lambda: draw(by_model))
 
 
-def text_of(name: str, cells: Fig8Cells) -> str:
+def charged_texts(cells: Fig8Cells, charged: Fig8Cells) -> dict[str, Any]:
+    """Tables of the second model, and energies by layer of both."""
+    shown = (STC.name, *SHOWN)
+    whole = [["design", "speed at 90 %", "per layer", "at 80 %", "energy with DRAM", "energy on chip"]]
+    for design in COMPARED:
+        speeds = [charged.over_dense("cycles", design, product.name) for product in cells.layers]
+        numbers = (("cycles", MILD), ("energy_pj", SPARSE), ("on-chip pJ", SPARSE))
+        line = [f"{charged.whole(quantity, design, sparsity):.2f}x" for quantity, sparsity in numbers]
+        speed = f"{charged.whole('cycles', design):.2f}x"
+        whole.append([design, speed, f"{min(speeds):.1f}x-{max(speeds):.1f}x", *line])
+
+    def by_layer(of: Fig8Cells, quantity: str) -> list[list[str]]:
+        lines = [
+            [product.name.replace("x", " x "), *(f"{of.over_dense(quantity, one, product.name):.2f}" for one in shown)]
+            for product in cells.layers
+        ]
+        return [["s x k x x", *shown], *lines]
+
+    order = sorted(CRISP, key=lambda one: -charged.whole("cycles", one.name))
+    return {
+        "models": MODELS, "charged_table": whole, "charged_layers": by_layer(charged, "cycles"),
+        "energy_layers": by_layer(cells, "energy_pj"), "chip_layers": by_layer(cells, "on-chip pJ"),
+        "charged_energy_layers": by_layer(charged, "energy_pj"), "best_charged": order[0].name,
+        "best_charged_speed": charged.whole("cycles", order[0].name), "lanes_charged": charged.whole("cycles", LANES),
+        "dstc_charged": charged.whole("cycles", DSTC.name), "slower_charged": charged.slower(DSTC.name, LANES),
+        "slower_charged_wide": charged.slower(LANES, DSTC.name, SPARSE, WIDE),
+    }  # fmt: skip
+
+
+def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells) -> str:
     names = [product.name for product in cells.layers]
     whole = [
         ["design", "speed at 90 %", "per layer", "at 80 %", "energy with DRAM", "at 80 %", "energy on chip", "at 80 %"]
@@ -169,6 +204,7 @@ def text_of(name: str, cells: Fig8Cells) -> str:
         "wide": WIDE,
         "lanes": LANES,
         "stc": cells.whole("cycles", STC.name),
+        **charged_texts(cells, charged),
     }
     return page(__file__, name, table=whole, by_layer=by_layer, sweep=sweep, **numbers, **where, **conclusions(cells))
 
@@ -198,25 +234,32 @@ def conclusions(cells: Fig8Cells) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def draw(cells: Fig8Cells) -> Figure:
+def draw(found: Mapping[str, Fig8Cells]) -> Figure:
+    cells = found[MODELS[0]]
     names = [product.name for product in cells.layers]
-    lines = [
-        Series(design, range(len(names)), [cells.over_dense("cycles", design, layer) for layer in names])
-        for design in (STC.name, *(f"CRISP 1:4 B{block}" for block in BLOCKS), DSTC.name)
+    shown = (STC.name, *(f"CRISP 1:4 B{block}" for block in BLOCKS), DSTC.name)
+    panels = [
+        Panel(
+            "",
+            f"{what} of dense over it",
+            [
+                Series(design, range(len(names)), [of.over_dense(quantity, design, layer) for layer in names])
+                for design in shown
+            ],
+            title=f"{what} by layer, 90 %, model {model}",
+            names=names,
+            turned=60,
+            limits={"ylim": (0, None)},
+        )
+        for what, quantity in (("cycles", "cycles"), ("energy with DRAM", "energy_pj"))
+        for model, of in found.items()
     ]
-    by_layer = Panel(
-        "", "speed over dense", lines, title=f"by layer, 90 %, {DEFAULT} words/cycle", names=names, turned=60
-    )
-    lines = [
-        Series(design, BANDWIDTHS, [cells.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS])
-        for design in (STC.name, "CRISP 1:4 B16", LANES, "CRISP 2:4 B32", DSTC.name)
-    ]
-    words, limits = "words per cycle read from shared memory", {"ylim": (0, None), "xticks": BANDWIDTHS}
-    sweep = Panel(words, "speed over dense", lines, title="whole network, 90 %", limits=limits)
-    energies = {"energy with DRAM": "energy_pj", "energy on chip": "on-chip pJ"}
-    bars = {label: [cells.whole(quantity, design) for design in COMPARED] for label, quantity in energies.items()}
-    energy = Panel("", "energy of dense over it", bars=bars, title="energy of the whole network, 90 %")
-    bars = {f"speed at {100 * x:.0f} %": [cells.whole("cycles", design, x) for design in COMPARED] for x in SPARSITIES}
-    speed = Panel("", "speed over dense", bars=bars, title=f"whole network, {DEFAULT} words/cycle")
-    barred = [attrs.evolve(panel, names=COMPARED, turned=60, ends="%.1f") for panel in (energy, speed)]
-    return figure([by_layer, sweep, *barred], (10.4, 7.6), 2)
+    for model, of in found.items():
+        lines = [
+            Series(design, BANDWIDTHS, [of.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS])
+            for design in shown
+        ]
+        limits = {"ylim": (0, None), "xticks": BANDWIDTHS}
+        words, title = "words per cycle read from shared memory", f"whole network, 90 %, model {model}"
+        panels.append(Panel(words, "speed over dense", lines, title=title, limits=limits))
+    return figure(panels, (10.4, 10.8), 2)

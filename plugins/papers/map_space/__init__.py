@@ -5,11 +5,8 @@ Their studies are in `specs/studies`; `table-mse-4.csv` holds the numbers printe
 
 TITLE = "Map-space study (Kao et al.)"
 NAMES = {
-    "mse-fig-3": (
-        "mappers",
-        "mappers of each family with the same number of legal mappings (Fig. 3, without the surrogate)",
-    ),
-    "mse-fig-4": ("fig_4", "where mappers go in the space of mappings (Fig. 4, without the surrogate)"),
+    "mse-fig-3": ("mappers", "mappers of each family with the same number of legal mappings (Fig. 3)"),
+    "mse-fig-4": ("fig_4", "where mappers go in the space of mappings (Fig. 4)"),
     "mse-fig-5": ("mappers", "GAMMA with one mutation at a time: tiles, orders, parallel dimensions (Fig. 5)"),
     "mse-fig-6": ("mappers", "GAMMA with and without crossover, and a standard genetic algorithm (Fig. 6)"),
     "mse-fig-7": ("fig_7", "one mapping with all of its loop orders (Fig. 7)"),

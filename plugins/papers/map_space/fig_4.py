@@ -13,7 +13,8 @@ from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.problem.problem import Problem
 
 from ..report import UJ, Report, number, page
-from ..runs import Runner
+from ..runs import Runner, traced
+from . import surrogates
 
 BACKDROP = 20
 """Random legal mappings per mapping of the budget."""
@@ -36,12 +37,18 @@ def report(runner: Runner, name: str) -> Report:
     scale = np.where(spread > 1e-9, spread, np.inf)  # such as the products over all levels, which are the sizes
     _, sizes, axes = np.linalg.svd((points - mean) / scale, full_matrices=False)
     explained = float((sizes[:2] ** 2).sum() / (sizes**2).sum())
-    genomes = {"": backdrop} | {x: trace(problem, x, study.budget, study.seeds[0]) for x in study.searchers}
+    model = surrogates.trained(runner, name, hardware)
+    mappers = {**{x: x for x in study.searchers}, surrogates.SURROGATE: model.searcher(hardware)}
+    genomes = {"": backdrop}
+    for mapper, searcher in mappers.items():
+        budget = Budget(study.budget, count="valid")
+        found, worth = traced(Search(problem, searcher, budget, study.seeds[0]))
+        genomes[mapper] = found[np.isfinite(worth)][: study.budget]
     flat = {x: (features(problem, found) - mean) / scale @ axes[:2].T for x, found in genomes.items()}
     edps = {x: problem.evaluator.evaluate(found).edp / UJ for x, found in genomes.items()}
     best = min(float(found.min()) for found in edps.values())
     rows, reaches, shares = [], {}, {}
-    for searcher in study.searchers:
+    for searcher in mappers:
         worth, places = edps[searcher], flat[searcher]
         late = places[len(places) // 2 :]
         reach = np.sqrt(late.var(axis=0).sum() / flat[""].var(axis=0).sum())
@@ -57,7 +64,7 @@ def report(runner: Runner, name: str) -> Report:
     headline = "\n".join(f"{row[0]}: best EDP {row[1]}, {row[2]} good, spread {row[3]}" for row in rows)
     table = [
         {"mapper": mapper or "random", "x": x, "y": y, "edp": edp}
-        for mapper in study.searchers
+        for mapper in mappers
         for (x, y), edp in zip(flat[mapper][::SAMPLE].round(3).tolist(), edps[mapper][::SAMPLE], strict=True)
     ]
     return Report(name, headline, text, table, lambda: draw(flat, edps))
@@ -76,17 +83,6 @@ def legal(problem: Problem, count: int, seed: int) -> Array:
         found.append(genomes[problem.evaluator.evaluate(genomes).valid])
         total += len(found[-1])
     return np.concatenate(found)[:count]
-
-
-def trace(problem: Problem, searcher: str, budget: int, seed: int) -> Array:
-    """(n, G) the valid genomes that a search evaluates."""
-    run = Search(problem, searcher, Budget(budget, count="valid"), seed)
-    found = []
-    while (genomes := run.ask()) is not None:
-        evaluation = run.evaluate()
-        run.tell(evaluation)
-        found.append(genomes[evaluation.valid])
-    return np.concatenate(found)[:budget]
 
 
 def features(problem: Problem, genomes: Array) -> Array:

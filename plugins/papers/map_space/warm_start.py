@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
 
-from sparsemap import Problem
-from sparsemap.files import times
+from sparsemap import Problem, Search
+from sparsemap.files import percent, times
+from sparsemap.pieces.contracts import Array
+from sparsemap.pieces.data_specs import Study
 from sparsemap.plots import Figure
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE
@@ -21,23 +25,24 @@ from sparsemap.study.plan import plan_of
 
 from ..figure import Panel, Series, figure
 from ..report import UJ, Report, counted, number, page, times_exact
-from ..runs import Runner, StudyRun, by, geometric_mean
+from ..runs import Runner, StudyRun, arithmetic_mean, by, geometric_mean
 
 BATCH = 16
 """That of the paper's Table 1."""
-RANDOM = 100
-"""Designs of a random start: the paper's population."""
+GENERATION = 100
+"""Designs that are counted as one: the paper's population, and its best random start."""
 REACHED = 0.995
 """Share of the improvement after which a search has converged (Section 5.1)."""
+NEAR = (1.02, 1.05, 1.1)
+"""Other targets: EDPs over that at the end of the cold search."""
 STARTS = {
+    "random, repaired": "-",
     "random": "5.0x",
     "previous layer": "2.3x",
     "similar layer": "1.2x",
-    "three similar layers, filled": "",
+    "three similar layers, filled": "-",
 }
 """What a search may start from, and Fig. 9's mean EDP of it over that at the end."""
-SPEEDUPS = "3.3x to 7.3x"
-"""Of Fig. 11, over four networks."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -51,11 +56,17 @@ class WarmLayer:
     """The warm searches of all earlier layers."""
     problem: Callable[[], Problem]
     """Makes what is searched."""
+    again: StudyRun
+    """The cold search with the next seed: what differs between it and `cold` is chance."""
+
+    @property
+    def mapper(self) -> str:
+        return self.cold.searcher
 
     @property
     def place(self) -> dict[str, Any]:
         """The first cells of its row in a CSV."""
-        return {"network": self.network, "layer": self.cold.workload, "seed": self.cold.seed}
+        return {"network": self.network, "layer": self.cold.workload, "mapper": self.mapper, "seed": self.cold.seed}
 
     @property
     def runs(self) -> dict[str, StudyRun]:
@@ -71,9 +82,15 @@ class WarmLayer:
         """EDP of the warm search at its end over that of the cold one."""
         return self.warm.edp / self.cold.edp
 
-    def speedup(self, own: bool = False) -> float:
-        """Designs of the cold search over those of the warm one, to the cold one's target, or each to its own one."""
-        return designs_to(self.cold, target(self.cold)) / designs_to(self.warm, target(self.warm if own else self.cold))
+    def target(self, near: float = 0.0) -> float:
+        """The score at which the cold search has converged, or so many times that of its end."""
+        return near * self.cold.edp if near else target(self.cold)
+
+    def speedup(self, near: float = 0.0, chance: bool = False, own: bool = False) -> float:
+        """Generations of the cold search over those of the warm one, or of the cold one with another seed, to the target of
+        the first, or each to its own."""
+        other, goal = self.again if chance else self.warm, self.target(near)
+        return generations_to(self.cold, goal) / generations_to(other, target(other) if own else goal)
 
     @cached_property
     def starts(self) -> dict[str, float]:
@@ -86,14 +103,21 @@ class WarmLayer:
             "similar layer": start_of(problem, designs, count=1, fill=False),
             "three similar layers, filled": start_of(problem, designs),
         }
-        genomes = {"random": problem.space.repair(problem.space.sample(RANDOM, rng), rng)}
+        genomes = {"random, repaired": problem.space.repair(problem.space.sample(GENERATION, rng), rng)}
+        genomes |= {"random": first_generation(problem, self.cold.seed)}
         genomes |= {name: start.genomes for name, start in starts.items() if start is not None}
         return {name: float(problem.evaluator.evaluate(rows).edp.min()) / self.end for name, rows in genomes.items()}
 
 
-def designs_to(run: StudyRun, score: float) -> int:
-    """Designs until a search is at a score or below; its whole budget if it never is."""
-    return int(min(run.designs_to(score), run.history["evaluations"][-1]))
+def first_generation(problem: Problem, seed: int) -> Array:
+    """(n, G) what the paper's mapper starts from."""
+    genomes = Search(problem, "gamma", 10 * GENERATION, seed).ask()
+    return problem.space.low[None, :][:0] if genomes is None else genomes
+
+
+def generations_to(run: StudyRun, score: float) -> int:
+    """Generations until a search is at a score or below; its whole budget if it never is."""
+    return max(1, math.ceil(min(run.designs_to(score), run.history["evaluations"][-1]) / GENERATION))
 
 
 def target(run: StudyRun) -> float:
@@ -104,98 +128,122 @@ def target(run: StudyRun) -> float:
 
 def layers_of(runner: Runner, name: str) -> list[WarmLayer]:
     """The layers of a study's networks, all searched."""
-    found, cells = [], []
+    plans = []
     for whole in runner.cells(name, "network"):
         given = {"extends": whole.workload, "name": whole.workload, "batch": BATCH}
         about = {"budget": whole.budget, "seed": whole.seed, **whole.parts, "network": given}
-        place = f"{whole.workload}--{whole.hardware}--%s--seed{whole.seed}"
+        place = f"{whole.workload}--{whole.hardware}--{whole.searcher}-%s--seed{whole.seed}"
         cold, warm = (
             plan_of(runner.registry, folder=Path(whole.folder).with_name(place % how), warm_start=metric, **about)
             for how, metric in (("cold", "off"), ("warm", "edit"))
         )
-        cells += [*cold.cells, *warm.cells]
-        for at, (without, cell) in enumerate(zip(cold.cells, warm.cells, strict=True)):
-            runs = StudyRun.of(without), StudyRun.of(cell)
-            found.append(WarmLayer(whole.workload, *runs, warm.cells[:at], partial(warm.problem, cell)))
-    runner.run_cells(name, cells)
+        plans.append((whole, cold, warm))
+    runner.run_cells(name, [cell for _, *both in plans for plan in both for cell in plan.cells])
+    found = []
+    for same in by(plans, lambda plan: (plan[0].workload, plan[0].searcher)).values():
+        for (whole, cold, warm), (_, again, _) in zip(same, [*same[1:], same[0]], strict=True):
+            for at, cells in enumerate(zip(cold.cells, warm.cells, again.cells, strict=True)):
+                one, two, other = map(StudyRun.of, cells)
+                problem = partial(warm.problem, cells[1])
+                found.append(WarmLayer(whole.workload, one, two, warm.cells[:at], problem, other))
     return found
 
 
 def report(runner: Runner, name: str) -> Report:
     study, layers = runner.study(name), layers_of(runner, name)
-    what = (
-        f"`sparsemap paper {name}`: {', '.join(study.networks)} with batch {BATCH} on {study.hardware[0]}, every distinct "
-        f"layer once, the mapping searched alone, {study.budget:,} designs per layer, {counted(len(study.seeds), 'seed')}. "
-        "*warm* searches start from the designs of the three most similar layers before (the default of `sparsemap run`), "
-        "*cold* ones from none.\n\n"
-    )
-    return {"mse-fig-9": fig_9, "mse-fig-10": fig_10, "mse-fig-11": fig_11}[name](name, layers, what)
+    return {"mse-fig-9": fig_9, "mse-fig-10": fig_10, "mse-fig-11": fig_11}[name](study, layers)
+
+
+def _page(study: Study, **fields: Any) -> str:
+    """With what the three pages say first."""
+    fields |= {"study": study, "networks": ", ".join(study.networks), "BATCH": BATCH, "GENERATION": GENERATION}
+    what = page(__file__, study.name, template="mse-warm-start", seeds=counted(len(study.seeds), "seed"), **fields)
+    return page(__file__, study.name, what=what, **fields)
 
 
 # ------------------------------------------------------------------------------------------------------------- Fig. 9
 
 
-def fig_9(name: str, layers: Sequence[WarmLayer], what: str) -> Report:
+def fig_9(study: Study, layers: Sequence[WarmLayer]) -> Report:
     started = [layer for layer in layers if layer.before]
-    networks = by(started, lambda layer: layer.network)
-    rows = [
-        [start, paper, times(_mean(started, start)), *(times(_mean(same, start)) for same in networks.values())]
-        for start, paper in STARTS.items()
-    ]
-    text = page(__file__, name, what=what, RANDOM=RANDOM, table=[["start", "paper", "here", *networks], *rows])
-    headline = ", ".join(
-        f"{start} {times(_mean(started, start))} (paper: {paper or '-'})" for start, paper in STARTS.items()
+    groups: dict[str, Sequence[WarmLayer]] = {}
+    for mapper, same in by(started, lambda layer: layer.mapper).items():
+        networks = by(same, lambda layer: layer.network)
+        groups |= {mapper: same} | {f"{mapper}, {network}": mine for network, mine in networks.items()}
+    some = {place: [layer for layer in same if _convolution(layer)] for place, same in groups.items()}
+    table, convolutions = (
+        [["start", "paper", *them], *([start, paper, *_means(them.values(), start)] for start, paper in STARTS.items())]
+        for them in (groups, some)
     )
-    table = [layer.place | {"edp": layer.end} | layer.starts for layer in started]
-    return Report(name, headline, text, table, lambda: draw_9(networks))
+    worse = [
+        [f"{one} above {two}", *(percent(_above(same, one, two)) for same in groups.values())]
+        for one, two in pairwise([*STARTS][1:4])
+    ]
+    text = _page(study, table=table, convolutions=convolutions, worse=[["layers", *groups], *worse])
+    mappers = by(started, lambda layer: layer.mapper)
+    headline = "\n".join(
+        f"{start}: {', '.join(f'{mapper} {times(_mean(same, start))}' for mapper, same in mappers.items())} (paper: {paper})"
+        for start, paper in STARTS.items()
+    )
+    rows = [layer.place | {"edp": layer.end} | layer.starts for layer in started]
+    return Report(study.name, headline, text, rows, lambda: draw_9(started))
+
+
+def _convolution(layer: WarmLayer) -> bool:
+    return not layer.cold.workload.startswith("classifier")
+
+
+def _means(groups: Iterable[Sequence[WarmLayer]], start: str) -> list[str]:
+    return [times(_mean(same, start)) for same in groups]
 
 
 def _mean(layers: Sequence[WarmLayer], start: str) -> float:
     return geometric_mean(layer.starts[start] for layer in layers)
 
 
-def draw_9(networks: Mapping[str, Sequence[WarmLayer]]) -> Figure:
+def _above(layers: Sequence[WarmLayer], one: str, two: str) -> float:
+    """In which share of the layers and seeds a start is worse than another."""
+    return arithmetic_mean(float(layer.starts[one] > layer.starts[two]) for layer in layers)
+
+
+def draw_9(started: Sequence[WarmLayer]) -> Figure:
     panels = []
-    for network, layers in networks.items():
+    for (network, mapper), layers in by(started, lambda layer: (layer.network, layer.mapper)).items():
         lines = []
         for start in STARTS:
             means = [_mean(same, start) for same in by(layers, lambda layer: layer.cold.workload).values()]
             lines.append(Series(start, range(2, len(means) + 2), means, how={"linewidth": 0.8}))
         y, steps = "EDP over that at the end (x)", {"y": (1, 2, 5)}
-        panels.append(Panel("distinct layer", y, lines, title=network, log="y", plain=steps))
-    return figure(panels, (4.6 * len(networks), 3.6), sharey=True)
+        panels.append(Panel("distinct layer", y, lines, title=f"{network}, {mapper}", log="y", plain=steps))
+    return figure(panels, (9.2, 6.4), columns=2, across=3, sharey=True)
 
 
 # ------------------------------------------------------------------------------------------------------------ Fig. 10
 
 
-def fig_10(name: str, layers: Sequence[WarmLayer], what: str) -> Report:
-    first = layers[0].cold
-    layers = [x for x in layers if x.cold.seed == first.seed and x.cold.workload.startswith("features")]
-    chosen = [layers[0], layers[-1]]
-    cold, warm = (run.history["best_score"].tolist() for run in chosen[0].runs.values())
-    same = cold == warm
-    places = np.array([100, 320, 500, 1000, 2000, first.result["budget"]])
-    rows = [
-        [run.workload, how, *(number(x / UJ) for x in run.best_at(places))]
-        for layer in chosen
-        for how, run in layer.runs.items()
-    ]
-    text = page(
-        __file__, name, what=what, chosen=chosen, same="are the same" if same else "should be the same and are not",
-        table=[["layer", "search", *(f"{place:}" for place in places)], *rows],
+def fig_10(study: Study, layers: Sequence[WarmLayer]) -> Report:
+    layers = [x for x in layers if x.cold.seed == study.seeds[0] and x.cold.workload.startswith("features")]
+    chosen = [layer for same in by(layers, lambda layer: layer.mapper).values() for layer in (same[0], same[-1])]
+    places = np.array([100, 320, 500, 1000, study.budget])
+    runs = [(layer, how, run) for layer in chosen for how, run in layer.runs.items()]
+    rows = [[x.mapper, run.workload, how, *(number(y / UJ) for y in run.best_at(places))] for x, how, run in runs]
+    first = [[run.history["best_score"].tolist() for run in layer.runs.values()] for layer in chosen[::2]]
+    text = _page(
+        study, chosen=chosen, table=[["mapper", "layer", "search", *map(str, places)], *rows],
+        ends=" and ".join(f"{times_exact(layer.change)} with `{layer.mapper}`" for layer in chosen[1::2]),
+        same="are the same" if all(cold == warm for cold, warm in first) else "should be the same and are not",
     )  # fmt: skip
     headline = "\n".join(
-        f"{layer.cold.workload}: {times(layer.speedup())} fewer designs, EDP {times_exact(layer.change)} of cold"
+        f"{layer.mapper}, {layer.cold.workload}: {times(layer.speedup())} fewer generations, EDP {times_exact(layer.change)} "
+        "of cold"
         for layer in chosen
     )
     table = [
         layer.place | {"search": how, "designs": int(at), "edp": score}
-        for layer in chosen
-        for how, run in layer.runs.items()
+        for layer, how, run in runs
         for at, score in zip(run.history["evaluations"], run.history["best_score"], strict=True)
     ]
-    return Report(name, headline, text, table, lambda: draw_10(chosen))
+    return Report(study.name, headline, text, table, lambda: draw_10(chosen))
 
 
 def draw_10(layers: Sequence[WarmLayer]) -> Figure:
@@ -205,67 +253,84 @@ def draw_10(layers: Sequence[WarmLayer]) -> Figure:
             Series(how, run.history["evaluations"], run.history["best_score"] / UJ, style, marked=False)
             for (how, run), style in zip(layer.runs.items(), ("-", "--"), strict=False)
         ]
-        panels.append(Panel("designs", "best EDP (cycles * uJ)", lines, title=f"{layer.network} {layer.cold.workload}"))
-    return figure(panels, (4.2 * len(layers), 3.4))
+        title, y = f"{layer.cold.workload}, {layer.mapper}", "best EDP (cycles * uJ)"
+        panels.append(Panel("designs", y, lines, title=title, log="y"))
+    return figure(panels, (8.4, 6.0), columns=2)
 
 
 # ------------------------------------------------------------------------------------------------------------ Fig. 11
 
 
-def fig_11(name: str, layers: Sequence[WarmLayer], what: str) -> Report:
-    networks = by(layers, lambda layer: layer.network)
-    rows = [[network, *_row(same)] for network, same in networks.items()]
-    text = page(
-        __file__, name, what=what, reached=100 * REACHED, table=[["network", *COLUMNS], *rows], paper=SPEEDUPS,
-        count=len(layers), soon=sum(layer.speedup() >= 10 for layer in layers),
-        same=sum(abs(layer.change - 1) <= 0.01 for layer in layers),
+def fig_11(study: Study, layers: Sequence[WarmLayer]) -> Report:
+    groups = by(layers, lambda layer: (layer.mapper, layer.network))
+    mappers = by(layers, lambda layer: layer.mapper)
+    rows = [[*place, *_row(same)] for place, same in groups.items()]
+    goals = {f"{100 * REACHED:g} %": 0.0} | {f"{near:g}x": near for near in NEAR}
+    later = [
+        [mapper, goal, *_later(same, near, False), *_later(same, near, True)]
+        for mapper, same in mappers.items()
+        for goal, near in goals.items()
+    ]
+    text = _page(
+        study, reached=100 * REACHED, table=[["mapper", "network", *COLUMNS], *rows],
+        later=[["mapper", "target", *LATER, *(f"chance: {column}" for column in LATER)], *later],
+        close=percent(arithmetic_mean(float(abs(layer.change - 1) <= 0.01) for layer in layers)),
     )  # fmt: skip
-    headline = "\n".join(f"{network}: " + ", ".join(map(" ".join, zip(COLUMNS, _row(same), strict=True)))
-                         for network, same in networks.items())  # fmt: skip
+    headline = "\n".join(
+        f"{' '.join(row[:2])}: " + ", ".join(map(" ".join, zip(COLUMNS, row[2:], strict=True))) for row in rows
+    )
     table = [
         layer.place
-        | {f"designs_{how}": designs_to(run, target(layer.cold)) for how, run in layer.runs.items()}
+        | {
+            f"generations_{how}": generations_to(run, layer.target())
+            for how, run in {**layer.runs, "again": layer.again}.items()
+        }
         | {f"edp_{how}": run.edp for how, run in layer.runs.items()}
         for layer in layers
     ]
-    return Report(name, headline, text, table, lambda: draw_11(networks))
+    return Report(study.name, headline, text, table, lambda: draw_11(groups))
 
 
-COLUMNS = ("common target", "sums", "sums to 1.05x", "own target", "EDP", "worst")
+COLUMNS = ("generations", "by chance", "sums", "own target", "EDP", "worst")
+LATER = ("speed-up", "later")
 
 
 def _row(layers: Sequence[WarmLayer]) -> list[str]:
     changes = [layer.change for layer in layers]
+    cold, warm = (sum(generations_to(x.runs[how], x.target()) for x in layers) for how in ("cold", "warm"))
     return [
         times(geometric_mean(layer.speedup() for layer in layers)),
-        times(_sums(layers, [target(layer.cold) for layer in layers])),
-        times(_sums(layers, [1.05 * layer.cold.edp for layer in layers])),
+        times(geometric_mean(layer.speedup(chance=True) for layer in layers)),
+        times(cold / warm),
         times(geometric_mean(layer.speedup(own=True) for layer in layers)),
         times_exact(geometric_mean(changes)),
         times_exact(max(changes)),
     ]
 
 
-def _sums(layers: Sequence[WarmLayer], targets: Sequence[float]) -> float:
-    """Designs of all cold searches over those of all warm ones."""
-    both = list(zip(layers, targets, strict=True))
-    cold = sum(designs_to(layer.cold, score) for layer, score in both)
-    return cold / sum(designs_to(layer.warm, score) for layer, score in both)
+def _later(layers: Sequence[WarmLayer], near: float, chance: bool) -> list[str]:
+    """The mean speed-up, and in which share of the layers and seeds the search is there in a later generation."""
+    found = [layer.speedup(near, chance) for layer in layers]
+    return [times(geometric_mean(found)), percent(arithmetic_mean(float(x < 1) for x in found))]
 
 
-def draw_11(networks: Mapping[str, Sequence[WarmLayer]]) -> Figure:
+def draw_11(groups: Mapping[tuple[str, str], Sequence[WarmLayer]]) -> Figure:
     shown: Mapping[str, Callable[[WarmLayer], float]] = {
-        "designs to the common target, cold over warm (x)": WarmLayer.speedup,
+        "generations, cold over warm (x)": WarmLayer.speedup,
         "EDP at the end, warm over cold (x)": lambda layer: layer.change,
     }
     panels = []
-    for label, value in shown.items():
-        series = []
-        for at, (network, layers) in enumerate(networks.items()):
-            found, spread = [value(layer) for layer in layers], np.linspace(-0.25, 0.25, len(layers))
-            series.append(Series(network, at + spread, found, "", how={"marker": ".", "markersize": 4}))
-            mean, black = [geometric_mean(found)] * 2, {"color": "black", "linewidth": 1.6}
-            series.append(Series("geometric mean", [at - 0.35, at + 0.35], mean, marked=False, how=black))
-        panels.append(Panel("", label, series, names=list(networks)))
-    first = attrs.evolve(panels[0], log="y", plain={"y": (1, 3)})
-    return figure([first, *panels[1:]], (8.4, 3.6))
+    for mapper in dict.fromkeys(mapper for mapper, _ in groups):
+        networks = {network: layers for (mine, network), layers in groups.items() if mine == mapper}
+        for label, value in shown.items():
+            series = []
+            for at, (network, layers) in enumerate(networks.items()):
+                found, spread = [value(layer) for layer in layers], np.linspace(-0.25, 0.25, len(layers))
+                series.append(Series(network, at + spread, found, "", how={"marker": ".", "markersize": 4}))
+                mean, black = [geometric_mean(found)] * 2, {"color": "black", "linewidth": 1.6}
+                series.append(Series("geometric mean", [at - 0.35, at + 0.35], mean, marked=False, how=black))
+            panels.append(Panel("", label, series, names=list(networks), title=mapper, levels=[1.0]))
+    panels = [
+        attrs.evolve(panel, log="y", plain={"y": (1, 3)}) if at % 2 == 0 else panel for at, panel in enumerate(panels)
+    ]
+    return figure(panels, (8.8, 6.6), columns=2)

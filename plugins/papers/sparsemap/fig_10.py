@@ -10,10 +10,10 @@ from typing import Any
 from sparsemap.files import times
 from sparsemap.plots import Figure
 
+from ..curves import Curve, curve, series
 from ..figure import Panel, figure
 from ..report import Report, effort, number, page
 from ..runs import Runner, by, typical_edp
-from .curves import Curve, curve, series
 
 STUDIES = {"fig-10": "Cantor codes", "fig-10-random-codes": "random codes"}
 MOVES = {"sparsemap-paper": "any value", "sparsemap-paper-neighbours": "a neighbouring value"}

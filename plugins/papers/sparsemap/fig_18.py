@@ -7,10 +7,10 @@ import numpy as np
 from sparsemap.files import markdown_table, percent, times
 from sparsemap.plots import Figure
 
+from ..curves import Curve, curve, series
 from ..figure import Panel, figure
 from ..report import Report, effort, number, page
 from ..runs import Runner, arithmetic_mean, by, typical_edp
-from .curves import Curve, curve, series
 
 LABELS = {
     "es-lhs": "ES: Latin hypercube, direct encoding",

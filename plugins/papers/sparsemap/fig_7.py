@@ -14,7 +14,7 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.plots import Figure, subplots
 
 from ..report import Report, number, page
-from ..runs import Runner
+from ..runs import Runner, traced
 
 MORE = 100
 """Times the budget of the study: what is drawn in addition, since hardly any random design is valid."""
@@ -74,19 +74,14 @@ def report(runner: Runner, name: str) -> Report:
 
 def sample(runner: Runner, study: Any, hardware: str) -> Samples:
     problem = runner.problem(study, study.workloads[0], hardware)
-    budget, genomes, edps = study.budget, [], []
-    search = Search(problem, study.searchers[0], MORE * budget, study.seeds[0])
-    while (asked := search.ask()) is not None:
-        found = problem.evaluator.evaluate(asked)
-        genomes.append(asked)
-        edps.append(np.where(found.valid, found.edp, np.inf))
-        search.tell(found)
-    genes = np.concatenate(genomes).astype(np.float64)
+    budget, search = study.budget, Search(problem, study.searchers[0], MORE * study.budget, study.seeds[0])
+    genomes, edps = traced(search)
+    genes = genomes.astype(np.float64)
     columns = {segment: genes[:, place] for segment, place in problem.space.slices.items()}
     mapping, across = first_component(np.concatenate([columns[segment] for segment in MAPPING], axis=1), budget)
     strategy, up = first_component(np.concatenate([columns[segment] for segment in STRATEGY], axis=1), budget)
     rejects = dict(search.result().rejects)
-    return Samples(hardware, budget, mapping, strategy, np.concatenate(edps), rejects, (across, up))
+    return Samples(hardware, budget, mapping, strategy, edps, rejects, (across, up))
 
 
 def first_component(genes: Array, few: int) -> tuple[Array, float]:

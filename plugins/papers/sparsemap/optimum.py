@@ -55,7 +55,7 @@ def report(runner: Runner, name: str) -> Report:
     missed = [workload for workload, share in shares.get("gamma", {}).items() if not share and workload in NOT_GAMMAS]
     why = f"`gamma` {'; '.join(NOT_GAMMAS[workload] for workload in missed)}." if missed else ""
     text = page(
-        __file__, name, effort=effort(runs), table=[head, *lines], why=why,
+        __file__, name, study=runner.study(name), effort=effort(runs), table=[head, *lines], why=why,
         optima=[["workload", "distinct designs", "optimal EDP, pJ * cycles", "over the proven bound"], *sizes],
     )  # fmt: skip
     return Report(name, headline, text, rows, lambda: draw(shares))

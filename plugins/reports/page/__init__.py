@@ -22,20 +22,21 @@ def check_packages() -> None:
 def page_of(paths: Sequence[Path], registry: Registry) -> Page:
     """What is told of the folder of a search, a study or a network, of a design file, or of several such results.
 
-    `SearchError` for folders with none of these, and for several of which one is a study or a network.
+    `SearchError` for folders with none of these.
     """
-    from . import many, one
+    from ..sides import NETWORK, TABLE
+    from . import beside, network, one, study
 
     if len(paths) > 1:
-        return many.comparison(paths)
+        return beside.comparison(paths)
     (path,) = paths
     if not path.is_dir() or (path / RESULT_FILE).exists():
         return one.page(path, registry)
-    if (path / many.NETWORK).exists():
-        return many.network(path)
-    if (path / many.TABLE).exists():
-        return many.study(path)
-    made = f"{RESULT_FILE} and {HISTORY_FILE} of a search, {many.NETWORK} of a network, or {many.TABLE} of a study"
+    if (path / NETWORK).exists():
+        return network.network(path, registry)
+    if (path / TABLE).exists():
+        return study.study(path)
+    made = f"{RESULT_FILE} and {HISTORY_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
     raise SearchError(f"{path}: nothing to report: expected {made}")
 
 

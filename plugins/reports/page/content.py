@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap.errors import SearchError
+from sparsemap import __version__
 from sparsemap.files import percent, times
-from sparsemap.searching.result import read_result
+from sparsemap.pieces import defaults
 from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import Chart
@@ -27,7 +29,15 @@ class PrintedNumber:
     of: str = ""
 
 
-Cell = str | PrintedNumber
+@attrs.frozen
+class Link:
+    """A text that leads to a section of the page."""
+
+    text: str
+    anchor: str
+
+
+Cell = str | PrintedNumber | Link
 
 
 @attrs.frozen
@@ -51,6 +61,11 @@ class PageTable:
     def numeric(self) -> list[bool]:
         """Whether a column has numbers."""
         return [any(isinstance(row[i], PrintedNumber) for row in self.rows) for i in range(len(self.head))]
+
+    def without_places(self) -> PageTable:
+        """The table with numbers that stand in no file, or in another one than the page is about."""
+        rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in self.rows]
+        return attrs.evolve(self, rows=rows)
 
 
 @attrs.frozen
@@ -84,6 +99,8 @@ class Section:
     title: str
     blocks: Sequence[Block]
     text: str = ""
+    anchor: str = ""
+    """Of a section that is closed until somebody asks for it."""
 
 
 @attrs.frozen
@@ -93,23 +110,28 @@ class Page:
     """What was searched."""
     tiles: Sequence[Headline]
     sections: Sequence[Section]
-    footer: str
     warnings: Sequence[str] = ()
+    verdict: Sequence[str] = ()
+    """Sentences that say what came out."""
 
 
-OF_SEARCH = ("edp", "energy_pj", "cycles", "score", "workload", "hardware", "evaluations", "budget", "proposed", "seed")
+def made(path: Path, found: Mapping[str, Any], words: str, file: str) -> str:
+    """How a result came about: the command, without plugins and files of the user, its date, and the versions."""
+    versions = found.get("versions") or {}
+    about = [f"{name} {versions[name]}" for name in ("sparsemap", "numpy", "python") if name in versions]
+    about = about or [f"sparsemap {__version__}"]
+    date = datetime.fromtimestamp((path / file).stat().st_mtime).strftime("%Y-%m-%d")
+    return f"{words}; {date}; {', '.join(about)}"
 
 
-def read(path: Path, keys: Sequence[str] = OF_SEARCH) -> dict[str, Any]:
-    """A JSON file, or the `result.json` of a folder; `SearchError` if it lacks one of the keys."""
-    return checked(path, read_result(path), keys)
-
-
-def checked(path: Path, table: Any, keys: Sequence[str]) -> dict[str, Any]:
-    for key in keys:
-        if not isinstance(table, dict) or key not in table:
-            raise SearchError(f"{path}: has no '{key}': not a result as SparseMap writes it")
-    return table
+def command(verb: str, found: Mapping[str, Any], **more: Any) -> str:
+    """A command of the shell with the options that differ from what they are by default."""
+    usual = {"objective": defaults.OBJECTIVE, "space": defaults.SPACE, "searcher": defaults.SEARCHER, "count": "all"}
+    options = {**more, **{key: found.get(key) for key in ("budget", "seed", *usual)}}
+    words = [
+        f"--{key.replace('_', '-')} {quote(str(x))}" for key, x in options.items() if x not in (None, usual.get(key))
+    ]
+    return " ".join(["sparsemap", verb, *words])
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers

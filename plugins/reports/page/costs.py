@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sparsemap.problem.levels import Level
-from sparsemap.searching.breakdown import WAITING, Breakdown
+from sparsemap.searching.breakdown import WAITING
 from sparsemap.spec.units import format_count, format_energy
 
 from ..accesses import Accesses
 from ..charts import Chart
+from ..chip_charts import busy_chart
 from ..design_charts import cycle_tip, cycles_chart, energy_charts, product, roofline_chart, waiting_tip
 from ..outcome import DesignOutcome
 from ..variants import Free
@@ -22,11 +22,14 @@ def energies(outcome: DesignOutcome, free: Sequence[Free]) -> Iterator[Chart | P
     charts = list(energy_charts(outcome, without))
     if charts:
         yield from charts
-        yield _energy_table(outcome.breakdown, [tensor.name for tensor in outcome.design.problem.tensors])
+        yield energy_table(outcome)
         yield _action_table(outcome.accesses.values())
 
 
-def _energy_table(found: Breakdown, names: Sequence[str]) -> PageTable:
+def energy_table(outcome: DesignOutcome) -> PageTable:
+    """Energy by level, charge and tensor."""
+    found, names = outcome.breakdown, [tensor.name for tensor in outcome.design.problem.tensors]
+
     def cells(pj: float | None, of: str = "") -> list[Cell]:
         return [number(pj, format_energy, of), number((pj or 0.0) / found.energy_pj, share)]
 
@@ -52,14 +55,23 @@ def _action_table(accesses: Iterable[Accesses]) -> PageTable:
 
 
 def cycles(outcome: DesignOutcome) -> Iterator[Chart | PageTable]:
-    chart, found = cycles_chart(outcome), outcome.breakdown
+    chart = cycles_chart(outcome)
     if chart is None:
         return
     yield chart
+    if busy := busy_chart(outcome):
+        yield busy
     roofs = roofline_chart(outcome)
     if roofs is not None and roofs.marks:
         yield roofs
-    levels: list[Level | None] = [*outcome.design.problem.levels, None]
+    yield from cycle_tables(outcome)
+
+
+def cycle_tables(outcome: DesignOutcome) -> Iterator[PageTable]:
+    """What takes the cycles; nothing where the cost model does not tell."""
+    found, levels = outcome.breakdown, [*outcome.design.problem.levels, None]
+    if all(row.cycles is None for row in found.rows):
+        return
     made: list[list[Cell]] = []
     tips = []
     for i, (row, level) in enumerate(zip(found.rows, levels, strict=False)):

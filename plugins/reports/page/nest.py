@@ -11,7 +11,7 @@ from sparsemap.spec.units import format_bits, format_count
 from ..accesses import effect
 from ..loop_nest import nest_levels
 from ..outcome import DesignOutcome
-from ..wording import einsum_text, format_words, formats_of, indexed, loop_text
+from ..wording import einsum_text, format_words, formats_of, indexed, loop_text, named_mechanisms
 from .content import Box, Section, Text
 
 MARKS = (
@@ -38,7 +38,9 @@ def section(outcome: DesignOutcome) -> Section:
             for loop in level.loops
         ]
         inner = Box(level.name, plain(level.room), _split(level.filters), tensors, loops, inner)
-    return Section("Loop nest", [inner], f"{MARKS} {', '.join(legend)}")
+    named = named_mechanisms(design)
+    about = f" Mechanisms: {', '.join(named)}." if named else ""
+    return Section("Loop nest", [inner], f"{MARKS} {', '.join(legend)}{about}")
 
 
 def _split(filters: str | None) -> list[str]:
@@ -51,7 +53,8 @@ def _tile(outcome: DesignOutcome, t: int, level: int, short: Mapping[str, str]) 
     tensor, spec = problem.tensors[t], problem.levels[level]
     if found := outcome.accesses.get((tensor.name, spec.name)):
         about = f"tile of {format_count(found.tile_words)} words, {format_bits(found.stored_words * spec.word_bits)}"
-    ranks = [rank for rank in outcome.design.ranks(t) if rank.loop.storage >= level]
+    here = level < outcome.design.decoded(t)
+    ranks = [rank for rank in outcome.design.ranks(t) if rank.loop.storage >= level] if here else []
     return tensor.name, about, " ".join(format_words(ranks, short))
 
 

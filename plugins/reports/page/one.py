@@ -12,23 +12,40 @@ from sparsemap.files import percent
 from sparsemap.pieces.contracts import Objective
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
-from sparsemap.searching.result import HISTORY_FILE
+from sparsemap.searching.breakdown import CHARGES, WAITING
+from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE, read_result
+from sparsemap.spec.units import format_energy
 
 from ..charts import Chart, Mark, bars
+from ..chip_charts import area_chart, tree_chart
 from ..design_charts import convergence_chart, room_chart
 from ..front import front_chart, labels_of, named_score
 from ..outcome import DesignOutcome
-from ..variants import Base, freed
-from ..wording import einsum_text, problem_texts
+from ..sides import OF_SEARCH, checked
+from ..variants import ALL, Base, Free, freed
+from ..wording import change_text, einsum_text, problem_texts, time_text
 from . import costs, nest
-from .content import Headline, Page, PageTable, PrintedNumber, Section, Text, number, numbers, read, share, totals
+from .content import (
+    Headline,
+    Page,
+    PageTable,
+    PrintedNumber,
+    Section,
+    Text,
+    command,
+    made,
+    number,
+    numbers,
+    share,
+    totals,
+)
 
 CLOSE = 1e-6
 
 
 def page(path: Path, registry: Registry) -> Page:
     """The page of a design file, or of the folder of a search. `SearchError` for an invalid design file."""
-    table = read(path) if path.is_dir() else {}
+    table = checked(path, read_result(path), OF_SEARCH) if path.is_dir() else {}
     if table and table["edp"] is None:
         return _nothing(path, table)
     base = Base(design_file.load(str(path), registry))
@@ -42,7 +59,7 @@ def page(path: Path, registry: Registry) -> Page:
     if table.get("interrupted"):
         warnings.append(f"The search was stopped after {table['evaluations']:,} of {table['budget']:,} designs.")
     found = {**outcome.to_dict(), **outcome.breakdown.to_dict(), **table}
-    free, room = list(freed(base)), room_chart(outcome)
+    free, pictures = list(freed(base)), [tree_chart(outcome), area_chart(outcome), room_chart(outcome)]
     parts = [
         (
             "Energy",
@@ -50,7 +67,7 @@ def page(path: Path, registry: Registry) -> Page:
             "By level and charge of the cost model; bars add up to the energy.",
         ),
         ("Cycles", costs.cycles(outcome), f"The design is limited by {outcome.limit}."),
-        ("Room", [room] if room else [], "The most that one instance of each memory holds at a time."),
+        ("Room", [x for x in pictures if x], "The most that one instance of each memory holds at a time."),
         ("One thing free", [costs.one_free(outcome, free)], "The same design, with one thing that costs nothing."),
     ]
     of_design = [Section(title, list(blocks), text) for title, blocks, text in parts]
@@ -62,14 +79,51 @@ def page(path: Path, registry: Registry) -> Page:
         lines.append(f"padded {about['padded']}")
     lines.append(problem.hardware.description or "")
     shown = [section for section in sections if section.blocks]
-    return Page(problem.title, lines, _tiles(found, outcome), shown, _footer(found), warnings)
+    lines.append(_origin(path, table, problem.workload.name))
+    said = _verdict(outcome, free, found)
+    return Page(problem.title, lines, _tiles(found, outcome), shown, warnings, [said])
+
+
+def _origin(path: Path, table: Mapping[str, Any], workload: str) -> str:
+    """The command, the date and the versions of a search; what a design file says of itself is its name."""
+    if not table:
+        return made(path.parent, {}, f"design file {path.name}", path.name)
+    return made(path, table, command(f"search {workload} {table['hardware']}", table), RESULT_FILE)
+
+
+def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, Any]) -> str:
+    """What the design costs, what limits it, where most energy goes, what would help most, and how good it can get."""
+    problem, seconds = outcome.design.problem, outcome.costs.get("seconds")
+    time = f"{time_text(seconds)} and " if seconds else ""
+    text = f"{problem.workload.name} takes {time}{format_energy(outcome.energy_pj)} on {problem.hardware.name}"
+    limit = outcome.limit.removesuffix(f", {WAITING}")
+    text += f", limited by {limit}." if limit else "."
+    spent = {name: math.fsum(parts.values()) for name, parts in outcome.breakdown.energies.items()}
+    if spent:
+        most = max(spent, key=lambda name: spent[name])
+        what = "the charge " if CHARGES in outcome.breakdown.energies[most] else ""
+        text += f" {percent(spent[most] / outcome.energy_pj)} of the energy is that of {what}{most}."
+    best = min((one for one in free if one.where != ALL), key=lambda one: one.outcome.edp, default=None)
+    if best is not None and best.outcome.edp < outcome.edp:
+        text += f" With {best.name} free its EDP would change by {change_text(best.outcome.edp, outcome.edp)}."
+    if found.get("gap") and found.get("space"):
+        text += f" By proof no design of space {found['space']} is more than {found['gap']:.2f}x better."
+    return text
 
 
 def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
     """The headline of a result: EDP, energy, cycles, bound, what is in use, the search."""
     made, problem = totals(found, "", found.get("limit") or ""), outcome.design.problem
     if found.get("score") is not None and found["score"] != found["edp"]:
-        made.insert(0, Headline("score", number(found["score"], "{:.6g}".format, "score"), found["objective"]))
+        unit = problem.objective.unit
+        made.insert(
+            0,
+            Headline(
+                f"score, {unit}" if unit else "score",
+                number(found["score"], "{:.6g}".format, "score"),
+                found["objective"],
+            ),
+        )
     if outcome.units is not None:
         text = f"{outcome.units:,.0f} of {problem.compute_instances:,} {problem.compute_name}"
         made.append(Headline("units in use", number(outcome.units / problem.compute_instances, share), text))
@@ -85,27 +139,26 @@ def _evaluations(found: Mapping[str, Any], note: str = "") -> Headline:
     )
 
 
-def _footer(found: Mapping[str, Any]) -> str:
-    versions = found.get("versions") or {}
-    return ", ".join(f"{name} {versions[name]}" for name in ("sparsemap", "numpy", "python") if name in versions)
-
-
 def _nothing(path: Path, table: Mapping[str, Any]) -> Page:
     lacks = [x["text"] or x["reason"] for x in table.get("shortfalls") or []]
     why = [Section("The design nearest to being valid lacks", [Text(lacks)])] if lacks else []
     title, none = f"{table['workload']} on {table['hardware']}", f"None of {table['proposed']:,} designs is valid."
-    return Page(title, [], [_evaluations(table)], [*why, *_search(path, table)], _footer(table), [none])
+    origin = _origin(path, table, table["workload"])
+    return Page(title, [origin], [_evaluations(table)], [*why, *_search(path, table)], [none])
 
 
 def _search(path: Path, found: Mapping[str, Any], objective: Objective | None = None) -> Iterator[Section]:
     """Front, scenarios, other cost models, convergence, and reasons of rejection, of a folder of a search."""
     if found.get("front") and objective:
         yield Section("Front", list(_front(found["front"], objective)), "Designs that no other one found dominates.")
+    if found.get("executed"):
+        note = "The best designs on sampled tensors, ranked by claims that are corrected by what execution needs."
+        yield Section("Executed", [_executed(found["executed"])], note)
     for key, title in (("scenarios", "Scenarios"), ("fidelities", "The same design in other cost models")):
         if found.get(key):
             yield Section(title, [_others(key, found[key])])
     if path.is_dir() and (path / HISTORY_FILE).exists():
-        unit = "pJ * cycles" if found["score"] == found["edp"] else ""
+        unit = objective.unit if objective else "pJ * cycles" if found["score"] == found["edp"] else ""
         yield Section("Convergence", [convergence_chart(path, found, [unit])])
     if found.get("rejects"):
         yield Section("Why designs were rejected", [_rejects(found)], "A design may have several reasons.")
@@ -132,6 +185,23 @@ def _front(front: Sequence[Mapping[str, Any]], objective: Objective) -> Iterator
 def _others(key: str, found: Mapping[str, Mapping[str, Any]]) -> PageTable:
     rows = [[name, *numbers(row, f"{key}.{name}."), ", ".join(row.get("reasons", ()))] for name, row in found.items()]
     return PageTable(["", "EDP", "energy", "cycles", ""], rows)
+
+
+def _executed(designs: Sequence[Mapping[str, Any]]) -> PageTable:
+    rows = []
+    for i, one in enumerate(designs):
+        needed = one.get("executed_over_claimed", {})
+        shares = [
+            number(needed.get(cost), "{:.3f}x".format, f"executed.{i}.executed_over_claimed.{cost}")
+            for cost in ("energy_pj", "cycles")
+        ]
+        scores = [
+            number(one[kind]["score"], "{:.4g}".format, f"executed.{i}.{kind}.score")
+            for kind in ("claimed", "corrected")
+        ]
+        part = next(iter(one.get("parts", {})), "") or one.get("refused", "-")
+        rows.append([scores[0], *shares, scores[1], part])
+    return PageTable(["claimed score", "energy needs", "cycles need", "corrected score", "differs most in"], rows)
 
 
 def _rejects(found: Mapping[str, Any]) -> Chart:

@@ -18,7 +18,7 @@ _share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
 
 
 @attrs.frozen(kw_only=True)
-class Gamma(Searcher):
+class GammaSearch(Searcher):
     """Elites survive; the others are children of the better part of the population, crossed and then mutated."""
 
     type_name: ClassVar[str] = "gamma"

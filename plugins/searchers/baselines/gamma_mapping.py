@@ -22,6 +22,8 @@ from ..genes import another
 
 REDRAWS = 1000
 """Times that the tile table of a mapping too large for its buffers is changed before all of it goes outermost."""
+AHEAD = 512
+"""Tile tables that are made and checked at a time, so that the last mappings that do not fit take few steps."""
 WINDOW, BATCH = 0.05, 0.1
 """Chance that mutate-tile draws a dimension of the window, or of the batch; the others share the rest evenly."""
 
@@ -263,10 +265,15 @@ class Operators:
         if not self.tiling:
             return
         rows = self._some(m, chance)
-        dim = self.rng.choice(self.D, len(rows), p=self.weights)
-        level = m.level[rows]
-        fresh = self.rng.integers(0, self.S, size=level.shape)
-        m.level[rows] = np.where(self.dims == dim[:, None], fresh, level)
+        m.level[rows] = self._retiled(m.level[rows], 1)[0]
+
+    def _retiled(self, level: Array, times: int) -> Array:
+        """(times, n, F) the tile tables (n, F) after one mutation, after two, and so on."""
+        dim = self.rng.choice(self.D, (times, len(level), 1), p=self.weights)
+        found = self.rng.integers(0, self.S, size=(times, *level.shape))
+        for mutation, fresh in zip(dim, found, strict=True):
+            fresh[:] = level = np.where(self.dims == mutation, fresh, level)
+        return found
 
     def mutate_rest(self, m: Mappings, chance: float) -> None:
         """One of the genes that GAMMA does not have gets another value."""
@@ -307,14 +314,13 @@ class Operators:
         moves its whole factor outermost while a level has more than its fan-out."""
         if not self.tiling:
             return
-        rows = np.arange(len(m))
-        for _ in range(REDRAWS):
-            rows = rows[self.overflows(m.level[rows])]
-            if not rows.size:
-                break
-            some = m.take(rows)
-            self.mutate_tile(some, 1.0)
-            m.level[rows] = some.level
+        rows, left = np.flatnonzero(self.overflows(m.level)), REDRAWS
+        while rows.size and left:
+            ahead = min(max(AHEAD // rows.size, 1), left)
+            tried = self._retiled(m.level[rows], ahead)
+            over = self.overflows(tried.reshape(-1, len(self.dims))).reshape(ahead, -1)
+            m.level[rows] = tried[np.where(over.all(axis=0), ahead - 1, over.argmin(axis=0)), np.arange(len(rows))]
+            rows, left = rows[over.all(axis=0)], left - ahead
         m.level[rows] = 0
         for storage in self.spatial:
             product = self._products(m.level)[:, storage]

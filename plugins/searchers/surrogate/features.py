@@ -19,7 +19,7 @@ MOST = 200_000
 """Splits of a dimension over the mapping levels that are compared with a point."""
 
 
-class Points:
+class FeaturePoints:
     """The points of one space: log2 of all loop bounds (L, D), positions of all loops (L, D), other genes as 0..1.
 
     A loop's position counts those with a bound above one from the innermost, itself included, over D; 0 where its bound

@@ -17,8 +17,8 @@ from sparsemap.files import replacing, shown
 from sparsemap.pieces.contracts import Array
 
 from ..baselines.gamma_mapping import Operators
-from .features import Points
-from .network import Network, trained
+from .features import FeaturePoints
+from .network import LearnedNetwork, trained
 
 TEST_SAMPLES = 2000
 HIDDEN = (128, 128)
@@ -35,18 +35,18 @@ class Surrogate:
 
     about: dict[str, Any]
     """Hardware, loops, genes and objective that it was trained for; see `kind_of`."""
-    network: Network
+    network: LearnedNetwork
     mean: Array
     scale: Array
     output: Array
     """Mean and deviation of log2 of the score."""
 
-    def predict(self, points: Array, space: Points) -> Array:
+    def predict(self, points: Array, space: FeaturePoints) -> Array:
         """log2 of the scores of points (n, F), (n,)."""
         x = (space.inputs(points) - self.mean) * self.scale
         return self.output[0] + self.output[1] * self.network.predict(x)
 
-    def gradient(self, points: Array, space: Points) -> Array:
+    def gradient(self, points: Array, space: FeaturePoints) -> Array:
         """Of `predict`, (n, F)."""
         x = (space.inputs(points) - self.mean) * self.scale
         return space.pulled(self.output[1] * self.network.gradient(x) * self.scale)
@@ -63,7 +63,7 @@ class Surrogate:
         arrays = read_arrays(path, (".npz",))
         try:
             depth = sum(name.startswith("weights") for name in arrays)
-            network = Network(*([arrays[f"{part}{i}"] for i in range(depth)] for part in ("weights", "biases")))
+            network = LearnedNetwork(*([arrays[f"{part}{i}"] for i in range(depth)] for part in ("weights", "biases")))
             about = json.loads(arrays["about"].tobytes())
             return cls(about, network, *(arrays[name] for name in ("mean", "scale", "output")))
         except (KeyError, ValueError) as error:
@@ -98,10 +98,10 @@ def kind_of(problem: Problem) -> dict[str, Any]:
     return json.loads(json.dumps(found))
 
 
-def legal_samples(problem: Problem, count: int, rng: np.random.Generator) -> tuple[Points, Array, Array]:
+def legal_samples(problem: Problem, count: int, rng: np.random.Generator) -> tuple[FeaturePoints, Array, Array]:
     """Up to `count` distinct legal mappings as points (n, F), and log2 of their scores (n,); fewer if the space has no more.
     SpecError if none is found."""
-    points = Points(problem.space, rng)
+    points = FeaturePoints(problem.space, rng)
     genomes, scores, misses = np.empty((0, len(problem.space)), dtype=np.int64), np.empty(0), 0
     while len(genomes) < count and misses < MISSES:
         drawn = points.legal(min(2 * (count - len(genomes)), 4096))

@@ -22,7 +22,7 @@ DECAY = 1e-2
 
 
 @attrs.frozen(eq=False)
-class Network:
+class LearnedNetwork:
     """Layer i maps x to `x @ weights[i] + biases[i]`."""
 
     weights: list[Array]
@@ -51,7 +51,9 @@ class Network:
         return back
 
 
-def trained(x: Array, y: Array, hidden: Sequence[int], epochs: int, seed: int, told: Callable[[str], None]) -> Network:
+def trained(
+    x: Array, y: Array, hidden: Sequence[int], epochs: int, seed: int, told: Callable[[str], None]
+) -> LearnedNetwork:
     """A network that was trained on x (n, inputs) and y (n,); half the squared error of every epoch is told."""
     need("sklearn", "training a surrogate", "surrogate")
     from sklearn.neural_network import MLPRegressor
@@ -68,4 +70,4 @@ def trained(x: Array, y: Array, hidden: Sequence[int], epochs: int, seed: int, t
         with threadpool_limits(1):  # products of so few rows take longer with several; the same bits on any machine
             model.partial_fit(x, y)
         told(f"epoch {epoch} of {epochs}, loss {model.loss_:.4f}")
-    return Network(model.coefs_, model.intercepts_)
+    return LearnedNetwork(model.coefs_, model.intercepts_)

@@ -43,12 +43,12 @@ class MindMappings(Searcher):
     """Whether the surrogate may be of other hardware with the same mapping levels."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
-        from .features import Points
+        from .features import FeaturePoints
         from .model import Surrogate
 
         surrogate = Surrogate.load(self.model)
         surrogate.check(space.problem, self.model, self.other_hardware)
-        points = Points(space, rng)
+        points = FeaturePoints(space, rng)
         seen: set[bytes] = set()
 
         def fresh(genomes: Genomes) -> Genomes:

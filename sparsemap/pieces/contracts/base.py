@@ -84,6 +84,8 @@ class Piece:
 
     kind: ClassVar[str] = ""
     """The kind that this class belongs to; set by the contract, not by the plugin."""
+    may_vary: ClassVar[bool] = False
+    """Whether a key of its spec may hold the choices of a space in place of a value."""
     type_name: ClassVar[str] = ""
     """The name by which a spec's `type` key selects this class."""
     default_type: ClassVar[str] = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -15,6 +15,18 @@ if TYPE_CHECKING:
     from ...problem.evaluation import Evaluation
     from ...problem.problem import Problem
     from ...problem.scenarios import Scenario
+
+
+@attrs.frozen(eq=False)
+class Classes:
+    """N classes of designs with what no design of each can beat."""
+
+    least: Evaluation
+    """N rows: every design of class i is at or above row i in every cost."""
+    of: Callable[[Designs], Array]
+    """B designs to (B,) the class of each; -1: no design like this is valid."""
+    moved: Callable[[Designs, Array], Mapping[str, Array]]
+    """B designs, and (B,) classes, to the columns of `Designs` that have to change, changed as little as possible."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +55,11 @@ class CostModel(Piece):
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Costs, a set of them per row, such that every design of the problem's space is at or above one row in all; a
         single row is what no design can beat in any. None: not known."""
+        return None
+
+    def classes(self, problem: Problem) -> Classes | None:
+        """Classes that the designs fall into by what costs most, each with a bound of its own: searchers may begin with
+        the best, and leave out designs whose class cannot have a better one. None: not known."""
         return None
 
 
@@ -156,6 +173,16 @@ class Objective(Piece):
         With several values, a single number for progress and for the design called best.
         """
         raise NotImplementedError
+
+    @property
+    def opens(self) -> bool:
+        """Whether a search has a first part, in which searchers hear `opening`, and then begins anew from the designs of the
+        best scores: no worse than these, whatever the opening is. Asked of what `of` returns."""
+        return False
+
+    def opening(self, evaluation: Evaluation) -> Array:
+        """(B,) float64, what searchers hear in place of the score during the first part of a search."""
+        return self.score(evaluation)
 
     def values(self, evaluation: Evaluation) -> Array:
         """(B, M) float64, each to be minimised; by default the score alone."""

@@ -63,6 +63,10 @@ class Segment(Piece):
         """Dimension sizes that this encoding can represent, at least as large as the given ones."""
         return {}
 
+    def padded_for(self, problem: Problem) -> Mapping[str, int]:
+        """The same where it depends on more of a problem than its sizes (`problem.loops.sizes`), such as the fan-outs."""
+        return self.padded_sizes(problem.loops.sizes)
+
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         """Pieces that genes of this segment choose from, by kind, in gene order (`candidates` names them in specs)."""
         return {}

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ...problem.levels import Level
 
 
+RECODE_ACTIONS = ("decode", "encode")
+"""What a level that decodes does for a word that arrives, and for one that leaves."""
 LEVEL_ACTIONS = (
     *("read", "write", "metadata_read", "metadata_write"),
     *(
@@ -33,6 +35,7 @@ class MemoryLevel(Piece):
     """
 
     kind: ClassVar[str] = "memory-level"
+    may_vary: ClassVar[bool] = True
 
     capacity: str | int | None = attrs.field(default=None, metadata=unit('such as "128 KB"'))
     """Data capacity of one instance, such as "128 KB" or "4096 words"; absent: unlimited."""
@@ -52,9 +55,14 @@ class MemoryLevel(Piece):
     """A separate memory for metadata; absent: metadata shares `capacity`; "unlimited": separate and never full."""
     metadata_width: int = attrs.field(default=32, validator=attrs.validators.ge(1), metadata=unit("bit"))
     """Bits of one metadata access."""
+    access_words: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Words of one access; what is left of the last one costs energy as well. Energies and bandwidths are per word."""
     bypass: tuple[str, ...] = ()
     """Tensors that this level does not store: roles (P, Q, R, S the operands, Z the output) or names. Where one tensor has
     the name of another one's role, `role:Q` or `name:Q`."""
+    decodes: bool | tuple[str, ...] = False
+    """Whether what comes from outside compressed may be kept uncompressed here: all tensors, or those listed, by role or
+    name as in `bypass`. They are decoded on their way in; an output is encoded on its way out."""
     double_buffered: bool | tuple[str, ...] = False
     """Whether the next tiles come while the children work on one: all tensors, or those listed, by role or name as in
     `bypass`. With the charge `overlap`, a level that is not waits for its transfers, and one that is has less room."""

@@ -186,6 +186,13 @@ class Format(Piece):
     """Whether every position that is there, and the end of each fiber, has an offset into what lies below. The offsets
     stand behind the code of the rank, and tell the fibers below where they end."""
 
+    of_one_word: bool = False
+    """Whether a tile of one word has metadata as well, those of a fiber of one position: its own place travels with it."""
+    flattened: bool = False
+    """Whether the rank has no fibers of its own: its loop and the rank inside are one rank, of that one's format."""
+    unit_macs: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
+    """Area of one decoder, in 16-bit multiply-accumulate units; of a chip that lists its `units`."""
+
     @property
     def needs_ends(self) -> bool:
         """Whether its fibers cannot be read unless the rank above tells where they end."""
@@ -268,6 +275,9 @@ class Mechanism(Piece):
     """A skip/gate mechanism at one place (a storage level or the compute unit)."""
 
     kind: ClassVar[str] = "mechanism"
+
+    unit_macs: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
+    """Area of one unit, in 16-bit multiply-accumulate units; of a chip that lists its `units`."""
 
     def filters(self, place: Place) -> Sequence[Filter]:
         """What is filtered at this place; at the compute unit, every compute with an empty operand, as the action says."""

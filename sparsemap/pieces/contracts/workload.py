@@ -124,6 +124,11 @@ class Workload(Piece):
 
     word_bits: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Bits of a word of its tensors, in place of the hardware's, where a level does not set its own; absent: as there."""
+    resides: Mapping[str, str] = attrs.field(factory=dict)
+    """By tensor, the level of the hardware that keeps the whole of it: no level further out has it, as if an earlier layer had
+    left it there, or a later one took it from there."""
+    resident_words: Mapping[str, int] = attrs.field(factory=dict)
+    """Of tensors that reside, the words that take room, where these are not their box: padding and holes take none."""
 
     def loops(self, registry: Any) -> Loops:
         """Dimensions, tensors and index projections; `registry` resolves the names of density models."""
@@ -131,6 +136,10 @@ class Workload(Piece):
 
     weights: ClassVar[str] = ""
     """Name of the tensor that holds trained weights; empty: none is known to."""
+
+    def viewed(self, view: str) -> Workload:
+        """The workload with this `view`, if it has such a field; a space asks for it."""
+        return attrs.evolve(self, view=view) if "view" in attrs.fields_dict(type(self)) else self  # type: ignore[call-arg]
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         """Shape of the output, as a layer of a network that is given these. ValueError if they do not fit."""
@@ -151,6 +160,9 @@ class Operation(Piece):
     """What stands between the layers of a network and has no loops to search, such as pooling or an addition."""
 
     kind: ClassVar[str] = "operation"
+
+    moves: ClassVar[bool] = True
+    """Whether it reads its inputs and writes its output; False: it puts words behind each other, or leaves some out."""
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         """Shape of the output for those of the inputs. ValueError if they do not fit."""

@@ -96,9 +96,11 @@ def cases(draw: Any, levels: tuple[int, int] = (1, 5)) -> dict[str, Any]:
             "energy": energy,
         }
         instances *= fanouts[i] or 1
-    formats, ranks = {}, {}
+    formats, ranks, decoded = {}, {}, {}
     for name, tensor in tensors.items():
         formats[name], ranks[name] = _formats(draw, tensor["proj"], mapping, names)
+        if any(ranks[name].values()) and draw(st.integers(0, 2)) == 0:
+            decoded[name], formats[name], ranks[name] = _merged(draw, tensor["proj"], mapping, names)
     operands = [name for name in tensors if name != "Z"]
     genes = [draw(st.integers(0, 6)) for _ in range(count)] if len(operands) == 2 else []
     rows = [_actions(gene) for gene in genes] or [_led(draw, operands) for _ in range(count)]
@@ -119,10 +121,21 @@ def cases(draw: Any, levels: tuple[int, int] = (1, 5)) -> dict[str, Any]:
         "sparse": {
             "formats": formats,
             "ranks": ranks,
+            "decoded": decoded,
             "actions": actions,
             "compute": draw(st.sampled_from(["none", "gate", "skip"])),
         },
     }
+
+
+@st.composite
+def resident_cases(draw: Any) -> dict[str, Any]:
+    """A case some of whose tensors reside in a level that is there once."""
+    case = draw(cases(levels=(2, 4)))
+    once = [name for name, level in case["hw"]["levels"].items() if level["instances"] == 1]
+    tensors = case["workload"]["tensors"]
+    case["workload"]["resides"] = {t: draw(st.sampled_from(once)) for t in tensors if draw(st.booleans())}
+    return case  # type: ignore[no-any-return]
 
 
 def _actions(gene: int) -> list[dict[str, Any]]:
@@ -140,6 +153,45 @@ def _led(draw: Any, operands: list[str]) -> list[dict[str, Any]]:
         if on:
             found.append({"type": draw(st.sampled_from(["gate", "skip"])), "target": target, "on": on})
     return found
+
+
+def _merged(draw: Any, proj: Any, mapping: dict[str, Any], names: list[str]) -> tuple[int, list[str], dict[str, Any]]:
+    """The level that decodes, or their number; formats of slots, F for flattened, and the rank lists of every level, whose
+    ranks may take several loops."""
+    coefficients = {d: c for rank in proj for d, c in rank}
+    loops = [
+        (int(group[1:].split("_")[0]) - 1, d, n)
+        for group, row in mapping.items()
+        for d, n in row
+        if n > 1 and d in coefficients
+    ]
+    level = draw(st.integers(min(1, len(names)), len(names)))
+    inside = [loop for loop in loops if loop[0] >= level]
+    runs: list[list[tuple[int, str, int]]] = []
+    for loop in loops[: len(loops) - len(inside)]:
+        if runs and runs[-1][-1][0] == loop[0] and draw(st.booleans()):
+            runs[-1].append(loop)
+        else:
+            runs.append([loop])
+    runs += [inside] if inside else []
+    letters, formats, positions = [draw(st.sampled_from(COMPRESSED)) for _ in runs], list[str](), 1
+    rows: list[list[Any]] = []
+    for letter, run in reversed(list(zip(letters, runs, strict=True))):
+        bounds: dict[str, int] = {}
+        for _, d, n in run:
+            bounds[d] = bounds.get(d, 1) * n
+        length = math.prod(1 + sum(c * (bounds.get(d, 1) - 1) for d, c in rank) for rank in proj)
+        positions *= length
+        bits = 1 if letter == "B" else power_of_two((length - 1).bit_length())
+        rows.insert(0, [letter, bits, draw(st.sampled_from([0, 8])) if rows else 0, len(run)])
+        formats = ["F"] * (0 if run == inside else len(run) - 1) + [letter] + formats
+    lists: dict[str, Any] = {}
+    for i, name in enumerate(names):
+        own = [row for row, run in zip(rows, runs, strict=True) if run[0][0] >= i]
+        lists[name] = [] if i >= level else own or [[draw(st.sampled_from(COMPRESSED)), 0, 0]]
+    if not rows:
+        return len(names), ["U"] * len(loops), {name: [] for name in names}
+    return level, formats, lists
 
 
 def _formats(draw: Any, proj: Any, mapping: dict[str, Any], names: list[str]) -> tuple[list[str], dict[str, Any]]:

@@ -47,6 +47,13 @@ def test_five_storage_levels_agree(data: st.DataObject) -> None:
     agree(data.draw(random_cases.cases(levels=(5, 5))), "none")
 
 
+@pytest.mark.parametrize("quirks", ["timeloop-v3", "none"])
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_tensors_that_reside_on_chip_agree(quirks: str, data: st.DataObject) -> None:
+    agree(data.draw(random_cases.resident_cases()), quirks)
+
+
 def test_a_problem_of_one_word_agrees() -> None:
     """Sizes of 1 everywhere: no loop moves anything, tensors have one word."""
     case = {

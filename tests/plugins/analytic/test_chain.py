@@ -220,6 +220,24 @@ def test_shared_tables_are_bounded_and_the_least_recently_used_go_first() -> Non
     assert shared.get(Numbers, 1000).size == 1000 and len(shared) == 1
 
 
+def test_sizes_of_shared_tables_are_added_up_now_and_then_only() -> None:
+    added = []
+
+    @attrs.frozen(eq=False)
+    class Counted:
+        number: int
+
+        @property
+        def size(self) -> int:
+            added.append(self.number)
+            return 1
+
+    shared = SharedTables(most=300)
+    for number in range(400):
+        shared.get(Counted, number)
+    assert len(added) < 20 * 400 and 300 <= len(shared) < 350
+
+
 def test_tables_of_what_is_equal_to_itself_alone_are_not_kept() -> None:
     shared, own = SharedTables(), object()
     assert shared.get(lambda x: Numbers(1), own).size == 1

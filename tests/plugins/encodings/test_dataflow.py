@@ -9,6 +9,7 @@ from encoding_problems import matmul, problem
 
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.problem.designs import Designs
+from sparsemap.problem.load import load_problem
 from sparsemap.testing import check_segment
 
 REST = {
@@ -184,3 +185,34 @@ def test_too_many_mappings_are_refused():
     assert "has more than 1,048,576 splits over the levels" in wrong(
         sizes=(2 * 3 * 5 * 7 * 11 * 13 * 17 * 19 * 23 * 29 * 31 * 37 * 41, 1, 1)
     )
+
+
+def test_a_dataflow_names_dimensions_by_the_tensors_that_they_index():
+    names = {"s": "QZ", "x": "PZ", "k": "PQ"}
+    factors, orders = {"L2_S": {"s": {"largest": 4}, "*": 1}}, {"L1_T": ["x", "k", "s"]}
+    own = with_dataflow(sizes=(2, 3, 4), dims=names, factors=factors, orders=orders)  # m, k, n
+    given = {"L2_S": {"n": {"largest": 4}, "*": 1}}
+    other = with_dataflow(sizes=(2, 3, 4), factors=given, orders={"L1_T": ["m", "k", "n"]})
+    for a, b in zip(mappings(own), mappings(other), strict=True):
+        assert np.array_equal(a, b)
+    padded = with_dataflow(sizes=(4, 18, 8), dims=names, tiles={"L2_T": {"k": [16, 4]}})
+    assert padded.padded == {"k": (18, 20)}
+    text = wrong(sizes=(4, 18, 8), dims=names, tiles={"L2_T": {"k": [["bitmask"], 4]}})
+    assert "tiles.L2_T.k: expected a whole number from 1 on, found ['bitmask']" in text
+    assert "dimension n of the workload is none of x of P and Z, k of P and Q" in wrong(dims={"x": "PZ", "k": "PQ"})
+    layer = {"type": "conv2d", "k": 2, "c": 2, "p": 2, "q": 2}
+    assert "p and q of the workload are both x, and there may be one" in wrong(workload=layer, dims=names)
+
+
+def test_products_and_convolutions_run_on_the_dataflow_of_a_tensor_core():
+    for layer in (
+        {"type": "conv2d", "k": 8, "c": 6, "p": 4, "q": 4, "r": 3, "s": 3},
+        {"type": "conv2d", "k": 8, "c": 16, "p": 4, "q": 4, "groups": 2},
+        {"type": "depthwise", "c": 8, "p": 4, "q": 4, "r": 3, "s": 3},
+        {"type": "matmul", "h": 2, "m": 4, "k": 32, "n": 8},
+    ):
+        made = load_problem(layer, "crisp-stc")
+        valid = made.evaluator.evaluate(made.space.sample(50, np.random.default_rng(0))).valid
+        assert valid.any()
+    seen = load_problem({"type": "conv2d", "k": 8, "c": 6, "p": 4, "q": 4, "r": 3, "s": 3}, "crisp-stc")
+    assert seen.loops.sizes == {"m": 16, "k": 54, "n": 8} and seen.sizes["k"] == 64

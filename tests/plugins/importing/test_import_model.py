@@ -283,6 +283,8 @@ def test_what_no_workload_says_is_reported_with_its_share_of_macs(tmp_path, regi
     macs = 4 * 5 * 4 * 16
     assert f"Einsum '/b/Einsum' is skipped, {100 * macs / (macs + 256 + 1024):.0f} % of all MACs" in text
     assert "FusedConv '/z/FusedConv' is skipped, of unknown MACs" in text
+    lacks = tomllib.loads((tmp_path / "net.toml").read_text("utf-8"))["lacks"]
+    assert lacks == [f"Einsum '/b/Einsum', {macs:,} MACs", "FusedConv '/z/FusedConv'"]
     assert "list of layers" in text, "sizes do not fit without it"
     network = tomllib.loads((tmp_path / "net.toml").read_text("utf-8"))
     assert network["description"] == "Imported from net.onnx, without Einsum 1, FusedConv 1"

@@ -3,6 +3,7 @@
 import csv
 import json
 import statistics
+from pathlib import Path
 
 import pytest
 from sparsemap_plugins.papers import pruned
@@ -30,17 +31,28 @@ def test_a_point_runs_the_verb_once_for_its_options_and_seeds(quick, runner, mon
     options = {"method": "one-shot", "sparsity": 0.5, "classes": "0,7", "network": quick}
     (point,) = pruned.points(runner, "page", [options])
     assert [row["seed"] for row in point.rows] == ["0", "1"] and point.mean("achieved") == 0.5
-    monkeypatch.setattr(pruned, "_prune", lambda *_: pytest.fail("ran again"))
+    monkeypatch.setattr(pruned, "said_by", lambda *_: pytest.fail("ran again"))
     assert pruned.points(runner, "page", [options])[0].rows == point.rows
     with pytest.raises(pytest.fail.Exception, match="ran again"):
         pruned.points(runner, "page", [{**options, "criterion": "l1"}])
+
+
+def read(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 @pytest.fixture
 def invented(monkeypatch):
     """Accuracies that fall with sparsity, more slowly for CRISP and for small blocks."""
 
-    def run(options, folder):
+    def run(*words):
+        options = {
+            key[2:].replace("-", "_"): read(value) for key, _, value in (word.partition("=") for word in words[2:])
+        }
+        folder = Path(options.pop("out"))
         asked = options.get("sparsity", 0.75)
         better = options["method"] == "crisp" or options.get("block") == "1x1"
         rows = []
@@ -59,7 +71,7 @@ def invented(monkeypatch):
             writer.writeheader()
             writer.writerows(rows)
 
-    monkeypatch.setattr(pruned, "_prune", run)
+    monkeypatch.setattr(pruned, "said_by", run)
 
 
 def test_fig_3_compares_where_blocks_can_prune_no_more(invented, runner):

@@ -45,19 +45,17 @@ def test_pruned_weights_become_a_network_with_all_layers_that_runs_on_other_chip
     said = run("prune", "w.npz", "--network", "net.toml", "--method", method, "--criterion", "l1", "--sparsity", 0.75)
     assert "deep: stays dense, every channel has a window of its own" in said
     folder = small / "runs" / "prune"
-    assert "fine" in run("check", folder / "network.toml", folder / "network-products.toml")
+    assert "fine" in run("check", folder / "network.toml")
     nodes = json.loads(run("describe", "network", folder / "network.toml", "--json"))["nodes"]
     assert [node["name"] for node in nodes] == ["stem", "deep", "conv", "pool", "fc"]
-    told = run("run", folder / "network.toml", "--hardware", "mobile", "--budget", 100, "--out", "found")
+    told = run("run", folder / "network.toml", "--hardware", "mobile", "--budget", 20, "--out", "found")
     assert "Q 0.25" in (small / "found" / "layers.md").read_text(), told
-    products = json.loads(run("describe", "network", folder / "network-products.toml", "--json"))["nodes"]
-    assert [node["sizes"] for node in products] == [
-        {"s": 32, "x": 64, "k": 32},
-        {"s": 64, "x": 16, "k": 288},
-        {"s": 16, "x": 1, "k": 64},
-    ]
-    stc = ("--hardware", "crisp-stc", "--space", "crisp-stc", "--budget", 100, "-q", "--out", "stc")
-    run("run", folder / "network-products.toml", *stc)
+    chips = ("--hardware", "crisp-stc,dense-tc,nvidia-stc", "--budget", 20, "--out", "stc", "--json")
+    rows = json.loads(run("run", folder / "network.toml", *chips).partition("]")[0] + "]")
+    cycles = {row["hardware"]: row["cycles"] for row in rows}
+    assert cycles["crisp-stc"] < cycles["dense-tc"]  # each in its own space
+    if method == "one-shot":  # blocks of 8 x 8 channels are no 2:4
+        assert cycles["nvidia-stc"] >= cycles["dense-tc"]
 
 
 def test_a_network_of_convolutions_runs_on_a_mesh_with_the_space_of_its_hardware(small):
@@ -119,3 +117,57 @@ def test_weights_of_another_network_are_told(small):
     assert "has 2,048 words, layer conv 18,432" in run(
         "prune", "w.npz", "--network", "net.toml", "--sparsity", 0.5, "--criterion", "l1", code=2
     )
+
+
+def onnx_model(path):
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    rng = np.random.default_rng(1)
+    shapes = {"stem.weight": (32, 3, 3, 3), "conv.weight": (64, 32, 3, 3), "fc.weight": (16, 64)}
+    nodes = [
+        helper.make_node("Conv", ["image", "stem.weight"], ["a"], pads=[1] * 4),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "conv.weight"], ["c"], pads=[1] * 4, strides=[2, 2]),
+        helper.make_node("GlobalAveragePool", ["c"], ["d"]),
+        helper.make_node("Flatten", ["d"], ["e"]),
+        helper.make_node("Gemm", ["e", "fc.weight"], ["scores"], transB=1),
+    ]
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 8, 8])
+    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 16])
+    weights = [numpy_helper.from_array(rng.standard_normal(s).astype(np.float32), name) for name, s in shapes.items()]
+    graph = helper.make_graph(nodes, "small", [image], [scores], weights)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return {array.name: numpy_helper.to_array(array) for array in weights}
+
+
+def test_one_command_goes_from_a_model_to_totals_and_a_page_of_three_chips(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    onnx = pytest.importorskip("onnx")
+    given = onnx_model("m.onnx")
+    chips = ("--run", "crisp-stc,aie2-4x4,mobile", "--designs", 12)
+    said = run("prune", "m.onnx", "--method", "one-shot", "--sparsity", 0.5, "--layer", "fc", "--layer", "conv", *chips)
+    assert [name for name in ("crisp-stc", "aie2-4x4", "mobile") if name in said] == [*chips[1].split(",")]
+    page = (tmp_path / "runs" / "prune" / "runs" / "report.html").read_text()
+    assert all(name in page for name in chips[1].split(","))
+    made = onnx.load("runs/prune/masked.onnx")
+    found = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in made.graph.initializer}
+    for name, array in given.items():
+        zero = found[name] == 0
+        assert np.array_equal(found[name][~zero], array[~zero]) and zero.mean() == (0 if name == "stem.weight" else 0.5)
+    again = (
+        "import-model",
+        "runs/prune/masked.onnx",
+        "-q",
+        "-o",
+        "again/net.toml",
+        "--run",
+        "crisp-stc",
+        "--designs",
+        40,
+    )
+    run(*again)
+    results = (*tmp_path.glob("again/runs/network.json"), *tmp_path.glob("runs/prune/runs/*crisp*/network.json"))
+    own, other = (json.loads(file.read_text()) for file in results)
+    assert own["cycles"] == other["cycles"]
+    assert "has its own layers" in run("prune", "m.onnx", "--network", "m.toml", "--sparsity", 0.5, code=2)
+    assert "--run needs the network" in run("prune", "w.npz", "--sparsity", 0.5, "--run", "mobile", code=2)

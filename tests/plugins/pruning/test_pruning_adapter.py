@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sparsemap_plugins.pruning.adapter import _mean_gradients, prune  # noqa: E402
+from sparsemap_plugins.pruning.adapter import PrunedModel, prune  # noqa: E402
 
 from sparsemap.errors import SparseMapError  # noqa: E402
 
@@ -37,6 +37,10 @@ def pruned(model, loader, **more):
     return prune(model, loader, LOSS, optimizer=lambda parameters: torch.optim.SGD(parameters, 0.01), **options)
 
 
+def gradients(found, batches, classes, samples=1000):
+    return {name: one.gradient for name, one in found._evidence(batches, LOSS, classes, samples).items()}
+
+
 def test_a_model_keeps_its_zeros_when_masks_become_weights(model, loader, tmp_path):
     found = pruned(model, loader)
     assert list(found.masks) == ["3", "7"] and found.sparsity >= 0.8
@@ -64,20 +68,20 @@ def test_gradients_reach_pruned_words_of_kept_blocks_only(model, loader):
 
 
 def test_mean_gradients_are_those_of_the_masked_weights_for_whatever_batches(model, loader):
-    pruned(model, loader)
+    found = pruned(model, loader)
     whole = [(torch.cat([x for x, _ in loader]), torch.cat([y for _, y in loader]))]
-    some = _mean_gradients(model, loader, LOSS, [0, 2], 1000, ["3", "7"])
-    same = _mean_gradients(model, whole, LOSS, [0, 2], 1000, ["3", "7"])
+    some, same = (gradients(found, batches, [0, 2]) for batches in (loader, whole))
     for name in some:
         assert some[name] == pytest.approx(same[name], rel=1e-3, abs=1e-7)
     assert some["7"].reshape(16, 256)[:, ~model[7].parametrizations.weight[0].live[0].numpy()].any()
 
 
 def test_only_so_many_samples_of_the_classes_count(model, loader):
-    few = _mean_gradients(model, loader, LOSS, [0, 2], 1, ["3"])["3"]
+    found = PrunedModel.of(model, block=8, sparsity=0.8)
+    few = gradients(found, loader, [0, 2], 1)["3"]
     firsts = [next((x[i], y[i]) for x, y in loader for i in range(12) if y[i] == label) for label in (0, 2)]
     batch = [(torch.stack([x for x, _ in firsts]), torch.stack([y for _, y in firsts]))]
-    assert few == pytest.approx(_mean_gradients(model, batch, LOSS, None, 1, ["3"])["3"], rel=1e-3, abs=1e-7)
+    assert few == pytest.approx(gradients(found, batch, None, 1)["3"], rel=1e-3, abs=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -92,3 +96,80 @@ def test_only_so_many_samples_of_the_classes_count(model, loader):
 def test_mistakes_are_told(model, loader, options, message):
     with pytest.raises(SparseMapError, match=message):
         pruned(model, loader, **options)
+
+
+class Attending(torch.nn.Module):
+    """Attention and a convolution over words."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = torch.nn.Conv1d(1, 16, 3, padding=1)
+        self.mix = torch.nn.Conv1d(16, 16, 3, padding=1)
+        self.attention = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+        self.last = torch.nn.Linear(16, 3)
+
+    def forward(self, x):
+        x = self.mix(self.stem(x.flatten(1)[:, None]).relu()).relu().transpose(1, 2)
+        return self.last(self.attention(x, x, x, need_weights=False)[0].mean(dim=1))
+
+
+@pytest.mark.parametrize("method", ["crisp", "one-shot", "gradual"])
+def test_attention_and_convolutions_of_rows_are_pruned_by_every_method(loader, method):
+    torch.manual_seed(2)
+    model = Attending()
+    sparsity = 0.5 if method == "gradual" else 0.75  # it keeps a block in every row and column
+    found = pruned(model, loader, method=method, sparsity=sparsity, evaluate=lambda model: int(model.training))
+    assert list(found.masks) == ["mix", "attention.in_proj", "attention.out_proj"]
+    assert found.positions["mix"] == found.positions["attention.in_proj"] == 64
+    assert found.sparsity == pytest.approx(sparsity, abs=0.05) and not any(row["value"] for row in found.history)
+    before = model.eval()(loader[0][0])
+    found.finish()
+    weights = model.attention.in_proj_weight.detach().numpy()
+    assert not weights[~found.masks["attention.in_proj"].words].any() and weights.any()
+    assert torch.allclose(model(loader[0][0]), before, atol=1e-6)
+
+
+def test_momentum_and_rates_go_on_over_the_steps(model, loader):
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    parameter, seen = model[7].weight, []
+    step = PrunedModel.step
+
+    def watched(self, *given):
+        seen.append(optimizer.state[parameter].get("momentum_buffer"))
+        return step(self, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PrunedModel, "step", watched)
+        prune(
+            model, loader, LOSS, block=8, sparsity=0.8, iterations=2, epochs=1, optimizer=optimizer, schedule=schedule
+        )
+    assert model[7].parametrizations.weight.original is parameter
+    assert len(seen) == 2 and all(buffer is not None for buffer in seen)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.01 / 8)  # an epoch without masks, and one in each step
+
+
+def test_a_loop_of_its_own_prunes_by_weights_alone(model):
+    found = PrunedModel.of(model, method="one-shot", sparsity=0.5)
+    found.step(0.25)
+    assert 0 < found.sparsity <= 0.25
+    found.step(0.5)
+    assert 0.4 < found.sparsity <= 0.5
+    with pytest.raises(SparseMapError, match="criterion 'saliency' needs gradients"):
+        PrunedModel.of(model, sparsity=0.8, block=8).step(0.8)
+
+
+def test_a_model_that_was_exported_arrives_at_the_same_masks(model, tmp_path, monkeypatch):
+    pytest.importorskip("onnx")
+    from click.testing import CliRunner
+
+    from sparsemap.cli.main import cli
+
+    monkeypatch.chdir(tmp_path)
+    found = PrunedModel.of(model, method="one-shot", sparsity=0.5)
+    torch.onnx.export(model.eval(), (torch.zeros(1, 1, 8, 8),), "m.onnx", dynamo=False)
+    done = CliRunner().invoke(cli, ["prune", "m.onnx", "--method", "one-shot", "--sparsity", "0.5"])
+    assert done.exit_code == 0, done.output
+    found.step(0.5)
+    for name, mask in found.masks.items():
+        assert np.array_equal(np.load(f"runs/prune/{name}-mask.npy"), mask.blocks)

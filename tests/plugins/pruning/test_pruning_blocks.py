@@ -124,6 +124,7 @@ def test_criteria_as_their_formulas_say(criterion):
         "variance": block.var(),
         "tensor-variance": ((block - weights.mean()) ** 2).mean(),
         "saliency": np.abs(block * its).sum(),
+        "saliency-all": np.abs(block * its).sum(),
         "fisher": (block**2 * its**2).sum(),
         "random": np.random.default_rng(3).random((2, 2))[1, 1],
     }

@@ -8,7 +8,7 @@ import pytest
 from sparsemap_plugins.reports.loop_nest import loop_nest as marked_loop_nest
 from sparsemap_plugins.reports.wording import einsum_text, mechanism_text, symbols
 
-from sparsemap import Detail, Filter, load_problem
+from sparsemap import Detail, Filter, load_problem, search
 from sparsemap.pieces.contracts import plain
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
@@ -182,3 +182,19 @@ def test_mechanisms_are_put_as_in_fig_13_with_the_names_of_the_workload(filters,
 def test_einsum_with_sliding_windows(registry):
     problem = load_problem("conv1", "edge", registry=registry)
     assert einsum_text(problem.tensors) == "Z[k, p, q] += P[c, p + r, q + s] * Q[k, c, r, s]"
+
+
+def test_a_level_says_of_what_it_has_all() -> None:
+    workload = {"type": "matmul", "m": 8, "k": 8, "n": 8, "resides": {"Z": "GLB"}}
+    problem = load_problem(workload, "mobile")
+    result = search(problem, 100)
+    assert ", all of Z " in result.report("loop-nest")
+
+
+def test_a_mechanism_is_named_where_its_rules_do_not_say_all():
+    problem = load_problem("mm1", "edge", space={"extends": "full", "gate-skip": {"candidates": ["skip-all-16-ahead"]}})
+    result = search(problem, budget=60)
+    text = result.report("loop-nest")
+    assert "mechanisms\n  " in text and "MAC skip-all-16-ahead" in text
+    plain = load_problem("mm1", "edge", space={"extends": "full", "gate-skip": {"candidates": ["skip-q-by-p"]}})
+    assert "mechanisms" not in search(plain, budget=60).report("loop-nest")

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from crashes import in_process, outcome, search_quietly
 
 from sparsemap import SpecError, load_problem, search
+from sparsemap.pieces.contracts import Searcher
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.searching.journal import JOURNAL_FILE, designs_in
@@ -116,7 +118,13 @@ def test_fit_says_at_which_densities_a_design_must_be_valid(problem_of, genomes,
 
 def test_one_scenario_of_weight_one_is_the_plain_search(problem_of):
     one = {**RANGE, "points": [0.4], "weights": [1.0], "nominal": 0.4}
-    robustly, plainly = search(problem_of(one), 600, seed=1), search(problem_of(0.4, "edp"), 600, seed=1)
+    blind = {
+        "extends": "sparsemap",
+        "classes": 0.0,
+        "jumps": 0.0,
+        "prune": False,
+    }  # classes have bounds on plain scores
+    robustly, plainly = (search(problem_of(*of), 600, 1, blind) for of in ((one,), (0.4, "edp")))
     assert np.array_equal(robustly.best.genome, plainly.best.genome)
     assert robustly.best.score == plainly.best.score
     assert robustly.history == plainly.history
@@ -183,7 +191,34 @@ def test_what_is_wrong_is_named(objective, density, other, message, problem_of):
         assert problem_of(density, objective, other=other).bound
 
 
-# --- what a search keeps
+# --- what a search hears and keeps
+
+
+@attrs.frozen
+class Listening(Searcher):
+    """Proposes guesses, and notes what it hears, a list for each time that it is started."""
+
+    type_name: ClassVar[str] = "listening"
+    takes_migrants: ClassVar[bool] = True
+    heard: list = attrs.field(factory=list)
+
+    def search(self, space, budget, rng):
+        self.heard.append([])
+        while True:
+            self.heard[-1].append((yield space.repair(space.guess(50, rng), rng)))
+
+
+def test_a_search_hears_the_nominal_density_first_and_then_starts_from_the_best_designs_of_that(problem_of):
+    problem, searcher = problem_of(), Listening()
+    result = search(problem, 400, searcher=searcher)
+    first, second = searcher.heard
+    assert len(first) == 1 and len(second) > 1  # the last batch of a part ends it unheard
+    evaluation, scores = scores_of(problem, first[0].genomes)
+    assert (first[0].scores == np.where(evaluation.valid, evaluation.edp, np.inf)).all()
+    assert min(second[0].scores) <= min(scores) and result.best.score <= min(scores)
+    one = Listening()
+    search(problem_of(0.3, "edp"), 100, searcher=one)
+    assert len(one.heard) == 1  # nothing to begin with where there is no range
 
 
 @pytest.fixture(scope="module")

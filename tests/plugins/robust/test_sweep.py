@@ -12,7 +12,7 @@ from sparsemap.pieces.loading import load
 
 EINSUM = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 64, "k": 128, "n": 32}}
 RANGE = {"type": "range", "low": 0.1, "high": 1.0, "points": [1.0, 0.1], "nominal": 0.5}
-HARDWARE = {"extends": "edge-16gbps", "levels": {"GLB": {"capacity": "5 KB"}}}
+HARDWARE = {"extends": "edge-16gbps", "levels": {"GLB": {"capacity": "4 KB"}}}
 
 
 @pytest.fixture(scope="module")

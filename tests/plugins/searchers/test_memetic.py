@@ -23,6 +23,8 @@ FEW = {
     "rest": {"type": "fixed", "formats": {t: ["uncompressed"] for t in "PQZ"}, "mechanisms": {"Buffer": "none", "MAC": "none"}},
 }  # fmt: skip
 
+MEMETIC = {"type": "memetic", "selection": {"type": "greedy-ranking", "greed": 3.0}}
+
 
 def batches(problem, budget, searcher="sparsemap", seed=0):
     """All genomes that a search proposes, batch by batch, and its result."""
@@ -53,24 +55,52 @@ def test_small_budgets_are_kept(budget):
     assert result.evaluations == budget
 
 
-def test_several_demes_propose_in_one_batch_and_later_one_population():
-    """With 20,000 designs four demes share the first part of the budget: batches are as large as those of one."""
-    proposed, _ = batches(load_problem("mm3", "edge", registry=REGISTRY), 20_000)
+def test_several_demes_propose_in_one_batch_and_later_one_population(monkeypatch):
+    """In a round of 20,000 designs four demes share the first part: batches are as large as those of one."""
+    monkeypatch.setattr("sparsemap_plugins.searchers.memetic.ROUNDS", (20_000,))
+    proposed, _ = batches(load_problem("mm3", "edge", registry=REGISTRY), 20_000, {**MEMETIC, "prune": False})
     sizes = [len(genomes) for genomes in proposed]
     assert sizes[0] == 4 * 320  # ten times the 32 survivors of each deme
     assert max(sizes[1:]) <= 4 * 320
     assert np.median(sizes) > 256
 
 
-def test_demes_find_what_one_population_misses():
-    """On mm5 on edge in the mean of several seeds, not with every one of them."""
-    problem = load_problem("mm5", "edge", registry=REGISTRY)
+@pytest.mark.parametrize(("workload", "hardware"), [("mm3", "edge"), ("conv11", "cloud")])
+def test_a_smaller_budget_tries_the_first_designs_of_a_larger_one(workload, hardware):
+    """So more designs are never worse."""
+    problem = load_problem(workload, hardware, registry=REGISTRY)
+    all_tried = np.concatenate(batches(problem, 700)[0])
+    for budget in (3, 170, 560):
+        assert np.array_equal(np.concatenate(batches(problem, budget)[0]), all_tried[:budget])
 
-    def mean(**options):
-        scores = [search(problem, 10_000, s, {"type": "memetic", **options}).best.score for s in range(4)]
-        return np.exp(np.mean(np.log(scores)))
 
-    assert mean() < mean(demes=1)
+def test_designs_are_left_out_unspent_if_their_class_has_nothing_better():
+    problem = load_problem("mm3", "edge", registry=REGISTRY)
+    running, best, left_out = Search(problem, "sparsemap", Budget(700)), np.inf, 0
+    while (genomes := running.ask()) is not None:
+        classes = problem.classes
+        least = classes.least[classes.of(problem.space.decode(genomes))]
+        assert not np.isfinite(best) or (least < best).all()
+        left_out += int((classes.least < np.inf).sum() - (classes.least < best).sum())
+        evaluation = problem.evaluator.evaluate(genomes)
+        best = min(best, problem.evaluator.score(evaluation).min())
+        running.tell(evaluation)
+    assert left_out > 0 and running.budget.spent == 700
+
+
+def test_a_cost_model_without_classes_is_searched_without_them():
+    problem = toy_problem()
+    assert problem.space.classes is None
+    assert search(problem, budget=700).evaluations == 700
+
+
+def test_a_search_ends_once_no_class_can_hold_anything_better():
+    problem = load_problem("mm3", "edge", registry=REGISTRY)
+    found = search(problem, budget=300, seed=1)
+    classes = problem.classes
+    object.__setattr__(classes, "least", np.full(len(classes.least), found.best.score))
+    again = search(problem, budget=3_000, seed=1)
+    assert again.evaluations < 3_000 and again.best.score <= found.best.score
 
 
 def test_guesses_are_better_than_uniform_genomes():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.surrogate.features import Points
+from sparsemap_plugins.searchers.surrogate.features import FeaturePoints
 from sparsemap_plugins.searchers.surrogate.model import Surrogate, legal_samples, rank_correlation, train
 
 from sparsemap import SparseMapError, load_problem, search
@@ -61,7 +61,7 @@ def test_a_saved_model_reloads_bit_for_bit(trained, saved, layer):
 
 
 def test_the_nearest_mapping_of_a_mapping_means_the_same(layer):
-    space = Points(layer.space, np.random.default_rng(4))
+    space = FeaturePoints(layer.space, np.random.default_rng(4))
     genomes = space.legal(50)
     again = space.nearest(space.of(genomes))
     assert (layer.evaluator.evaluate(again).edp == layer.evaluator.evaluate(genomes).edp).all()
@@ -69,7 +69,7 @@ def test_the_nearest_mapping_of_a_mapping_means_the_same(layer):
 
 def test_genes_other_than_mapping_are_moved_too():
     problem = load_problem("matmul-32x64x48", "edge")
-    space = Points(problem.space, np.random.default_rng(5))
+    space = FeaturePoints(problem.space, np.random.default_rng(5))
     genomes = problem.space.sample(50, np.random.default_rng(6))
     assert len(space.rest)
     assert (space.nearest(space.of(genomes))[:, space.rest] == genomes[:, space.rest]).all()

@@ -31,15 +31,24 @@ HARDWARE: dict[str, Any] = {
     ],
     "compute": {"name": "MAC", "gate_skip": True, "energy": {"compute": 1.0, "gated": 0.1, "skipped": 0.0}},
 }
+DECODING = {**HARDWARE, "levels": [{**level, "decodes": True} for level in HARDWARE["levels"]]}
+for _level in DECODING["levels"]:
+    _level["energy"] = {**_level["energy"], "decode": 0.25, "encode": 0.5}
 ROWS = {"compressed": False, "metadata": "0", "payload": "fibers * (length + 1)", "payload_bits": "4"}
 PIECES = {"format": {"row-offsets": ROWS}}
 DENSE = ["uncompressed"] * 4
 CSR = ["row-offsets", "row-offsets", "row-offsets", "coordinate"]
 BITMASKS = ["bitmask"] * 4
+FLATTENED = ["flattened", "flattened", "bitmask", "run-length"]
 
 
-def table(p: float = 1.0, q: float = 1.0, formats: dict[str, list[str]] | None = None, **places: str) -> dict[str, Any]:
+def table(
+    p: float = 1.0, q: float = 1.0, formats: dict[str, list[str]] | None = None, decoded: dict[str, str] | None = None,
+    access_words: int = 1, **places: str,
+) -> dict[str, Any]:  # fmt: skip
     """The design file; densities below one are uniform, `places` are mechanisms by place."""
+    hardware = HARDWARE if decoded is None else DECODING
+    hardware = {**hardware, "levels": [{**level, "access_words": access_words} for level in hardware["levels"]]}
     return {
         "kind": "design",
         "cost_model": "timeloop",
@@ -49,7 +58,8 @@ def table(p: float = 1.0, q: float = 1.0, formats: dict[str, list[str]] | None =
             "dims": {"m": 4, "k": 8, "n": 8},
             "density": {"P": p, "Q": q, "Z": 1.0},
         },
-        "hardware": HARDWARE,
+        "hardware": hardware,
+        **({} if decoded is None else {"decoded": decoded}),
         "mapping": {"L1_T": ["m=2"], "L2_T": ["n=2", "k=2"], "L2_S": ["n=4"], "L3_T": ["m=2", "k=4"]},
         "formats": {"P": DENSE, "Q": DENSE, "Z": DENSE, **(formats or {})},
         "gate_skip": {"GLB": "none", "PEB": "none", "MAC": "none", **places},

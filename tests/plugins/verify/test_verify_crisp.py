@@ -29,3 +29,13 @@ def test_inputs_are_skipped_where_no_row_that_shares_them_keeps_the_block(found)
     row = found.row("skipped_read", "SMEM", "P")
     assert row.expected == int(64 * 8 * (3 / 4) ** 4)
     assert row.verdict in ("within", "exact")
+
+
+def test_lanes_in_one_block_row_do_not_wait_for_each_other():
+    density = {"P": 1.0, "Q": {"type": "crisp", "n": 4, "block": 64, "keep": 1}, "Z": 1.0}
+    layer = {"einsum": "Z[s, x] = P[x, k] * Q[s, k]", "dims": {"s": 128, "k": 256, "x": 16}, "density": density}
+    problem = load_problem({"name": "layer", **layer}, "crisp-stc", "crisp-stc", cost_model="physical")
+    best = search(problem, searcher="exhaustive", budget=1000).best
+    found = verify(problem, best.design.batch, trials=1, compare=True)
+    assert {one.name: one for one in found.effects}["imbalance"].analytic[1] == 0
+    assert found.row("cycles").mean == pytest.approx(found.row("cycles").expected, rel=0.05)

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.verify import TooLarge, verify
-from sparsemap_plugins.verify.report import Row, spread
+from sparsemap_plugins.verify.report import CountRow, spread
 from verify_designs import BITMASK, build, example, random_design
 
 import sparsemap.cli.main
@@ -99,7 +99,7 @@ def test_metadata_of_windows_is_said_to_be_a_formula():
 
 def row(**changes):
     given = {"quantity": "read", "level": "GLB", "tensor": "P", "expected": 100.0, "mean": 100.0, "stderr": 1.0}
-    return Row(**{**given, "trials": 20, **changes})
+    return CountRow(**{**given, "trials": 20, **changes})
 
 
 def test_verdicts():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparsemap_plugins.verify import verify
 from sparsemap_plugins.verify.leaders import SKIP, guards
-from sparsemap_plugins.verify.nest import Nest
+from sparsemap_plugins.verify.nest import ExecutedNest
 from verify_designs import BITMASK, CSR, EINSUMS, PIECES, build, example, random_design
 
 EXAMPLES = {
@@ -129,7 +129,7 @@ def test_a_unit_with_limited_look_ahead_takes_as_many_cycles_as_its_walk(place):
 
 def leader_tile(table, level, target="Q", leader="P"):
     problem, designs = build(table)
-    nest = Nest(problem, designs)
+    nest = ExecutedNest(problem, designs)
     names = [tensor.name for tensor in problem.tensors]
     (found,) = [g for (t, s), g in guards(nest).items() if names[t] == target and problem.levels[s].name == level]
     assert found.kind == SKIP

@@ -130,3 +130,28 @@ def test_blocks_of_overlapping_tiles_are_refused():
     table["mapping"] = {"L3_T": ["k=4", "p=8", "r=2"]}
     with pytest.raises(DesignError, match="no whole blocks of P: its tiles overlap or have holes"):
         verify(*build(table))
+
+
+@pytest.mark.parametrize(
+    ("decoded", "formats"),
+    [
+        ({"P": "GLB", "Q": "PEB", "Z": "GLB"}, ["bitmask"] * 4),
+        ({"P": "PEB", "Q": "PEB", "Z": "PEB"}, ["flattened", "flattened", "run-length", "bitmask"]),
+    ],
+)
+def test_tiles_that_are_decoded_on_their_way_are_held_with_their_zeros(decoded, formats):
+    table = matmul("bsr", "uniform")
+    table["workload"]["density"]["Z"] = 0.6
+    table["formats"] = {**dict.fromkeys("PZ", ["run-length", "bitmask"] * 2), "Q": formats}
+    table["hardware"]["levels"] = [{**level, "decodes": True} for level in table["hardware"]["levels"]]
+    found = verify(*build(table | {"decoded": decoded}), trials=15, seed=2)
+    assert found.correct
+    for row in found.rows:
+        if row.tensor in ("P", "Q"):
+            assert row.verdict in ("exact", "within", "rounding", "chance", "explained"), row
+    for tensor, level in decoded.items():
+        if tensor != "Z":
+            row = found.row("fill", level, tensor)
+            assert row.mean == row.expected and not any(
+                "metadata" in row.quantity and (row.level, row.tensor) == (level, tensor) for row in found.rows
+            )

@@ -184,6 +184,23 @@ def test_schedules_edited_by_hand_are_told_by_record(place: str, tmp_path: Path)
     assert isinstance(result.exception, SystemExit)
 
 
+def test_times_alone_tell_which_record_does_not_run_with_the_others_of_its_group(tmp_path: Path) -> None:
+    compiled, _ = compiled_data(tmp_path, "six")
+    at = next(n for n, one in enumerate(compiled.instructions) if one.type == "LOADFM")
+    records = list(compiled.instructions)
+    records[at] = attrs.evolve(records[at], group=10**6)
+    with pytest.raises(SparseMapError, match=rf"instructions\[{at}\], LOADFM of .*: runs with nothing"):
+        simulate(attrs.evolve(compiled, instructions=tuple(records)))
+
+
+def test_times_alone_tell_which_record_runs_more_often_than_its_layer_has_rows(tmp_path: Path) -> None:
+    compiled, _ = compiled_data(tmp_path, "six")
+    at = next(n for n, one in enumerate(compiled.instructions) if one.type == "LOADFM")
+    records = [attrs.evolve(one, iterations=10**9) if n == at else one for n, one in enumerate(compiled.instructions)]
+    with pytest.raises(SparseMapError, match=rf"instructions\[{at}\], LOADFM of .*: has 1,000,000,000 iterations"):
+        simulate(attrs.evolve(compiled, instructions=tuple(records)))
+
+
 def test_schedules_changed_at_random_end_in_a_result_or_a_clear_error(tmp_path: Path) -> None:
     compiled_data(tmp_path, "six")
     path = tmp_path / "schedule.json"

@@ -27,8 +27,8 @@ def test_einsums_of_layers():
         "Z[b, g, k, p, q] = P[b, g, c, 2*p + r, 2*q + 3*s] * Q[g, k, c, r, s]",
         {"b": 16, "g": 2, "k": 4, "c": 2, "p": 5, "q": 6, "r": 3, "s": 2},
     )
-    assert Conv2d(k=8, c=4, view="matrix-product", batch=2, **window).terms() == (
-        "Z[m, n] = P[m, k] * Q[k, n]",
+    assert Conv2d(k=8, c=4, view="matrix-product", batch=2, **window).product() == (
+        "Z[m, n] = P[m, k] * Q[n, k]",
         {"m": 60, "k": 24, "n": 8},
     )
     assert Depthwise(c=4, stride=2, **window).terms() == (

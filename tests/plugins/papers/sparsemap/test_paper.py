@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.papers import report
+from sparsemap_plugins.papers import curves, report
 from sparsemap_plugins.papers.runs import StudyRun, geometric_mean
-from sparsemap_plugins.papers.sparsemap import NAMES, best_known, curves, fig_7, quality, table_iv
+from sparsemap_plugins.papers.sparsemap import NAMES, best_known, fig_7, quality, table_iv
 
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load

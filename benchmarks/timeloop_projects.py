@@ -1,21 +1,26 @@
-"""Set-ups of a folder with the output of Timeloop beside them, imported, evaluated and compared."""
+"""Set-ups of others beside the output of their own evaluator: `python benchmarks/timeloop_projects.py FOLDER ...`.
+
+FOLDER is a clone of Accelergy-Project/micro22-sparseloop-artifact, of Accelergy-Project/timeloop-accelergy-exercises, or
+any folder with inputs beside `timeloop-model.stats.txt`. Every set-up is imported, evaluated and compared; what is left
+out is named with its cause. `--quirks first-fills` counts as evaluators before v3.0.3 do.
+"""
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
+from sparsemap_plugins.timeloop.importer import text_of
+from sparsemap_plugins.timeloop.project import Imported, import_project
 
 from sparsemap.errors import SparseMapError
-from sparsemap.files import aligned, check_file
+from sparsemap.files import check_file, markdown_table
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
-
-from .importer import text_of
-from .project import Imported, import_project
 
 STATS = ("timeloop-model.stats.txt", "timeloop-mapper.stats.txt")
 STATS_BYTES = 1 << 20
@@ -111,7 +116,7 @@ def _beside(place: Path, program: str) -> Iterator[Path]:
 
 
 @attrs.frozen
-class Outcome:
+class CaseOutcome:
     """What became of a set-up: ratios to Timeloop's cycles and energy, or why there are none."""
 
     group: str
@@ -121,55 +126,64 @@ class Outcome:
     reasons: tuple[str, ...] = ()
 
 
-def outcome(one: SetUp, registry: object) -> Outcome:
+def outcome(one: SetUp, registry: object, quirks: Sequence[str] = ()) -> CaseOutcome:
     try:
         imported = import_project(one.files)
     except SparseMapError as error:
-        return Outcome(one.group, None, reasons=(str(error).splitlines()[0],))
-    table = imported.tables.get("design")
-    if table is None:
+        return CaseOutcome(one.group, None, reasons=(str(error).splitlines()[0],))
+    if "design" not in imported.tables:
         causes = tuple(dict.fromkeys(note.cause for note in imported.missing if note.stops)) or ("no mapping",)
-        return Outcome(one.group, imported, reasons=causes)
+        return CaseOutcome(one.group, imported, reasons=causes)
+    table = {**imported.tables["design"], "cost_model": {"extends": "timeloop", "quirks": list(quirks) or "none"}}
     try:
         design = design_file.structure(table, registry, "design.toml")  # type: ignore[arg-type]
         evaluation = design.problem.cost_model.evaluate(design.batch, design.problem)
     except SparseMapError as error:
-        return Outcome(one.group, imported, reasons=(f"not accepted: {str(error).splitlines()[0]}",))
+        return CaseOutcome(one.group, imported, reasons=(f"not accepted: {str(error).splitlines()[0]}",))
     if not evaluation.valid[0]:
-        names = [name for i, name in enumerate(evaluation.reason_names) if int(evaluation.reasons[0]) >> i & 1]
-        return Outcome(one.group, imported, reasons=(f"not valid: {', '.join(names)}",))
-    return Outcome(
+        return CaseOutcome(one.group, imported, reasons=(f"not valid: {', '.join(evaluation.reasons_of(0))}",))
+    return CaseOutcome(
         one.group, imported, float(evaluation.cycles[0]) / one.cycles, float(evaluation.energy_pj[0]) / one.energy_pj
     )
 
 
-def report(roots: Sequence[Path]) -> str:
+def report(roots: Sequence[Path], quirks: Sequence[str] = ()) -> str:
     """A table of the set-ups below folders, by group, and why designs are left out."""
     registry = load()
-    outcomes = [outcome(one, registry) for root in roots for one in set_ups(root)]
+    outcomes = [outcome(one, registry, quirks) for root in roots for one in set_ups(root)]
     if not outcomes:
         return "no set-up with inputs and a reference output"
-    groups: Mapping[str, list[Outcome]] = defaultdict(list)
+    groups: Mapping[str, list[CaseOutcome]] = defaultdict(list)
     for one in outcomes:
         groups[one.group].append(one)
-    rows: list[tuple[str, ...]] = [
-        ("set-ups", "tried", "hardware", "evaluated", "cycles equal", "cycles ratio", "energy ratio")
-    ]
-    rows += [_row(name, found) for name, found in sorted(groups.items())]
-    rows.append(_row("all", outcomes))
+    header = ["set-ups", "tried", "evaluated", "cycles equal", "cycles ratio", "energy within 0.1 %", "energy ratio"]
+    rows = [_row(name, found) for name, found in sorted(groups.items())]
+    lines = [markdown_table([header, *rows, _row("all", outcomes)], "<>>>>>>")]
     causes = Counter((one.group, reason) for one in outcomes for reason in one.reasons)
-    lines = [*aligned(rows, "<>"), "", "Without a design:"]
-    lines += [f"  {count:4}  {group}: {reason}" for (group, reason), count in sorted(causes.items())]
+    lines += [f"* {group}: {reason} ({count})" for (group, reason), count in sorted(causes.items())]
     return "\n".join(lines)
 
 
-def _row(name: str, found: Sequence[Outcome]) -> tuple[str, ...]:
+def _row(name: str, found: Sequence[CaseOutcome]) -> list[str]:
     done = [one for one in found if one.cycles]
-    hardware = sum(one.imported is not None and "hardware" in one.imported.tables for one in found)
     equal = sum(abs(one.cycles - 1) < 1e-9 for one in done)
+    close = sum(abs(one.energy - 1) < 1e-3 for one in done)
     spans = [_span([getattr(one, key) for one in done]) for key in ("cycles", "energy")]
-    return (name, str(len(found)), str(hardware), str(len(done)), str(equal), *spans)
+    return [name, str(len(found)), str(len(done)), str(equal), spans[0], str(close), spans[1]]
 
 
 def _span(values: Sequence[float]) -> str:
-    return f"{min(values):.4f} to {max(values):.4f}" if values else "-"
+    low, high = (f"{value:.4f}" for value in (min(values, default=0.0), max(values, default=0.0)))
+    return "-" if not values else low if low == high else f"{low} to {high}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--quirks", nargs="*", default=[])
+    given = parser.parse_args()
+    print(report(given.folders, given.quirks))
+
+
+if __name__ == "__main__":
+    main()

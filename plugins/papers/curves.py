@@ -10,8 +10,8 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from ..figure import Series
-from ..runs import StudyRun
+from .figure import Series
+from .runs import StudyRun
 
 
 @attrs.frozen(eq=False)
@@ -28,11 +28,11 @@ class Curve:
         return float(self.middle[np.searchsorted(self.evaluations, evaluations, side="right") - 1])
 
 
-def curve(label: str, runs: Sequence[StudyRun], column: str = "best_score", points: int = 200) -> Curve:
+def curve(label: str, runs: Sequence[StudyRun], column: str = "best_score", unit: float = 1.0) -> Curve:
     """Searches of one kind as one curve; a search without a valid design counts as infinite."""
     last = min(run.history["evaluations"][-1] for run in runs)
-    evaluations = np.unique(np.geomspace(max(last / 200, 1), last, points).astype(int))
-    scores = np.stack([run.best_at(evaluations, column) for run in runs])
+    evaluations = np.unique(np.geomspace(max(last / 200, 1), last, 200).astype(int))
+    scores = np.stack([run.best_at(evaluations, column) for run in runs]) / unit
     scores = np.where(np.isnan(scores), np.inf, scores)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the median between infinities

@@ -1,0 +1,86 @@
+"""Classes of designs for searchers: a tile of the level next to the outermost one, and the loop innermost around it."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts import Classes
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.primes import prime_factors
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.evaluation import Evaluation
+
+from .bound import LowerBound
+from .bound_tiles import OuterTiles, TileGrid
+from .layout import Layout
+
+
+def classes_of(found: LowerBound, least: Evaluation) -> Classes | None:
+    """`least`: a row for every class; None where the bound has tried no tiles."""
+    if found.outer.grid is None:
+        return None
+    tiles = ClassTable.of(found.layout, found.outer, found.outer.grid)
+    return Classes(least, tiles.of_designs, tiles.moved)
+
+
+@attrs.frozen(eq=False)
+class ClassTable:
+    """Which class a design is in, and how it gets into one."""
+
+    layout: Layout
+    outer: OuterTiles
+    grid: TileGrid
+    index: Array
+    """(n, D) the class of a tile with an innermost loop; -1: it fits no level."""
+
+    @classmethod
+    def of(cls, layout: Layout, outer: OuterTiles, grid: TileGrid) -> ClassTable:
+        index = np.full((grid.extents.shape[1], layout.D), -1, dtype=np.int64)
+        index[outer.tile, outer.loop] = np.arange(len(outer.tile))
+        return cls(layout, outer, grid, index)
+
+    def of_designs(self, designs: Designs) -> Array:
+        """(B,) class of each design."""
+        bounds, order = designs.columns["bounds"], designs.columns["order"]
+        inside = self.layout.sizes[:, None] / bounds[0]
+        place = np.zeros(bounds.shape[-1], dtype=np.int64)
+        right = np.ones(bounds.shape[-1], dtype=bool)
+        for d, option in enumerate(self.grid.options):
+            at = np.minimum(np.searchsorted(option, inside[d]), len(option) - 1)
+            right &= option[at] == inside[d]
+            place = place * len(option) + at
+        busy = np.take_along_axis(bounds[0], order[0].astype(np.intp), axis=0) > 1.0  # by position
+        last = self.layout.D - 1 - busy[::-1].argmax(axis=0)
+        loop = np.where(busy.any(axis=0), order[0][last, np.arange(len(last))], 0)
+        return np.where(right, self.index[place, loop], -1)
+
+    def moved(self, designs: Designs, classes: Array) -> dict[str, Array]:
+        """Bounds and order with this tile and this loop. Factors that come go to the loops in time next to the outermost
+        level; of those that go, the ones there go first, then those further in, then those over instances."""
+        lay, wanted = self.layout, self.grid.extents[:, self.outer.tile[classes]]
+        bounds, order = designs.columns["bounds"].copy(), designs.columns["order"].copy()
+        spatial = [m.spatial for m in lay.problem.mapping_levels]
+        giving = sorted(range(1, len(bounds)), key=lambda group: (spatial[group], group))
+        for d, size in enumerate(lay.sizes):
+            for prime in set(prime_factors(int(size))):
+                spare = _exponents(bounds[1:, d].prod(axis=0), prime) - _exponents(wanted[d], prime)
+                bounds[giving[0], d] *= float(prime) ** np.maximum(-spare, 0)
+                for group in giving:
+                    gone = np.minimum(np.maximum(spare, 0), _exponents(bounds[group, d], prime))
+                    bounds[group, d] /= float(prime) ** gone
+                    spare = spare - gone
+            bounds[0, d] = size / bounds[1:, d].prod(axis=0)
+        loop = self.outer.loop[classes]
+        position = np.where(order[0] == loop, lay.D, np.arange(lay.D)[:, None])
+        order[0] = np.take_along_axis(order[0], np.argsort(position, axis=0, kind="stable"), axis=0)
+        return {"bounds": bounds, "order": order}
+
+
+def _exponents(numbers: Array, prime: int) -> Array:
+    """(B,) how often a prime divides whole numbers."""
+    found, rest = np.zeros(len(numbers), dtype=np.int64), numbers
+    while (divides := rest % prime == 0.0).any():
+        found += divides
+        rest = np.where(divides, rest / prime, 1.0 if prime > 1 else rest)
+    return found

@@ -1,0 +1,91 @@
+"""How many accesses of a tensor filters leave at least: a part of the lower bound (`bound`)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sparsemap.pieces.contracts import box
+from sparsemap.pieces.contracts.base import Array
+
+from .actions import Action, PlaceTables
+from .layout import Layout
+
+
+class LeastAccesses:
+    """By tensor and level, what no filter can remove."""
+
+    def __init__(self, layout: Layout, places: PlaceTables) -> None:
+        self.layout, self.places = layout, places
+        self.densities = [occupancy.density for occupancy in layout.occupancies]
+        self.touched = [self._touched(t) for t in range(layout.T)]
+        self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
+
+    def _touched(self, t: int) -> float:
+        """Words of the tensor that some compute touches; holes of strides are not."""
+        sizes = self.layout.problem.sizes
+        words = 1.0
+        for rank in self.layout.tensors[t].ranks:
+            if len(rank) == 1:
+                words *= sizes[rank[0][0]]
+            else:
+                (first, c1), (second, c2) = rank
+                n1, n2 = sizes[first], sizes[second]
+                g = int(np.gcd(c1, c2))
+                words *= n1 * n2 - max(0, n1 - c2 // g) * max(0, n2 - c1 // g)
+        return words
+
+    def kept(self, t: int, level: int, extents: Array | None = None) -> Array:
+        """(n,) share of the accesses of a tensor at a level that no filter there or further out can remove, where an access
+        serves so many computes along each dimension (D, n); by default one.
+
+        Filters of several levels nest (7.2): together they remove what the strongest of them does. A leader tile has at
+        least the extents of the dimensions that do not move the target.
+        """
+        lay = self.layout
+        extents = np.ones((lay.D, 1)) if extents is None else np.where(lay.relevant[t][:, None], 1.0, extents)
+        kept: Array = np.ones(extents.shape[1])
+        for action in self._filters(t, level):
+            there = np.ones_like(kept)
+            for c in action.leaders:
+                words = math.prod(box(lay.ranks[c], extents), start=np.ones_like(kept))
+                there = there * self._there(c, words)
+            kept = np.minimum(kept, there)
+        return kept
+
+    def _filters(self, t: int, level: int) -> list[Action]:
+        """The filters of a tensor that count for its accesses at a level: those there and further out."""
+        found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
+        return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
+
+    def _there(self, c: int, words: Array) -> Array:
+        """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
+        occupancy = self.layout.occupancies[c]
+        if occupancy.by_shape:
+            return np.full(words.shape, self.densities[c])
+        volumes, which = np.unique(words.astype(np.int64), return_inverse=True)
+        chance = [self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),))) for n in volumes]
+        return np.maximum(np.array(chance)[which], self.densities[c])
+
+    def needed(self, t: int, level: int, words: Array, stays: Array | float = np.inf) -> Array:
+        """(n,) accesses of a tensor at a level that hands out no fewer than `words` (n,), compressed and filtered.
+
+        One by one the computes would make `one_by_one`. Where x share an access, their loops are in the leader tile, but
+        for loops outside the blocks that the filter looks at: at an inner level, all inside the tile then are, `stays`.
+        """
+        lay = self.layout
+        least = words
+        alone = [int(d) for d in np.flatnonzero(~lay.relevant[t])]  # over these dimensions a word stays or is shared
+        for action in self._filters(t, level):
+            share: Array = np.ones_like(words)
+            for c in action.leaders:
+                moves = sum(dim in alone for rank in lay.ranks[c] for dim, _ in rank) == len(alone)
+                if moves and all(sum(dim in alone for dim, _ in rank) < 2 for rank in lay.ranks[c]):
+                    together = np.maximum(1.0, np.minimum(self.one_by_one[t] / words, stays))
+                    share = share * self._there(c, 2.0 ** (np.floor(8.0 * np.log2(together)) / 8.0))
+                else:
+                    share = share * self.densities[c]
+            each = math.prod(self.densities[c] for c in action.leaders)
+            least = np.minimum(least, np.minimum(words * share, self.one_by_one[t] * each))
+        return np.maximum(0.0, least * min(1.0, self.densities[t]) * (1.0 - 1e-6) - 1.0)

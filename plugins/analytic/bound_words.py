@@ -1,0 +1,84 @@
+"""What words cost at least when they move or stay, whether they are compressed or not: a part of the lower bound (`bound`).
+
+A compressed tensor tells where its nonzeros are. With `run-lengths` metadata are the bits of a code that can be read, so
+of a tile with r of N words at places that are all equally likely they are no fewer on average than a one-to-one code
+takes: H - log2(1 + H) - log2(e) of its entropy H. A tile of n words has n / N of the tensor's at least (together they
+have no less), up to one bit that tells whether there is anything in it, which the level outside may know.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+
+from .cost import PRICES
+
+if TYPE_CHECKING:
+    from .prepared import ModelTables
+
+ONE_BIT = 1.0
+"""Of the entropy of a tile: whether it holds anything, which the level outside may know."""
+SHARE = 1.0 - 1e-6
+"""What is left of a sum of doubles for the noise of its order."""
+
+
+class LeastWords:
+    """By tensor and level, the least room, time and energy of words."""
+
+    def __init__(self, known: ModelTables) -> None:
+        self.layout, self.chip = known.layout, known.layout.problem.chip
+        self.coded = known.options.run_lengths and not known.formats.pads
+        """Whether metadata are what can be read, and nothing is stored but nonzeros and them."""
+        self.copies = np.ones((known.layout.T, known.layout.S)) if known.copies is None else known.copies
+        self.density = [min(1.0, occupancy.density) for occupancy in known.layout.occupancies]
+        shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
+        self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
+
+    def told_bits(self, t: int, words: Array) -> Array:
+        """(n,) bits of metadata for each nonzero of tiles of so many words."""
+        occupancy, volume, held = self.layout.occupancies[t], self.volumes[t], words * self.density[t]
+        if not self.coded or not hasattr(occupancy, "placements_bits"):
+            return np.zeros(len(words))
+        entropy = float(occupancy.placements_bits(np.array([volume]), volume * self.density[t])[0]) / volume
+        return code_bits(words * entropy - ONE_BIT) / np.where(held > 0.0, held, 1.0)
+
+    def room(self, level: int, words: list[Array]) -> Array:
+        """(n,) words that a level needs at least to hold tiles of so many `words` (T; n,) of all tensors."""
+        return sum(
+            (self.copies[t, level] * self._held(t, level, tile) for t, tile in enumerate(words)
+             if self.layout.stored[t, level] and not self.layout.holes[t]),
+            start=np.zeros(1),
+        )  # fmt: skip
+
+    def _held(self, t: int, level: int, words: Array) -> Array:
+        """(n,) words of one tile at its largest occupancy, compressed or not."""
+        occupancy = self.layout.occupancies[t]
+        if occupancy.by_shape or not hasattr(occupancy, "largest_many"):
+            return np.floor(words * self.density[t] * (1.0 - 1e-9))  # the mean: no largest one is smaller
+        most = np.minimum(words, occupancy.largest_many(words.astype(np.int64)))
+        if not self.coded or not self.chip.shared_capacity[level] or not hasattr(occupancy, "placements_bits"):
+            return most
+        bits = code_bits(occupancy.placements_bits(words, most) - ONE_BIT)
+        return np.minimum(words, most + bits / self.chip.word_bits[level])
+
+    def price(self, t: int, level: int, action: str, bits: Array) -> Array:
+        """(n,) pJ for each nonzero that is moved, with so many bits of metadata or with all the zeros."""
+        energy, name = self.chip.energy_pj, PRICES.get(action, action)
+        each, told = float(energy[name][level]), float(energy[f"metadata_{name}"][level])
+        packed = each + bits * told / float(self.chip.metadata_width[level])
+        return np.minimum(packed, each / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
+
+    def time(self, t: int, level: int, bits: Array) -> Array:
+        """(n,) words of bandwidth for each nonzero that is moved, likewise."""
+        packed = 1.0 + bits / float(self.chip.word_bits[level])
+        return np.minimum(packed, 1.0 / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
+
+
+def code_bits(entropy: Array) -> Array:
+    """Mean length of a one-to-one code, at least."""
+    entropy = np.maximum(entropy, 0.0)
+    return np.maximum(0.0, entropy - np.log2(1.0 + entropy) - math.log2(math.e))

@@ -1,0 +1,78 @@
+"""How uneven tiles are: the deviation of the work that goes with a tile, and of its words (docs/model.md, `overlap`)."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
+
+from ..actions import NONE
+from ..nest import Nest
+from ..prepared import DesignChoices, ModelTables
+from ..removal import Removal
+from .imbalance import finest_looks, maxima_of, tile_work
+from .maxima import Maxima, deviation_of
+
+
+@attrs.frozen(eq=False)
+class Uneven:
+    """Standard deviations; `removal` has the filters that save time."""
+
+    known: ModelTables
+    nest: Nest
+    choices: DesignChoices
+    removal: Removal
+    cycles: PerDesign
+    """Of the mean lane, in which it works."""
+
+    @property
+    def _maxima(self) -> Maxima:
+        return maxima_of(self.known, float(self.choices.chip.instances[-1].max()))
+
+    def work(self, t: int, h: int, rows: Rows) -> PerDesign:
+        """(n,) cycles, if the run were one tile: of the longest work of the lanes that use one tile of t at level h."""
+        known = self.known
+        looks = finest_looks(known, self.choices, self.removal)[:, rows]
+        if not np.isfinite(looks).any():
+            return np.zeros(len(rows))
+        work, alone = tile_work(known, self.nest, t, h, rows)
+        longest = self._maxima.ratios(work, looks) - 1.0
+        return np.where(alone, math.sqrt(math.pi), deviation_of(work.units)) * longest * self.cycles[rows]
+
+    def words(self, t: int, h: int, rows: Rows) -> PerDesign:
+        """(n,) over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out."""
+        lay, left = self.known.layout, np.ones(len(rows))
+        for s in range(h):
+            left = np.where(self.removal.kind[t, s, rows] != NONE, 1.0 - self.removal.share[t, s, rows], left)
+        square = np.zeros(len(rows))
+        packed = np.flatnonzero(self.choices.packed[t, h, rows])
+        if packed.size:
+            widths = np.array([width[rows[packed]] for width in self.nest.boxes[t][h]])
+            if not self.known.tables[t].by_shape:
+                widths = widths.prod(axis=0, keepdims=True)
+            square[packed] = self._maxima.deviations(lay.operands.index(t), widths) ** 2
+        return np.sqrt(np.maximum((1.0 + square) / np.maximum(left, 1e-12) - 1.0, 0.0))
+
+
+def later(a: Array, b: Array, spread_a: Array, spread_b: Array) -> Array:
+    """Expected larger one of two times with these means and deviations, none of them negative.
+
+    Of normal numbers; but the smaller one is on average at least what it is for numbers that are exponential, or where
+    their deviation is larger than the mean, either zero or exponential.
+    """
+    spread = np.hypot(spread_a, spread_b)
+    some = spread > 0.0
+    apart = np.where(some, np.abs(a - b) / np.where(some, spread, 1.0), 9.0)
+    bell = np.exp(-0.5 * apart**2) / math.sqrt(2.0 * math.pi)
+    normal = np.minimum(a, b) - spread * np.maximum(bell - apart * _above(apart), 0.0)
+    there_a, there_b = (2.0 / (1.0 + np.maximum((x / m) ** 2, 1.0)) for m, x in ((a, spread_a), (b, spread_b)))
+    return a + b - np.maximum(normal, there_a * there_b / (there_a / a + there_b / b))
+
+
+def _above(x: Array) -> Array:
+    """The chance that a normal number is above x >= 0, to 1e-5 (Abramowitz and Stegun, 26.2.16)."""
+    k = 1.0 / (1.0 + 0.33267 * x)
+    return np.exp(-0.5 * x**2) / math.sqrt(2.0 * math.pi) * (0.4361836 * k - 0.1201676 * k**2 + 0.9372980 * k**3)

@@ -1,0 +1,97 @@
+"""The verb `sparsemap design`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+AREA, POWER = {"mm2": 1.0, "um2": 1e-6, "cm2": 100.0}, {"W": 1.0, "mW": 1e-3, "kW": 1e3}
+
+
+def _amount(units: dict[str, float]) -> Any:
+    def read(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+        if text is None:
+            return None
+        found = re.fullmatch(r"\s*([0-9.]+(?:e-?\d+)?)\s*(\w*)\s*", text)
+        if found is None or (found[2] or next(iter(units))) not in units:
+            raise click.BadParameter(f"{text!r} is no amount, expected a number with one of {', '.join(units)}")
+        return float(found[1]) * units[found[2] or next(iter(units))]
+
+    return read
+
+
+@click.command("design")
+@click.argument("networks", nargs=-1, required=True, metavar="NETWORK... HARDWARE")
+@click.option(
+    "--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder for chip and designs."
+)
+@click.option("--area", callback=_amount(AREA), metavar="MM2", help="The chip may have so much, such as 20mm2.")
+@click.option("--power", callback=_amount(POWER), metavar="W", help="Mean power that it may draw, such as 2W.")
+@click.option(
+    "--objective",
+    default="edp_js",
+    show_default=True,
+    help="A name or expression, of totals over all layers and of area_mm2.",
+)
+@click.option(
+    "--budget", default=200, show_default=True, type=click.IntRange(min=1), help="Chips that keep the constraints."
+)
+@click.option(
+    "--layer-budget", default=500, show_default=True, type=click.IntRange(min=1), help="Designs per layer and chip."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option("--jobs", "-j", default=1, show_default=True, type=click.IntRange(min=1), help="Chips at a time.")
+@click.option("--searcher", default="chips", show_default=True, help="Of chips: a name or TOML file.")
+@click.option("--space", help="Of the layers: a name or TOML file, whose formats and mechanisms may become units.")
+@click.option("--cost-model", help="Of the layers: a name or TOML file.")
+@click.option(
+    "--share",
+    default="all",
+    show_default=True,
+    type=click.Choice(["all", "sizes", "units"]),
+    help="What is searched: sizes and units, sizes (each layer has any units, free of area), or units.",
+)
+@click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed.")
+@click.option("as_json", "--json", is_flag=True, help="Print the result as JSON.")
+def design(
+    networks: tuple[str, ...], area: float | None, power: float | None, quiet: bool, as_json: bool, **given: Any
+) -> None:
+    """Search one chip for networks: its sizes, its sparse units, and a design for every layer.
+
+    HARDWARE is a hardware with `choices`, values that may vary: a space of chips (`sparsemap list hardware`, docs/chips.md).
+    Every chip is worth what all layers cost when they are searched on it; layers choose among the formats and mechanisms
+    that the chip has. Writes the chip as a hardware TOML, a design per layer, and the front of EDP over area. The same
+    command goes on where a stopped one was, and ends with the same result.
+    """
+    from sparsemap.cli import output
+
+    from .search import DesignTask, designed
+
+    if len(networks) < 2:
+        raise click.UsageError("missing the hardware: give one network or more, then the hardware")
+    limits = [(f"area_mm2 <= {area!r}", area), (f"power_w <= {power!r}", power)]
+    task = DesignTask(
+        networks=networks[:-1],
+        hardware=networks[-1],
+        constraints=tuple(text for text, limit in limits if limit is not None),
+        **{key: value for key, value in given.items() if value is not None},
+    )
+    try:
+        with output.counted_progress(quiet) as told:
+            result = designed(task, told)
+    except KeyboardInterrupt:
+        output.say(f"interrupted; the chips tried are in {task.out}, run the command again to go on", "yellow")
+        raise SystemExit(output.INTERRUPTED) from None
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), indent=2))
+    elif not quiet:
+        for line in result.text():
+            click.echo(output.wrapped(line, " " * 11))
+        click.echo("\n" + output.table(result.table(), "<>"))
+    if not quiet:
+        output.say(f"chip.toml, design.json, layers.csv, front.csv and a folder per layer are in {task.out}")

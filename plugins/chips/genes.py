@@ -1,0 +1,161 @@
+"""Genes of a chip: a value for every key that may vary, and the sparse units that it has."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import Problem, load_problem
+from sparsemap.errors import DesignError, SpecError, unknown
+from sparsemap.pieces.contracts import Array, Genes, Segment, naming
+from sparsemap.problem.designs import Designs
+from sparsemap.spec.unstructuring import unstructure
+
+SHARED = ("all", "sizes", "units")
+"""What the layers share: sizes and units, sizes alone (any layer has any unit, without area), units alone."""
+
+
+@attrs.frozen
+class Gene:
+    """One gene of a chip: what it sets, and the values to choose from."""
+
+    name: str
+    values: tuple[Any, ...]
+    unit: tuple[str, str] | None = None
+    """("formats", tensor) or ("mechanisms", place) of a sparse unit, whose value "" is none; None: `name` is a key."""
+
+
+@attrs.frozen(kw_only=True)
+class ChipGenes(Segment):
+    """A gene per key of the hardware's `choices`, then, per skip/gate place and per tensor, the units that are built.
+
+    Provides `chip` (g, B) int64, the place of each value in its list.
+    """
+
+    type_name: ClassVar[str] = "chip-genes"
+    provides: ClassVar[tuple[str, ...]] = ("chip",)
+    fits_all: ClassVar[bool] = False
+
+    space: str | Mapping[str, Any] = attrs.field(default="", metadata=naming("space", paths=True))
+    """The space of the layers, whose formats and mechanisms the units are of; absent: that of the hardware, or the usual."""
+    mechanisms: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Skip/gate units at each place, at most."""
+    formats: int = attrs.field(default=2, validator=attrs.validators.ge(1))
+    """Decoders for each tensor, at most."""
+    share: str = attrs.field(default="all", validator=attrs.validators.in_(SHARED))
+    """What is searched of the chip: "all", "sizes" (units are free), or "units" (sizes are those of the hardware)."""
+
+    def every(self, problem: Problem) -> tuple[Gene, ...]:
+        return problem.remember((ChipGenes.every, self), lambda: self._every(problem))
+
+    def _every(self, problem: Problem) -> tuple[Gene, ...]:
+        known = [level.name for level in problem.levels]
+        for key in problem.hardware.choices:
+            first, _, rest = key.partition(".")
+            if first == "levels" and (level := rest.rpartition(".")[0].partition(".")[0]) not in known:
+                raise SpecError.at(problem.files.get("hardware", ""), f"choices.{key}", unknown("level", level, known))
+        genes = [Gene(key, values) for key, values in problem.hardware.choices.items() if self.share != "units"]
+        if self.share != "sizes":
+            base = attrs.evolve(problem.hardware, units=None)
+            layer = load_problem(problem.workload, base, self.space or None, registry=problem.registry)
+            for place in layer.places:
+                built = [piece for piece in layer.candidates("mechanism") if layer.filters(piece, place)]
+                genes += _units("mechanisms", place.name, [piece.name for piece in built], self.mechanisms)
+            for role in layer.roles:
+                packed = [piece.name for piece in layer.candidates("format") if piece.compressed]
+                genes += _units("formats", role, packed, self.formats)
+        if not genes:
+            raise SpecError.at(
+                problem.files.get("hardware", ""), "choices", "is empty, expected a value to vary or a place for a unit"
+            )
+        return tuple(genes)
+
+    def genes(self, problem: Problem) -> Genes:
+        every = self.every(problem)
+        high = np.array([len(gene.values) - 1 for gene in every], np.int64)
+        return Genes(tuple(gene.name for gene in every), np.zeros(len(every), np.int64), high, ordered=False)
+
+    def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
+        """One key moves to a neighbour in its list as often as anywhere; a unit becomes any other."""
+        every = self.every(problem)
+        bounds = self.genes(problem)
+        rows = np.arange(genes.shape[1])
+        free = np.flatnonzero(bounds.high > 0)
+        changed = genes.copy()
+        if not free.size:
+            return changed
+        which = free[rng.integers(0, len(free), size=len(rows))]
+        high, now = bounds.high[which], genes[which, rows]
+        far = (now + 1 + (rng.random(len(rows)) * high).astype(np.int64)) % (high + 1)
+        near = np.clip(now + rng.choice([-1, 1], size=len(rows)), 0, high)
+        keys = np.array([gene.unit is None for gene in every])
+        step = keys[which] & (rng.random(len(rows)) < 0.5) & (near != now)
+        changed[which, rows] = np.where(step, near, far)
+        return changed
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        return {"chip": genes}
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        column = np.asarray(designs.columns["chip"], np.int64)
+        bounds = self.genes(problem)
+        if column.shape[0] != len(bounds.names) or (column < 0).any() or (column > bounds.high[:, None]).any():
+            raise DesignError("the chip is not one of this space")
+        return column
+
+    def sizes(self, genes: Array, problem: Problem) -> dict[str, Any]:
+        """By key, the values that one chip (g,) has of the `choices`."""
+        every = zip(self.every(problem), genes, strict=True)
+        return {gene.name: gene.values[int(value)] for gene, value in every if gene.unit is None}
+
+    def table(self, genes: Array, problem: Problem) -> dict[str, Any]:
+        """The hardware of one chip (g,), as a spec."""
+        return table_of(problem, self.every(problem), genes, self.share)
+
+
+def _units(key: str, of: str, names: list[str], count: int) -> list[Gene]:
+    values = ("", *names)
+    return [Gene(f"{key}.{of}" + (f".{i + 1}" if count > 1 else ""), values, (key, of)) for i in range(count) if names]
+
+
+def table_of(problem: Problem, every: tuple[Gene, ...], genes: Array, share: str) -> dict[str, Any]:
+    hardware = problem.hardware
+    table = unstructure(attrs.evolve(hardware, choices={}, constraints=(), units=None))
+    table = copy.deepcopy(table) | {"kind": "hardware", "name": hardware.name}
+    units: dict[str, dict[str, list[str]]] = {"formats": {}, "mechanisms": {}}
+    for gene, value in zip(every, genes, strict=True):
+        chosen = gene.values[int(value)]
+        if gene.unit is None:
+            _set(table, gene.name, chosen, problem.files.get("hardware", ""))
+        elif chosen and chosen not in (mine := units[gene.unit[0]].setdefault(gene.unit[1], [])):
+            mine.append(chosen)
+    if share != "sizes":
+        table["units"] = {key: {of: sorted(names) for of, names in found.items()} for key, found in units.items()}
+    elif hardware.units is not None:
+        table["units"] = unstructure(hardware.units)
+    return table
+
+
+def _set(table: dict[str, Any], path: str, value: Any, file: str) -> None:
+    """Sets a key by its path; an entry of a list goes by its `name`. `present = false` takes the entry away."""
+    *walk, last = path.split(".")
+    if last == "present" and len(walk) == 2:
+        if value is False:
+            table[walk[0]] = [item for item in table[walk[0]] if item.get("name") != walk[1]]
+        return
+    place: Any = table
+    for step in walk:
+        known = {item.get("name"): item for item in place} if isinstance(place, list) else place
+        if step not in known:
+            if not isinstance(place, list) and step in ("compute",):
+                place = place.setdefault(step, {})
+                continue
+            if walk[0] == "levels":  # of a level that this chip has not
+                return
+            raise SpecError.at(file, f"choices.{path}", unknown("key", step, [str(key) for key in known]))
+        place = known[step]
+    place[last] = value

@@ -1,0 +1,208 @@
+"""What `sparsemap design` found: the chip, what it costs, and how that compares."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from sparsemap.files import csv_text, four_digits, percent, times, write_texts
+from sparsemap.plots import COLOURS, save, subplots
+from sparsemap.spec import toml_io
+from sparsemap.spec.units import format_energy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CHIP_FILE, RESULT_FILE, FRONT_FILE, LAYERS_FILE = "chip.toml", "design.json", "front.csv", "layers.csv"
+FIGURE = "chips"
+"""Name of the figure, written where matplotlib is installed."""
+TOTALS = ("energy_pj", "cycles", "seconds")
+
+
+@attrs.frozen(kw_only=True)
+class ChipResult:
+    """The best chip for networks. Energies in pJ and cycles of a network are sums over its layers."""
+
+    networks: tuple[str, ...]
+    hardware: Mapping[str, Any]
+    """The chip, with the units that its layers use, as a hardware spec."""
+    final: Mapping[str, Any]
+    """Its totals, area in mm2 and layers, searched again with four times the designs."""
+    searched: Mapping[str, Any]
+    """The same as the search of chips saw it."""
+    reference: Mapping[str, Any]
+    """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for."""
+    tried: tuple[Mapping[str, Any], ...]
+    parts_mm2: Mapping[str, float]
+    """Area of the chip by level, compute units and sparse units."""
+    base: str
+    objective: str
+    share: str
+    budget: int
+    layer_budget: int
+    seed: int
+    searcher: str
+
+    @property
+    def edp_js(self) -> float:
+        """Energy times time of all layers, J * s."""
+        return edp_js(self.final)
+
+    @property
+    def valid(self) -> list[Mapping[str, Any]]:
+        return [row for row in self.tried if not row["reason"]]
+
+    @property
+    def front(self) -> list[Mapping[str, Any]]:
+        """Chips that no other beats in both EDP and area, the smallest first."""
+        found: list[Mapping[str, Any]] = []
+        for row in sorted(self.valid, key=lambda row: (row["area_mm2"], edp_js(row))):
+            if not found or edp_js(row) < edp_js(found[-1]):
+                found.append(row)
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per distinct layer: its costs on the chip and, with a strategy of its own, on the given hardware."""
+        rows = []
+        for mine, free in zip(self.final["layers"], self.reference["layers"], strict=True):
+            row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles", "folder")}
+            row["share_of_energy"] = mine["times"] * mine["energy_pj"] / self.final["energy_pj"]
+            row["share_of_cycles"] = mine["times"] * mine["cycles"] / self.final["cycles"]
+            row["edp_over_free"] = mine["energy_pj"] * mine["cycles"] / (free["energy_pj"] * free["cycles"])
+            rows.append(row)
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        keys = ("networks", "base", "objective", "share", "budget", "layer_budget", "seed", "searcher")
+        totals = {key: self.final[key] for key in (*TOTALS, "area_mm2", "units_mm2")} | {"edp_js": self.edp_js}
+        return {
+            **{key: getattr(self, key) for key in keys},
+            **totals,
+            "power_w": self.final["energy_pj"] * 1e-12 / self.final["seconds"],
+            "reference": {key: self.reference[key] for key in TOTALS} | {"edp_js": edp_js(self.reference)},
+            "searched": {key: self.searched[key] for key in (*TOTALS, "area_mm2")} | {"edp_js": edp_js(self.searched)},
+            "units": self.final["units"],
+            "parts_mm2": dict(self.parts_mm2),
+            "chips": len(self.tried),
+            "valid": len(self.valid),
+            "layers": self.rows(),
+            "hardware": dict(self.hardware),
+        }
+
+    def write(self, folder: Path) -> list[Path]:
+        """`chip.toml`, a hardware that is usable at once; `design.json`, `layers.csv`, and the front in `front.csv`."""
+        front = [
+            {"edp_js": edp_js(row), **{k: row[k] for k in (*TOTALS, "area_mm2")}, **sizes(row)} for row in self.front
+        ]
+        texts = {
+            CHIP_FILE: toml_io.dumps(self.hardware),
+            RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n",
+            LAYERS_FILE: csv_text(self.rows()),
+            FRONT_FILE: csv_text(front),
+        }
+        written = write_texts({folder / name: text for name, text in texts.items()})
+        with suppress(ImportError):  # figures need the extra `plots`
+            written += save(partial(drawn, self), folder, FIGURE)
+        return written
+
+    def text(self) -> list[str]:
+        """What the command prints, line by line, without tables."""
+        final, other = self.final, self.reference
+        power = final["energy_pj"] * 1e-12 / final["seconds"]
+        lines = [
+            f"{' + '.join(self.networks)}: a chip from the space of {self.base}",
+            "",
+            f"EDP        {self.edp_js:.4g} J * s",
+            f"energy     {format_energy(final['energy_pj'])}",
+            f"time       {1e3 * final['seconds']:,.4g} ms, {final['cycles']:,.0f} cycles",
+            f"chip       {final['area_mm2']:.4g} mm2, {final['units_mm2']:.3g} of it sparse units; {power:.3g} W",
+            f"search     {len(self.tried):,} chips, {len(self.valid):,} of them valid, {self.layer_budget:,} designs a layer"
+            f"   {self.searcher}, seed {self.seed}",
+            f"compared   {self.base}, each layer with any formats and units: {edp_js(other):.4g} J * s, "
+            f"{times(edp_js(other) / self.edp_js)} of the chip's",
+            "",
+            *(f"{key:<26} {value}" for key, value in sizes(self.searched).items()),
+            *(
+                f"{name:<26} {', '.join(of)}"
+                for key in self.final["units"]
+                for name, of in _named(key, self.units(key))
+            ),
+        ]
+        return lines
+
+    def units(self, key: str) -> Mapping[str, Sequence[str]]:
+        found: Mapping[str, Mapping[str, Sequence[str]]] = self.hardware.get("units") or self.final["units"]
+        return found.get(key, {})
+
+    def table(self) -> list[list[str]]:
+        """The layers, those with the most energy first."""
+        head = ["layer", "times", "energy", "cycles", "of energy", "of cycles", "EDP, chip/own"]
+        rows = sorted(self.rows(), key=lambda row: -row["share_of_energy"])
+        return [head] + [
+            [
+                row["layer"],
+                str(row["times"]),
+                format_energy(row["energy_pj"]),
+                f"{row['cycles']:,.0f}",
+                percent(row["share_of_energy"], 1),
+                percent(row["share_of_cycles"], 1),
+                four_digits(row["edp_over_free"]),
+            ]
+            for row in rows
+        ]
+
+
+def drawn(result: ChipResult) -> Figure:
+    """EDP over area of all chips with their front, and the area of the chosen one by part."""
+    figure, (left, right) = subplots(1, 2, (8.6, 3.2), width_ratios=[1.5, 1])
+    chips, front = result.valid, result.front
+    left.scatter(
+        [row["area_mm2"] for row in chips], [edp_js(row) for row in chips], s=12, color="#BBBBBB", label="chips tried"
+    )
+    left.step(
+        [row["area_mm2"] for row in front],
+        [edp_js(row) for row in front],
+        where="post",
+        color=COLOURS[0],
+        label="front",
+    )
+    for row, name, mark, colour in (
+        (result.searched, "chosen, as searched", "o", COLOURS[1]),
+        (result.final, "chosen, its layers searched longer", "*", COLOURS[1]),
+    ):
+        left.scatter([row["area_mm2"]], [edp_js(row)], s=60, marker=mark, color=colour, label=name, zorder=3)
+    left.axhline(edp_js(result.reference), color=COLOURS[2], ls="--", label=f"{result.base}, any units in each layer")
+    left.set(xlabel="area, mm2", ylabel="EDP of all layers, J s", yscale="log", title="Chips by area and EDP")
+    left.legend(fontsize=7)
+    names, areas = list(result.parts_mm2), list(result.parts_mm2.values())
+    right.barh(range(len(names)), areas, color=COLOURS[0])
+    right.set_yticks(range(len(names)), names)
+    for place, area in enumerate(areas):
+        right.text(area, place, f" {area:.3g}", va="center", fontsize=8)
+    right.invert_yaxis()
+    right.set(xlabel="mm2", title=f"Area of the chosen chip: {sum(areas):.3g} mm2")
+    right.margins(x=0.2)
+    return figure
+
+
+def edp_js(row: Mapping[str, Any]) -> float:
+    """J * s of a chip that was evaluated."""
+    return float(row["energy_pj"]) * 1e-12 * float(row["seconds"]) if row.get("seconds") else math.inf
+
+
+def sizes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the search has set of the sizes, by key."""
+    return dict(row.get("set", {}))
+
+
+def _named(key: str, units: Mapping[str, Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
+    what = "skips at" if key == "mechanisms" else "decodes"
+    return [(f"{what} {name}", of) for name, of in units.items() if of]

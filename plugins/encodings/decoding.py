@@ -1,0 +1,91 @@
+"""Genes that choose from which level inwards a tensor is uncompressed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import Problem
+from sparsemap.errors import DesignError
+from sparsemap.pieces.contracts import Array, Genes, Segment
+from sparsemap.problem.designs import Designs
+
+from .choices import compressed_tensors
+
+
+@attrs.frozen(kw_only=True)
+class Decoding(Segment):
+    """A gene for each tensor that some level can decode (`decodes` of the hardware): 0, it stays compressed everywhere, or
+    the first, second .. of these levels, the outermost first, holds it uncompressed, as all inside do.
+
+    Provides `decoded` (T, B) int8.
+    """
+
+    type_name: ClassVar[str] = "decoding"
+    provides: ClassVar[tuple[str, ...]] = ("decoded",)
+    canonical_needs: ClassVar[tuple[str, ...]] = ("formats",)
+
+    def levels(self, problem: Problem) -> dict[int, Array]:
+        """By tensor, the values of column `decoded` by gene."""
+        none = len(problem.levels)
+        found = {t: np.flatnonzero(problem.decodes[:, t]) for t in range(len(problem.tensors))}
+        stored = {t: [s for s in map(int, levels) if problem.stores(t, s)] for t, levels in found.items()}
+        return {t: np.array([none, *levels], dtype=np.int8) for t, levels in stored.items() if levels}
+
+    def genes(self, problem: Problem) -> Genes:
+        levels = self.levels(problem)
+        names = tuple(f"decoded.{problem.tensors[t].name}" for t in levels)
+        high = np.array([len(values) - 1 for values in levels.values()], dtype=np.int64)
+        return Genes(names, np.zeros(len(names), dtype=np.int64), high, ordered=False)
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        found = np.full((len(problem.tensors), genes.shape[1]), len(problem.levels), dtype=np.int8)
+        for row, (t, values) in zip(genes, self.levels(problem).items(), strict=True):
+            found[t] = values[row]
+        return {"decoded": found}
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        levels, given = self.levels(problem), designs.columns["decoded"]
+        found = np.zeros((len(levels), len(designs)), dtype=np.int64)
+        for t, column in enumerate(given):
+            values = levels.get(t, np.array([len(problem.levels)]))
+            match = values[:, None] == column
+            if not match.any(axis=0).all():
+                row = int(np.argmin(match.any(axis=0)))
+                raise DesignError(
+                    f"design {row}: no level decodes '{problem.tensors[t].name}' as column 'decoded' says"
+                )
+            if t in levels:
+                found[list(levels).index(t)] = match.argmax(axis=0)
+        return found
+
+    def transfer(
+        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+    ) -> Array | None:
+        """Levels by name, of tensors of the same role."""
+        from sparsemap.problem.similarity import pairs
+
+        if "decoded" not in designs.columns:
+            return None
+        levels = self.levels(target)
+        names = [level.name for level in target.levels]
+        there = [names.index(level.name) if level.name in names else -1 for level in source.levels] + [-1]
+        found = np.zeros((len(levels), len(designs)), dtype=np.int64)
+        for given, own in pairs(source.loops, target.loops):
+            if own in levels:
+                match = levels[own][:, None] == np.array(there)[designs.columns["decoded"][given]]
+                found[list(levels).index(own)] = match.argmax(axis=0)
+        return found
+
+    def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
+        """Half of the genes leave a tensor as it is."""
+        genes = super().guess(count, problem, rng)
+        return np.where(rng.random(genes.shape) < 0.5, 0, genes)
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """Nothing is decoded of tensors without metadata."""
+        packed = compressed_tensors(problem, columns)
+        return genes if packed is None else np.where(packed[list(self.levels(problem))], genes, 0)

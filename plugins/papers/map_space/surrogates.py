@@ -1,0 +1,96 @@
+"""The surrogates of Mind Mappings: trained on random convolutions, as its authors do, and on none of the study's layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap import __version__
+from sparsemap.cli.output import say
+from sparsemap.files import write_text
+from sparsemap.spec import toml_io
+from sparsemap.study.cells import Cell
+
+from ..runs import Runner, said_by
+
+SURROGATE, RETRAINED = "mind-mappings", "mind-mappings-retrained"
+"""Searchers with the model of the first hardware of a study, and with one of the hardware that is searched."""
+LAYERS = 16
+SIZES: Mapping[str, Any] = {
+    "b": (1, 2, 4, 8, 16), "k": range(32, 481, 32), "c": range(32, 481, 32), "p": range(7, 224), "r": (1, 3, 5, 7),
+}  # fmt: skip
+"""What sizes are drawn from, evenly; q is p, s is r (the authors' program)."""
+
+
+@attrs.frozen
+class TrainedModel:
+    """A file of `sparsemap train-surrogate`."""
+
+    file: Path
+    hardware: str
+    ranks: Mapping[str, float]
+    """By layer of the study, the rank correlation of prediction and score over random legal mappings."""
+
+    def searcher(self, hardware: str) -> dict[str, Any]:
+        return {"type": "mind-mappings", "model": str(self.file), "other_hardware": hardware != self.hardware}
+
+
+def trained(runner: Runner, name: str, hardware: str, levels: str = "") -> TrainedModel:
+    """The model of a hardware, from two legal mappings per mapping of the study's budget; with the mapping levels of other
+    hardware, if asked: a level that has no fan-out there says that it is 1."""
+    study = runner.study(name)
+    folder = (runner.folder("mse-fig-3") / "surrogates").resolve()
+    file = folder / f"{hardware}-as-{levels or hardware}-{2 * study.budget}-{__version__}.npz"
+    said = file.with_suffix(".txt")
+    if not (file.exists() and said.exists()):
+        say(f"{name}: training the surrogate of {hardware}")
+        like = runner.registry.spec("hardware", levels or hardware)["levels"]
+        own = runner.registry.spec("hardware", hardware)["levels"]
+        bare = [
+            here["name"] for here, there in zip(own, like, strict=True) if "fanout" in there and "fanout" not in here
+        ]
+        chip = {"kind": "hardware", "name": hardware, "extends": hardware, "levels": {x: {"fanout": 1} for x in bare}}
+        files = {"hardware": chip} | {f"layer{at}": layer for at, layer in enumerate(_layers(study.workloads[0]))}
+        for label, table in files.items():
+            write_text(folder / f"{label}.toml", toml_io.dumps(table))
+        *layers, chip_file = [str(folder / f"{label}.toml") for label in (*list(files)[1:], "hardware")]
+        told = {"space": study.space, "cost-model": study.cost_model, "samples": 2 * study.budget, "out": file}
+        options = [f"--{key}={value}" for key, value in told.items()]
+        tests = [f"--test={workload}" for workload in study.workloads]
+        write_text(said, said_by("train-surrogate", *layers, chip_file, *options, *tests, "--quiet"))
+    rows = [line.split() for line in said.read_text("utf-8").splitlines() if "not trained on" in line]
+    return TrainedModel(file, hardware, {row[0]: float(row[-1]) for row in rows})
+
+
+def _layers(like: str) -> list[dict[str, Any]]:
+    """Random convolutions."""
+    rng, found = np.random.default_rng(0), []
+    for at in range(LAYERS):
+        dims = {dim: int(rng.choice(sizes)) for dim, sizes in SIZES.items()}
+        dims |= {"q": dims["p"], "s": dims["r"]}
+        found.append({"kind": "workload", "name": f"layer{at}", "extends": like, "dims": dims})
+    return found
+
+
+def cells(runner: Runner, name: str) -> tuple[list[Cell], list[TrainedModel]]:
+    """The searches of a study with surrogates: of its first hardware everywhere, and of each other one there."""
+    study, found = runner.study(name), []
+    models: dict[tuple[str, str], TrainedModel] = {}
+    first = study.hardware[0]
+    for cell in runner.cells(name):
+        if cell.searcher != study.searchers[0]:
+            continue
+        for label, source in {SURROGATE: first, RETRAINED: cell.hardware}.items():
+            if label == RETRAINED and source == first:
+                continue
+            model = models.get((source, cell.hardware)) or trained(runner, name, source, cell.hardware)
+            models[source, cell.hardware] = model
+            place = f"{cell.workload}--{cell.hardware}--{label}--seed{cell.seed}"
+            parts = {**cell.parts, "searcher": model.searcher(cell.hardware)}
+            folder = str(Path(cell.folder).with_name(place))
+            found.append(attrs.evolve(cell, searcher=label, parts=parts, folder=folder))
+    return found, list(models.values())

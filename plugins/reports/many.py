@@ -1,0 +1,230 @@
+"""Texts and figures about many designs: networks, studies, and two of them next to each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from sparsemap.cli import output
+from sparsemap.errors import SearchError, listed
+from sparsemap.files import percent, times
+from sparsemap.pieces.contracts import styled
+from sparsemap.pieces.registry import Registry
+from sparsemap.plots import Figure
+from sparsemap.problem import design_file
+from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
+from sparsemap.spec.units import format_energy
+
+from .chip_charts import timeline_chart
+from .explain import OF, Explanation
+from .sides import NETWORK, TABLE, WORTH_NAMES, Side, deciding, labelled, name_of, ratio, sides_of, verdict, worth_of
+from .stacks import stack
+from .variants import ALL, Base, Free, freed
+from .wording import change_text, time_text
+
+FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": ""}
+"""Kinds of figures that are drawn of many designs, and what of them."""
+SHOWN = {"seconds": time_text, "energy_pj": format_energy}
+TELLING = 0.9
+"""Of a cost: what makes more than this of it is not told."""
+COLUMN = 3.5
+"""Inches of a figure, one column of a paper."""
+LESS = (6, 4, 1)
+"""Columns of layers that narrow terminals do without."""
+
+
+def is_many(path: Path) -> bool:
+    """Whether a folder is that of a network or of a study."""
+    return not (path / RESULT_FILE).exists() and any((path / name).exists() for name in (NETWORK, TABLE))
+
+
+# ------------------------------------------------------------------------------------------------------------- explain
+
+
+@attrs.frozen(eq=False)
+class _Layer:
+    """A design among many, with one thing free at a time."""
+
+    name: str
+    repeat: int
+    folder: Path
+    base: Base
+    free: dict[str, tuple[float, float]]
+    """Energy in pJ and seconds by what is free."""
+
+    def to_dict(self) -> dict[str, Any]:
+        free = {name: _named(*found) for name, found in self.free.items()}
+        return {"layer": self.name, "repeat": self.repeat, **self.base.outcome.to_dict(), "free": free}
+
+
+def _named(energy_pj: float, seconds: float) -> dict[str, float]:
+    return {"energy_pj": energy_pj, "seconds": seconds}
+
+
+def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
+    """What limits the layers of a network, or the cells of a study, and what they would cost with one thing free."""
+    if quantity not in OF:
+        raise SearchError(f"{path}: of many designs only {listed(OF)} can be explained; name the folder of one of them")
+    sides = sides_of(path)
+    several = len(sides) > 1 or (path / TABLE).exists()
+    parts = [(side.label if several else part.name, part) for side in sides for part in side.parts if part.known]
+    made: dict[Path, Base] = {}
+    layers: list[_Layer] = []
+    for name, part in parts:
+        if part.folder not in made:
+            made[part.folder] = Base(design_file.load(str(part.folder / DESIGN_FILE), registry))
+        base = made[part.folder]
+        found = {x.name: (x.outcome.energy_pj, x.outcome.costs["seconds"]) for x in _alone(base, quantity)}
+        layers.append(_Layer(name if len(parts) > 1 else part.name, part.repeat, part.folder, base, found))
+    if not layers:
+        raise SearchError(f"{path}: has no design to explain")
+    lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
+    totals = _totals(layers)
+    if len(sides) == 1:
+        energy, seconds = totals[""]
+        lines += [f"{time_text(seconds)}, {format_energy(energy)}, one layer after the other", ""]
+    lines.append(output.table(_rows(layers, quantity), "<>>>>><<", less=LESS))
+    if len(sides) == 1:
+        lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]
+    lines += ["", f"`sparsemap explain {layers[0].folder}` says more of one of them"]
+    data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(*found) for name, found in totals.items()}}
+    return Explanation("\n".join(lines).splitlines(), data)
+
+
+def _alone(base: Base, quantity: str) -> list[Free]:
+    """What may be free; all levels together only where that is more than any one of them."""
+    free = list(freed(base, OF[quantity]))
+    best = {
+        kind: min(x.outcome.edp for x in free if x.kind == kind and x.where != ALL) for kind in {x.kind for x in free}
+    }
+    return [x for x in free if x.where != ALL or x.outcome.edp < TELLING * best[x.kind]]
+
+
+def _worth(quantity: str, energy: float, seconds: float) -> float:
+    return {"energy": energy, "cycles": seconds}.get(quantity, energy * seconds)
+
+
+def _rows(layers: Sequence[_Layer], quantity: str) -> list[list[str]]:
+    """Those that take most time first."""
+    energy, seconds = _totals(layers)[""]
+    rows = [["", "times", "time", "of time", "energy", "of energy", "units", "limited by", "what would help most"]]
+    for x in sorted(layers, key=lambda x: -x.repeat * x.base.outcome.costs["seconds"]):
+        outcome = x.base.outcome
+        mine = outcome.energy_pj, outcome.costs["seconds"]
+        now, helps = _worth(quantity, *mine), "-"
+        least, name = min(((_worth(quantity, *found), name) for name, found in x.free.items()), default=(now, ""))
+        if least < now:
+            helps = f"{name} {change_text(least, now)}"
+        used = "-" if outcome.units is None else percent(outcome.units / outcome.design.problem.compute_instances)
+        time = time_text(mine[1]), percent(x.repeat * mine[1] / seconds)
+        spent = format_energy(mine[0]), percent(x.repeat * mine[0] / energy)
+        rows.append([x.name, str(x.repeat), *time, *spent, used, outcome.column, helps])
+    return rows
+
+
+def _totals(layers: Sequence[_Layer]) -> dict[str, tuple[float, float]]:
+    """Energy and seconds of all layers, with nothing and with each thing free; a layer that lacks it stays as it is."""
+    found = {}
+    for name in dict.fromkeys(["", *(name for x in layers for name in x.free)]):
+        each = [
+            (x.repeat, *x.free.get(name, (x.base.outcome.energy_pj, x.base.outcome.costs["seconds"]))) for x in layers
+        ]
+        found[name] = (math.fsum(n * energy for n, energy, _ in each), math.fsum(n * seconds for n, _, seconds in each))
+    return found
+
+
+def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
+    now = totals[""]
+    rows = [["", "change", "time", "energy"], ["nothing", "", time_text(now[1]), format_energy(now[0])]]
+    ranked = sorted(((_worth(quantity, *found), name) for name, found in totals.items() if name))
+    for worth, name in ranked:
+        if worth < _worth(quantity, *now) * 0.9995:
+            energy, seconds = totals[name]
+            rows.append([name, change_text(worth, _worth(quantity, *now)), time_text(seconds), format_energy(energy)])
+    return output.table(rows, "<>", margin=2)
+
+
+# ---------------------------------------------------------------------------------------------------------------- diff
+
+
+def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
+    """Two results next to each other: a verdict, and a row for each layer or cell that both have."""
+    found = [sides_of(path) for path in paths]
+    if all(len(sides) == 1 for sides in found):
+        return _layers([sides[0] for sides in found])
+    return _cells(paths, found)
+
+
+def _layers(given: Sequence[Side]) -> tuple[list[str], dict[str, Any]]:
+    one, other = labelled(given)
+    if one.problem != other.problem:
+        names = [f"{side.subject} ({side.model})" for side in (one, other)]
+        raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
+    worth = worth_of((one, other))
+    best, second = sorted((one, other), key=lambda side: side.value(worth) or math.inf)
+    shares = deciding(best, second, worth)
+    parts = [{part.name: part for part in side.parts} for side in (one, other)]
+    names = [name_of(side, (one, other)) for side in (one, other)]
+    rows = [["layer", "share", names[0], "energy", "limited by", names[1], "energy", "limited by", "time"]]
+    for name, share in shares.items():
+        mine, theirs = (found[name] for found in parts)
+        cells = [
+            x for part in (mine, theirs) for x in (time_text(part.seconds), format_energy(part.energy_pj), part.limit)
+        ]
+        rows.append([name, percent(share), *cells, change_text(theirs.seconds, mine.seconds)])
+    said = verdict((one, other))
+    title = styled("layers, those that decide first; shares are of the difference", "strong")
+    lines = [*map(output.wrapped, said), "", title, output.table(rows, "<>>><>><>", less=(3, 6, 4, 7))]
+    ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
+    layers = [
+        {"layer": name, "share": share, **{key: found[name].to_dict() for key, found in zip("ab", parts, strict=True)}}
+        for name, share in shares.items()
+    ]
+    return lines, {"a": ends[0], "b": ends[1], "verdict": said, "layers": layers}
+
+
+def _cells(paths: Sequence[Path], found: Sequence[Sequence[Side]]) -> tuple[list[str], dict[str, Any]]:
+    """Cells of two studies with the same workload, hardware, searcher and seed, or which two have in common."""
+    keyed = [{side.folder.name: side for side in sides} for sides in found]
+    common = [name for name in keyed[0] if name in keyed[1]]
+    if not common:
+        raise SearchError(
+            f"{paths[0]} and {paths[1]} have no cell in common, of the same workload, hardware, searcher and seed"
+        )
+    every = [side for name in common for side in (keyed[0][name], keyed[1][name])]
+    worth = worth_of(every)
+    ratios = {name: ratio(keyed[1][name], keyed[0][name], worth) for name in common}
+    rows = [["cell", f"{WORTH_NAMES[worth]}, B over A", "time A", "time B", "energy A", "energy B"]]
+    for name in sorted(common, key=lambda name: ratios[name] or math.inf):
+        a, b = keyed[0][name], keyed[1][name]
+        known = [(side.value(key), text) for key, text in SHOWN.items() for side in (a, b)]
+        rows.append([name, times(ratios[name]), *(text(value) if value else "-" for value, text in known)])
+    told = [value for value in ratios.values() if value]
+    mean = math.exp(math.fsum(map(math.log, told)) / len(told)) if told else None
+    first = f"{paths[1]} has {times(mean)} the {WORTH_NAMES[worth]} of {paths[0]} (geometric mean of {len(told)} cells)"
+    return [first, "", output.table(rows, "<>", less=(4, 5))], {"worth": worth, "mean": mean, "cells": ratios}
+
+
+# ---------------------------------------------------------------------------------------------------------------- plot
+
+
+def figure_of(path: Path, kind: str) -> Figure:
+    """Energy or time of the layers of a network, or of the cells of a study, a bar each."""
+    if kind not in FIGURES:
+        raise SearchError(
+            f"{path}: of many designs only {listed(FIGURES)} can be drawn, not {kind}; name the folder of one"
+        )
+    sides = sides_of(path)
+    if kind == "timeline":
+        if (chart := timeline_chart(sides[0].parts)) is None:
+            raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
+        return chart.draw(COLUMN)
+    one = len(sides) == 1 and not (path / TABLE).exists()
+    bars = (
+        [(part.name, [part], "") for part in sides[0].parts] if one else [(s.folder.name, s.parts, "") for s in sides]
+    )
+    return stack(bars, FIGURES[kind]).draw(COLUMN)

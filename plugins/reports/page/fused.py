@@ -1,0 +1,87 @@
+"""The part of a network's page that is about tensors on chip: what is there over time, and every step of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparsemap.files import percent, times
+from sparsemap.plots import Figure, subplots, tipped
+from sparsemap.spec.units import format_count
+
+from ..charts import Chart, Mark, colour
+from .content import Headline, PageTable, Section, number, numbers
+
+PARTS = ("tensors that stay", "tiles")
+
+
+def headline(plan: Mapping[str, Any]) -> Headline:
+    """EDP of the plan, and what it is worth."""
+    (edp,) = numbers(plan, "fused.", ["edp"])
+    note = f"{times(plan['gain'])} better; {plan['stay']} of {plan['tensors']} tensors stay in {plan['home']}"
+    return Headline("EDP with tensors on chip", edp, note)
+
+
+def sections(plan: Mapping[str, Any]) -> list[Section]:
+    """Sections of a complete plan, as `FusedResult.to_dict` has it."""
+    home, peak = plan["home"], plan["peak"]
+    most = f"At most {percent(peak['words'] / plan['capacity'])}, at {peak['layer']}."
+    moved = f"Operations between layers are {plan['operations']}, formats of what is handed over {plan['formats']}."
+    return [
+        Section(f"What is in {home}", [over_time(plan)], f"Words by time, one step after the other. {most}"),
+        Section("Steps of the plan", [_steps(plan)], f"In the order in which they run. {moved}"),
+    ]
+
+
+def over_time(plan: Mapping[str, Any]) -> Chart:
+    """Words in use of the level by cycles: tensors that stay, and tiles of the step on top."""
+    marks, widths, now = [], [], 0.0
+    for row in plan["layers"]:
+        stays, held = row["live_words"], ", ".join(row["live"]) or "nothing"
+        tiles = row["used_words"] - stays
+        for part, low, words in zip(PARTS, (0.0, stays), (stays, tiles), strict=True):
+            tip = f"{row['layer']}, {part}\n{format_count(words)} words; {held} stays\n{format_count(row['cycles'])} cycles"
+            marks.append(Mark(now, part, row["layer"], words, tip))
+            widths.append((row["cycles"], low))
+        now += row["cycles"]
+
+    def draw(width: float) -> Figure:
+        figure, axes = subplots(1, 1, (width, 0.5 * width + 0.4))
+        for mark, (cycles, low) in zip(marks, widths, strict=True):
+            if mark.at and cycles:
+                one = axes.bar(mark.value, mark.at, cycles, low, align="edge", color=colour(PARTS, mark.part))
+                tipped(one[0], [mark.tip])
+        for part in PARTS:
+            axes.bar(0.0, 0.0, color=colour(PARTS, part), label=part)
+        top = 1.15 * plan["peak"]["words"]
+        if plan["capacity"] <= 2 * top:
+            axes.axhline(plan["capacity"], color="black", linestyle="--", linewidth=0.9)
+            top = max(top, 1.05 * plan["capacity"])
+        axes.set(xlabel="cycles", ylabel=f"words in {plan['home']}", xlim=(0, now), ylim=(0, top))
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+        return figure
+
+    return Chart(marks, draw)
+
+
+def _steps(plan: Mapping[str, Any]) -> PageTable:
+    head = [
+        "step",
+        "inputs from",
+        "output to",
+        "energy",
+        "cycles",
+        "words in use",
+        "utilisation",
+        "limited by",
+        "why not",
+    ]
+    rows = []
+    for i, row in enumerate(plan["layers"]):
+        at = f"fused.layers.{i}."
+        busy = number(row["utilisation"], percent, f"{at}utilisation")
+        used = number(row["used_words"], format_count, f"{at}used_words")
+        places = ", ".join(dict.fromkeys(row["from_places"]))
+        told = numbers(row, at, ["energy_pj", "cycles"])
+        rows.append([row["layer"], places, row["place"], *told, used, busy, row["limit"] or "-", row["why"] or "-"])
+    return PageTable(head, rows)

@@ -1,0 +1,173 @@
+"""The page of a study: what varies in it next to each other, with intervals, and cells against proven bounds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from sparsemap.files import read_csv, times
+from sparsemap.study.cells import AXES, chosen_in
+from sparsemap.study.comparison import BY, NAMED, Comparison, compare
+
+from ..charts import Chart, Mark, strips
+from ..sides import NETWORK, TABLE, Side, cell_folder, checked, json_of, labelled, result_of, sides_of, verdict
+from ..wording import CHIP_COSTS
+from .beside import layer_blocks
+from .content import Cell, Headline, Page, PageTable, PrintedNumber, Section, made, number, numbers
+
+KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
+"""Of a row of a study."""
+COLUMNS = ("edp", "energy_pj", "cycles", "seconds", "power_w")
+MARKS = 3000
+"""Of a chart for each hardware together; more would make a page of many megabytes."""
+WHAT = {"cost_model": "cost models", "space": "spaces", "hardware": "hardware", "searcher": "searchers"}
+Row = Mapping[str, Any]
+
+
+def study(folder: Path) -> Page:
+    """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
+    told = read_csv(folder / TABLE) or [{}]
+    rows = [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
+    folders = [cell_folder(folder, row) for row in told]
+    results = [_result(path) for path in folders]
+    for row, result in zip(rows, results, strict=True):
+        row["gap"] = result.get("gap")
+    varied = {
+        key: names
+        for key in (*BY, "workload", "seed")
+        if len(names := list(dict.fromkeys(r.get(key) for r in rows))) > 1
+    }
+    without = sum(row["edp"] is None for row in rows)
+    tiles = [
+        _count("cells", len(rows)),
+        *(_count(WHAT.get(key, f"{key.rstrip('s')}s"), len(names), _few(names)) for key, names in varied.items()),
+        _count("without a valid design", without),
+    ]
+    chosen = [result.get("chosen") or {} for result in results]
+    sections, lines = [], []
+    for by in (key for key in BY if key in varied):
+        found = compare(rows, by=by, chosen=chosen)
+        lines.append(found.verdict)
+        head, *uses = found.use_rows()
+        blocks: list[Any] = [_means(found), *([PageTable(head, uses)] if found.uses and by in AXES else [])]
+        blocks += _ratios(found)
+        if by == "hardware" and (parts := _networks(rows, folders)):
+            lines, blocks = [*verdict(parts), *lines], [*layer_blocks(parts), *blocks]
+        title = WHAT.get(by, by).capitalize()
+        sections.append(Section(title, blocks, f"{found.about} The same workload and seed, a mark per seed."))
+    if any(row["gap"] for row in rows):
+        text = "Score over its proven bound, a mark per seed: no design of its space can be below 1."
+        blocks = [_gaps(rows), *_strips(rows, "gap", "searcher", "over the bound")]
+        sections.append(Section("Gaps to the bound", blocks, text))
+    sections.append(Section("Cells", [_cells(rows)], "Numbers of the seed with the least EDP."))
+    about = next(filter(None, results), {})
+    budget = f" of {about['budget']:,} designs" if about.get("budget") else ""
+    origin = made(folder, about, f"sparsemap run, {len(rows)} cells{budget}", TABLE)
+    return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
+
+
+def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
+    known = (*KEYS[4:], *CHIP_COSTS, "edp_js", "score")
+    names = {key: row[key] for key in (*KEYS[:4], *AXES) if key in row}
+    return names | {key: float(row[key]) if row.get(key) else None for key in known}
+
+
+def _result(path: Path | None) -> dict[str, Any]:
+    """What is known of a cell: its `result.json`, or of a network its totals with what its layers have chosen."""
+    if path is None or not (path / NETWORK).exists():
+        return result_of(path) if path is not None else {}
+    layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
+    versions: Any = next((layer["versions"] for layer in layers if "versions" in layer), {})
+    return {**json_of(path / NETWORK), "versions": versions, "chosen": chosen_in(layers)}
+
+
+def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Side]:
+    """The cells that are networks, of the searcher and seed that come first, by their hardware."""
+    found: dict[tuple[str, str], Path] = {}
+    for row, path in zip(rows, folders, strict=True):
+        if path is not None and (path / NETWORK).exists():
+            found.setdefault((row["workload"], row["hardware"]), path)
+    return labelled([side for path in found.values() for side in sides_of(path)])
+
+
+def _count(label: str, count: int, note: str = "") -> Headline:
+    return Headline(label, PrintedNumber(count, f"{count:,}"), note)
+
+
+def _few(names: Sequence[Any]) -> str:
+    return ", ".join(map(str, names[:4])) + (" ..." if len(names) > 4 else "")
+
+
+def _means(found: Comparison) -> PageTable:
+    rows: list[list[Cell]] = []
+    for row in found.means:
+        mean = number(row.ratio.mean if row.ratio else None, times)
+        rows.append([row.hardware, row.variant, mean, row.range, row.word, f"{row.cells} of {row.of}"])
+    return PageTable(["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"], rows)
+
+
+def _ratios(found: Comparison) -> list[Chart]:
+    """A chart for each hardware, or one if these are compared."""
+    every = [
+        {**cell.names, found.by: variant, "ratio": found.ratio(cell, variant)}
+        for cell in found.cells
+        for variant in found.others
+    ]
+    return _strips(every, "ratio", found.by, f"{NAMED[found.cost]} over {found.reference}")
+
+
+def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
+    """For each hardware a chart with a mark for each workload, variant and seed, or for the median seed where there are
+    too many of them."""
+    known = [row for row in rows if row[key]]
+    if len(known) > MARKS:
+        medians = (sorted(group, key=itemgetter(key)) for group in _by_seeds(known))
+        known = [group[len(group) // 2] for group in medians]
+    every = list(dict.fromkeys(row[by] for row in rows))
+    points: dict[str, list[Mark]] = {}
+    for row in known:
+        names = [str(row[name]) for name in ("searcher", *AXES) if name in row and name != by]
+        names = [*([row[by]] if by != "hardware" else []), *names]
+        tip = ", ".join([f"{row['workload']} on {row['hardware']}", *names, f"seed {row['seed']}"])
+        tip += f"\n{times(row[key])} {axis}"
+        where = "" if by == "hardware" else row["hardware"]
+        points.setdefault(where, []).append(Mark(row[key], row[by], row["workload"], tip=tip))
+    return [strips(marks, axis, every, name) for name, marks in points.items()]
+
+
+def _gaps(rows: Sequence[Row]) -> PageTable:
+    """By hardware and searcher, in the order of the rows."""
+    hardware, searchers = (list(dict.fromkeys(row[name] for row in rows)) for name in ("hardware", "searcher"))
+    made: list[list[Cell]] = []
+    for group in [*hardware, *(["all"] if len(hardware) > 1 else [])]:
+        for name in searchers:
+            here = [row["gap"] for row in rows if row["searcher"] == name and group in (row["hardware"], "all")]
+            if known := [value for value in here if value]:
+                means = statistics.geometric_mean(known), min(known), statistics.median(known), max(known)
+                made.append([group, name, *(number(mean, times) for mean in means), f"{len(known)} of {len(here)}"])
+    return PageTable(["hardware", "searcher", "geometric mean", "least", "median", "most", "cells"], made)
+
+
+def _cells(rows: Sequence[Row]) -> PageTable:
+    axes = [key for key in AXES if key in rows[0]]
+    rows_of: list[list[Cell]] = []
+    for group in _by_seeds(rows):
+        known = [row for row in group if row["edp"] is not None]
+        best = min(known, key=itemgetter("edp")) if known else group[0]
+        most = max(row["edp"] for row in known) / best["edp"] if known else None
+        names = [best[key] for key in ("workload", "hardware", "searcher", *axes)]
+        count, printed = f"{len(known)} of {len(group)}", numbers(best, f"{best['at']}.", COLUMNS)
+        rows_of.append([*names, count, *printed, number(best["gap"], times), number(most, times)])
+    head = ["workload", "hardware", "searcher", *axes, "seeds", "least EDP", "energy", "cycles", "time", "power"]
+    return PageTable([*head, "over the bound", "most over least EDP"], rows_of)
+
+
+def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
+    """Rows that differ in nothing but the seed."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row.get(key) for key in ("workload", "hardware", "searcher", *AXES)), []).append(row)
+    return found.values()

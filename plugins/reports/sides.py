@@ -1,0 +1,326 @@
+"""Results as the sides of a comparison: what each costs, the parts it is the sum of, and a verdict in words."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from sparsemap.errors import SearchError, listed
+from sparsemap.files import percent, read_csv, times
+from sparsemap.searching.breakdown import WAITING, Breakdown
+from sparsemap.searching.result import RESULT_FILE, read_result
+from sparsemap.spec.units import format_energy
+from sparsemap.study.cells import AXES
+
+from .wording import area_text, change_text, time_text
+
+NETWORK, TABLE = "network.json", "table.csv"
+WORTH = {"energy": "energy_pj", "delay": "seconds", "seconds": "seconds", "area": "area_mm2", "power": "power_w"}
+"""The cost that ranks results, by objective; energy times seconds for all others."""
+WORTH_NAMES = {
+    "energy_pj": "energy", "seconds": "time", "area_mm2": "area", "power_w": "power", "edp_js": "energy x time",
+    "edp": "EDP",
+}  # fmt: skip
+TOLD: Mapping[str, Any] = {"seconds": time_text, "energy_pj": format_energy, "area_mm2": area_text}
+"""What a verdict says of two chips."""
+MOST = 0.75
+"""Of a difference: the parts that a verdict names make up so much of it, if three do."""
+EQUAL = 1e-3
+"""Results that differ by less are called equal."""
+
+
+@attrs.frozen
+class Part:
+    """A layer of a network, all its repetitions together in `share`; or the whole of a search."""
+
+    name: str
+    repeat: int
+    costs: Breakdown
+    """Of one repetition."""
+    folder: Path
+    """Where its design is."""
+    cycle_s: float
+    """Seconds of a cycle; NaN where the clock is not known."""
+    about: Mapping[str, Any] = {}
+
+    @property
+    def energy_pj(self) -> float:
+        return self.repeat * self.costs.energy_pj if self.known else math.nan
+
+    @property
+    def seconds(self) -> float:
+        return self.repeat * self.costs.cycles * self.cycle_s if self.known else math.nan
+
+    @property
+    def known(self) -> bool:
+        """Whether it has a design."""
+        return self.costs.energy_pj is not None
+
+    @property
+    def limit(self) -> str:
+        return self.costs.limit.removeprefix("the ")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"energy_pj": self.energy_pj, "seconds": self.seconds, "limit": self.limit}
+
+
+@attrs.frozen
+class Side:
+    """A search or a network on a chip."""
+
+    label: str
+    subject: str
+    """The workload or the network."""
+    hardware: str
+    searcher: str
+    searched: str
+    """Searcher and seed."""
+    model: str
+    objective: str
+    numbers: Mapping[str, Any]
+    """`edp`, `energy_pj`, `cycles`, `costs`, `gap`, None where there is no design."""
+    parts: tuple[Part, ...]
+    folder: Path
+
+    @property
+    def costs(self) -> Mapping[str, float]:
+        return self.numbers.get("costs") or {}
+
+    @property
+    def problem(self) -> tuple[str, str]:
+        """What only sides that have it in common are compared by."""
+        return self.subject, self.model
+
+    @property
+    def limit(self) -> str:
+        return self.parts[0].limit if len(self.parts) == 1 else ""
+
+    def value(self, key: str) -> float | None:
+        """A cost by name, `edp_js` as pJ * cycles in results of earlier versions."""
+        found = self.costs.get(key)
+        return self.numbers.get("edp") if found is None and key == "edp_js" else found
+
+
+def sides_of(path: Path) -> list[Side]:
+    """The folder of a search or of a network as a side, that of a study as a side per cell; `SearchError` for others."""
+    if (path / RESULT_FILE).is_file():
+        return [_search(path)]
+    if (path / NETWORK).is_file():
+        return [_network(path)]
+    if (path / TABLE).is_file():
+        names = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
+        return [
+            attrs.evolve(side, label=f"{path.resolve().name}/{side.label}") for name in names for side in sides_of(name)
+        ]
+    made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
+    raise SearchError(f"{path}: nothing to report: expected the folder of a search, with {made}")
+
+
+def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
+    """The folder of the cell of a study that a row of its table is of; None where it is not there."""
+    first = "--".join((row["workload"], row["hardware"], row["searcher"]))
+    more = [row[key] for key in AXES if row.get(key)]
+    folder = study / "--".join((first, *more, f"seed{row['seed']}"))
+    return folder if folder.is_dir() and any((folder / name).exists() for name in (RESULT_FILE, NETWORK)) else None
+
+
+def _search(path: Path) -> Side:
+    table = checked(path, read_result(path), OF_SEARCH)
+    model = table.get("identity", {}).get("cost_model", {}).get("name") or ""
+    costs = table.get("costs") or {}
+    cycle = costs["seconds"] / costs["cycles"] if costs.get("seconds") else math.nan
+    part = Part(table["workload"], 1, Breakdown.from_dict(table), path, cycle, table)
+    searched = f"{table['searcher']}, seed {table['seed']}"
+    about = (
+        table["workload"],
+        table["hardware"],
+        str(table["searcher"]),
+        searched,
+        model,
+        table.get("objective", ""),
+        table,
+    )
+    return Side(path.resolve().name, *about, (part,), path)
+
+
+def _network(path: Path) -> Side:
+    table = checked(path, json_of(path / NETWORK), OF_NETWORK)
+    cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
+    results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
+    parts = [
+        Part(layer["layer"], layer["repeat"], Breakdown.from_dict(layer, found), path / layer["searched"], cycle, layer)
+        for layer in table["layers"]
+        if (found := results[layer["searched"]]) is not None
+    ]
+    known: dict[str, Any] = next(filter(None, results.values()), {})
+    searched = f"{table['searcher']}, seed {table['seed']}"
+    model = known.get("identity", {}).get("cost_model", {}).get("name") or ""
+    about = table["network"], table["hardware"], table["searcher"], searched, model, known.get("objective", ""), table
+    return Side(path.resolve().name, *about, tuple(parts), path)
+
+
+def json_of(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SearchError(f"{path}: {error}") from None
+
+
+def result_of(path: Path) -> dict[str, Any]:
+    """The `result.json` of a folder; nothing if it is not there."""
+    try:
+        return read_result(path)
+    except SearchError:
+        return {}
+
+
+OF_SEARCH = ("edp", "energy_pj", "cycles", "score", "workload", "hardware", "evaluations", "budget", "proposed", "seed")
+OF_NETWORK = ("network", "hardware", "layers", "edp", "energy_pj", "cycles", "complete", "searcher", "seed")
+
+
+def checked(path: Path, table: Any, keys: Iterable[str]) -> dict[str, Any]:
+    """A table of a file; `SearchError` if it lacks one of the keys."""
+    for key in keys:
+        if not isinstance(table, dict) or key not in table:
+            raise SearchError(f"{path}: has no '{key}': not a result as SparseMap writes it")
+    return table
+
+
+def labelled(sides: Sequence[Side]) -> list[Side]:
+    """With labels that tell sides apart: the folder, or its whole path."""
+    for names in ([side.label for side in sides], [str(side.folder) for side in sides]):
+        if len(set(names)) == len(names):
+            return [attrs.evolve(side, label=name) for side, name in zip(sides, names, strict=True)]
+    return [attrs.evolve(side, label=f"{side.folder} ({at})") for at, side in enumerate(sides, 1)]
+
+
+# ------------------------------------------------------------------------------------------------------------- verdicts
+
+
+def worth_of(sides: Iterable[Side]) -> str:
+    """The cost that ranks these sides: that of their objective if they have one in common."""
+    objectives = {side.objective for side in sides}
+    return WORTH.get(next(iter(objectives)), "edp_js") if len(objectives) == 1 else "edp_js"
+
+
+def ratio(side: Side, base: Side, worth: str) -> float | None:
+    """A side's worth over another's; both by energy times seconds, or both by pJ * cycles where one has no clock."""
+    keys = ("edp",) if worth == "edp_js" and not all("edp_js" in one.costs for one in (side, base)) else (worth,)
+    values = [one.numbers.get("edp") if key == "edp" else one.value(key) for key in keys for one in (side, base)]
+    return values[0] / values[1] if values[0] is not None and values[1] else None
+
+
+def deciding(side: Side, other: Side, worth: str = "edp_js") -> dict[str, float]:
+    """By part that both have, what it has of the difference between two sides, the largest first; they add up to 1.
+
+    A part weighs what it takes more of the energy, of the time, or of both, as shares of the mean of the two sides.
+    """
+    theirs, keys = {part.name: part for part in other.parts}, [key for key in PARTS if worth in ("edp_js", key)]
+    weights = {}
+    for part in side.parts:
+        if part.name in theirs and part.known and theirs[part.name].known:
+            weights[part.name] = math.fsum(
+                (getattr(theirs[part.name], key) - getattr(part, key)) / ((value(side, key) + value(other, key)) / 2)
+                for key in keys
+            )
+    whole = math.fsum(weights.values())
+    shares = {name: weight / whole for name, weight in weights.items()} if whole else {}
+    return dict(sorted(shares.items(), key=lambda row: -row[1]))
+
+
+PARTS = ("energy_pj", "seconds")
+"""Costs that add up over the parts."""
+
+
+def value(side: Side, key: str) -> float:
+    return math.fsum(getattr(part, key) for part in side.parts if part.known)
+
+
+def verdict(sides: Sequence[Side]) -> list[str]:
+    """A sentence or two for each problem that several sides have: which one is best, by how much, because of which parts."""
+    groups: dict[tuple[str, str], list[Side]] = {}
+    for side in sides:
+        groups.setdefault(side.problem, []).append(side)
+    lines = [_best(found) for found in groups.values() if len(found) > 1]
+    several = [text for text in lines if text]
+    if len(several) <= 3:
+        return several
+    return [overall(list(groups.values()))]
+
+
+def name_of(side: Side, sides: Sequence[Side]) -> str:
+    """The hardware where that tells the sides apart, else the label."""
+    known = [one.hardware for one in sides]
+    return side.hardware if len(set(known)) == len(known) else side.label
+
+
+def _best(sides: Sequence[Side]) -> str:
+    worth = worth_of(sides)
+    known = sorted((side for side in sides if side.value(worth)), key=lambda side: side.value(worth) or math.inf)
+    if len(known) < 2:
+        missing = listed([name_of(side, sides) for side in sides if side not in known])
+        return f"{sides[0].subject}: {missing} has no design for every layer, so that nothing is compared."
+    best, second = known[:2]
+    more = ratio(second, best, worth) or 1.0
+    one, other = (name_of(side, sides) for side in (best, second))
+    if more < 1 + EQUAL:
+        return f"{one} and {other} are equal for {best.subject}."
+    by = f"{times(more)} less {WORTH_NAMES[worth]}" if worth != "edp_js" else f"energy x time is {times(more)} less"
+    text = f"{one} is better than {other} for {best.subject}: {by}. It takes {costs_text(best, second)}."
+    decide = deciding(best, second, worth)
+    if len(decide) > 1:
+        names: list[str] = []
+        share = 0.0
+        for name, part in decide.items():
+            if len(names) == 3 or share > MOST or part <= 0:
+                break
+            names.append(name)
+            share += part
+        mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
+        parts = [_part_text(mine[name], theirs[name], decide[name], other) for name in names]
+        text += f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
+    elif second.limit and best.limit != second.limit:
+        text += f" It is limited by {best.limit}, {other} by {second.limit}."
+    return text
+
+
+def costs_text(side: Side, other: Side) -> str:
+    """`1.2 ms instead of 2 ms (-40 %), 3 mJ instead of 2 mJ (+50 %)`, and areas."""
+    parts = []
+    for key, text in TOLD.items():
+        mine, theirs = side.value(key), other.value(key)
+        if mine and theirs:
+            same = math.isclose(mine, theirs, rel_tol=EQUAL)
+            parts.append(
+                f"{text(mine)}" + (" both" if same else f" instead of {text(theirs)} ({change_text(mine, theirs)})")
+            )
+    return ", ".join(parts)
+
+
+def _part_text(part: Part, theirs: Part, share: float, other: str) -> str:
+    about = f"{time_text(part.seconds)} instead of {time_text(theirs.seconds)}"
+    limit = theirs.costs.limit.removesuffix(f", {WAITING}")
+    return f"{part.name} has {percent(share)} of it, {about}" + (f", limited by {limit} on {other}" if limit else "")
+
+
+def overall(groups: Sequence[Sequence[Side]]) -> str:
+    """Which hardware or folder is best over many problems, by the geometric mean over the first one's."""
+    ratios: dict[str, list[float]] = {}
+    for sides in groups:
+        worth = worth_of(sides)
+        for side in sides:
+            if (found := ratio(side, sides[0], worth)) is not None:
+                ratios.setdefault(side.hardware, []).append(found)
+    means = sorted((statistics.geometric_mean(found), name) for name, found in ratios.items())
+    (least, best), *others = means
+    worth = WORTH_NAMES[worth_of([side for sides in groups for side in sides])]
+    tail = ", ".join(f"{name} needs {times(mean / least)}" for mean, name in others[:4])
+    return f"Over {len(groups)} problems {best} needs the least {worth}" + (
+        f"; {tail} (geometric means)." if tail else "."
+    )

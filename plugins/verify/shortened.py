@@ -1,0 +1,147 @@
+"""Designs executed with shorter loops, so that what a search found can be tried before it ends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import SparseMapError
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.load import load_problem
+from sparsemap.problem.problem import Problem
+from sparsemap.searching.best import Best
+from sparsemap.searching.executed import Execution
+
+from .charges import ChargedTrial
+from .comparison import FULL, CountComparison
+from .simulate import Simulation
+
+COMPUTES = 200_000
+"""Multiply-accumulates of a design as it is executed, unless its loops have no more to give."""
+LANES = 128
+"""Of a design as it is executed, while temporal loops can be shortened in place of spatial ones."""
+PRODUCTS = 500
+"""Of fewer expected products an execution says too little."""
+TRIALS = 3
+MATTERS = 0.005
+"""Parts of the model are told that are off by more than this share of the claim."""
+
+
+def execution(best: Best, seed: int) -> Execution | str:
+    """The design on `TRIALS` sets of tensors, paid for as the fullest fidelity says; or why that cannot be."""
+    try:
+        problem, designs = shortened(best.problem, best.design.batch, COMPUTES)
+        if few := _few(problem):
+            return few
+        sim = Simulation(problem, designs)
+    except SparseMapError as error:
+        return str(error)
+    claim = problem.evaluator.evaluate_designs(designs)
+    if not claim.valid[0]:
+        return f"with shorter loops it is invalid: {', '.join(claim.reasons_of(0))}"
+    comparison = CountComparison(sim)
+    for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(TRIALS)):
+        trial = sim.trial(np.random.default_rng(sequence), charged=True)
+        if not trial.energy.tally.correct:
+            raise AssertionError("the output is not the dense product")
+        comparison.add(ChargedTrial(sim, trial), effects=not number)
+    claimed = float(claim.energy_pj[0]), float(claim.cycles[0])
+    found = {one.name: one.executed for one in comparison.fidelities()} or {"": claimed}
+    names = "energy_pj", "cycles"
+    return Execution(
+        dict(zip(names, claimed, strict=True)), dict(zip(names, found.get(FULL, claimed), strict=True)),
+        _parts(comparison, claimed), {dim: int(size) for dim, size in problem.sizes.items()},
+    )  # fmt: skip
+
+
+def _few(problem: Problem) -> str:
+    sizes, operands = problem.sizes, (tensor for tensor in problem.tensors if not tensor.output)
+    computes = math.prod(int(size) for size in sizes.values())
+    products = computes * math.prod(x.density.occupancy(x.shape(sizes)).density for x in operands)
+    if products >= PRODUCTS:
+        return ""
+    return f"too sparse: {products:,.0f} products in {computes:,} multiply-accumulates, expected {PRODUCTS} at least"
+
+
+def _parts(comparison: CountComparison, claimed: tuple[float, float]) -> dict[str, tuple[float, float]]:
+    known = {one.name: one for one in (*comparison.effects(), *comparison.lacking())}
+    found = {}
+    for name, one in known.items():
+        if any(abs(part) > whole for part, whole in zip(one.analytic, claimed, strict=True)):
+            continue  # the difference of two numbers that are beyond the claim says nothing
+        more = (one.executed[i] - one.analytic[i] for i in (0, 1))
+        energy, cycles = (part / whole for part, whole in zip(more, claimed, strict=True))
+        if max(abs(energy), abs(cycles)) > MATTERS:
+            found[name] = energy, cycles
+    return dict(sorted(found.items(), key=lambda item: -max(map(abs, item[1]))))
+
+
+def shortened(problem: Problem, designs: Designs, computes: int) -> tuple[Problem, Designs]:
+    """The first of `designs` with loops halved until it has so many computes: spatial ones while there are more than `LANES`
+    lanes, then temporal ones, from the outside, and at last the other spatial ones. Every loop stays a loop. Where there
+    are fewer lanes, words per cycle and leakage shrink with them."""
+    bounds = designs.columns["bounds"][:, :, 0].copy()
+    spatial, temporal = (
+        [i for i, x in enumerate(problem.mapping_levels) if x.spatial == kind] for kind in (True, False)
+    )
+    for groups, lanes in ((spatial, LANES), (temporal, 1), (spatial, 1)):
+        for group in groups:
+            while (
+                bounds.prod() > computes
+                and bounds[spatial].prod() > lanes * (groups is spatial)
+                and bounds[group].max() > 2
+            ):
+                loop = int(bounds[group].argmax())
+                bounds[group, loop] = math.ceil(bounds[group, loop] / 2.0)
+    if (bounds == designs.columns["bounds"][:, :, 0]).all():
+        return problem, designs.take(slice(0, 1))
+    sizes = dict(zip(problem.dims, bounds.prod(axis=0).astype(int).tolist(), strict=True))
+    parts: dict[str, Any] = {
+        "space": problem.space_spec,
+        "cost_model": problem.cost_model,
+        "objective": problem.objective,
+    }
+    small = load_problem(
+        _workload(problem, sizes), _hardware(problem, bounds, designs), **parts, registry=problem.registry
+    )
+    one = designs.take(slice(0, 1))
+    return small, attrs.evolve(one, columns={**one.columns, "bounds": bounds[:, :, None]})
+
+
+def _workload(problem: Problem, sizes: dict[str, int]) -> Any:
+    """An einsum of these sizes over the same tensors."""
+
+    def access(tensor: Any) -> str:
+        ranks = (" + ".join(f"{c}*{dim}" if c > 1 else dim for dim, c in rank) for rank in tensor.ranks)
+        return f"{tensor.name}[{', '.join(ranks)}]"
+
+    *operands, output = problem.tensors
+    einsum = f"{access(output)} = {' * '.join(map(access, operands))}"
+    table = {"type": "einsum", "name": problem.workload.name, "einsum": einsum, "dims": sizes}
+    return problem.registry.build("workload", table | {"density": {x.name: x.density for x in operands}})
+
+
+def _hardware(problem: Problem, bounds: Array, designs: Designs) -> Any:
+    """With bandwidths and leakage in proportion to the lanes that are left below each level."""
+    before, levels = designs.columns["bounds"][:, :, 0], []
+    groups = list(enumerate(problem.mapping_levels))
+    for level, table in zip(problem.levels, problem.hardware.levels, strict=True):
+        made = dict(table)
+        below = [i for i, group in groups if group.spatial and group.storage >= level.index]
+        share = float((bounds[below] / before[below]).prod())
+        every = [i for i, group in groups if group.spatial]
+        made["leakage_mw"] = problem.leakage_mw(level.index) * float((bounds[every] / before[every]).prod())
+        made["energy"] = {
+            action: problem.energy_pj(level.index, action)
+            for action in ("read", "write", "metadata_read", "metadata_write")
+        }
+        for key in ("bandwidth", "read_bandwidth", "write_bandwidth"):
+            limit = getattr(level, key)
+            if limit is not None:
+                made[key] = f"{limit * share:g} words/cycle"
+        levels.append(made)
+    return attrs.evolve(problem.hardware, levels=tuple(levels))

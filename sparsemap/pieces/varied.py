@@ -1,0 +1,81 @@
+"""Values of a spec that may vary: `{ choices = [...] }`, or `{ low = ..., high = ..., factor = ... }`, in place of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Mistake, SpecError
+
+VARIED = ({"choices"}, {"low", "high", "factor"}, {"low", "high", "step"})
+"""Keys of a table that stands for the values that a key may have."""
+MOST_VALUES = 1000
+
+
+def check_choices(_: object, __: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
+    empty = [key for key, values in choices.items() if not values]
+    if empty:
+        raise SpecError([Mistake("", key, "has no value to choose from, expected at least 1") for key in empty])
+
+
+def _values(table: Mapping[str, Any], path: str) -> list[Any]:
+    """The values of `{ choices = ... }`, or of a range, with its unit."""
+    if "choices" in table:
+        if not isinstance(table["choices"], list | tuple) or not table["choices"]:
+            raise SpecError.at("", path, f"has choices = {table['choices']!r}, expected a list of at least 1 value")
+        return list(table["choices"])
+    low, unit_text = _number(table["low"], path)
+    high, other = _number(table["high"], path)
+    step, factor = table.get("step"), table.get("factor")
+    by = factor if step is None else step
+    least = 1 if step is None else 0
+    if (
+        unit_text != other
+        or isinstance(by, bool)
+        or not isinstance(by, int | float)
+        or not by > least
+        or not 0 < low <= high
+    ):
+        wanted = "0 < low <= high in the same unit, and a factor above 1 or a step above 0"
+        raise SpecError.at("", path, f"is {dict(table)!r}, expected {wanted}")
+    values: list[Any] = []
+    while low <= high and len(values) < MOST_VALUES:
+        number = int(low) if low == int(low) else low
+        values.append(f"{number} {unit_text}" if unit_text else number)
+        low = low * by if step is None else low + by
+    return values
+
+
+def _number(value: Any, path: str) -> tuple[float, str]:
+    """A number and its unit, "" where there is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value), ""
+    found = re.fullmatch(r"\s*([0-9.]+)\s*(\D.*?)\s*", value) if isinstance(value, str) else None
+    if found is None:
+        raise SpecError.at(
+            "", path, f"has {value!r} as an end of its range, expected a number, with a unit if it has one"
+        )
+    return float(found[1]), found[2]
+
+
+def without_choices(value: Any, path: str, found: dict[str, Any]) -> Any:
+    """The value with the first one in place of what may vary, which goes to `found` by its path."""
+    if isinstance(value, Mapping):
+        if set(value) in VARIED and path:
+            found[path] = _values(value, path)
+            return found[path][0]
+        return {
+            key: below if key == "choices" and not path else without_choices(below, f"{path}.{key}".lstrip("."), found)
+            for key, below in value.items()
+        }
+    if isinstance(value, list | tuple):
+        names = [item.get("name", str(i)) if isinstance(item, Mapping) else str(i) for i, item in enumerate(value)]
+        kept = []
+        for name, item in zip(names, value, strict=True):
+            item = without_choices(item, f"{path}.{name}", found)
+            present = item.pop("present", True) if isinstance(item, dict) else True
+            if present:
+                kept.append(item)
+        return kept
+    return value

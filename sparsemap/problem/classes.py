@@ -1,0 +1,80 @@
+"""Classes of designs that a cost model knows bounds of, as searchers see them: scores, and genomes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from ..errors import DesignError
+from ..pieces.boundary import guarded
+from ..pieces.contracts import Classes
+from ..pieces.contracts.base import Array, Genomes
+from .designs import Decoded, Designs
+
+if TYPE_CHECKING:
+    from .problem import Problem
+    from .space import Space
+
+TRIES = 4
+"""Guesses for each design that is drawn of a class: repair may lead out of it."""
+
+
+@attrs.frozen(eq=False)
+class ScoredClasses:
+    """The classes of one problem with the least score of each."""
+
+    problem: Problem
+    known: Classes
+    least: Array
+    """(N + 1,) what no design of a class is below; the last: infinity, for designs that cannot be valid."""
+    ranking: Array
+    """(n,) the classes that have a finite one, the best first."""
+
+    def of(self, designs: Designs) -> Array:
+        """(B,) the class of each, N or -1 where no design is valid."""
+        with guarded(self.problem.cost_model, "classes"):
+            return np.asarray(self.known.of(designs), dtype=np.int64)
+
+    def hopeful(self, designs: Designs, score: float) -> Array:
+        """(B,) bool: the class may hold something better than `score`."""
+        least: Array = self.least[self.of(designs)]
+        return least < score if np.isfinite(score) else np.ones(len(designs), dtype=bool)
+
+    def moved(self, space: Space, genomes: Genomes, classes: Array) -> Genomes:
+        """Genomes (n, G) changed so that their designs are of these classes (n,); as they are where the space cannot
+        express it. They may be invalid, see `Space.repaired`."""
+        with guarded(self.problem.cost_model, "classes"):
+            columns = self.known.moved(space.decode(genomes), classes)
+        changed = genomes.copy()
+        for name, segment in space.segments.items():
+            if columns.keys() & set(segment.provides):
+                try:
+                    genes = segment.encode(Designs(columns), space.problem)
+                except (DesignError, NotImplementedError, KeyError):
+                    return genomes
+                changed[:, space.slices[name]] = genes.T
+        return changed
+
+    def draw(self, space: Space, classes: Array, rng: np.random.Generator) -> Genomes:
+        """Repaired guesses (n, G) of these classes (n,), where repair leaves any there."""
+        rows = np.repeat(classes, TRIES)
+        found: Decoded = space.repaired(self.moved(space, space.guess(len(rows), rng), rows), rng)
+        hit = (self.of(found.designs) == rows).reshape(-1, TRIES)
+        return found.genomes[np.arange(len(classes)) * TRIES + hit.argmax(axis=1)]
+
+
+def classes_of(problem: Problem) -> ScoredClasses | None:
+    """None: the cost model knows none, or the objective does not say what the costs of a bound are worth."""
+    judge = problem.judge
+    if not judge.monotone or len(judge.names) > 1 or problem.scenarios:
+        return None
+    with guarded(problem.cost_model, "classes"), np.errstate(over="ignore", invalid="ignore"):
+        known = problem.cost_model.classes(problem)
+    if known is None:
+        return None
+    scores = problem.evaluator.score(known.least.on(problem.chip))
+    ranking = np.argsort(scores, kind="stable")
+    ranking = ranking[np.isfinite(scores[ranking])]
+    return ScoredClasses(problem, known, np.append(scores, np.inf), ranking) if ranking.size else None

@@ -1,0 +1,99 @@
+"""The best designs of a search executed: each claim corrected by what execution needs, and ranked again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ..errors import SearchError
+from ..pieces.boundary import guarded
+from ..problem.evaluation import Evaluation
+from .best import Best
+
+if TYPE_CHECKING:
+    from ..problem.problem import Problem
+    from .driver import Search
+    from .result import Result
+
+
+@attrs.frozen
+class Execution:
+    """One design on sampled tensors, perhaps with shorter loops than it has."""
+
+    claimed: Mapping[str, float]
+    """`energy_pj` and `cycles` of what was executed, as the cost model has them .."""
+    executed: Mapping[str, float]
+    """.. and as execution found them."""
+    parts: Mapping[str, tuple[float, float]]
+    """By part of the cost model, what execution adds to it, over the claimed energy and cycles; the largest first."""
+    sizes: Mapping[str, int]
+    """Dimensions as they were executed."""
+
+    def needed(self, cost: str) -> float:
+        """Executed over claimed."""
+        return self.executed[cost] / self.claimed[cost] if self.claimed[cost] else 1.0
+
+
+@attrs.frozen(eq=False)
+class ExecutedDesign:
+    """One of the best designs of a search, with its claim corrected."""
+
+    best: Best
+    execution: Execution | None
+    """None: it could not be executed, as `refused` says, and its claim stands."""
+    refused: str = ""
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """The design's own costs, each as much larger as execution found it to be."""
+        found = dict(self.best.own_costs)
+        for cost in self.execution.claimed if self.execution else ():
+            found[cost] *= self.execution.needed(cost) if self.execution else 1.0
+        return found
+
+    @property
+    def score(self) -> float:
+        """Of the corrected costs."""
+        costs = {name: np.array([cost]) for name, cost in self.costs.items()}
+        return float(self.best.problem.evaluator.score(Evaluation(costs, np.zeros(1, np.uint64), ()))[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        found: dict[str, Any] = {"claimed": {**self.best.own_costs, "score": self.best.score}}
+        found |= {"corrected": {**self.costs, "score": self.score}, "genome": self.best.genome.tolist()}
+        if self.execution is None:
+            return found | {"refused": self.refused}
+        return found | {
+            "executed_over_claimed": {cost: self.execution.needed(cost) for cost in self.execution.claimed},
+            "parts": {name: list(shares) for name, shares in self.execution.parts.items()},
+            "sizes": dict(self.execution.sizes),
+        }
+
+
+def executed(run: Search, result: Result, count: int) -> Result:
+    """The result with the best `count` distinct designs executed and ranked by their corrected scores; the first of them is
+    the best one. `SearchError` where nobody can execute them."""
+    problem = run.problem
+    if result.best is None or run.interrupted or run.archive.leading is None:
+        return result
+    found = [_executed(problem, best, run.seed) for best in run.archive.leading.designs(problem, count)]
+    found.sort(key=lambda one: one.score)  # stable: designs that are as good stay in the order of their claims
+    return attrs.evolve(result, best=found[0].best, executed=tuple(found))
+
+
+def check(problem: Problem) -> None:
+    """`SearchError` if the designs of a problem cannot be executed and ranked."""
+    hook = problem.registry.hook
+    if hook is None or not hook.execute_design.get_hookimpls():
+        raise SearchError("no loaded plugin executes designs")
+    if problem.scenarios or len(problem.objective.names) > 1:
+        raise SearchError("designs are executed for one objective and one set of densities; leave --execute out")
+
+
+def _executed(problem: Problem, best: Best, seed: int) -> ExecutedDesign:
+    with guarded("hook", "execute_design"):
+        told = problem.registry.hook.execute_design(best=best, seed=seed)
+    return ExecutedDesign(best, None, told) if isinstance(told, str) else ExecutedDesign(best, told)

@@ -1,0 +1,219 @@
+"""What the plan of a network is: where every tensor lives and why, what is on chip at each step, and the totals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
+from ..problem.costs import Costs
+from ..spec import units
+from .network_result import NetworkResult
+
+PLAN_FOLDER = "plan"
+"""Where the designs of a plan are, below the folder of the run."""
+FUSED_FILES = ("fused.csv", "fused.md")
+
+
+@attrs.frozen(kw_only=True)
+class FusedLayer:
+    """A layer or an operation in the order of the plan."""
+
+    layer: str
+    type: str
+    searched: str
+    """The first layer that is equal to it; empty for operations."""
+    macs: int
+    inputs: tuple[str, ...]
+    from_places: tuple[str, ...]
+    """Where each input lives."""
+    place: str
+    """Where its output lives .."""
+    words: int
+    """.. of so many words .."""
+    packed: bool
+    """.. compressed or word by word .."""
+    why: str
+    """.. and why not on chip; empty if it is."""
+    energy_pj: float
+    cycles: float
+    live: tuple[str, ...]
+    """Whose outputs are on chip while it runs."""
+    live_words: float
+    used_words: float
+    """With its tiles."""
+    kept: tuple[str, ...]
+    """Its own tensors that are on chip."""
+    design: str = ""
+    """File of its design below the folder of the run, that of the first step with the same one; empty for operations."""
+    genome: tuple[int, ...] = ()
+    utilisation: float | None = None
+    """Effectual computes over cycles and compute units."""
+    limit: str = ""
+    """What limits its cycles."""
+    by_level: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class FusedResult:
+    """`base` has the searches layer by layer; without `rows` some of them have no design yet."""
+
+    base: NetworkResult
+    home: str
+    """The level on chip."""
+    outside: str
+    capacity: float = 0.0
+    """Words of it."""
+    rows: tuple[FusedLayer, ...] = ()
+    layer_by_layer: tuple[float, float] = (math.nan, math.nan)
+    """pJ and cycles of the same layers with the best design of each and all tensors outside, operations counted alike."""
+    bound: float | None = None
+    counted: bool = True
+    """Whether operations cost what they read and write."""
+    matched: bool = False
+    """Whether tensors are read in the packets in which they were written; otherwise formats change at no cost."""
+    error: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.rows)
+
+    @property
+    def energy_pj(self) -> float:
+        return math.fsum(row.energy_pj for row in self.rows)
+
+    @property
+    def cycles(self) -> float:
+        return math.fsum(row.cycles for row in self.rows)
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """By name, those of the whole network."""
+        return Costs({"energy_pj": self.energy_pj, "cycles": self.cycles}, self.base.chip).floats()
+
+    @property
+    def edp(self) -> float:
+        return self.costs["edp"]
+
+    @property
+    def gap(self) -> float | None:
+        """EDP over the bound, where that is one of the EDP."""
+        return self.edp / self.bound if self.bound else None
+
+    @property
+    def gain(self) -> float:
+        """EDP layer by layer over that of the plan."""
+        return math.prod(self.layer_by_layer) / self.edp
+
+    @property
+    def stays(self) -> tuple[int, int]:
+        """Tensors between layers that stay on chip, of how many."""
+        taken = {name for row in self.rows for name in row.inputs}
+        between = [row for row in self.rows if row.layer in taken]
+        return sum(row.place == self.home for row in between), len(between)
+
+    @property
+    def peak(self) -> FusedLayer:
+        """The step at which most is on chip."""
+        return max(self.rows, key=lambda row: row.used_words)
+
+    @property
+    def utilisation(self) -> float | None:
+        """Of the whole network, by sums."""
+        busy = [row for row in self.rows if row.utilisation is not None]
+        return math.fsum((row.utilisation or 0.0) * row.cycles for row in busy) / self.cycles if busy else None
+
+    # -- as text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        if not self.complete:
+            return {"complete": False, "error": self.error}
+        keys = ("complete", "home", "capacity", "energy_pj", "cycles", "edp", "bound", "gap", "gain", "utilisation")
+        stays, between = self.stays
+        return {
+            **{key: getattr(self, key) for key in keys},
+            "costs": self.costs,
+            "layer_by_layer": dict(zip(("energy_pj", "cycles"), self.layer_by_layer, strict=True)),
+            "operations": "counted" if self.counted else "free",
+            "formats": "matched" if self.matched else "free",
+            "stay": stays,
+            "tensors": between,
+            "peak": {"layer": self.peak.layer, "words": self.peak.used_words},
+            "layers": [attrs.asdict(row) for row in self.rows],
+        }
+
+    def table(self) -> list[list[str]]:
+        """A row per step, in the order of the plan."""
+        head = [
+            "step",
+            "inputs from",
+            "output to",
+            "on chip",
+            "energy used",
+            "cycles",
+            "ms",
+            "busy",
+            "limit",
+            "why not",
+        ]
+        clock = float(self.base.chip.clock_hz)
+        return [
+            head,
+            *(
+                [
+                    row.layer,
+                    ", ".join(dict.fromkeys(row.from_places)),
+                    row.place,
+                    percent(row.used_words / self.capacity),
+                    units.format_energy(row.energy_pj),
+                    f"{row.cycles:,.0f}",
+                    f"{1e3 * row.cycles / clock:,.3g}",
+                    "-" if row.utilisation is None else percent(row.utilisation),
+                    row.limit or "-",
+                    row.why or "-",
+                ]
+                for row in self.rows
+            ),
+        ]
+
+    def totals_text(self) -> str:
+        """The totals of the plan, in lines."""
+        if not self.complete:
+            return f"plan     incomplete: {self.error or 'not every layer has a design'}"
+        (stays, between), seconds = self.stays, self.costs["seconds"]
+        energy, cycles = self.layer_by_layer
+        peak = f"{percent(self.peak.used_words / self.capacity)} of {self.home} at {self.peak.layer}"
+        lines = [
+            f"plan     {stays} of {between} tensors between layers stay in {self.home}; at most {peak}",
+            f"EDP      {four_digits(self.edp)} pJ * cycles, {times(self.gain)} better than layer by layer "
+            f"({times(energy / self.energy_pj)} in energy, {times(cycles / self.cycles)} in cycles)",
+            f"energy   {units.format_energy(self.energy_pj)}",
+            f"cycles   {units.format_count(self.cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other",
+        ]
+        if self.utilisation is not None:
+            lines.append(f"busy     {percent(self.utilisation)} of the compute units, on the mean")
+        if self.gap is not None:
+            lines.append(f"bound    {four_digits(self.bound)} by proof: the best plan is within {times(self.gap)}")
+        free = "cost what they read and write" if self.counted else "are free"
+        formats = "what is written is what is read" if self.matched else "formats change on the way at no cost"
+        lines.append(f"         operations between layers {free}; {formats}")
+        return "\n".join(lines)
+
+    def write(self, folder: Path | str) -> list[Path]:
+        """The files of the searches, with the plan in `network.json`, and a row per step in `fused.csv` and `fused.md`."""
+        written = attrs.evolve(self.base, fused=self.to_dict()).write(folder)
+        if not self.complete:
+            return written
+        rows = [attrs.asdict(row) for row in self.rows]
+        flat = [
+            {k: " ".join(v) if isinstance(v, tuple) else v for k, v in row.items() if k not in ("by_level", "genome")}
+            for row in rows
+        ]
+        texts = (csv_text(flat), markdown_table(self.table(), "<<<>>>>><<"))
+        named = {Path(folder) / name: text for name, text in zip(FUSED_FILES, texts, strict=True)}
+        return [*written, *write_texts(named)]

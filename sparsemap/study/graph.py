@@ -1,0 +1,102 @@
+"""The graph of a network as its plan needs it: which tensors layers hand over, and what operations between them move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from ..pieces.contracts import Operation
+from ..problem.chip import Chip
+from ..problem.network import INPUT, Node
+
+
+@attrs.frozen
+class GraphNode:
+    """A layer or an operation; of one that is repeated, each time is a node."""
+
+    name: str
+    node: Node
+    inputs: tuple[str, ...]
+    """Names of graph nodes, or "input"."""
+    operands: tuple[str, ...]
+    """Of a layer, the tensor that each input is; empty for operations, and where nobody knows."""
+    words: int
+    """Of its output: no padding and no holes; 0 where the network has no shapes."""
+
+
+def graph_of(nodes: Sequence[Node], batch: int = 1) -> tuple[GraphNode, ...]:
+    """The nodes of a network in its order."""
+    found: list[GraphNode] = []
+    last: dict[str, str] = {}
+    for node in nodes:
+        inputs = tuple(last.get(name, name) for name in node.inputs)
+        for turn in range(node.repeat):
+            name = f"{node.name}#{turn + 1}" if node.repeat > 1 else node.name
+            found.append(GraphNode(name, node, inputs, _operands(node), _words(node, batch)))
+            inputs = (name,)
+        last[node.name] = found[-1].name
+    return tuple(found)
+
+
+def _operands(node: Node) -> tuple[str, ...]:
+    if node.loops is None or not node.shape:
+        return ()
+    weights = getattr(node.piece, "weights", "")
+    names = tuple(t.name for t in node.loops.tensors if not t.output and t.name != weights)
+    return names if len(names) == len(node.inputs) else ()
+
+
+def _words(node: Node, batch: int) -> int:
+    if not node.shape:
+        return 0
+    if node.loops is None:
+        return batch * math.prod(node.shape)
+    return math.prod(next(t.shape(node.loops.sizes) for t in node.loops.tensors if t.output))
+
+
+def consumers(graph: Sequence[GraphNode]) -> dict[str, list[GraphNode]]:
+    """By node, those that take its output."""
+    found: dict[str, list[GraphNode]] = {one.name: [] for one in graph}
+    for one in graph:
+        for name in dict.fromkeys(one.inputs):
+            if name != INPUT:
+                found[name].append(one)
+    return found
+
+
+def stuck(one: GraphNode, takers: Sequence[GraphNode], level: str, capacity: float) -> str:
+    """Why the output of a node can not live in a level on chip; empty: it can."""
+    if not takers:
+        return "the network's output"
+    if not one.words:
+        return "the network does not say its shape"
+    for taker in takers:
+        if taker.node.loops is not None and not taker.operands:
+            return f"no rank map: nobody knows which tensor of {taker.name} it is"
+    if one.words > capacity:
+        return f"{one.words:,} words, {level} holds {math.floor(capacity):,}"
+    return ""
+
+
+def passed(
+    operation: Operation, words: Sequence[tuple[int, int]], output: tuple[int, int], chip: Chip
+) -> tuple[float, float]:
+    """pJ and cycles of an operation that reads its inputs and writes its output where they live: (words, level) each.
+
+    An operation that only puts words behind each other moves those alone that do not live where its output does.
+    """
+    size, home = output
+    read = [(count, level) for count, level in words if operation.moves or level != home]
+    written = size if operation.moves else sum(count for count, _ in read)
+    pj, busy = 0.0, dict[int, list[float]]()
+    for action, moved in (("read", read), ("write", [(written, home)])):
+        for count, level in moved:
+            pj += count * float(chip.energy_pj[action][level])
+            busy.setdefault(level, [0.0, 0.0])[action == "write"] += count
+    cycles = 0.0
+    for level, (out, into) in busy.items():
+        limits = chip.read_bandwidth[level], chip.write_bandwidth[level], chip.bandwidth[level]
+        cycles = max(cycles, *(n / float(b) for n, b in zip((out, into, out + into), limits, strict=True)))
+    return pj, math.ceil(cycles * (1.0 - 1e-12))

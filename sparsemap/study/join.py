@@ -1,0 +1,200 @@
+"""The exact join of a network: where every tensor between layers lives, and which design each layer has, together.
+
+Steps run one after the other on the whole chip, so that energies and cycles add. A state is what is live and where; of
+the sums that reach a state only the vertices of their lower-left convex hull are kept: energy * cycles and every other
+quasi-concave cost has its least value there, and vertices of a sum of sets are sums of vertices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Any, TypeVar
+
+import attrs
+
+from ..searching.hull import hull
+
+Place = Hashable
+"""Where a tensor lives and how it is written there, whatever the caller calls it."""
+MOST_BRANCHES = 4
+"""Branches of a block of which all orders are tried; those of more run in the order given."""
+
+
+@attrs.frozen
+class TablePoint:
+    """A design of a step: what it costs, and the words of room that it needs beside the tensors that live there."""
+
+    energy_pj: float
+    cycles: float
+    room: float = 0.0
+    design: Any = None
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """One node of the graph: `tables` has its points by the places of its inputs and of its output, (inputs, output)."""
+
+    name: str
+    inputs: tuple[str, ...]
+    """Steps whose outputs it takes."""
+    tables: Mapping[tuple[tuple[Place, ...], Place], Sequence[TablePoint]]
+    words: Mapping[Place, float]
+    """Room that its output takes by place; none where it is not named."""
+    in_place: bool = False
+    """Whether the output may take the place of inputs that nobody needs afterwards."""
+
+
+@attrs.frozen
+class Chosen:
+    """What a plan has of a step, in the order in which steps run."""
+
+    step: str
+    place: Place
+    """Of its output."""
+    point: TablePoint
+    live: tuple[tuple[str, Place], ...]
+    """The tensors that are live while it runs, its inputs and its output among them .."""
+    live_words: float
+    """.. and their room."""
+
+    @property
+    def used(self) -> float:
+        """Words in use while it runs: tensors that live and its tiles."""
+        return self.live_words + self.point.room
+
+
+@attrs.frozen
+class JoinedPlan:
+    """The best plan, and its sums."""
+
+    energy_pj: float
+    cycles: float
+    steps: tuple[Chosen, ...]
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Of the outputs, by step."""
+        return {chosen.step: chosen.place for chosen in self.steps}
+
+
+def edp(energy_pj: float, cycles: float) -> float:
+    return energy_pj * cycles
+
+
+Live = tuple[tuple[str, Place], ...]
+Label = tuple[float, float, Any]
+"""Energy and cycles of some steps, and these as (the last one, those before)."""
+T = TypeVar("T")
+
+
+def joined(
+    steps: Sequence[Step], capacity: float, value: Callable[[float, float], float] = edp, reorder: bool = True
+) -> JoinedPlan | None:
+    """The plan of least `value` (of pJ and cycles), exact for these tables; None if none fits into `capacity` words.
+
+    `steps` are in an order in which they can run. Of branches that part and meet again all orders are tried, as long as
+    they are few. `value` has to be quasi-concave, and to grow with both.
+    """
+    words = {step.name: step.words for step in steps}
+    labels: dict[Live, list[Label]] = {(): [(0.0, 0.0, None)]}
+    for block in blocks(steps):
+        after = {name for step in steps[block[-1] + 1 :] for name in step.inputs}
+        ends: dict[Live, list[Label]] = {}
+        for order in orders(steps, block) if reorder else [block]:
+            found = labels
+            for at, index in enumerate(order):
+                needed = after.union(*(steps[later].inputs for later in order[at + 1 :]))
+                found = _after(steps[index], found, needed, words, capacity)
+            for state, some in found.items():
+                ends.setdefault(state, []).extend(some)
+        labels = {state: hull(some) for state, some in ends.items()}
+    every = [label for some in labels.values() for label in some]
+    if not every:
+        return None
+    energy_pj, cycles, link = min(every, key=lambda label: (value(label[0], label[1]), label[0]))
+    chosen: list[Chosen] = []
+    while link is not None:
+        one, link = link
+        chosen.append(one)
+    return JoinedPlan(energy_pj, cycles, tuple(chosen[::-1]))
+
+
+def _after(
+    step: Step,
+    labels: Mapping[Live, list[Label]],
+    needed: set[str],
+    words: Mapping[str, Mapping[Place, float]],
+    capacity: float,
+) -> dict[Live, list[Label]]:
+    """What the labels become with this step; `needed`: outputs that later steps take."""
+    found: dict[Live, list[Label]] = {}
+    for state, some in labels.items():
+        live = dict(state)
+        held = {name: float(words[name].get(place, 0.0)) for name, place in state}
+        before = tuple(live[name] for name in step.inputs)
+        for (inputs, place), points in step.tables.items():
+            if inputs != before:
+                continue
+            own = float(step.words.get(place, 0.0))
+            dying = [held[name] for name in set(step.inputs) - needed if held[name] > 0.0]
+            replaced = min(own, sum(dying)) if step.in_place else 0.0
+            used = sum(held.values()) + own - replaced
+            fitting = hull((p.energy_pj, p.cycles, p) for p in points if p.room + used <= capacity)
+            if not fitting:
+                continue
+            left = {name: part for name, part in live.items() if name in needed}
+            left |= {step.name: place} if step.name in needed else {}
+            here = (*state, (step.name, place))
+            found.setdefault(tuple(sorted(left.items(), key=lambda item: item[0])), []).extend(
+                (a[0] + b[0], a[1] + b[1], (Chosen(step.name, place, b[2], here, used), a[2]))
+                for a, b in sums(some, fitting)
+            )
+    return {state: hull(some) for state, some in found.items()}
+
+
+def sums(
+    a: Sequence[tuple[float, float, Any]], b: Sequence[tuple[float, float, T]]
+) -> Iterator[tuple[tuple[float, float, Any], tuple[float, float, T]]]:
+    """The pairs of two hulls that make the vertices of the hull of all their sums: edges in the order of their slopes."""
+    i = j = 0
+    yield a[0], b[0]
+    while i < len(a) - 1 or j < len(b) - 1:
+        first = j == len(b) - 1
+        if not first and i < len(a) - 1:
+            (ae, ac), (be, bc) = ((x[k + 1][0] - x[k][0], x[k + 1][1] - x[k][1]) for x, k in ((a, i), (b, j)))
+            first = ac * be <= bc * ae
+        i, j = (i + 1, j) if first else (i, j + 1)
+        yield a[i], b[j]
+
+
+def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:
+    """Runs of steps after each of which nothing but the output of its last one is needed."""
+    last: dict[str, int] = {}
+    for place, step in enumerate(steps):
+        last |= dict.fromkeys(step.inputs, place)
+    begin, reach = 0, -1
+    for place, step in enumerate(steps):
+        if reach <= place:
+            yield list(range(begin, place + 1))
+            begin = place + 1
+        reach = max(reach, last.get(step.name, -1))
+    if begin < len(steps):
+        yield list(range(begin, len(steps)))
+
+
+def orders(steps: Sequence[Step], block: Sequence[int]) -> Iterator[list[int]]:
+    """Orders of a block: its branches, which have nothing to do with each other but their source, one after the other in
+    all orders, then its last step; of many branches the given one."""
+    *inner, end = block
+    group = {index: index for index in inner}
+    place = {steps[index].name: index for index in inner}
+    for index in inner:  # steps that are connected within the block are of one branch
+        joined_with = {group[place[name]] for name in steps[index].inputs if name in place} | {group[index]}
+        group = {i: min(joined_with) if g in joined_with else g for i, g in group.items()}
+    branches = [[i for i in inner if group[i] == g] for g in dict.fromkeys(group.values())]
+    if len(branches) > MOST_BRANCHES:
+        yield list(block)
+        return
+    for order in permutations(branches):
+        yield [*(index for branch in order for index in branch), end]

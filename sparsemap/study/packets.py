@@ -1,0 +1,54 @@
+"""The packets in which designs store a tensor: below its outermost compressed rank the order of words is fixed.
+
+What is outside that rank is a grid of packets in any order, whose addresses are computed. Who writes a tensor and who
+reads it agree if their packets are equal; without a compressed rank there are none, and every word has an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import DesignError
+from ..problem.designs import Design, Designs
+from ..problem.problem import Problem
+
+Packet = tuple[tuple[int, int, str], ...]
+"""From the outermost compressed rank inwards: the tensor's rank that a loop moves, its bound, the name of its format."""
+PLAIN: Packet = ()
+
+
+def packet_of(design: Design, tensor: int) -> Packet:
+    """The packets of a tensor in a design; loops with a bound of 1 are no part of them."""
+    of = {dim: r for r, rank in enumerate(design.problem.tensors[tensor].ranks) for dim, _ in rank}
+    ranks = design.ranks(tensor)
+    first = next((i for i, rank in enumerate(ranks) if rank.format.compressed), len(ranks))
+    return tuple((of[rank.loop.dim], rank.loop.bound, rank.format.name) for rank in ranks[first:])
+
+
+def packets(problem: Problem, designs: Designs, tensors: Sequence[int]) -> list[tuple[Packet, ...]]:
+    """Per design, the packets of some tensors."""
+    formats = problem.candidates("format")
+    packed = np.array([form.compressed for form in formats], dtype=bool)
+    if not packed.any() or not tensors:
+        return [(PLAIN,) * len(tensors)] * len(designs)
+    each = (Design(problem, designs.take(slice(row, row + 1))) for row in range(len(designs)))
+    return [tuple(packet_of(design, t) for t in tensors) for design in each]
+
+
+def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: Sequence[int]) -> list[tuple[int, ...]]:
+    """The same designs with some tensors stored word by word, as far as the space can say so; and these repaired, since
+    larger tiles may not fit, and nothing skips by a tensor without metadata."""
+    plain = [i for i, form in enumerate(problem.candidates("format")) if not form.compressed]
+    designs = problem.space.decode(np.array(genomes, dtype=np.int64))
+    if not plain or "formats" not in designs.columns:
+        return []
+    formats = designs.columns["formats"].copy()
+    formats[list(tensors)] = plain[0]
+    try:
+        found = problem.space.encode(Designs({**designs.columns, "formats": formats}))
+    except DesignError:  # a space whose formats are fixed
+        return []
+    repaired = problem.space.repair(found, np.random.default_rng(0))
+    return [tuple(genome) for genome in (*found.tolist(), *repaired.tolist())]

@@ -1,0 +1,67 @@
+"""Classes of designs: every design is at or above the bound of its class, and can be moved into another one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sparsemap
+from sparsemap.pieces.loading import load
+
+REGISTRY = load()
+CELLS = [("mm3", "edge", "physical"), ("mm12", "mobile", "timeloop"), ("conv11", "cloud", "physical")]
+
+
+@pytest.mark.parametrize("objective", ["edp", "energy", "delay"])
+@pytest.mark.parametrize(("workload", "hardware", "cost_model"), CELLS)
+def test_no_design_is_below_the_bound_of_its_class(workload, hardware, cost_model, objective) -> None:
+    problem = sparsemap.load_problem(workload, hardware, cost_model=cost_model, objective=objective, registry=REGISTRY)
+    classes, rng = problem.space.classes, np.random.default_rng(0)
+    assert classes is not None
+    drawn = classes.draw(problem.space, rng.choice(classes.ranking[: len(classes.ranking) // 4 + 1], 300), rng)
+    genomes = np.concatenate([drawn, problem.space.repair(problem.space.guess(300, rng), rng)])
+    evaluation = problem.evaluator.evaluate(genomes)
+    scores, least = problem.evaluator.score(evaluation), classes.least[classes.of(problem.space.decode(genomes))]
+    assert evaluation.valid.sum() > 100
+    assert (scores[evaluation.valid] >= least[evaluation.valid]).all()
+    assert least.min() >= problem.bound * (1.0 - 1e-9)
+
+
+def test_a_design_moves_into_every_class() -> None:
+    problem = sparsemap.load_problem("mm1", "edge", registry=REGISTRY)
+    classes, rng = problem.space.classes, np.random.default_rng(0)
+    assert classes is not None
+    genomes = problem.space.guess(len(classes.ranking), rng)
+    moved = classes.moved(problem.space, genomes, classes.ranking)
+    assert (classes.of(problem.space.decode(moved)) == classes.ranking).all()
+    kept = [
+        i for name in ("formats", "gate-skip") for i in range(*problem.space.slices[name].indices(len(problem.space)))
+    ]
+    assert (moved[:, kept] == genomes[:, kept]).all()
+
+
+def test_tiles_that_fit_nowhere_have_no_class() -> None:
+    """All of mm5 in the buffer of the edge platform."""
+    problem = sparsemap.load_problem("mm5", "edge", registry=REGISTRY)
+    classes = problem.space.classes
+    assert classes is not None
+    genome = problem.space.low.copy()[None]
+    genome[0, problem.space.slices["tiling"]] = 2
+    designs = problem.space.decode(genome)
+    assert classes.of(designs)[0] == -1
+    assert not classes.hopeful(designs, 1e300)[0]
+    assert not problem.evaluator.evaluate(genome).valid[0]
+
+
+def test_a_variant_of_a_problem_has_classes_of_its_own_objective() -> None:
+    problem = sparsemap.load_problem("mm1", "edge", registry=REGISTRY)
+    other = problem.variant(objective=REGISTRY.get("objective", "delay"))
+    judged = problem.space.judged(other).classes
+    assert judged is not None
+    assert judged.least[judged.ranking[0]] >= other.bound * (1.0 - 1e-9)
+    assert judged.least[judged.ranking[0]] < problem.bound
+
+
+@pytest.mark.parametrize("objective", ["pareto:energy,delay"])
+def test_several_objectives_have_no_classes(objective) -> None:
+    assert sparsemap.load_problem("mm1", "edge", objective=objective, registry=REGISTRY).space.classes is None

@@ -1,0 +1,87 @@
+"""What the bound says of the metadata of tiles, and of what tiles inside need, holds for every design."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sparsemap_plugins.analytic.bound_tiles import TileGrid
+from sparsemap_plugins.analytic.bound_words import LeastWords
+from sparsemap_plugins.analytic.prepared import ModelTables
+from test_bound import assert_bounded
+
+import sparsemap
+
+
+def tables(problem: sparsemap.Problem) -> ModelTables:
+    return ModelTables.of(problem, frozenset(), problem.cost_model.charges)
+
+
+def sized(density: float, **sizes: int) -> sparsemap.Problem:
+    spec = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": sizes, "density": {"P": density, "Q": density}}
+    return sparsemap.load_problem(spec, "mobile", "paper", cost_model="physical")
+
+
+@pytest.mark.parametrize("density", [0.001, 0.05, 0.3, 0.7])
+def test_no_tile_has_fewer_bits_of_metadata_than_a_readable_code_takes(density: float) -> None:
+    """At every level that holds a compressed tile; bits that are moved are those of the tile, by its share."""
+    problem = sized(density, m=96, k=128, n=64)
+    known = tables(problem)
+    least = LeastWords(known)
+    rng = np.random.default_rng(0)
+    genomes = problem.space.repair(problem.space.guess(400, rng), rng)
+    detail = problem.cost_model.evaluate(problem.space.decode(genomes), problem, detail=True).detail
+    assert detail is not None
+    seen = 0
+    for t in range(2):
+        for s in range(2):
+            cell = detail.cells[t][s]
+            moved, bits = (cell.read + cell.gone_read), cell.bits["read"] + cell.bits.get("skipped_read", 0.0)
+            bits = bits + cell.bits.get("gated_read", 0.0)
+            packed = (bits > 0.0) & (cell.gone_read == 0.0) & (moved > 100.0)
+            words = detail.tile_words[t, s][packed]
+            assert (bits[packed] >= (moved[packed] - 1.0) * least.told_bits(t, words) * (1.0 - 1e-9)).all()
+            seen += int(packed.sum())
+    assert seen > 30
+
+
+def test_the_least_of_tiles_inside_is_that_over_all_divisors() -> None:
+    problem = sized(0.5, m=12, k=8, n=6)
+    grid = TileGrid.of(tables(problem).layout)
+    assert grid is not None
+    values = np.random.default_rng(0).random(grid.extents.shape[1])
+    inside = grid.least_inside(values)
+    for place, tile in enumerate(grid.extents.T):
+        divides = (tile[:, None] % grid.extents == 0).all(axis=0)
+        assert inside[place] == values[divides].min()
+
+
+def test_all_that_children_hold_together_are_among_the_spread_tiles() -> None:
+    problem = sized(0.5, m=12, k=8, n=6)
+    grid = TileGrid.of(tables(problem).layout)
+    assert grid is not None
+    fits = grid.extents.prod(axis=0) <= 6
+    splits = np.array([[1, 1, 1], [2, 1, 3], [4, 1, 1], [1, 2, 2]]).T
+    spread = grid.spread(1, fits, splits)
+    for tile in grid.extents[:, fits].T:
+        for split in splits.T:
+            held = tile * split
+            if all(size % extent == 0 for size, extent in zip((12, 8, 6), held, strict=True)):
+                assert spread[(grid.extents == held[:, None]).all(axis=0)].all()
+    assert not spread.all()
+
+
+@pytest.mark.parametrize(("density", "capacity"), [(0.003, "4 KB"), (0.1, "1 KB"), (0.5, "16 KB")])
+def test_designs_whose_tiles_hardly_fit_stay_above_the_bound(density: float, capacity: str) -> None:
+    spec = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 64, "k": 96, "n": 80},
+            "density": {"P": density, "Q": density}}  # fmt: skip
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": "1 words/cycle"},
+        {"name": "GLB", "class": "sram", "capacity": capacity, "fanout": 4, "gate_skip": True, "read_bandwidth": "2 words/cycle"},
+        {"name": "PEB", "class": "sram", "capacity": "128 B", "fanout": 2, "gate_skip": True, "double_buffered": True},
+    ]  # fmt: skip
+    hardware = {"technology": "12nm-recommended", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
+    problem = sparsemap.load_problem(spec, hardware, "full", cost_model="physical")
+    rng = np.random.default_rng(0)
+    assert_bounded(problem, problem.space.repair(problem.space.guess(2000, rng), rng))
+    best = sparsemap.search(problem, budget=1000, seed=0)
+    assert best.gap is not None and best.gap >= 1.0

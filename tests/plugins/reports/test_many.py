@@ -1,0 +1,125 @@
+"""Networks and studies next to each other: which is better, by how much, and because of which layers."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.reports.page import html, page_of
+from sparsemap_plugins.reports.sides import deciding, sides_of
+
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+from sparsemap.study.networks import search_network
+
+close = pytest.approx
+LAYERS = [
+    {"name": "square", "type": "linear", "k": 64, "n": 64, "repeat": 3},
+    {"name": "last", "type": "linear", "k": 512, "n": 64},
+]
+NETWORK = {"name": "two", "layers": LAYERS}
+CHIPS = {"slow": {"clock": "500 MHz"}, "quick": {"clock": "2 GHz"}}
+
+
+@pytest.fixture(scope="module")
+def chips(tmp_path_factory):
+    """A folder with the network on two chips that differ in their clock."""
+    folder = tmp_path_factory.mktemp("chips")
+    for name, keys in CHIPS.items():
+        search_network(NETWORK, {"extends": "mobile", "name": name, **keys}, budget=60, out=str(folder / name))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def there(chips, monkeypatch):
+    monkeypatch.chdir(chips)
+
+
+def run(*args, code=0):
+    done = CliRunner().invoke(cli, list(map(str, args)))
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def sides():
+    return [sides_of(Path(name))[0] for name in CHIPS]
+
+
+def test_a_page_of_a_network_on_two_chips_says_which_one_and_because_of_which_layers():
+    page = page_of([Path("slow"), Path("quick")], load())
+    slow, quick = sides()
+    (said,) = page.verdict
+    more = slow.costs["edp_js"] / quick.costs["edp_js"]
+    assert said.startswith(f"quick is better than slow for two: energy x time is {more:.2f}x less. It takes ")
+    assert re.search(r"It takes [\d.]+ us instead of [\d.]+ us \(-[\d.]+ %\), [\d.]+ [um]J instead of", said)
+    assert re.search(
+        r"(?:The layer|Layers?) that decides?: \w+ has \d+ % of it, [\d.]+ [nu]s instead of [\d.]+ [nu]s, limited by the",
+        said,
+    )
+    assert [tile.value.value for tile in page.tiles] == [close(slow.costs["seconds"]), close(quick.costs["seconds"])]
+    assert page.sections[0].title.startswith("Layers") and "quick" in html(page)
+
+
+def test_shares_of_the_difference_add_up_and_the_largest_is_first():
+    slow, quick = sides()
+    shares = deciding(quick, slow)
+    assert math.fsum(shares.values()) == close(1.0) and list(shares.values()) == sorted(shares.values(), reverse=True)
+    time = {part.name: part.seconds for part in slow.parts}
+    fast = {part.name: part.seconds for part in quick.parts}
+    by_time = deciding(quick, slow, "seconds")
+    assert by_time["last"] == close((time["last"] - fast["last"]) / (sum(time.values()) - sum(fast.values())))
+
+
+def test_a_layer_leads_to_its_design():
+    text = html(page_of([Path("slow")], load()))
+    for name in ("square", "last"):
+        assert f'<a href="#layer-{name}">{name}</a>' in text and f'<details id="layer-{name}">' in text
+    (first, *_) = page_of([Path("slow")], load()).verdict
+    assert re.match(r"two takes [\d.]+ [um]s and [\d.]+ [um]J on slow\. Most goes to \w+ \d+ % of the time", first)
+
+
+def test_diff_and_explain_take_networks():
+    assert "quick is better than slow for two" in run("diff", "slow", "quick")
+    table = json.loads(run("diff", "slow", "quick", "--json"))
+    assert [row["layer"] for row in table["layers"]] == list(deciding(sides()[1], sides()[0]))
+    said = run("explain", "slow")
+    assert "with one thing free in every layer" in said and "`sparsemap explain slow/" in said
+    table = json.loads(run("explain", "slow", "energy", "--json"))
+    slow = sides()[0]
+    assert table["free"][""]["energy_pj"] == close(slow.costs["energy_pj"])
+    assert table["free"][""]["seconds"] == close(slow.costs["seconds"])
+    assert "of many designs only edp, energy, cycles can be explained" in run("explain", "slow", "GLB", code=2)
+    assert "name the folder of one of them" in run("explain", "slow", "--budget", 5, code=2)
+
+
+def test_show_goes_through_the_layers():
+    said = run("show", "loop-nest", "slow")
+    assert re.findall(r"^# (\w+)$", said, re.M) == ["square", "last"]
+    assert list(json.loads(run("show", "breakdown", "slow", "--json"))) == ["square", "last"]
+
+
+def test_layers_are_drawn(tmp_path):
+    run("plot", "slow", "--kind", "energy", "-o", tmp_path / "e.svg")
+    assert (tmp_path / "e.svg").stat().st_size > 5000
+    assert "only energy, cycles, timeline can be drawn, not roofline" in run(
+        "plot", "slow", "--kind", "roofline", "-o", "r.svg", code=2
+    )
+
+
+def test_a_study_over_hardware_compares_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    layers = json.dumps(LAYERS).replace('": ', '" = ').replace('"name"', "name")
+    layers = re.sub(r'"(\w+)" = ', r"\1 = ", layers)
+    Path("two.toml").write_text(f'kind = "network"\nname = "two"\nlayers = {layers}\n')
+    chips = ", ".join(f'{{ extends = "mobile", name = "{n}", clock = "{c["clock"]}" }}' for n, c in CHIPS.items())
+    about = 'kind = "study"\nname = "chips"\nbudget = 60\nobjective = "edp"\nnetworks = ["two.toml"]'
+    Path("chips.toml").write_text(f"{about}\nhardware = [{chips}]\n")
+    run("run", "chips.toml", "--out", "out", "-q")
+    page = page_of([Path("out")], load())
+    assert page.verdict[0].startswith("quick is better than slow for two: energy x time is")
+    assert page.sections[0].title == "Hardware" and "ayer" in page.verdict[0]
+    said = run("compare", "chips.toml", "--out", "out")
+    assert "energy x time in J * s" in said and "quick has 0." in said
+    assert "the energy x time of out (geometric mean of 2 cells)" in run("diff", "out", "out")

@@ -1,0 +1,59 @@
+"""Each charge is left out in turn: what a search then takes for nothing, `verify` finds, and says which charge it is."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+from sparsemap_plugins.verify import verify
+from verify_designs import MATMUL, registry
+
+from sparsemap import load_problem, search
+
+ACCESSES = ("read", "write", "metadata_read", "metadata_write")
+GATES = ["none", "gate-p-by-q", "gate-q-by-p", "gate-both", "gate-z-by-both", "gate-all"]
+SPACES = {"gate-time": GATES, "gated": GATES}
+"""What a search may choose where only some mechanisms make a charge matter."""
+CHARGES = [charge.type_name for charge in registry().resolve("cost-model", "physical").charges]
+
+
+def hole(charge, budget=400):
+    """A problem under `physical` without the charge, and the design that a search finds there."""
+    skips = {"gate_skip": charge != "positions"}
+    off_chip = {"energy": dict.fromkeys(ACCESSES, 1.0)}
+    if charge not in ("imbalance", "intersection"):
+        off_chip["bandwidth"] = "4 words/cycle"
+    levels = [
+        {"name": "DRAM", "class": "dram", **off_chip, **skips},
+        {"name": "Buffer", "class": "sram", "capacity": "768 words", "fanout": 8, "lookahead": 4, **skips},
+        {"name": "Registers", "class": "sram", "capacity": "48 words", "fanout": 2, **skips},
+    ]
+    table = {
+        "workload": {"type": "einsum", "einsum": MATMUL, "dims": {"m": 8, "k": 32, "n": 8}, "density": {"P": 0.2, "Q": 0.3}},
+        "hardware": {"levels": levels, "compute": {"lookahead": 1, **skips}},
+    }  # fmt: skip
+    parts = [registry().build(kind, spec) for kind, spec in table.items()]
+    space = {"extends": "full", "gate-skip": {"candidates": SPACES[charge]}} if charge in SPACES else "full"
+    problem = load_problem(*parts, space=space, cost_model="physical", registry=registry())
+    left = tuple(one for one in problem.cost_model.charges if one.type_name != charge)
+    problem = problem.variant(cost_model=attrs.evolve(problem.cost_model, charges=left))
+    return problem, problem.space.decode(search(problem, budget=budget, seed=0).best.genome[None])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("charge", CHARGES)
+def test_verify_names_the_charge_that_a_cost_model_lacks(charge) -> None:
+    found = verify(*hole(charge), trials=1, compare=True)
+    assert list(found.missed) == [charge]
+    energy, cycles = found.missed[charge]
+    if charge == "sums":  # a discount: without it a claim is too high
+        assert energy < -0.001
+    else:
+        assert max(energy, cycles) > 0.004
+    assert f"\n{charge} " in found.text() and found.table()["missed"] == {charge: [energy, cycles]}
+
+
+def test_a_model_with_all_charges_lacks_none() -> None:
+    problem, designs = hole("overlap", budget=60)
+    assert verify(problem, designs, trials=1, compare=True).missed["overlap"][1] > 0.0
+    problem = problem.variant(cost_model=registry().resolve("cost-model", "physical"))
+    assert not verify(problem, designs, trials=1, compare=True).missed

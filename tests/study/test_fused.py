@@ -1,0 +1,211 @@
+"""Networks whose tensors stay on chip: the plan is the optimum of its tables, its totals are sums, and it says why not."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from sparsemap import SearchError, search_network
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
+from sparsemap.spec import toml_io
+from sparsemap.study.fused import FusedPlan
+from sparsemap.study.fused_result import FusedResult
+from sparsemap.study.packets import PLAIN, packet_of, packets, uncompressed
+from sparsemap.study.plan import plan_of
+
+CONV = {"type": "conv2d", "k": 8, "c": 8, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1}
+BLOCK: dict[str, Any] = {
+    "name": "block",
+    "input": [8, 6, 6],
+    "layers": [
+        {"name": "first", **CONV},
+        {"name": "second", **CONV, "repeat": 2},
+        {"name": "sum", "type": "add", "inputs": ["second", "first"]},
+        {"name": "last", "type": "conv2d", "k": 4, "c": 8, "p": 3, "q": 3, "stride": 2},
+    ],
+}
+CHIP: dict[str, Any] = {
+    "extends": "small",
+    "name": "chip",
+    "levels": [
+        {"name": "DRAM", "class": "dram", "bandwidth": "2 GB/s"},
+        {"name": "Buffer", "class": "sram", "capacity": "1600 words", "fanout": 8, "gate_skip": True},
+    ],
+}
+
+
+def planned(
+    out: Path | str = "", network: Mapping[str, Any] = BLOCK, hardware: Any = CHIP, **given: Any
+) -> FusedResult:
+    given = {"budget": 60, "seed": 1, "out": out, "space": "paper", **given}
+    found = search_network(network, hardware, fuse=True, **given)
+    assert isinstance(found, FusedResult)
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fused")
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> FusedResult:
+    return planned(folder)
+
+
+def test_totals_are_sums_of_the_steps_and_no_worse_than_layer_by_layer(result: FusedResult) -> None:
+    assert [row.layer for row in result.rows] == ["first", "second#1", "second#2", "sum", "last"]
+    assert result.energy_pj == math.fsum(row.energy_pj for row in result.rows)
+    assert result.cycles == math.fsum(row.cycles for row in result.rows)
+    assert result.edp == result.energy_pj * result.cycles <= math.prod(result.layer_by_layer)
+    assert result.bound is not None and result.bound <= result.edp
+    assert result.base.energy_pj is not None
+    added = result.layer_by_layer[0] - result.base.energy_pj
+    assert added == pytest.approx(3 * 288 * 0.5 * (512 + 512), rel=1.0)  # the sum reads two tensors and writes one
+
+
+def test_what_lives_and_works_fits_at_every_step(result: FusedResult) -> None:
+    words = {row.layer: row.words for row in result.rows}
+    for row in result.rows:
+        assert row.used_words <= result.capacity
+        assert row.used_words >= sum(words[name] for name in row.live) - (words[row.layer] if row.type == "add" else 0)
+    places = {row.layer: row.place for row in result.rows} | {"input": "DRAM"}
+    assert all(tuple(places[n] for n in row.inputs) == row.from_places for row in result.rows)
+    assert result.stays[1] == 4 and result.stays[0] > 0
+    assert result.rows[-1].why == "the network's output"
+    assert all((row.why == "") == (row.place == "Buffer") for row in result.rows)
+
+
+def test_the_designs_of_the_plan_cost_what_it_says(folder: Path, result: FusedResult) -> None:
+    fused = FusedPlan.of(plan_of(load(), BLOCK, CHIP, folder, 60, 1, None, "paper", "edp", None))
+    for content, group in fused.layers.items():
+        for one in group:
+            row = next(row for row in result.rows if row.layer == one.name)
+            problem = fused.variant(content, row.kept)
+            assert [problem.tensors[t].name for t, home in enumerate(problem.homes) if home] == sorted(row.kept)
+            assert row.utilisation is not None and 0 < row.utilisation <= 1
+            written = design_file.load(folder / row.design, load())
+            there = written.problem.evaluator.evaluate_designs(written.batch)
+            assert there.valid[0] and (there.energy_pj[0], there.cycles[0]) == (row.energy_pj, row.cycles)
+            assert dict(written.problem.workload.resides) == dict.fromkeys(row.kept, "Buffer")
+            spent = sum(level["energy_pj"] for level in row.by_level["levels"])
+            assert spent + sum(row.by_level.get("charges", {}).values()) == pytest.approx(row.energy_pj)
+
+
+@pytest.mark.slow
+def test_jobs_change_nothing(result: FusedResult, tmp_path: Path) -> None:
+    assert planned(tmp_path, jobs=2).to_dict() == result.to_dict()
+
+
+def test_a_run_goes_on_where_it_was(folder: Path, result: FusedResult) -> None:
+    written = json.loads((folder / "network.json").read_text())
+    assert written["fused"]["edp"] == result.edp and written["edp"] == result.base.edp
+    assert (folder / "fused.csv").read_text().count("\n") == 1 + len(result.rows)
+    again = planned(folder)
+    assert again.to_dict() == result.to_dict()
+    assert all(layer.state == "kept" for layer in again.base.layers)
+
+
+def test_a_tensor_that_does_not_fit_is_named_with_its_size() -> None:
+    tight = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "287 words"}]}
+    found = planned(hardware=tight, budget=30, network={**BLOCK, "layers": BLOCK["layers"][:1] + BLOCK["layers"][-1:]})
+    assert found.rows[0].why == "288 words, Buffer holds 287" and found.stays == (0, 1)
+    assert found.edp <= math.prod(found.layer_by_layer)
+
+
+def test_without_shapes_nothing_stays() -> None:
+    network = {"name": "list", "layers": BLOCK["layers"][:1] + BLOCK["layers"][-1:]}
+    found = planned(network=network, budget=30)
+    assert found.rows[0].why == "the network does not say its shape" and found.stays == (0, 1)
+
+
+def test_free_operations_cost_nothing() -> None:
+    found = planned(operations="free", budget=30)
+    assert next(row for row in found.rows if row.layer == "sum").energy_pj == 0.0
+    assert found.layer_by_layer == (found.base.energy_pj, found.base.cycles)
+    with pytest.raises(SearchError, match="'fre'"):
+        planned(operations="fre")
+
+
+def test_hardware_without_a_level_that_is_there_once_is_refused() -> None:
+    spread = {**CHIP, "levels": [{**CHIP["levels"][0], "fanout": 4}, CHIP["levels"][1]]}
+    with pytest.raises(SearchError, match="no level of 'chip' on chip is there once"):
+        planned(hardware=spread, budget=20)
+
+
+def test_the_command_prints_where_every_tensor_lives(folder: Path, result: FusedResult, tmp_path: Path) -> None:
+    network, chip = tmp_path / "block.toml", tmp_path / "chip.toml"
+    network.write_text(toml_io.dumps({"kind": "network", **BLOCK}))
+    chip.write_text(toml_io.dumps({"kind": "hardware", **CHIP}))
+    given = [
+        "run",
+        str(network),
+        "--hardware",
+        str(chip),
+        "--budget",
+        "60",
+        "--seed",
+        "1",
+        "--space",
+        "paper",
+        "--fuse",
+    ]
+    found = CliRunner().invoke(cli, [*given, "--out", str(folder)])
+    assert found.exit_code == 0, found.output
+    assert f"{result.stays[0]} of 4 tensors between layers stay in Buffer" in found.output
+
+
+SPARSE = {"density": {"P": 0.3, "Q": 0.5, "Z": 0.3}}
+PAIR: dict[str, Any] = {
+    "name": "pair",
+    "input": [8, 8, 8],
+    "layers": [
+        {"name": "one", "type": "conv2d", "k": 8, "c": 8, "p": 8, "q": 8, **SPARSE},
+        {"name": "two", "type": "conv2d", "k": 8, "c": 8, "p": 8, "q": 8, **SPARSE},
+    ],
+}
+
+
+def test_what_is_written_is_what_is_read() -> None:
+    fused = FusedPlan.of(plan_of(load(), PAIR, CHIP, Path("unused"), 60, 1, None, "paper", "edp", None))
+    base = fused.plan.problem(fused.plan.cells[0])
+    genomes = base.space.guess(200, np.random.default_rng(0))
+    edges = [t for t, tensor in enumerate(base.tensors) if tensor.name in "PZ"]
+    plain = np.array(uncompressed(base, [tuple(g) for g in genomes.tolist()], edges))
+    told = packets(base, base.space.decode(plain), edges)
+    assert len(plain) == 400 and set(told) == {(PLAIN, PLAIN)}
+    before, after = (base.space.decode(some).columns for some in (genomes, plain[:200]))
+    assert np.array_equal(before["bounds"], after["bounds"]) and np.array_equal(before["order"], after["order"])
+    assert len(set(packets(base, base.space.decode(genomes), edges))) > 100
+
+    free, matched = (planned(network=PAIR, formats=formats, budget=40) for formats in ("free", "matched"))
+    assert free.edp <= matched.edp
+    one, two = (next(row for row in matched.rows if row.layer == name) for name in ("one", "two"))
+    assert not one.packed and two.from_places == (one.place,)  # nothing says that packets of both are equal
+
+
+def test_packets_begin_at_the_outermost_compressed_rank() -> None:
+    design = design_file.structure(
+        {
+            "cost_model": "timeloop",
+            "workload": {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 4, "k": 8, "n": 2},
+                         "density": {"P": 0.5, "Q": 1.0}},
+            "hardware": "small",
+            "mapping": {"L1_T": ["k=2"], "L2_T": ["n=2", "m=4"], "L2_S": ["k=4"]},
+            "formats": {t: ["uncompressed"] * 4 for t in "QZ"} | {"P": ["uncompressed"] * 2 + ["bitmask", "coordinate"]},
+            "beyond_format": "uncompressed",
+            "gate_skip": {"Buffer": "none", "MAC": "none"},
+        },
+        load(),
+    )  # fmt: skip
+    assert packet_of(design, 0) == ((0, 4, "bitmask"), (1, 4, "coordinate"))
+    assert packet_of(design, 1) == PLAIN

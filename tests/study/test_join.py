@@ -1,0 +1,142 @@
+"""The join is the optimum of its tables: of the page's cases, and of random graphs all of whose plans are tried."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from itertools import permutations, product
+from pathlib import Path
+
+import pytest
+
+from sparsemap.study.join import Chosen, Step, TablePoint, blocks, hull, joined, orders
+
+CASES = [json.loads(line) for line in Path(__file__).with_name("residency-cases.jsonl").read_text().splitlines()]
+
+
+def every_plan(steps: list[Step], capacity: float) -> Iterator[tuple[float, float, dict[str, object]]]:
+    """Sums and places of all plans that fit, with the steps in this order."""
+    last = {name: place for place, step in enumerate(steps) for name in step.inputs}
+    for keys in product(*(step.tables for step in steps)):
+        places = {step.name: place for step, (_, place) in zip(steps, keys, strict=True)}
+        if any(tuple(places[n] for n in s.inputs) != given for s, (given, _) in zip(steps, keys, strict=True)):
+            continue
+        fitting = []
+        for now, (step, key) in enumerate(zip(steps, keys, strict=True)):
+            live = [s for at, s in enumerate(steps) if at == now or (at < now and last.get(s.name, -1) >= now)]
+            used = sum(s.words.get(places[s.name], 0.0) for s in live)
+            if step.in_place:
+                dying = [n for n in step.inputs if last[n] == now]
+                words = {s.name: s.words for s in steps}
+                held = [words[n].get(places[n], 0.0) for n in dying]
+                used -= min(step.words.get(places[step.name], 0.0), sum(held))
+            fitting.append([p for p in step.tables[key] if p.room + used <= capacity])
+        for points in product(*fitting):
+            yield sum(p.energy_pj for p in points), sum(p.cycles for p in points), places
+
+
+def of_case(case: dict) -> tuple[list[Step], float]:
+    steps = []
+    for node in case["nodes"]:
+        tables = {}
+        for key, points in node["points"].items():
+            *given, place = key.split(",")
+            outside = node["inputs"] == ["input"]
+            if not outside or given == ["dram"]:
+                tables[() if outside else tuple(given), place] = [TablePoint(*map(float, p)) for p in points]
+        inputs = tuple(name for name in node["inputs"] if name != "input")
+        words = {"chip": float(case["words"].get(node["name"], 0.0))}
+        steps.append(Step(name=node["name"], inputs=inputs, tables=tables, words=words))
+    return steps, float(case["room"])
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case["kind"] == "join"], ids=lambda case: case["id"])
+def test_the_worked_joins_have_the_plan_of_the_page(case: dict) -> None:
+    steps, room = of_case(case)
+    found, best = joined(steps, room), case["answer"]["best"]
+    assert found is not None
+    assert (found.energy_pj, found.cycles) == (best["energy"], best["cycles"])
+    assert {name: place for name, place in found.places.items() if name in best["homes"]} == best["homes"]
+    assert [[c.point.energy_pj, c.point.cycles, c.point.room] for c in found.steps] == best["points"]
+    assert all(chosen.used <= room for chosen in found.steps)
+
+
+def random_steps(rng: random.Random) -> tuple[list[Step], float]:
+    """A chain, with a branch over some of it that ends in a sum."""
+    count = rng.randint(2, 4)
+    names = [f"n{i}" for i in range(count)]
+    given: list[tuple[str, ...]] = [() if i == 0 else (names[i - 1],) for i in range(count)]
+    if count > 2 and rng.random() < 0.7:
+        given[-1] = tuple(dict.fromkeys((names[rng.randrange(count - 1)], names[-2])))
+    if count == 4 and rng.random() < 0.5:
+        given[2], given[3] = (names[0],), (names[1], names[2])
+    steps = []
+    for name, inputs in zip(names, given, strict=True):
+        tables = {}
+        for key in product(*(["dram", "chip"] for _ in inputs)):
+            for place in ("dram", "chip"):
+                points = [TablePoint(*(rng.randint(1, 60) for _ in range(3))) for _ in range(rng.randint(1, 2))]
+                tables[key, place] = points
+        words = {"chip": float(rng.randint(1, 40))}
+        steps.append(Step(name=name, inputs=inputs, tables=tables, words=words, in_place=rng.random() < 0.3))
+    return steps, float(rng.randint(40, 120))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_plan_is_better_than_the_joined_one(seed: int) -> None:
+    steps, capacity = random_steps(random.Random(seed))
+    for value in (lambda e, c: e * c, lambda e, c: e * c * c, lambda e, c: e + 3 * c):
+        found = joined(steps, capacity, value, reorder=False)
+        plans = [value(energy, cycles) for energy, cycles, _ in every_plan(steps, capacity)]
+        assert (found is None) == (not plans)
+        if found is not None:
+            assert value(found.energy_pj, found.cycles) == min(plans)
+            assert found.energy_pj == sum(chosen.point.energy_pj for chosen in found.steps)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_of_branches_is_part_of_the_plan(seed: int) -> None:
+    rng = random.Random(seed)
+
+    def step(name: str, *inputs: str) -> Step:
+        keys = product(product(*(["dram", "chip"] for _ in inputs)), ["dram", "chip"])
+        tables = {key: [TablePoint(*(rng.randint(1, 60) for _ in range(3)))] for key in keys}
+        return Step(name=name, inputs=inputs, tables=tables, words={"chip": float(rng.randint(1, 40))})
+
+    steps = [step("x"), step("a", "x"), step("b", "x"), step("b2", "b"), step("y", "a", "b2")]
+    capacity = float(rng.randint(60, 120))
+    tried = [min((e * c for e, c, _ in every_plan(o, capacity)), default=math.inf) for o in allowed(steps)]
+    found = joined(steps, capacity)
+    assert min(tried) == (math.inf if found is None else found.energy_pj * found.cycles)
+
+
+def allowed(steps: list[Step]) -> Iterator[list[Step]]:
+    x, a, b, b2, y = steps
+    yield [x, a, b, b2, y]
+    yield [x, b, b2, a, y]
+
+
+def test_blocks_end_where_one_tensor_is_left_and_branches_change_places() -> None:
+    def step(name: str, *inputs: str) -> Step:
+        return Step(name=name, inputs=inputs, tables={}, words={})
+
+    steps = [step("x"), step("a", "x"), step("b", "x"), step("y", "a", "b"), step("z", "y")]
+    assert list(blocks(steps)) == [[0], [1, 2, 3], [4]]
+    assert sorted(orders(steps, [1, 2, 3])) == [[1, 2, 3], [2, 1, 3]]
+    many = [step("x"), *(step(f"b{i}", "x") for i in range(5)), step("y", *(f"b{i}" for i in range(5)))]
+    assert len(list(orders(many, list(range(1, 7))))) == 1  # too many branches: the order of the file
+    assert len(list(orders(many, [1, 2, 3, 6]))) == len(list(permutations(range(3))))
+
+
+def test_a_hull_keeps_what_any_weight_may_want() -> None:
+    points = [(10.0, 10.0, "a"), (3.0, 30.0, "b"), (7.0, 21.0, "inside"), (3.0, 31.0, "worse"), (30.0, 10.0, "worse")]
+    assert [name for _, _, name in hull(points)] == ["b", "a"]
+
+
+def test_a_plan_that_does_not_fit_is_none() -> None:
+    step = Step(name="a", inputs=(), tables={((), "dram"): [TablePoint(1.0, 1.0, 5.0)]}, words={})
+    assert joined([step], 4.0) is None
+    found = joined([step], 5.0)
+    assert found is not None and found.steps == (Chosen("a", "dram", TablePoint(1.0, 1.0, 5.0), (("a", "dram"),), 0.0),)
