@@ -483,6 +483,9 @@ def check_formats(design):
     """10(2), before anything is counted."""
     for tensor in design.tensors:
         stored = design.stored[tensor.name]
+        decoder = design.count - 1 - design.sparse.get("decoded", {}).get(tensor.name, design.count)
+        if decoder >= design.home[tensor.name] and COMPRESSED & set(design.sparse["formats"][tensor.name]):
+            raise Invalid("decoding", design.names[decoder])  # nothing comes in where a tensor resides
         for level in stored:
             flags = [rank[0] in COMPRESSED for rank in design.formats(tensor, level)]
             if flags != sorted(flags):

@@ -13,6 +13,7 @@ import importlib.util
 import inspect
 import json
 import os
+import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -119,7 +120,7 @@ def _class_at(package: _Package, hook: str, contract: type[Piece], name: str, pl
 
 def _not_imported(error: BaseException, name: str) -> str:
     """Why a plugin cannot be imported, with the line in it, and how to go on."""
-    line = plugin_line(error.__traceback__, ("<", __file__, os.path.dirname(importlib.__file__)))
+    line = plugin_line(error.__traceback__, ("<", __file__, pkgutil.__file__, os.path.dirname(importlib.__file__)))
     cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
     return f"cannot be imported: {cause}; {DISABLE_VARIABLE}={name} goes on without it"
 
@@ -160,7 +161,8 @@ class _Loader:
         from importlib.metadata import entry_points  # slow to import, and only needed here
 
         for entry in entry_points(group=hookspecs.PROJECT):
-            self._add(entry.name, entry.value, entry.dist.version if entry.dist else "", (), entry.load)
+            version = entry.dist.version if entry.dist else ""
+            self._add(entry.name, entry.value, version, (), partial(pkgutil.resolve_name, entry.value))
 
     def add_plugin_dir(self, folder: Path) -> None:
         """A folder that is a plugin itself, or that holds plugins and loose TOML files."""

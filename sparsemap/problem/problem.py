@@ -318,7 +318,7 @@ class Problem:
             for i, text in enumerate(given):
                 if not self.lacks(text):
                     found[level.index, self.tensor(text, file, f"levels[{level.index}].decodes[{i}]")] = True
-        return found
+        return found & (np.arange(len(self.levels))[:, None] > np.array(self.homes))  # nothing comes in at a home
 
     @cached_property
     def buffers(self) -> np.ndarray:

@@ -87,7 +87,7 @@ TABLE = {
     ("decoded", "message"),
     [
         ({"Q": "PEB"}, "cannot decode 'Q'; its key 'decodes' says what it can"),
-        ({"P": "DRAM"}, "is the outermost level"),
+        ({"P": "DRAM"}, "'P' resides in 'DRAM': expected a level inside"),
         ({"P": "GLP"}, "did you mean 'GLB'"),
         ({"X": "GLB"}, "no tensor 'X'"),
     ],
@@ -95,6 +95,15 @@ TABLE = {
 def test_wrong_levels_and_tensors_are_told(decoded, message):
     with pytest.raises(SpecError, match=message):
         design_file.structure({**TABLE, "decoded": decoded}, REGISTRY)
+
+
+def test_nothing_is_decoded_where_a_tensor_resides():
+    at_home = {**TABLE, "workload": {**TABLE["workload"], "resides": {"P": "GLB"}}, "decoded": {"P": "GLB"}}
+    with pytest.raises(SpecError, match="'P' resides in 'GLB': expected a level inside, or uncompressed formats"):
+        design_file.structure(at_home, REGISTRY)
+    problem = sparsemap.load_problem(at_home["workload"], HARDWARE, SPACE, registry=REGISTRY)
+    names = [level.name for level in problem.levels]
+    assert [names[s] for s in np.flatnonzero(problem.decodes[:, problem.tensor("P")])] == names[names.index("GLB") + 1 :]
 
 
 def test_a_tile_that_is_decoded_is_one_rank_and_flattened_loops_are_one():
