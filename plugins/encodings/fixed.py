@@ -201,7 +201,10 @@ def decoded_column(given: Mapping[str, str], problem: Problem, say: Mistakes) ->
         found[t] = levels.index(level)
         if found[t] <= problem.homes[t]:
             home = levels[problem.homes[t]]
-            say(key, f"'{problem.tensors[t].name}' resides in '{home}': expected a level inside, or uncompressed formats")
+            say(
+                key,
+                f"'{problem.tensors[t].name}' resides in '{home}': expected a level inside, or uncompressed formats",
+            )
         elif not problem.decodes[found[t], t]:
             say(key, f"level '{level}' cannot decode '{problem.tensors[t].name}'; its key 'decodes' says what it can")
     return found

@@ -103,7 +103,9 @@ def test_nothing_is_decoded_where_a_tensor_resides():
         design_file.structure(at_home, REGISTRY)
     problem = sparsemap.load_problem(at_home["workload"], HARDWARE, SPACE, registry=REGISTRY)
     names = [level.name for level in problem.levels]
-    assert [names[s] for s in np.flatnonzero(problem.decodes[:, problem.tensor("P")])] == names[names.index("GLB") + 1 :]
+    assert [names[s] for s in np.flatnonzero(problem.decodes[:, problem.tensor("P")])] == names[
+        names.index("GLB") + 1 :
+    ]
 
 
 def test_a_tile_that_is_decoded_is_one_rank_and_flattened_loops_are_one():
