@@ -7,6 +7,7 @@ import numpy as np
 
 from sparsemap import Filter, Mechanism
 from sparsemap.pieces.boundary import eliminated_of
+from sparsemap.pieces.contracts import DEALING
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.levels import Place
 from sparsemap.problem.problem import Problem
@@ -34,6 +35,19 @@ class Action:
     """(M,) positions that a skip passes in a cycle at most; infinity: any number."""
 
 
+@attrs.frozen(eq=False)
+class Deal:
+    """A filter of candidates that deals out lanes at a storage level (7.4)."""
+
+    level: int
+    gene: int
+    target: int
+    leaders: tuple[int, ...]
+    chosen: Array
+    """(M,) bool: the candidate does so."""
+    packs: bool
+
+
 def _nothing(count: int) -> tuple[Array, dict[int, Filter], Array, Array, Array]:
     """`kind`, `filters`, `blind`, `passes` and `width` of an action that no candidate applies."""
     blind, passes = np.zeros((2, count), dtype=bool)
@@ -50,12 +64,15 @@ class PlaceTables:
     """(gene, tensor, (M,) bool): the candidate needs metadata of the tensor there."""
     compute: Action | None
     """What the compute unit does: the strongest action of a candidate, by the first filter that has it."""
+    deals: tuple[Deal, ...] = ()
+    """Filters that deal out lanes."""
 
     @classmethod
     def of(cls, problem: Problem) -> PlaceTables:
         mechanisms = problem.candidates("mechanism")
         actions: dict[tuple[int, int, tuple[int, ...]], Action] = {}
         needs: dict[tuple[int, int], Array] = {}
+        deals: dict[tuple[int, int, tuple[int, ...], str], Deal] = {}
         compute: Action | None = None
         count = len(mechanisms)
         for gene, place in enumerate(problem.places):
@@ -73,6 +90,11 @@ class PlaceTables:
                             needs.setdefault((gene, leader), np.zeros(count, dtype=bool))[m] = True
                     if place.storage is None:
                         continue
+                    if rule.action in DEALING:
+                        packs, none = rule.action == "pack", np.zeros(count, dtype=bool)
+                        deal = Deal(place.storage, gene, target, leaders, none, packs)
+                        deals.setdefault((gene, target, leaders, rule.action), deal).chosen[m] = True
+                        continue
                     key = (gene, target, leaders)
                     if key not in actions:
                         actions[key] = Action(place, gene, target, leaders, *_nothing(count))
@@ -82,8 +104,9 @@ class PlaceTables:
                     actions[key].passes[m] = rule.passes
                     actions[key].width[m] = rule.width or np.inf
         return cls(
-            tuple(actions.values()), mechanisms, tuple((g, t, flags) for (g, t), flags in needs.items()), compute
-        )
+            tuple(actions.values()), mechanisms, tuple((g, t, flags) for (g, t), flags in needs.items()), compute,
+            tuple(deals.values()),
+        )  # fmt: skip
 
     def eliminated(self, action: Action, genes: Array, empty: Array) -> Array:
         """Lets mechanisms with limits of their own say how much of `empty` they remove."""

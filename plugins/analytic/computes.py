@@ -62,13 +62,21 @@ def computes_of(
     genes: Array,
     granules: Mapping[int, Granules],
     removal: Removal,
+    dealt: Mapping[int, PerDesign],
 ) -> Computes:
-    """7.3. `total` dense computes, `packed` (T, C) tensors with metadata, `genes` (A, C)."""
+    """7.3. `total` dense computes, `packed` (T, C) tensors with metadata, `genes` (A, C); `dealt`: by leader, the share that
+    gets no lane (7.4)."""
     layout, places, quirks = known.layout, known.places, known.quirks
     densities = [occupancy.density for occupancy in layout.occupancies]
     batch = total.shape[0]
     defect = "Q16" in quirks and len(layout.operands) != 2
     left, emptied = _filtered(layout, total, removal, defect)
+    for c, empty in dealt.items():
+        known_empty = emptied.get(c, np.zeros(batch))
+        rest = 1.0 - known_empty
+        more = 1.0 - (1.0 - empty) / np.where(rest > 0.0, rest, 1.0)
+        left = less(left, np.where(known_empty > 0.0, np.maximum(more, 0.0), empty))
+        emptied[c] = np.maximum(known_empty, empty)
     states, impossible = [], []
     for t in layout.operands:
         density = float(np.floor(1e6 * densities[t] + 0.5) / 1e6)

@@ -111,8 +111,16 @@ def counts_of(
     reads, fills, updates = (cells.accesses(metadata, nest, part) for part in dense)
     ranks = _Ranks(reads, fills, updates)
     _filter(lay, words, ranks, cells, columns.wide(metadata.rank_counts), removal, known.quirks)
+    lanes = removals.lanes
+    if lanes is not None:
+        for c, passes in lanes.passes.items():
+            for t in lay.operands:
+                if t != c:
+                    here = words.read[t, lay.innermost(t)]
+                    here[:] = less(here, 1.0 - columns.wide(passes))
     total, packed, genes = map(columns.wide, (nest.computes, choices.inside(lay), choices.genes))
-    computes = computes_of(known, total, packed, genes, granules, removal)
+    dealt = {} if lanes is None else {c: columns.wide(empty) for c, empty in lanes.empty.items()}
+    computes = computes_of(known, total, packed, genes, granules, removal, dealt)
     leaving = None
     if options.drains or options.sums:
         mine = [part[lay.output] for part in (words.read, words.fill, words.update)]
@@ -127,7 +135,7 @@ def counts_of(
         cells, ranks.read, ranks.fill, ranks.update, ranks.gone, ranks.gone_read, ranks.gone_update
     )
     gated, skipped = removal.kind == GATE, removal.kind == SKIP
-    used = nest.instances_used[None, : lay.S]
+    used = nest.instances_used[None, : lay.S] * (1.0 if lanes is None else lanes.mean)
     return Counts(
         columns, np.where(lay.stored[:, :, None], used, 0.0) * stored.occupied, words.read, words.fill, words.update,
         words.gone_read, words.gone_update, removal.kind, leaving, accesses,

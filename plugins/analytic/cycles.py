@@ -58,7 +58,9 @@ def cycles_of(
     busy = computes.actual + computes.gated
     if options.positions:
         busy = busy + computes.passed
-    compute = mean = np.ceil(columns.time(busy) / nest.instances_used[lay.S])
+    lanes = removals.lanes
+    units = nest.instances_used[lay.S] * (1.0 if lanes is None else lanes.units)
+    compute = mean = np.ceil(columns.time(busy) / np.where(units > 0.0, units, 1.0))
     if options.imbalance:
         ratio = waiting_ratio(known, nest, choices, removals.time)
         compute = compute if ratio is None else np.minimum(whole(compute * ratio), nest.steps[-1])
@@ -66,7 +68,8 @@ def cycles_of(
         reached = columns.time(computes.left) / nest.instances_used[lay.S]
         compute = looked_at(known, nest, choices, traffic, removals.time, reached, compute)
     demand = demand_of(chip, counts)
-    level, slowdown = level_cycles(chip, demand, nest.instances_used[: lay.S], counts.active, compute)
+    used = nest.instances_used[: lay.S] * (1.0 if lanes is None else lanes.most)
+    level, slowdown = level_cycles(chip, demand, used, counts.active, compute)
     total = compute
     for here in level:
         total = np.maximum(total, here)
@@ -111,7 +114,7 @@ def _in_columns(figure: Array, columns: CountColumns) -> Array:
 
 
 def level_cycles(
-    chip: Chip, demand: Demand, used: PerLevel, active: PerTile, compute_cycles: PerDesign
+    chip: Chip, demand: Demand, used: PerLevel | PerTile, active: PerTile, compute_cycles: PerDesign
 ) -> tuple[PerLevel, PerLevel]:
     """Cycles that each level needs and its slowdown; `active` instances are expected in use of the `used` ones."""
     busy = np.where(compute_cycles > 0.0, compute_cycles, 1.0)

@@ -35,6 +35,7 @@ from .bound_words import LeastWords
 from .chain import Chain
 from .charges import ChargeOptions
 from .cost import leakage_pj_per_cycle
+from .lanes import fewest
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables, copies_of
 from .rank_loops import decoded_of, rank_counts
@@ -51,10 +52,11 @@ QUIRKS = {
     "Q17": "an action on tiles that are decoded on their way leaves their metadata",
     "Q18": "empty tiles that are decoded on their way are not there, and encoding counts per instance",
     "Q16": "filters with other than two operands: chances of their computes do not add up to one",
+    "lane-shares": "packed lanes: the mean of the shares of full lanes in place of the mean of passes",
     "first-fills": "the first fill of partial sums counts, though nothing is there yet: evaluators before v3.0.3",
 }
 """Defects of Timeloop that are fixed by default; `quirks` brings them back."""
-QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS) - {"first-fills"}}
+QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS) - {"first-fills", "lane-shares"}}
 
 
 def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
@@ -103,7 +105,8 @@ class AnalyticModel(CostModel):
         return copies_of(problem, ChargeOptions.of(self.charges))
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
-        """Pairs that no design of the problem beats all (see `bound`); None with quirks, whose defects have no bound."""
+        """Pairs that no design of the problem beats all (see `bound`); None with quirks, whose defects have no bound,
+        and where lanes are dealt out (7.4)."""
         found = self._bound(problem)
         return None if found is None else self._charged(problem, found.energy_pj, found.cycles)
 
@@ -118,7 +121,7 @@ class AnalyticModel(CostModel):
 
     def _bound(self, problem: Problem) -> LowerBound | None:
         known, options = self._prepared(problem), self._prepared(problem).options
-        if known.quirks:
+        if known.quirks or known.places.deals:
             return None
         return problem.remember(
             (AnalyticModel, "lower-bound", options.sums, options.overlap, options.run_lengths),
@@ -156,9 +159,11 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
     reasons.factors(bounds, found)
     if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
         bounds = np.where(found == 0, bounds, 1.0)
-    reasons.fanout(products, chip, found)
     decoded = decoded_of(known.layout, designs.columns.get("decoded"))
     counts = rank_counts(known.layout, bounds, decoded, bool(known.formats.flattened.any()))
+    if known.places.deals:
+        products = fewest(known, Nest(known.layout, bounds, order), genes)
+    reasons.fanout(products, chip, found)
     packed = reasons.formats(slots, counts, decoded, genes, known.formats, known.places, found)
     choices = DesignChoices(slots, genes, packed, decoded, chip)
     energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)

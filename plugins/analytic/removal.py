@@ -10,6 +10,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerTile, Rows
 
 from .actions import GATE, NONE, SKIP, Action
+from .lanes import Lanes, lanes_of
 from .layout import Layout
 from .leaders import leaders_empty
 from .nest import Nest
@@ -106,6 +107,8 @@ class Removals:
     """All filters."""
     time: Removal
     """The same, or with `gate-time` those that let no cycle pass."""
+    lanes: Lanes | None = None
+    """What is dealt out to lanes (7.4)."""
 
     @property
     def differ(self) -> Rows:
@@ -120,14 +123,14 @@ def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: 
     """7.1 for a batch. With `gate-time` time is counted as if filters that let cycles pass were not there."""
     lay, genes = known.layout, choices.genes
     effects = _effects(known, nest, genes, stored)
-    energy = Removal.of(lay, nest.batch, effects)
+    energy, lanes = Removal.of(lay, nest.batch, effects), lanes_of(known, nest, genes)
     if not known.options.gate_time:
-        return Removals(energy, energy)
+        return Removals(energy, energy, lanes)
     passes = [some.action.passes[genes[some.action.gene][some.rows]] for some in effects]
     if not any(mine.any() for mine in passes):
-        return Removals(energy, energy)
+        return Removals(energy, energy, lanes)
     saves = [some.take(~mine) for some, mine in zip(effects, passes, strict=True) if not mine.all()]
-    return Removals(energy, Removal.of(lay, nest.batch, saves))
+    return Removals(energy, Removal.of(lay, nest.batch, saves), lanes)
 
 
 def _effects(known: ModelTables, nest: Nest, genes: Array, stored: StoredTiles) -> list[FilterEffect]:

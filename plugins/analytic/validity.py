@@ -27,7 +27,7 @@ MEANINGS = {
     "factors": "loop bounds do not multiply up to the size",
     "fanout": "more parallel loops than instances below",
     "format-order": "an uncompressed rank below a compressed one, or one whose ends nobody tells",
-    "mechanism": "skips by a tensor that has no metadata",
+    "mechanism": "skips by a tensor that has no metadata, or packs what it cannot",
     "decoding": "decoded on its way into a level that cannot",
     "capacity": "holds too little",
     "metadata-capacity": "holds too little metadata",
@@ -111,6 +111,14 @@ class Reasons:
             place = lay.problem.places[gene]
             at = lay.innermost(t) if place.storage is None else lay.holder(t, place.storage)
             self.mark(found, f"mechanism:{place.name}", needs[mechanisms[gene]] & ~packed[t, at])
+        for deal in places.deals:
+            t, place = deal.target, lay.problem.places[deal.gene]
+            wrong = np.zeros(len(found), dtype=bool)
+            for c in deal.leaders:  # what stores zeros tells of whole blocks, not of positions
+                wrong |= ((formats.block[slots[c]] > 1) | formats.padded[slots[c]]).any(axis=0)
+            if deal.packs:
+                wrong |= lay.windowed[t] or lay.holes[t] or lay.child(t, lay.holder(t, deal.level)) is not None
+            self.mark(found, f"mechanism:{place.name}", wrong & deal.chosen[mechanisms[deal.gene]])
         return packed
 
     def data(self, words: PerLevel, chip: Chip, found: PerDesign) -> None:

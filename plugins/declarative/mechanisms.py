@@ -16,15 +16,17 @@ from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap.pieces.contracts import ALL_OPERANDS, Filter, Mechanism
+from sparsemap.pieces.contracts import ALL_OPERANDS, DEALING, Filter, Mechanism
 from sparsemap.problem.levels import Place
 
-ACTIONS = ("none", "gate", "skip")
+ACTIONS = ("none", "gate", "skip", *DEALING)
 in_unit_interval = attrs.validators.and_(attrs.validators.ge(0.0), attrs.validators.le(1.0))
 
 
 def _leaders(value: Any) -> tuple[str, ...]:
-    """One leader or a list of them."""
+    """One leader or a list of them; the default, none, is a tuple."""
+    if value == ():
+        return ()
     leaders = (value,) if isinstance(value, str) else value
     if not isinstance(leaders, list | tuple) or not leaders or not all(isinstance(name, str) for name in leaders):
         raise ValueError(f"expected the name of a tensor or a list of names, found {value!r}")
@@ -39,8 +41,8 @@ class FilterRow:
 
     target: str
     """The tensor whose accesses are filtered."""
-    leader: tuple[str, ...] = attrs.field(converter=_leaders)
-    """The tensor that decides, or a list of them."""
+    leader: tuple[str, ...] = attrs.field(default=(), converter=_leaders)
+    """The tensor that decides, or a list of them; absent with action `pack`, where it is the target itself."""
 
     @leader.validator
     def _not_itself(self, attribute: attrs.Attribute, value: tuple[str, ...]) -> None:
@@ -55,7 +57,8 @@ class FilterMechanism(Mechanism):
     type_name: ClassVar[str] = "filters"
 
     action: str = attrs.field(validator=attrs.validators.in_(ACTIONS))
-    """`gate`: the cycle is spent, the energy is not. `skip`: neither is. `none`: every access takes place."""
+    """`gate`: the cycle is spent, the energy is not. `skip`: neither is. `condense`: instances below that would find a leader
+    empty are not needed. `pack`: the nonzeros of the target fill the lanes. `none`: every access takes place."""
     rows: tuple[FilterRow, ...] = attrs.field(default=(), alias="filters")
     """Key `filters`: tables with `target` and `leader`."""
     cycle: str = attrs.field(default="", validator=attrs.validators.in_(("", "passes", "saved")))
@@ -80,13 +83,21 @@ class FilterMechanism(Mechanism):
             )
         if self.width is not None and self.action != "skip":
             raise ValueError("width: expected with action 'skip', it limits skipping alone")
+        for i, row in enumerate(self.rows):
+            if bool(row.leader) == (self.action == "pack"):
+                expected = "none with action 'pack'" if row.leader else f"a tensor with action '{self.action}'"
+                raise ValueError(f"filters[{i}].leader: expected {expected}")
+        if self.action in DEALING and (self.cycle or self.effectiveness < 1.0):
+            raise ValueError(f"expected neither cycle nor effectiveness with action '{self.action}'")
         if (self.action == "none") == bool(self.rows):
             expected = "no filters" if self.action == "none" else "at least one filter"
             raise ValueError(f"expected {expected} with action '{self.action}', found {len(self.rows)}")
 
     def filters(self, place: Place) -> Sequence[Filter]:
+        if place.storage is None and self.action in DEALING:
+            return ()
         how = (self.action, self.cycle, self.lookahead, self.effectiveness, self.width)
         return tuple(Filter(row.target, row.leader, *how) for row in self.rows)
 
     def needs_metadata(self, place: Place) -> bool:
-        return self.needs_leader_metadata
+        return self.needs_leader_metadata or self.action in DEALING

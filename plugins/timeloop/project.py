@@ -31,7 +31,7 @@ from .project_mapping import (
     nest_of,
     space_table,
 )
-from .project_sparse import sparse_design, sparse_targets
+from .project_sparse import condenses, sparse_design, sparse_targets
 from .project_yaml import VERDICTS, Note, Notes, YamlSource, YamlTable, merged
 
 PARTS = ("workload", "hardware", "space", "design")
@@ -194,7 +194,8 @@ def _design(
     nest = nest_of(mapped, parts, sizes, notes)
     if nest is None:
         return
-    _check_fanouts(nest, levels, tables["hardware"], notes)
+    condensed = [name for name, own in targets.items() if condenses(own)]
+    _check_fanouts(nest, [level for level in levels if level.name not in condensed], tables["hardware"], notes)
     dense = [name for name, given in tables["workload"]["density"].items() if given.get("density") == 1.0]
     places = [row["name"] for row in tables["hardware"]["levels"] if row.get("gate_skip")]
     sparse = sparse_design(targets, levels, compute, places, tensors, dense, bypass, nest, notes)
@@ -223,7 +224,9 @@ def _inlined(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_fanouts(nest: ProjectNest, levels: Sequence[Component], hardware: Mapping[str, Any], notes: Notes) -> None:
-    for level, row in zip(levels, hardware["levels"], strict=True):
+    rows = {row["name"]: row for row in hardware["levels"]}
+    for level in levels:
+        row = rows[level.name]
         spread = math.prod(bound for _, bound in nest.loops.get((level.name, "S"), ()))
         if spread > row.get("fanout", 1):
             text = f"{level.name}: {spread} at once on {row.get('fanout', 1)} instances"

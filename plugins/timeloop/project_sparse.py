@@ -29,7 +29,10 @@ UNITS = {
     "UOP": ("0", "fibers * (length + 1)"),
 }
 """Units of metadata and payload by code (cost model, section 6.2)."""
-ACTIONS = {"skipping": "skip", "gating": "gate"}
+ACTIONS = {
+    **{"skipping": "skip", "gating": "gate", "skipping-spatial": "condense", "skipping_spatial": "condense"},
+    **{"position-skipping": "pack", "position_skipping": "pack"},
+}
 
 
 @attrs.frozen
@@ -237,19 +240,28 @@ def mechanism(
             elif kind not in ACTIONS:
                 notes.missing(row.at("type"), f"{kind or 'an unnamed action'}", what)
                 failed = True
+            elif bool(leaders) == (ACTIONS[kind] == "pack"):
+                notes.missing(option.source, f"{kind} {'on' if leaders else 'without'} other tensors", what)
+                failed = True
             elif len(options) > 1:
                 notes.missing(row.at("options"), "a choice among several options", what)
                 failed = True
             else:
                 kinds.add(ACTIONS[kind])
-                filters.append({"target": f"name:{name}", "leader": [f"name:{leader}" for leader in leaders]})
+                led = {"leader": [f"name:{leader}" for leader in leaders]} if leaders else {}
+                filters.append({"target": f"name:{name}", **led})
                 notes.taken(option.source, what)
     if len(kinds) > 1:
-        notes.missing(target.at("action_optimization"), "skipping and gating at one level", place)
+        notes.missing(target.at("action_optimization"), f"{' and '.join(sorted(kinds))} at one level", place)
         failed = True
     if failed:
         return None
     return {"type": "filters", "action": kinds.pop(), "filters": filters} if filters else {}
+
+
+def condenses(target: YamlTable) -> bool:
+    """Whether fewer instances are needed below than loops are spread over."""
+    return any(ACTIONS.get(str(row.get("type"))) == "condense" for row in target.rows("action_optimization"))
 
 
 def sparse_design(

@@ -220,6 +220,7 @@ class Problem:
                     raise SpecError.at(file, path, f"'{self.tensors[target].name}' cannot lead itself")
                 leaders = dict.fromkeys(leader for text in rule.leaders for leader in meant.get(text, ()))
                 leaders.pop(target, None)
+                leaders |= {target: None} if rule.action == "pack" else {}
                 seen = place.storage is None or max(self.homes[t] for t in (target, *leaders)) <= place.storage
                 if leaders and seen:
                     found.append((rule, target, tuple(leaders)))

@@ -192,8 +192,10 @@ def check_mechanism(piece: of.Mechanism, places: Iterable[Place] = (Place("GLB",
         expect(piece, isinstance(piece.needs_metadata(place), bool), "needs_metadata must be True or False")
         for row in piece.filters(place):
             expect(piece, isinstance(row, of.Filter), "filters", "objects of class Filter", row)
-            expect(piece, row.action in ("gate", "skip"), "action of a filter", "'gate' or 'skip'", repr(row.action))
-            expect(piece, isinstance(row.leaders, tuple) and row.leaders, "leaders", "a tuple of names", row.leaders)
+            known = ("gate", "skip", *of.DEALING)
+            expect(piece, row.action in known, "action of a filter", " or ".join(map(repr, known)), repr(row.action))
+            named = isinstance(row.leaders, tuple) and bool(row.leaders) != (row.action == "pack")
+            expect(piece, named, "leaders", "a tuple of names, empty with 'pack' alone", row.leaders)
             itself = row.target in row.leaders and row.target != of.ALL_OPERANDS
             expect(piece, not itself, f"'{row.target}' leads itself")
             share = array_of(piece, piece.eliminated(place, row, empty.copy()), empty.shape, "eliminated", "f")

@@ -58,12 +58,12 @@ class TensorTables:
         self.ranks = UnitTables(self.tiles, self.pairs, formats, self.empty if usual else None)
         self.lock = RLock()
         self._units = Table(RankUnits)
-        self._empty, self._largest_stored, self._longest = (Table(Number) for _ in range(3))
+        self._empty, self._largest_stored, self._longest, self._filled, self._passes = (Table(Number) for _ in range(5))
 
     @property
     def size(self) -> int:
         """Numbers kept."""
-        own = (self._units, self._empty, self._largest_stored, self._longest)
+        own = (self._units, self._empty, self._largest_stored, self._longest, self._filled, self._passes)
         return self.tiles.size + self.pairs.size + self.ranks.totals.size + sum(table.size for table in own)
 
     @classmethod
@@ -98,6 +98,12 @@ class TensorTables:
         """(N,) expected non-empty positions in the fullest of `counts` fibers (6.5)."""
         asked = self.asked.longest
         return self._each(self._longest, lambda f, p, n: asked(f, p, float(n[0])), fibers, positions, [counts])
+
+    def packed(self, tiles: Sequence[Array], lanes: Array) -> tuple[Array, Array]:
+        """(N,) share of so many lanes that the nonzeros of a tile fill, and passes that they need (7.4)."""
+        asked = self.asked
+        filled = self._each(self._filled, lambda tile, n: asked.packed(tile, float(n[0]))[0], tiles, [lanes])
+        return filled, self._each(self._passes, lambda tile, n: asked.packed(tile, float(n[0]))[1], tiles, [lanes])
 
     def _each(self, table: Table, ask: Callable[..., float], *groups: Sequence[Array]) -> Array:
         """One number per row, `ask` of a tuple of whole numbers per group of columns (N,)."""

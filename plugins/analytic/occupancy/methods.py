@@ -51,6 +51,7 @@ class OccupancyMethods:
             self.within, self.within_many = occupancy.timeloop_empty_within, self._one_by_one
         self.within_real = own("empty_within_real", None)
         self.grain = own("grain", lambda tile: 0)
+        self.lane_shares = "lane-shares" in quirks
         self.drops_smallest = "Q3" in quirks
         """Whether the smallest occupancy counts as the empty tile although it is not 0."""
         self._timeloop_smallest = own("timeloop_smallest", None)
@@ -63,6 +64,18 @@ class OccupancyMethods:
         if self.drops_smallest and self._timeloop_smallest is not None:
             return float(self._timeloop_smallest(tile))
         return float(k[0])
+
+    def packed(self, tile: Shape, lanes: float) -> tuple[float, float]:
+        """Share of the lanes that nonzeros fill in the passes that they need, and these passes: the mean over all tiles of
+        ceil(k / lanes), or, with `lane-shares`, that of tiles with nonzeros for the share."""
+        k, p = self.distribution(tile)
+        passes = np.ceil(k / lanes)
+        mean, some = float(p @ passes), k > 0.0
+        if not mean:
+            return 1.0, 0.0
+        if self.lane_shares:
+            return float(p[some] @ (k[some] / (lanes * passes[some]))) / float(p[some].sum()), mean
+        return float(p @ k) / (lanes * mean), mean
 
     def _one_by_one(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
         k, ends = locked(k), np.cumsum(counts)

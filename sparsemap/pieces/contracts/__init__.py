@@ -17,6 +17,7 @@ from .report import Exporter, parts, plain, styled
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
 from .sparsity import (
     ALL_OPERANDS,
+    DEALING,
     BitReader,
     Code,
     Fiber,

@@ -225,6 +225,8 @@ class Format(Piece):
         raise NotImplementedError
 
 
+DEALING = ("condense", "pack")
+"""Actions that deal out lanes, and remove no access where they are (docs/model.md, 7.4)."""
 ALL_OPERANDS = "operands"
 """In filters: every operand. As target, each is led by the others among the leaders."""
 
@@ -239,7 +241,8 @@ class Filter:
     target: str
     leaders: tuple[str, ...]
     action: str
-    """"gate": the cycle is spent, the energy is not. "skip": neither is."""
+    """"gate": the cycle is spent, the energy is not. "skip": neither is. "condense": what would find a leader empty takes no
+    place below. "pack": the nonzeros of the target, which has no other leaders, fill the lanes."""
     cycle: str = ""
     """Whether what is filtered takes its time: "passes" or "saved"; empty: as the action says."""
     lookahead: int | None = None
