@@ -2,7 +2,7 @@
 
 FOLDER is a clone of Accelergy-Project/micro22-sparseloop-artifact, of Accelergy-Project/timeloop-accelergy-exercises, or
 any folder with inputs beside `timeloop-model.stats.txt`. Every set-up is imported, evaluated and compared; what is left
-out is named with its cause. `--quirks first-fills` counts as evaluators before v3.0.3 do.
+out is named with its cause. `--before-v3` counts as evaluators before v3.0.3 do, such as that of the artifact.
 """
 
 from __future__ import annotations
@@ -126,17 +126,16 @@ class CaseOutcome:
     reasons: tuple[str, ...] = ()
 
 
-def outcome(one: SetUp, registry: object, quirks: Sequence[str] = ()) -> CaseOutcome:
+def outcome(one: SetUp, registry: object, older: bool = False) -> CaseOutcome:
     try:
-        imported = import_project(one.files)
+        imported = import_project(one.files, older=older)
     except SparseMapError as error:
         return CaseOutcome(one.group, None, reasons=(str(error).splitlines()[0],))
     if "design" not in imported.tables:
         causes = tuple(dict.fromkeys(note.cause for note in imported.missing if note.stops)) or ("no mapping",)
         return CaseOutcome(one.group, imported, reasons=causes)
-    table = {**imported.tables["design"], "cost_model": {"extends": "timeloop", "quirks": list(quirks) or "none"}}
     try:
-        design = design_file.structure(table, registry, "design.toml")  # type: ignore[arg-type]
+        design = design_file.structure(imported.tables["design"], registry, "design.toml")  # type: ignore[arg-type]
         evaluation = design.problem.cost_model.evaluate(design.batch, design.problem)
     except SparseMapError as error:
         return CaseOutcome(one.group, imported, reasons=(f"not accepted: {str(error).splitlines()[0]}",))
@@ -147,10 +146,10 @@ def outcome(one: SetUp, registry: object, quirks: Sequence[str] = ()) -> CaseOut
     )
 
 
-def report(roots: Sequence[Path], quirks: Sequence[str] = ()) -> str:
+def report(roots: Sequence[Path], older: bool = False) -> str:
     """A table of the set-ups below folders, by group, and why designs are left out."""
     registry = load()
-    outcomes = [outcome(one, registry, quirks) for root in roots for one in set_ups(root)]
+    outcomes = [outcome(one, registry, older) for root in roots for one in set_ups(root)]
     if not outcomes:
         return "no set-up with inputs and a reference output"
     groups: Mapping[str, list[CaseOutcome]] = defaultdict(list)
@@ -180,9 +179,9 @@ def _span(values: Sequence[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--quirks", nargs="*", default=[])
+    parser.add_argument("--before-v3", action="store_true")
     given = parser.parse_args()
-    print(report(given.folders, given.quirks))
+    print(report(given.folders, given.before_v3))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ def lanes_of(known: ModelTables, nest: Nest, genes: Array) -> Lanes | None:
             filled, needed = known.tables[c].packed(parts_of(nest, known, c, tile), lanes)
             passes.setdefault(c, np.ones(batch))[rows] = needed / (nest.volume(c, tile) / lanes)
             units[rows] *= filled
-            emptied(c, rows, np.full(len(rows), 1.0 - lay.occupancies[c].density))
+            word = [np.ones(len(rows))] * lay.D
+            emptied(c, rows, known.tables[c].empty(parts_of(nest, known, c, word)))
             continue
         there = np.ones(len(rows))
         for c in deal.leaders:

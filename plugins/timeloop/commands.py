@@ -36,7 +36,8 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
 @click.argument("paths", metavar="FILE|FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write.")
 @click.option("--name", default="", help="Name of the workload; default: that of the problem.")
-def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str) -> None:
+@click.option("--before-v3", is_flag=True, help="Count as evaluators before v3.0.3 do, such as Sparseloop's artifact.")
+def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before_v3: bool) -> None:
     """Read a Timeloop project as workload, hardware, space and design.
 
     The project is one file or several, or all YAML files of a folder. What SparseMap cannot express is listed with its
@@ -46,7 +47,7 @@ def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str) -> Non
 
     if out is None:
         raise click.UsageError("missing --out, the folder to write")
-    imported = import_project(paths, name)
+    imported = import_project(paths, name, before_v3)
     written = write(imported, out)
     for verdict in ("assumed", "missing"):
         for note in imported.notes:

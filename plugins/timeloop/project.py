@@ -31,7 +31,7 @@ from .project_mapping import (
     nest_of,
     space_table,
 )
-from .project_sparse import condenses, sparse_design, sparse_targets
+from .project_sparse import OLDER_QUIRKS, condenses, sparse_design, sparse_targets
 from .project_yaml import VERDICTS, Note, Notes, YamlSource, YamlTable, merged
 
 PARTS = ("workload", "hardware", "space", "design")
@@ -80,8 +80,9 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def import_project(paths: Sequence[Path], name: str = "") -> Imported:
-    """The parts of a project; `SpecError` for what is no project at all."""
+def import_project(paths: Sequence[Path], name: str = "", older: bool = False) -> Imported:
+    """The parts of a project; `SpecError` for what is no project at all. `older`: as evaluators before v3.0.3 count, such as
+    that of Sparseloop's artifact."""
     notes, tables = Notes(), dict[str, Mapping[str, Any]]()
     project = merged(files_of(paths))
     for key in project:
@@ -93,7 +94,7 @@ def import_project(paths: Sequence[Path], name: str = "") -> Imported:
     if workload:
         tables["workload"] = workload
     try:
-        _rest(project, workload, tables, notes)
+        _rest(project, workload, older, tables, notes)
     except SpecError as problem:
         for mistake in problem.mistakes:
             stops = "design" if "hardware" in tables else "hardware"
@@ -124,7 +125,9 @@ def _workload(project: YamlTable, name: str, notes: Notes) -> dict[str, Any]:
     return found
 
 
-def _rest(project: YamlTable, workload: Mapping[str, Any], tables: dict[str, Mapping[str, Any]], notes: Notes) -> None:
+def _rest(
+    project: YamlTable, workload: Mapping[str, Any], older: bool, tables: dict[str, Mapping[str, Any]], notes: Notes
+) -> None:
     if "architecture" not in project:
         notes.missing(YamlSource("", 0, "architecture"), "no architecture is given", "no hardware", "hardware")
         return
@@ -168,7 +171,7 @@ def _rest(project: YamlTable, workload: Mapping[str, Any], tables: dict[str, Map
     space = space_table(constraints, [level.name for level in levels], fanouts, sizes, notes) if constraints else None
     if space:
         tables["space"] = {**space, "name": "imported"}
-    _design(project, targets, mapped, parts, levels, compute, tensors, bypass, sizes, tables, notes)
+    _design(project, targets, mapped, parts, levels, compute, tensors, bypass, sizes, older, tables, notes)
 
 
 def _loops_in(one: Directive, sizes: Mapping[str, int]) -> bool:
@@ -185,6 +188,7 @@ def _design(
     tensors: Mapping[str, set[str]],
     bypass: Mapping[str, list[str]],
     sizes: Mapping[str, int],
+    older: bool,
     tables: dict[str, Mapping[str, Any]],
     notes: Notes,
 ) -> None:
@@ -198,7 +202,7 @@ def _design(
     _check_fanouts(nest, [level for level in levels if level.name not in condensed], tables["hardware"], notes)
     dense = [name for name, given in tables["workload"]["density"].items() if given.get("density") == 1.0]
     places = [row["name"] for row in tables["hardware"]["levels"] if row.get("gate_skip")]
-    sparse = sparse_design(targets, levels, compute, places, tensors, dense, bypass, nest, notes)
+    sparse = sparse_design(targets, levels, compute, places, tensors, dense, bypass, nest, older, notes)
     if sparse is None or notes.stops("design"):
         return
     table: dict[str, Any] = {
@@ -206,7 +210,7 @@ def _design(
         "name": "imported",
         "workload": _inlined(tables["workload"]),
         "hardware": _inlined(tables["hardware"]),
-        "cost_model": "timeloop",
+        "cost_model": {"extends": "timeloop", "quirks": OLDER_QUIRKS} if older else "timeloop",
         "mapping": nest.table([level.name for level in levels]),
         "formats": dict(sparse.formats),
         "beyond_format": "uncompressed",

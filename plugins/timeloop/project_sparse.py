@@ -22,6 +22,8 @@ from .project_yaml import Notes, YamlSource, YamlTable, error
 Rank = tuple[str, int, int]
 """Code, bits of metadata, bits of payload."""
 PLAIN: Rank = ("UOP", 0, 0)
+FREE: Rank = ("B", 0, 0)
+"""Nonzeros alone, and nothing to find them by."""
 UNITS = {
     "B": ("fibers * length", "fibers * ceil(occupied)"),
     "CP": ("fibers * ceil(occupied)", "fibers * ceil(occupied)"),
@@ -29,6 +31,9 @@ UNITS = {
     "UOP": ("0", "fibers * (length + 1)"),
 }
 """Units of metadata and payload by code (cost model, section 6.2)."""
+OLDER_QUIRKS = ("first-fills", "lane-shares")
+"""What evaluators before v3.0.3 count otherwise; they round no coordinates up either, and a list of flattened dimensions
+takes one loop of each."""
 ACTIONS = {
     **{"skipping": "skip", "gating": "gate", "skipping-spatial": "condense", "skipping_spatial": "condense"},
     **{"position-skipping": "pack", "position_skipping": "pack"},
@@ -43,6 +48,8 @@ class ListedRanks:
     """Outer to inner; with the dimensions that a rank takes together, none: one loop."""
     inner_first: bool
     source: YamlSource
+    older: bool = False
+    """Whether a list of dimensions takes one loop of each, in place of all that follow."""
 
 
 @attrs.frozen
@@ -73,7 +80,7 @@ def sparse_targets(project: YamlTable, parts: Sequence[Component]) -> dict[str, 
 # ---------------------------------------------------------------------------------------------------------------- formats
 
 
-def rank_list(space: YamlTable, level: Component, notes: Notes) -> ListedRanks:
+def rank_list(space: YamlTable, level: Component, older: bool, notes: Notes) -> ListedRanks:
     """The ranks of one tensor at one level, widths as the level has them."""
     ranks = []
     for row in space.rows("ranks"):
@@ -97,7 +104,7 @@ def rank_list(space: YamlTable, level: Component, notes: Notes) -> ListedRanks:
     order = str(space.get("rank_application_order", "outer-to-inner"))
     if order not in ("outer-to-inner", "inner-to-outer"):
         raise error(space.at("rank_application_order"), f"expected outer-to-inner or inner-to-outer, found {order}")
-    return ListedRanks(tuple(ranks), order == "inner-to-outer", space.at("ranks"))
+    return ListedRanks(tuple(ranks), order == "inner-to-outer", space.at("ranks"), older)
 
 
 def _adjusted(bits: float, level: Component) -> int:
@@ -122,7 +129,8 @@ def _assigned(listed: ListedRanks, loops: Sequence[str], notes: Notes) -> list[R
     left = list(reversed(loops)) if listed.inner_first else list(loops)
     found: list[Run] = []
     for rank, dims in ranks:
-        count = 1 if left and not dims else next((i for i, dim in enumerate(left) if dim not in dims), len(left))
+        taken = [dim in dims and not (listed.older and dim in left[:i]) for i, dim in enumerate(left)]
+        count = 1 if left and not dims else taken.index(False) if False in taken else len(left)
         left = left[count:]
         found += [(rank, count)] if count else []
     if left:
@@ -190,6 +198,9 @@ def tensor_formats(
         if found is None:
             return None
         runs, child, own = found + runs, level, len(listed.ranks) if loops_from(level) else 0
+    if runs and not any(rank[0] != "UOP" for rank, _ in runs):
+        notes.assumed(next(iter(lists.values())).source, f"{tensor}: compressed by ranks that no loop is left for")
+        runs = [*runs[:-1], (FREE, runs[-1][1])]
     compressed = [rank[0] != "UOP" for rank, _ in runs]
     if any(above and not below for above, below in pairwise(compressed)):
         source = next(iter(lists.values())).source
@@ -198,13 +209,13 @@ def tensor_formats(
     return TensorFormats(runs, decoded, one_word)
 
 
-def _piece(rank: Rank | None) -> tuple[str, dict[str, Any]]:
+def _piece(rank: Rank | None, older: bool) -> tuple[str, dict[str, Any]]:
     if rank is None:
         return "flattened", {}
     code, metadata, payload = rank
     if code == "UOP" and not payload:
         return "uncompressed", {}
-    units, pointers = UNITS[code]
+    units, pointers = (text.replace("ceil(occupied)", "occupied") if older else text for text in UNITS[code])
     table = {
         "type": "expression",
         "compressed": code != "UOP",
@@ -273,6 +284,7 @@ def sparse_design(
     dense: Sequence[str],
     bypass: Mapping[str, list[str]],
     nest: ProjectNest,
+    older: bool,
     notes: Notes,
 ) -> SparseDesign | None:
     """Formats and mechanisms of a design; None, with notes, for what SparseMap does not have."""
@@ -288,7 +300,7 @@ def sparse_design(
             if tensor not in lists:
                 raise error(space.at("name"), unknown("tensor", tensor, tuple(lists)))
             if space.rows("ranks"):
-                lists[tensor][level.name] = rank_list(space, level, notes)
+                lists[tensor][level.name] = rank_list(space, level, older, notes)
     for tensor, dims in tensors.items():
         storing = [name for name in names if tensor not in bypass.get(name, [])]
         lists[tensor] = {name: listed for name, listed in lists[tensor].items() if name in storing}
@@ -314,7 +326,7 @@ def sparse_design(
     slots = max([1, *(len(ranks.slots) for ranks in chosen.values())])
     formats: dict[str, list[str]] = {}
     for tensor, ranks in chosen.items():
-        found = [_piece(rank) for rank in ranks.slots]
+        found = [_piece(rank, older) for rank in ranks.slots]
         if ranks.one_word:
             name, innermost = found[-1]
             found[-1] = f"{name}-of-one-word", {**innermost, "of_one_word": True}
