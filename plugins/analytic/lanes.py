@@ -55,11 +55,11 @@ def lanes_of(known: ModelTables, nest: Nest, genes: Array) -> Lanes | None:
         if deal.packs:
             c = deal.target
             tile, lanes = _tile(nest, c, lay.holder(c, deal.level), rows)
-            filled, needed = known.tables[c].packed(parts_of(nest, known, c, tile), lanes)
+            filled, needed = known.tables[c].packed(_parts(nest, known, c, tile), lanes)
             passes.setdefault(c, np.ones(batch))[rows] = needed / (nest.volume(c, tile) / lanes)
             units[rows] *= filled
             word = [np.ones(len(rows))] * lay.D
-            emptied(c, rows, known.tables[c].empty(parts_of(nest, known, c, word)))
+            emptied(c, rows, known.tables[c].empty(_parts(nest, known, c, word)))
             continue
         there = np.ones(len(rows))
         for c in deal.leaders:
@@ -108,7 +108,8 @@ def _narrowed(known: ModelTables, nest: Nest, genes: Array) -> dict[int, PerTens
     return found
 
 
-def parts_of(nest: Nest, known: ModelTables, c: int, extent: list[Array]) -> list[Array]:
+def _parts(nest: Nest, known: ModelTables, c: int, extent: list[Array]) -> list[Array]:
+    """What the tables of c want to know of extents (D; n,)."""
     return parts(nest, c, extent, known.tables[c])
 
 
@@ -140,10 +141,10 @@ def _condensed(known: ModelTables, nest: Nest, rows: Rows, deal: Deal, c: int) -
         if moves.any():
             met = [np.where(lay.relevant[t][own], e * more, e) for e, more in zip(extent, stays, strict=True)]
             fiber = [np.where(own == d, e * n, e) for d, e in enumerate(met)]
-            empty = table.empty(parts_of(nest, known, c, met))
+            empty = table.empty(_parts(nest, known, c, met))
             held = np.where(first & moves, 1.0 - empty, held)
             first &= ~moves
-            largest = table.tile(parts_of(nest, known, c, fiber)).largest
+            largest = table.tile(_parts(nest, known, c, fiber)).largest
             every = np.where(moves, every * n, every)
             most = np.where(moves, most * np.minimum(n, largest), most)
         extent = [np.where(own == d, e * n, e) for d, e in enumerate(extent)]

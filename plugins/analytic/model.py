@@ -35,7 +35,6 @@ from .bound_words import LeastWords
 from .chain import Chain
 from .charges import ChargeOptions
 from .cost import leakage_pj_per_cycle
-from .lanes import fewest
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables, copies_of
 from .rank_loops import decoded_of, rank_counts
@@ -162,6 +161,8 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
     decoded = decoded_of(known.layout, designs.columns.get("decoded"))
     counts = rank_counts(known.layout, bounds, decoded, bool(known.formats.flattened.any()))
     if known.places.deals:
+        from .lanes import fewest
+
         products = fewest(known, Nest(known.layout, bounds, order), genes)
     reasons.fanout(products, chip, found)
     packed = reasons.formats(slots, counts, decoded, genes, known.formats, known.places, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -10,12 +11,14 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerTile, Rows
 
 from .actions import GATE, NONE, SKIP, Action
-from .lanes import Lanes, lanes_of
 from .layout import Layout
 from .leaders import leaders_empty
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
 from .stored import StoredTiles
+
+if TYPE_CHECKING:
+    from .lanes import Lanes
 
 
 @attrs.frozen(eq=False)
@@ -123,7 +126,11 @@ def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: 
     """7.1 for a batch. With `gate-time` time is counted as if filters that let cycles pass were not there."""
     lay, genes = known.layout, choices.genes
     effects = _effects(known, nest, genes, stored)
-    energy, lanes = Removal.of(lay, nest.batch, effects), lanes_of(known, nest, genes)
+    energy, lanes = Removal.of(lay, nest.batch, effects), None
+    if known.places.deals:
+        from .lanes import lanes_of
+
+        lanes = lanes_of(known, nest, genes)
     if not known.options.gate_time:
         return Removals(energy, energy, lanes)
     passes = [some.action.passes[genes[some.action.gene][some.rows]] for some in effects]

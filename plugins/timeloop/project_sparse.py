@@ -35,8 +35,12 @@ OLDER_QUIRKS = ("first-fills", "lane-shares")
 """What evaluators before v3.0.3 count otherwise; they round no coordinates up either, and a list of flattened dimensions
 takes one loop of each."""
 ACTIONS = {
-    **{"skipping": "skip", "gating": "gate", "skipping-spatial": "condense", "skipping_spatial": "condense"},
-    **{"position-skipping": "pack", "position_skipping": "pack"},
+    "skipping": "skip",
+    "gating": "gate",
+    "skipping-spatial": "condense",
+    "skipping_spatial": "condense",
+    "position-skipping": "pack",
+    "position_skipping": "pack",
 }
 
 

@@ -8,7 +8,7 @@ formats one of SparseMap is follows from the metadata that it counts, not from i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from operator import mul, or_
 from typing import Any
@@ -38,7 +38,7 @@ SAMPLES = Fiber(
     offset_bits=np.array([4.0, 8.0, 2.0, 4.0, 8.0]),
     slots=np.array([2.0, 3.0, 4.0, 5.0, 8.0]),
 )
-ACTIONS = {"gate": "gating", "skip": "skipping"}
+ACTIONS = {"gate": "gating", "skip": "skipping", "condense": "skipping-spatial"}
 
 
 def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
@@ -178,11 +178,20 @@ def mechanisms(design: Design) -> list[tuple[Place, Mechanism]]:
         for rule in chosen.filters(place):
             if rule.action not in (*ACTIONS, "none"):
                 raise DesignError(f"{place.name}: action '{rule.action}' of '{chosen.name}' is unknown to Timeloop")
+            stored = [s for _, t, _ in design.problem.filters(chosen, place) for s in _inside(design.problem, t, place)]
+            if rule.action == "condense" and stored:
+                text = f"targets of '{chosen.name}' are stored inside, where Timeloop counts them down twice"
+                raise DesignError(f"{place.name}: {text}")
             if rule.action in ACTIONS and not np.array_equal(chosen.eliminated(place, rule, empty), empty):
                 text = "removes only some of the accesses to empty words, which Timeloop cannot be told"
                 text += "; write one in its place that removes all, such as those of space 'paper'"
                 raise DesignError(f"{place.name}: mechanism '{chosen.name}' {text}")
     return found
+
+
+def _inside(problem: Problem, t: int, place: Place) -> Iterator[int]:
+    """The levels inside a place that store a tensor."""
+    return (s for s in range((place.storage or 0) + 1, len(problem.levels)) if problem.stores(t, s))
 
 
 def crashing(design: Design) -> str:

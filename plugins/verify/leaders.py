@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemap import Filter, Mechanism
 from sparsemap.pieces.boundary import eliminated_of
+from sparsemap.pieces.contracts import DEALING
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Loop
 from sparsemap.problem.levels import Place
@@ -85,7 +86,16 @@ class Filtering(NamedTuple):
 
 
 def filters(nest: ExecutedNest) -> Iterator[Filtering]:
-    """All filters at storage, outermost level first."""
+    """All filters at storage that remove accesses, outermost level first."""
+    return (one for one in _at_storage(nest) if one.rule.action not in DEALING)
+
+
+def dealing(nest: ExecutedNest) -> Iterator[Filtering]:
+    """Those that deal out lanes."""
+    return (one for one in _at_storage(nest) if one.rule.action in DEALING)
+
+
+def _at_storage(nest: ExecutedNest) -> Iterator[Filtering]:
     for place in nest.problem.places:
         if place.storage is not None:
             mechanism = nest.mechanism(place)

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
+from .dealing import Packed, dealt
 from .leaders import SKIP, Guard, Unit, narrower, out_of_sight
 from .links import Link
 from .metadata import is_packed
@@ -85,7 +86,7 @@ class Products:
         """Whether the unit skips; else it may gate."""
         self.inner = [chain[-2] for chain in nest.chains]
         self.links = [Link(nest, t, level, nest.levels) for t, level in enumerate(self.inner)]
-        self.all_guards = guards
+        self.all_guards, self.dealt = guards, dealt(nest)
         self.guards = [guards.get((t, level)) for t, level in enumerate(self.inner)]
         skips = [guard for t in nest.operands if (guard := self.guards[t]) is not None and guard.kind == SKIP]
         self.width = narrower(*(guard.width for guard in skips))
@@ -142,11 +143,20 @@ class Products:
             allowed.append(wanted[t] if guard is None else guard.leave(wanted[t], contents, rows, rng))
         alive, offered = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
         there = []
+        lanes, busy = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
+        passes = dict[int, Array]()
+        for one in self.dealt:
+            mine, works = one.deal(contents, rows, words)
+            lanes, busy = lanes & mine, busy & works
+            if isinstance(one, Packed):
+                passes[one.tensor] = works
         for t in nest.operands:
             take = allowed[t]
+            for c, works in passes.items():
+                take = take if t == c else works if take is None else take & works
             guard = self.guards[t]
-            if take is not None:
-                alive &= take
+            if allowed[t] is not None:
+                alive &= allowed[t]
             if (outer := wanted[t] if guard is not None and guard.kind == SKIP else take) is not None:
                 offered &= outer
             there.append(contents[t].kept[words[t]] if self.packed[t] else np.ones(shape, dtype=bool))
@@ -155,7 +165,9 @@ class Products:
             if self.guards[t] is not None:
                 self._read(done.reads_wanted[t], t, rows, there[-1][:, leads], wanted[t])
         result = math.prod((values[t][words[t]] for t in nest.operands), start=np.ones(shape))
-        computed, occupied, passed = self._compute(done, alive, result != 0, there, rng)
+        computed, occupied, passed = self._compute(done, alive & lanes, result != 0, there, rng)
+        if self.dealt:
+            occupied, passed = busy & alive, np.zeros_like(passed)
         looked = np.zeros(shape, dtype=np.int8)
         if self.width is not None:
             looked += out_of_sight(offered & ~alive, offered, self.width)

@@ -249,8 +249,8 @@ mapspace_constraints:
 
 SKIP = "{type: skipping, options: [{target: Y, condition-on: [X]}"
 REFUSED = [
-    (SPARSE.replace(SKIP, SKIP.replace("skipping", "skipping-spatial")), "skipping-spatial"),
-    (SPARSE.replace(SKIP, SKIP.replace("skipping", "position-skipping")), "position-skipping"),
+    (SPARSE.replace(SKIP, SKIP.replace("skipping", "teleporting")), "teleporting"),
+    (SPARSE.replace(SKIP, SKIP.replace("skipping", "position-skipping")), "position-skipping on other tensors"),
     (
         re.sub(r"    - name: Far\n.*?    - name: Mid", "    - name: Mid", SPARSE, flags=re.S),
         "compressed on the way in",

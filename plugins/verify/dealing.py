@@ -1,0 +1,88 @@
+"""Work that is dealt out to lanes, on real zeros: who gets none, and how long the lanes take (7.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from sparsemap.errors import DesignError
+from sparsemap.pieces.contracts.base import Array
+
+from .leaders import Filtering, Leader, dealing
+from .nest import ExecutedNest
+from .stored import Contents
+
+
+@attrs.frozen(eq=False)
+class Condensed:
+    """Below a level, lanes whose part of a leader is empty are not there."""
+
+    nest: ExecutedNest
+    level: int
+    computes: bool
+    """Whether the target is an operand: without it a lane has nothing to do."""
+    leaders: tuple[Leader, ...]
+
+    @classmethod
+    def of(cls, nest: ExecutedNest, one: Filtering) -> Condensed:
+        inside = [level for level in nest.stored(one.target) if level > one.level]
+        if inside:
+            names = nest.problem.tensors[one.target].name, nest.problem.levels[inside[0]].name
+            raise DesignError(f"verify does not condense {names[0]} above {names[1]}, which stores it")
+        leaders = tuple(Leader(nest, c, one.level + 1, ()) for c in one.leaders)
+        return cls(nest, one.level, one.target in nest.operands, leaders)
+
+    def deal(self, contents: Sequence[Contents], rows: slice, words: Sequence[Array]) -> tuple[Array, Array]:
+        """(n, units) bool: who has something to do, and who works or waits for one that does."""
+        steps, units = self.nest.steps(self.nest.levels), self.nest.instances(self.nest.levels)
+        if not self.computes:
+            return np.ones((1, units), dtype=bool), np.ones((1, units), dtype=bool)
+        own = np.arange(rows.start, rows.stop) // (steps // self.nest.steps(self.level + 1))
+        first = int(own[0])
+        every = slice(first, int(own[-1]) + 1)
+        found = np.logical_and.reduce([one.present(contents[one.tensor].nonzero, every) for one in self.leaders])
+        alive = np.repeat(found[own - first], units // found.shape[1], axis=1)
+        groups = alive.reshape(len(alive), self.nest.instances(self.level), -1).any(axis=2)
+        return alive, np.repeat(groups, units // groups.shape[1], axis=1)
+
+
+@attrs.frozen(eq=False)
+class Packed:
+    """The nonzeros of a tile fill the lanes, in as many passes as they need."""
+
+    nest: ExecutedNest
+    tensor: int
+    level: int
+    lanes: int
+    turn: Array
+    """(steps,) which pass over the tile a step is, by the loops that move the tensor."""
+
+    @classmethod
+    def of(cls, nest: ExecutedNest, one: Filtering) -> Packed:
+        t = one.target
+        level = max(s for s in nest.stored(t) if s <= one.level)
+        inner = [loop for loop in nest.block(level, nest.levels) if nest.relevant(t, loop.axis)]
+        loops = [loop for loop in nest.block(0, nest.levels) if not loop.spatial]
+        digits = np.unravel_index(np.arange(nest.steps(nest.levels)), [loop.bound for loop in loops] or [1])
+        turn = np.zeros(nest.steps(nest.levels), dtype=np.int64)
+        for loop, digit in zip(loops, digits, strict=False):
+            turn = turn * loop.bound + digit if loop in inner else turn
+        return cls(nest, t, level, math.prod(loop.bound for loop in inner if loop.spatial), turn)
+
+    def deal(self, contents: Sequence[Contents], rows: slice, words: Sequence[Array]) -> tuple[Array, Array]:
+        """As above."""
+        nest, t = self.nest, self.tensor
+        units = nest.instances(nest.levels)
+        own = np.arange(rows.start, rows.stop) // (nest.steps(nest.levels) // nest.steps(self.level))
+        begins, places = (nest.offsets(self.level, spatial) @ nest.access[t].T for spatial in (False, True))
+        held = contents[t].nonzero.count(nest.tile(t, self.level), begins[own[0] : own[-1] + 1], places)
+        passes = np.repeat(-(-held // self.lanes)[own - own[0]], units // held.shape[1], axis=1)
+        return contents[t].mask.reshape(-1)[words[t]], self.turn[rows, None] < passes
+
+
+def dealt(nest: ExecutedNest) -> tuple[Condensed | Packed, ...]:
+    """All that deals lanes out."""
+    return tuple((Packed if one.rule.action == "pack" else Condensed).of(nest, one) for one in dealing(nest))
