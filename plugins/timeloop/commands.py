@@ -37,7 +37,8 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write.")
 @click.option("--name", default="", help="Name of the workload; default: that of the problem.")
 @click.option("--before-v3", is_flag=True, help="Count as evaluators before v3.0.3 do, such as Sparseloop's artifact.")
-def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before_v3: bool) -> None:
+@click.option("--compare", is_flag=True, help="Compare all set-ups in folders with the reference outputs beside them.")
+def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before_v3: bool, compare: bool) -> None:
     """Read a Timeloop project as workload, hardware, space and design.
 
     The project is one file or several, or all YAML files of a folder. What SparseMap cannot express is listed with its
@@ -45,6 +46,11 @@ def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before
     """
     from .project import import_project, line, write
 
+    if compare:
+        from .compare import report
+
+        click.echo(readable(report(paths, before_v3)))
+        return
     if out is None:
         raise click.UsageError("missing --out, the folder to write")
     imported = import_project(paths, name, before_v3)

@@ -1,32 +1,46 @@
-"""Set-ups of others beside the output of their own evaluator: `python benchmarks/timeloop_projects.py FOLDER ...`.
+"""Set-ups of others beside the output of their own evaluator: `sparsemap import-timeloop FOLDER ... --compare`.
 
 FOLDER is a clone of Accelergy-Project/micro22-sparseloop-artifact, of Accelergy-Project/timeloop-accelergy-exercises, or
-any folder with inputs beside `timeloop-model.stats.txt`. Every set-up is imported, evaluated and compared; what is left
-out is named with its cause. `--before-v3` counts as evaluators before v3.0.3 do, such as that of the artifact.
+any folder with inputs beside `timeloop-model.stats.txt`. Every set-up is imported, evaluated and compared; what deviates
+or is left out is named with its cause.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
-from sparsemap_plugins.timeloop.importer import text_of
-from sparsemap_plugins.timeloop.project import Imported, import_project
 
 from sparsemap.errors import SparseMapError
 from sparsemap.files import check_file, markdown_table
 from sparsemap.pieces.loading import load
+from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
+
+from .importer import text_of
+from .project import Imported, import_project
 
 STATS = ("timeloop-model.stats.txt", "timeloop-mapper.stats.txt")
 STATS_BYTES = 1 << 20
 WHOLE = ("aggregated_input.yaml", "parsed-processed-input.yaml")
 CYCLES = re.compile(r"^Cycles: (\d+)$", re.M)
 ENERGY = re.compile(r"^ +Energy \(total\) +: ([\d.e+-]+) pJ$", re.M)
+LEVEL = re.compile(r"^=== (.+) ===$", re.M)
+NETWORKS = re.compile(r"^Networks$", re.M)
+SMALL = 1e-3
+"""The relative deviation of an energy that counts as none."""
+FEW = 1e-5
+"""The relative deviation of cycles that single counts explain."""
+CAUSES = (
+    ("no energy of reads is given", "a price that the energy table lacks"),
+    ("clusters of", "clusters of instances"),
+    ("stream;", "words that stream through"),
+    ("neighbours hand each other no words", "links between neighbours"),
+)
+"""What a level's notes mean for its energy; a note of another level only where none of its own does."""
 LAYOUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         r"(?P<root>.*/fig12_[^/]*)/ref_outputs/[^/]+/(?P<layer>L\d+)/(?P<density>\w+)/output",
@@ -57,6 +71,8 @@ class SetUp:
     files: tuple[Path, ...]
     cycles: int
     energy_pj: float
+    levels: Mapping[str, float]
+    """pJ by storage level, the compute units first."""
 
 
 def set_ups(root: Path) -> Iterator[SetUp]:
@@ -70,7 +86,11 @@ def set_ups(root: Path) -> Iterator[SetUp]:
         text = text_of(stats, STATS_BYTES)
         cycles, energies = CYCLES.findall(text), ENERGY.findall(text)
         if cycles and energies:
-            yield SetUp(_group(root, stats), files, int(cycles[-1]), sum(map(float, energies)))
+            storage = LEVEL.split(NETWORKS.split(text)[0])[1:]
+            levels = {
+                name: sum(map(float, ENERGY.findall(part))) for name, part in zip(*[iter(storage)] * 2, strict=True)
+            }
+            yield SetUp(_group(root, stats), files, int(cycles[-1]), sum(map(float, energies)), levels)
 
 
 def _group(root: Path, stats: Path) -> str:
@@ -124,30 +144,50 @@ class CaseOutcome:
     cycles: float = 0.0
     energy: float = 0.0
     reasons: tuple[str, ...] = ()
+    """Why it is left out, or deviates."""
 
 
-def outcome(one: SetUp, registry: object, older: bool = False) -> CaseOutcome:
+def outcome(one: SetUp, registry: Registry, older: bool = False) -> CaseOutcome:
+    """`older`: as evaluators before v3.0.3 count."""
     try:
         imported = import_project(one.files, older=older)
     except SparseMapError as error:
         return CaseOutcome(one.group, None, reasons=(str(error).splitlines()[0],))
     if "design" not in imported.tables:
-        causes = tuple(dict.fromkeys(note.cause for note in imported.missing if note.stops)) or ("no mapping",)
-        return CaseOutcome(one.group, imported, reasons=causes)
+        causes = tuple(dict.fromkeys(f"{note.cause}: {note.text}" for note in imported.missing if note.stops))
+        return CaseOutcome(one.group, imported, reasons=causes or ("no mapping",))
     try:
-        design = design_file.structure(imported.tables["design"], registry, "design.toml")  # type: ignore[arg-type]
-        evaluation = design.problem.cost_model.evaluate(design.batch, design.problem)
+        design = design_file.structure(dict(imported.tables["design"]), registry, "design.toml")
+        evaluation = design.problem.cost_model.evaluate(design.batch, design.problem, detail=True)
     except SparseMapError as error:
         return CaseOutcome(one.group, imported, reasons=(f"not accepted: {str(error).splitlines()[0]}",))
     if not evaluation.valid[0]:
         return CaseOutcome(one.group, imported, reasons=(f"not valid: {', '.join(evaluation.reasons_of(0))}",))
-    return CaseOutcome(
-        one.group, imported, float(evaluation.cycles[0]) / one.cycles, float(evaluation.energy_pj[0]) / one.energy_pj
-    )
+    cycles, energy = float(evaluation.cycles[0]) / one.cycles, float(evaluation.energy_pj[0]) / one.energy_pj
+    reasons = ["cycles: single counts" if abs(cycles - 1) < FEW else "cycles"] if abs(cycles - 1) > 1e-9 else []
+    if abs(energy - 1) > SMALL:
+        assert evaluation.detail is not None and evaluation.detail.energy_pj is not None
+        ours = dict(
+            zip(
+                (level.name for level in design.problem.levels),
+                evaluation.detail.energy_pj.sum(axis=(0, 2)),
+                strict=True,
+            )
+        )
+        off = [name for name, pj in one.levels.items() if name in ours and abs(ours[name] - pj) > SMALL * one.energy_pj]
+        reasons += [f"energy: {name}, {_cause(imported, name)}" for name in off]
+    return CaseOutcome(one.group, imported, cycles, energy, tuple(reasons))
+
+
+def _cause(imported: Imported, level: str) -> str:
+    texts = [note.text for note in imported.notes]
+    own = [text for text in texts if text.startswith(f"{level}:")]
+    found = (cause for some in (own, texts) for sign, cause in CAUSES if any(sign in text for text in some))
+    return next(found, "other counts")
 
 
 def report(roots: Sequence[Path], older: bool = False) -> str:
-    """A table of the set-ups below folders, by group, and why designs are left out."""
+    """A table of the set-ups below folders, by group, with the causes of what deviates or is left out."""
     registry = load()
     outcomes = [outcome(one, registry, older) for root in roots for one in set_ups(root)]
     if not outcomes:
@@ -155,34 +195,30 @@ def report(roots: Sequence[Path], older: bool = False) -> str:
     groups: Mapping[str, list[CaseOutcome]] = defaultdict(list)
     for one in outcomes:
         groups[one.group].append(one)
-    header = ["set-ups", "tried", "evaluated", "cycles equal", "cycles ratio", "energy within 0.1 %", "energy ratio"]
+    header = [
+        "set-ups",
+        "tried",
+        "evaluated",
+        "cycles equal",
+        "cycles ratio",
+        "energy within 0.1 %",
+        "energy ratio",
+        "cause",
+    ]
     rows = [_row(name, found) for name, found in sorted(groups.items())]
-    lines = [markdown_table([header, *rows, _row("all", outcomes)], "<>>>>>>")]
-    causes = Counter((one.group, reason) for one in outcomes for reason in one.reasons)
-    lines += [f"* {group}: {reason} ({count})" for (group, reason), count in sorted(causes.items())]
-    return "\n".join(lines)
+    return markdown_table([header, *rows, [*_row("all", outcomes)[:-1], ""]], "<>>>>>><")
 
 
 def _row(name: str, found: Sequence[CaseOutcome]) -> list[str]:
     done = [one for one in found if one.cycles]
     equal = sum(abs(one.cycles - 1) < 1e-9 for one in done)
-    close = sum(abs(one.energy - 1) < 1e-3 for one in done)
+    close = sum(abs(one.energy - 1) < SMALL for one in done)
     spans = [_span([getattr(one, key) for one in done]) for key in ("cycles", "energy")]
-    return [name, str(len(found)), str(len(done)), str(equal), spans[0], str(close), spans[1]]
+    causes = Counter(reason for one in found for reason in one.reasons)
+    told = "; ".join(f"{reason} ({count})" for reason, count in sorted(causes.items()))
+    return [name, str(len(found)), str(len(done)), str(equal), spans[0], str(close), spans[1], told]
 
 
 def _span(values: Sequence[float]) -> str:
     low, high = (f"{value:.4f}" for value in (min(values, default=0.0), max(values, default=0.0)))
     return "-" if not values else low if low == high else f"{low} to {high}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--before-v3", action="store_true")
-    given = parser.parse_args()
-    print(report(given.folders, given.before_v3))
-
-
-if __name__ == "__main__":
-    main()
