@@ -54,7 +54,7 @@ class Chain:
     def detail(self, needed: Sequence[Sequence[ShortfallRow]]) -> Detail:
         lay, counts, cost, traffic = self.known.layout, self.counts, self.cost, self.traffic
         computes = counts.columns.energy
-        cells = [[self._cell(t, s) if lay.stored[t, s] else None for s in range(lay.S)] for t in range(lay.T)]
+        cells = [[self._cell(t, s) if lay.handled[t, s] else None for s in range(lay.S)] for t in range(lay.T)]
         return Detail(
             needed=needed, energy_pj=cost.tile_pj, compute_energy_pj=cost.compute_pj, charges_pj=cost.charges_pj,
             level_cycles=self.cycles.level, compute_cycles=self.cycles.compute, slowdown=self.cycles.slowdown,

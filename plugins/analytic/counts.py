@@ -137,7 +137,7 @@ def counts_of(
     gated, skipped = removal.kind == GATE, removal.kind == SKIP
     used = nest.instances_used[None, : lay.S] * (1.0 if lanes is None else lanes.mean)
     return Counts(
-        columns, np.where(lay.stored[:, :, None], used, 0.0) * stored.occupied, words.read, words.fill, words.update,
+        columns, np.where(lay.handled[:, :, None], used, 0.0) * stored.occupied, words.read, words.fill, words.update,
         words.gone_read, words.gone_update, removal.kind, leaving, accesses,
         accesses.bits(gated, skipped, nest.batch), computes,
     )  # fmt: skip

@@ -78,6 +78,16 @@ class Layout:
                 )
         return kept
 
+    @cached_property
+    def streamed(self) -> Array:
+        """(T, S) bool: words of the tensor are written and read at the level on their way in."""
+        return np.array([[self.problem.streams(t, s) for s in range(self.S)] for t in range(self.T)], dtype=bool)
+
+    @cached_property
+    def handled(self) -> Array:
+        """(T, S) bool: the level keeps the tensor, or words stream through."""
+        return self.stored | self.streamed
+
     def spans(self, t: int, s: int) -> int:
         """The level whose tile is what level s has of the tensor: 0, the whole of it, where it resides."""
         return 0 if s == self.problem.homes[t] else s

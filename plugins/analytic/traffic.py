@@ -38,6 +38,8 @@ def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False) -
         part = _partition(nest, t) if t == lay.output else None
         for s in range(lay.S):
             if not lay.stored[t, s]:
+                if lay.streamed[t, s]:
+                    reads[t, s] = fills[t, s] = np.floor(accesses[s] + 0.5)
                 continue
             outermost = lay.parent(t, s) is None
             if part is None:

@@ -29,6 +29,7 @@ MEANINGS = {
     "format-order": "an uncompressed rank below a compressed one, or one whose ends nobody tells",
     "mechanism": "skips by a tensor that has no metadata, or packs what it cannot",
     "decoding": "decoded on its way into a level that cannot",
+    "streaming": "compressed where it streams through a level",
     "capacity": "holds too little",
     "metadata-capacity": "holds too little metadata",
     "operand-probability": 'Timeloop stops with "illegal operand probability" (Q9)',
@@ -54,6 +55,7 @@ class Reasons:
         names += [f"mechanism:{place.name}" for place in problem.places]
         if problem.space.provides("decoded"):
             names += [f"decoding:{tensor.name}" for tensor in layout.tensors]
+        names += [f"streaming:{layout.tensors[t].name}" for t in np.flatnonzero(layout.streamed.any(axis=1))]
         for s, name in enumerate(chip.names):
             if np.isfinite(chip.capacity_bits[s]):
                 names.append(f"capacity:{name}")
@@ -107,6 +109,8 @@ class Reasons:
             for t, tensor in enumerate(lay.tensors):
                 self.mark(found, f"decoding:{tensor.name}", packed[t, 0] & ~can[t, decoded[t]])
             packed = packed & (np.arange(lay.S)[:, None] < decoded[:, None])
+        for t, s in np.argwhere(lay.streamed):
+            self.mark(found, f"streaming:{lay.tensors[t].name}", packed[t, s])
         for gene, t, needs in places.needs:
             place = lay.problem.places[gene]
             at = lay.innermost(t) if place.storage is None else lay.holder(t, place.storage)

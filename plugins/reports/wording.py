@@ -77,6 +77,9 @@ def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
     while rules:
         action, of, by = rules.pop(0)
         arrow, mirrored = "<-", (action, by, of)
+        if of == by:  # packed by its own zeros
+            parts.append(f"{action.capitalize()} {of}")
+            continue
         if mirrored in rules:
             rules.remove(mirrored)
             arrow = "<->"

@@ -163,6 +163,10 @@ def _rest(
     hardware = hardware_table(project, levels, compute, bypass, hollow, acting, notes)
     if notes.stops("hardware"):
         return
+    streams = {one.target: one.row.names("stream") for one in decisive if older and one.kind == "lists"}
+    for row in hardware["levels"]:
+        passing = [name for name in streams.get(row["name"], []) if f"name:{name}" in row.get("bypass", [])]
+        row.update({"streams": [f"name:{name}" for name in passing]} if passing else {})
     tables["hardware"] = {**hardware, "name": "imported"}
     if not workload:
         return

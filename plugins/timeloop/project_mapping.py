@@ -46,7 +46,7 @@ def directives(rows: Sequence[YamlTable], names: Sequence[str]) -> Iterator[Dire
 READ = ("target", "name", "type", "factors", "permutation", "keep", "bypass")
 """Keys of a directive that are read."""
 WITHOUT_EFFECT = {
-    "stream": "Timeloop does not read it either",
+    "stream": "read only as evaluators before v3.0.3 do",
     "split": "rows and columns of instances count together",
     "no_link_transfer": "neighbours hand each other no words",
 }

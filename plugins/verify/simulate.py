@@ -76,6 +76,10 @@ class Simulation:
 
     def __attrs_post_init__(self) -> None:
         nest = self.nest = ExecutedNest(self.problem, self.designs)
+        for t, s in np.ndindex(len(nest.access), nest.levels):
+            if self.problem.streams(t, s):
+                names = self.problem.tensors[t].name, self.problem.levels[s].name
+                raise DesignError(f"verify does not execute words of {names[0]} that stream through {names[1]}")
         self.packed = tuple(is_packed(nest, t) for t in range(len(nest.access)))
         self.guards = guards(nest)
         self.links = {

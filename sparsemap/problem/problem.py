@@ -302,9 +302,16 @@ class Problem:
         """Whether a storage level keeps a tensor: no `bypass` of the hardware, and not outside where it resides."""
         if level < (homes or self.homes)[tensor]:
             return False
-        file = self._file("hardware")
-        texts = [(i, text) for i, text in enumerate(self.levels[level].memory.bypass) if not self.lacks(text)]
-        return tensor not in [self.tensor(text, file, f"levels[{level}].bypass[{i}]") for i, text in texts]
+        return not self._listed(tensor, level, "bypass")
+
+    def streams(self, tensor: int, level: int) -> bool:
+        """Whether an operand that a level does not keep is written and read there on its way."""
+        kept = self.tensors[tensor].output or level <= self.homes[tensor] or self.stores(tensor, level)
+        return not kept and self._listed(tensor, level, "streams")
+
+    def _listed(self, tensor: int, level: int, key: str) -> bool:
+        texts = [(i, text) for i, text in enumerate(getattr(self.levels[level].memory, key)) if not self.lacks(text)]
+        return tensor in [self.tensor(text, self._file("hardware"), f"levels[{level}].{key}[{i}]") for i, text in texts]
 
     @cached_property
     def decodes(self) -> np.ndarray:

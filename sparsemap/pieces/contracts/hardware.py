@@ -60,6 +60,9 @@ class MemoryLevel(Piece):
     bypass: tuple[str, ...] = ()
     """Tensors that this level does not store: roles (P, Q, R, S the operands, Z the output) or names. Where one tensor has
     the name of another one's role, `role:Q` or `name:Q`."""
+    streams: tuple[str, ...] = ()
+    """Operands among those of `bypass` that pass through: on their way in, words are written here and read again, which takes
+    energy and bandwidth, but no room. They must be uncompressed."""
     decodes: bool | tuple[str, ...] = False
     """Whether what comes from outside compressed may be kept uncompressed here: all tensors, or those listed, by role or
     name as in `bypass`. They are decoded on their way in; an output is encoded on its way out."""

@@ -302,6 +302,25 @@ def test_keys_of_directives_that_are_not_read_are_listed_with_their_lines(projec
     assert any("split; rows and columns" in note.text and note.verdict == "taken" for note in imported.notes)
 
 
+def test_older_projects_pay_for_what_streams_through(tmp_path, registry):
+    """Y passes by Near: each of its words is written and read there once more, at 1 pJ each."""
+    (tmp_path / "a.yaml").write_text("".join((*DENSE,)).replace("bypass: [X, Y]", "bypass: [X, Y], stream: [Y]"))
+    plain, streaming = (import_project([tmp_path], older=older) for older in (False, True))
+    assert streaming.tables["hardware"]["levels"][2]["streams"] == ["name:Y"]
+    design = design_file.structure(dict(streaming.tables["design"]), registry, "older")
+    evaluation = design.problem.cost_model.evaluate(design.batch, design.problem, detail=True)
+    words = evaluation.detail.cells[1][2]
+    assert words.read[0] == words.fill[0] == 8 * 12 * 6 / 8
+    added = evaluation.energy_pj[0] - numbers(plain, registry)[1]
+    first_fills = evaluation.detail.energy_pj[2].sum() - numbers_of(plain, registry).energy_pj[2].sum()
+    assert added - first_fills == pytest.approx(2 * 8 * 12 * 6)
+
+
+def numbers_of(imported, registry):
+    design = design_file.structure(dict(imported.tables["design"]), registry, "numbers")
+    return design.problem.cost_model.evaluate(design.batch, design.problem, detail=True).detail
+
+
 def test_an_architecture_alone_gives_hardware(project):
     imported = project(TREE)
     assert set(imported.tables) == {"hardware"}
