@@ -23,11 +23,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import timeloop_fuzz
 from onnx_fuzz import OnnxModels, counted
 from sparsemap_plugins.densities.data import ActualData
 from sparsemap_plugins.importing.importer import ModelImport, import_model, import_weights
 from sparsemap_plugins.pruning.weight_files import chosen_layers, read_weights
 from sparsemap_plugins.timeloop.importer import read_problem
+from sparsemap_plugins.timeloop.project import import_project
 from sparsemap_plugins.weight_blocks.machine import CoreMesh
 from sparsemap_plugins.weight_blocks.networks import layers_of, read_masks
 from sparsemap_plugins.weight_blocks.quirks import quirks_of
@@ -103,6 +105,18 @@ class Attempts:
         Path("problem.yaml").write_bytes(self.inputs.yaml(rng))
         self.registry.build("workload", read_problem("problem.yaml"), "problem.yaml").loops(self.registry)
 
+    def timeloop_project(self, rng: random.Random) -> None:
+        """Up to what its design costs."""
+        Path("project.yaml").write_text(timeloop_fuzz.project(rng), "utf-8")
+        tables = import_project([Path("project.yaml")], older=rng.random() < 0.5).tables
+        for part in ("workload", "hardware", "space"):
+            if part in tables:
+                self.registry.build(part, tables[part], f"{part}.toml", "")
+        if "design" in tables:
+            design = design_file.structure(dict(tables["design"]), self.registry, "design.toml")
+            found = design.problem.evaluator.evaluate_designs(design.batch)
+            assert (found.energy_pj[found.valid] >= 0).all()
+
     def onnx(self, rng: random.Random) -> None:
         """A result has the MACs and weights that an independent count says."""
         model, path = self.models.model(rng), Path("model.onnx")
@@ -166,10 +180,10 @@ class Attempts:
 
 KINDS: dict[str, int] = {
     "made_up_table": 5, "real_spec": 5, "bytes_of_a_spec": 3, "problem": 1, "expression": 2, "design": 1, "study": 2,
-    "timeloop_problem": 2, "tensor": 4, "network": 2, "chip": 1, "masks": 1, "weights": 1, "schedule": 1,
+    "timeloop_problem": 2, "timeloop_project": 4, "tensor": 4, "network": 2, "chip": 1, "masks": 1, "weights": 1, "schedule": 1,
     "onnx": 3,
 }  # fmt: skip
-"""The inputs of each kind among 34."""
+"""The inputs of each kind among 38."""
 TURNS = [kind for kind, share in KINDS.items() for _ in range(share)]
 ONLY = "SPARSEMAP_FUZZ_KIND"
 """A variable of the environment: the one kind that is tried, set by `--kind`."""

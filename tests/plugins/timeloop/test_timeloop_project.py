@@ -1,9 +1,7 @@
 """Timeloop projects of both syntaxes as workload, hardware, space and design, and the list of what became of them."""
 
 import json
-import random
 import re
-import signal
 
 import pytest
 
@@ -420,71 +418,6 @@ def test_set_ups_are_compared_with_their_outputs(tmp_path, registry):
         *("mine", "1", "1", "1", "1.0000", "0", "0.5000"),
         "energy: Far, links between neighbours (1)",
     ]
-
-
-# ------------------------------------------------------------------------------------------------------------------- fuzzing
-
-PIECES = (
-    "0",
-    "-1",
-    "1e400",
-    "[]",
-    "{}",
-    "null",
-    "!!python/name:os.system",
-    "&a",
-    "*a",
-    "[0..9]",
-    "9" * 40,
-    ":",
-    "\t",
-    "~",
-    "é",
-)
-
-
-def mutated(text, rng):
-    """The text with a few words, lines or characters replaced, repeated or left out."""
-    for _ in range(rng.randint(1, 4)):
-        kind = rng.randrange(4)
-        if kind == 0:
-            words = re.findall(r"\S+|\s+", text)
-            words[rng.randrange(len(words))] = rng.choice((*PIECES, rng.choice(words)))
-            text = "".join(words)
-        elif kind == 1:
-            lines = text.splitlines(keepends=True)
-            i = rng.randrange(len(lines))
-            text = "".join(lines[:i] + (lines[i : i + 1] * 2 if rng.random() < 0.5 else []) + lines[i + 1 :])
-        elif kind == 2:
-            values = list(re.finditer(r"(?<=: )[\w.]+|\d+", text))
-            if values:
-                match = rng.choice(values)
-                text = text[: match.start()] + rng.choice(PIECES) + text[match.end() :]
-        else:
-            i = rng.randrange(len(text))
-            text = text[:i] + rng.choice(PIECES) + text[i + rng.randrange(3) :]
-    return text
-
-
-def test_mutated_projects_are_imported_or_end_in_a_clear_error(tmp_path, registry):
-    def too_long(*_):
-        raise TimeoutError
-
-    rng = random.Random(26)
-    file = tmp_path / "project.yaml"
-    signal.signal(signal.SIGALRM, too_long)
-    for _ in range(300):
-        syntax = rng.choice(((TREE, MAPPING), (NODES, SPREAD)))
-        file.write_text(mutated("".join((PROBLEM, *syntax, ENERGIES, SPARSE)), rng))
-        signal.alarm(5)
-        try:
-            imported = import_project([file])
-            if "design" in imported.tables:
-                design_file.structure(imported.tables["design"], registry, "design.toml")
-        except SpecError as error:
-            assert str(error).strip()
-        finally:
-            signal.alarm(0)
 
 
 def test_reading_makes_plain_data_with_places(tmp_path):
