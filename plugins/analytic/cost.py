@@ -47,6 +47,8 @@ def cost_of(
     """Section 9, and the charges that cost energy: in the order of their names here, then those of plugins by name."""
     lay, options, chip = known.layout, known.options, choices.chip
     tile_pj, compute_pj = access_energy(chip, counts) * counts.active, compute_energy(chip, counts)
+    if "short-tiles" in known.quirks and (chip.access_words > 1).any():
+        tile_pj = access_energy(chip, counts, short_tiles(known, nest, choices, chip)) * counts.active
     if choices.decoded is not None:
         tile_pj = tile_pj + recoding_pj(lay, known.quirks, choices, chip, counts)
     energy = compute_pj
@@ -76,14 +78,31 @@ def price(chip: Chip, action: str) -> Array:
     return by_level(chip.energy_pj[PRICES.get(action, action)])
 
 
-def access_energy(chip: Chip, counts: Counts) -> PerTile:
-    """(T, S, B) pJ of one instance."""
+def short_tiles(known: ModelTables, nest: Nest, choices: DesignChoices, chip: Chip) -> PerTile:
+    """(T, S, B) accesses of compressed tiles that are read one by one, over those of their words together: E[ceil(k / w)] /
+    (E[k] / w); 1 where Timeloop finds it to be below 1.01."""
+    lay = known.layout
+    found = np.ones((lay.T, lay.S, nest.batch))
+    for t, s in np.argwhere(lay.stored & (np.asarray(chip.access_words) > 1)).tolist():
+        rows, together = np.flatnonzero(choices.packed[t, s]), float(chip.access_words[s])
+        table, words = known.tables[t], nest.tile_words[t, s][rows]
+        parts = [part[rows] for part in nest.boxes[t][s]] if table.by_shape else [words]
+        density = table.tile(parts).density
+        _, accesses = table.packed(parts, np.full(len(rows), together))
+        few = (1.0 - 1.0 / together) * 50.0 / np.maximum(np.floor(10.0 * density) / 10.0, 0.1)
+        short = (density > 0.0) & (density < 1.0) & (np.floor(words / together) < few)
+        found[t, s, rows] = np.where(short, accesses * together / np.where(short, density * words, 1.0), 1.0)
+    return found
+
+
+def access_energy(chip: Chip, counts: Counts, ratio: PerTile | float = 1.0) -> PerTile:
+    """(T, S, B) pJ of one instance; `ratio`: accesses for every one of whole accesses."""
     own, together = counts.columns.energy, by_level(chip.access_words)
     whole = bool((together == 1).all())
 
     def words(count: Array) -> Array:
         """Those of whole accesses."""
-        return own(count) if whole else np.ceil(own(count) / together) * together
+        return own(count) if whole else np.ceil(own(count) / together) * together * ratio
 
     spent = words(counts.read) * price(chip, "read") + words(counts.fill) * price(chip, "fill")
     spent = spent + words(counts.update) * price(chip, "update")

@@ -51,6 +51,7 @@ QUIRKS = {
     "Q17": "an action on tiles that are decoded on their way leaves their metadata",
     "Q18": "empty tiles that are decoded on their way are not there, and encoding counts per instance",
     "Q16": "filters with other than two operands: chances of their computes do not add up to one",
+    "short-tiles": "accesses of several words: compressed tiles of few accesses are read one by one",
     "lane-shares": "packed lanes: the mean of the shares of full lanes in place of the mean of passes",
     "first-fills": "the first fill of partial sums counts, though nothing is there yet: evaluators before v3.0.3",
 }

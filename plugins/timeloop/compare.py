@@ -157,7 +157,10 @@ def outcome(one: SetUp, registry: Registry, older: bool = False) -> CaseOutcome:
         causes = tuple(dict.fromkeys(f"{note.cause}: {note.text}" for note in imported.missing if note.stops))
         return CaseOutcome(one.group, imported, reasons=causes or ("no mapping",))
     try:
-        design = design_file.structure(dict(imported.tables["design"]), registry, "design.toml")
+        table = dict(imported.tables["design"])
+        if not older:  # with the defects of the program that it is compared with
+            table["cost_model"] = {"extends": "timeloop", "quirks": "timeloop-v3"}
+        design = design_file.structure(table, registry, "design.toml")
         evaluation = design.problem.cost_model.evaluate(design.batch, design.problem, detail=True)
     except SparseMapError as error:
         return CaseOutcome(one.group, imported, reasons=(f"not accepted: {str(error).splitlines()[0]}",))
