@@ -25,6 +25,8 @@ from .project import Imported, import_project
 
 STATS = ("timeloop-model.stats.txt", "timeloop-mapper.stats.txt")
 STATS_BYTES = 1 << 20
+PARTS = 8
+"""The most files of a set-up that lies in parts beside its output."""
 WHOLE = ("aggregated_input.yaml", "parsed-processed-input.yaml")
 CYCLES = re.compile(r"^Cycles: (\d+)$", re.M)
 ENERGY = re.compile(r"^ +Energy \(total\) +: ([\d.e+-]+) pJ$", re.M)
@@ -121,7 +123,9 @@ def _inputs(folder: Path, program: str) -> tuple[Path, ...]:
         if match := re.fullmatch(pattern, folder.as_posix()):
             files = tuple(Path(match["root"]) / name.format(**match.groupdict()) for name in names)
             return files if all(path.is_file() for path in files) else ()
-    return ()
+    beside = sorted(path for path in folder.glob("*.yaml") if not path.name.startswith("timeloop-"))
+    texts = "".join(text_of(path, STATS_BYTES) for path in beside[:PARTS])
+    return tuple(beside) if all(re.search(rf"^{key}:", texts, re.M) for key in ("architecture", "problem")) else ()
 
 
 def _beside(place: Path, program: str) -> Iterator[Path]:

@@ -21,7 +21,14 @@ RANGE = re.compile(r"\s*(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]\s*")
 MOST_LEVELS = 64
 KNOWN_KEYS = {
     *("width", "depth", "datawidth", "word_bits", "word_width", "block_size", "cluster_size", "entries", "sizeKB"),
-    *("data_storage_depth", "data_storage_width", "metadata_storage_depth", "metadata_storage_width"),
+    *(
+        "memory_depth",
+        "memory_width",
+        "data_storage_depth",
+        "data_storage_width",
+        "metadata_storage_depth",
+        "metadata_storage_width",
+    ),
     *("metadata_datawidth", "metadata_word_bits", "read_bandwidth", "write_bandwidth", "shared_bandwidth"),
     *(
         "decompression_supported",
@@ -83,11 +90,11 @@ class Component:
 
     @property
     def depth(self) -> float | None:
-        return self.attributes.number("data_storage_depth", "depth")
+        return self.attributes.number("depth", "memory_depth", "data_storage_depth")
 
     @property
     def word_bits(self) -> int:
-        found = self.attributes.number("datawidth", "word_bits", "word_width")
+        found = self.attributes.number("word_bits", "word_width", "datawidth")
         return max(1, int(found or 16))
 
     @property
@@ -98,7 +105,7 @@ class Component:
     def block_words(self) -> int:
         """Words of one access."""
         given = self.attributes.number("block_size")
-        width = self.attributes.number("data_storage_width", "width")
+        width = self.attributes.number("width", "memory_width", "data_storage_width")
         return max(1, int(given or (width or 0) // (self.word_bits * self.cluster)))
 
     @property
@@ -306,7 +313,7 @@ def _level(
 
 def _words(level: Component) -> float | None:
     own = level.attributes
-    if (entries := own.number("entries")) is not None and level.depth is None:
+    if (entries := own.number("entries")) is not None:
         return entries
     if level.depth is not None:
         return level.depth * level.block_words * level.cluster

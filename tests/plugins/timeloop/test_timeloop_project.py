@@ -176,6 +176,14 @@ def test_energies_are_per_word_and_gated_accesses_cost_what_is_idle(project):
     assert (mid["energy"]["gated_read"], mid["energy"]["gated_update"]) == (0.5, 0.5)
 
 
+def test_of_two_sizes_of_a_level_the_one_counts_that_timeloop_reads_first(project):
+    both = TREE.replace("depth: 256,", "depth: 256, data_storage_depth: 8,").replace(
+        "depth: 16,", "depth: 16, entries: 4,"
+    )
+    capacities = [row.get("capacity") for row in project(PROBLEM, both).tables["hardware"]["levels"]]
+    assert capacities == [None, "256 words", "4 words"]
+
+
 def test_loops_are_in_the_order_of_permutations_and_factor_zero_is_the_rest(project):
     assert project(*DENSE).tables["design"]["mapping"] == {
         "L1_T": ["A=2", "B=2"],
