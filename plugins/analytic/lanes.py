@@ -84,6 +84,19 @@ def fewest(known: ModelTables, nest: Nest, genes: Array) -> PerLevel:
     return found
 
 
+def unmatched(known: ModelTables, nest: Nest, genes: Array) -> Iterator[tuple[str, PerDesign]]:
+    """By place, (B,) bool: the tile that is packed has positions that another operand shares, whose words would no longer
+    meet it in the lanes."""
+    lay = known.layout
+    for deal, rows in _chosen(known, genes):
+        if deal.packs:
+            others = lay.relevant[[t for t in lay.operands if t != deal.target]].any(axis=0)
+            tile = nest.extents[lay.holder(deal.target, deal.level)][lay.relevant[deal.target] & others]
+            wrong = np.zeros(nest.batch, dtype=bool)
+            wrong[rows] = (tile[:, rows] > 1.0).any(axis=0)
+            yield lay.problem.places[deal.gene].name, wrong
+
+
 def _chosen(known: ModelTables, genes: Array) -> Iterator[tuple[Deal, Rows]]:
     """Outermost level first, with the designs that do so."""
     for deal in sorted(known.places.deals, key=lambda one: one.level):

@@ -162,9 +162,12 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
     decoded = decoded_of(known.layout, designs.columns.get("decoded"))
     counts = rank_counts(known.layout, bounds, decoded, bool(known.formats.flattened.any()))
     if known.places.deals:
-        from .lanes import fewest
+        from .lanes import fewest, unmatched
 
-        products = fewest(known, Nest(known.layout, bounds, order), genes)
+        whole = Nest(known.layout, bounds, order)
+        products = fewest(known, whole, genes)
+        for place, wrong in unmatched(known, whole, genes):
+            reasons.mark(found, f"mechanism:{place}", wrong)
     reasons.fanout(products, chip, found)
     packed = reasons.formats(slots, counts, decoded, genes, known.formats, known.places, found)
     choices = DesignChoices(slots, genes, packed, decoded, chip)

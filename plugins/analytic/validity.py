@@ -27,7 +27,7 @@ MEANINGS = {
     "factors": "loop bounds do not multiply up to the size",
     "fanout": "more parallel loops than instances below",
     "format-order": "an uncompressed rank below a compressed one, or one whose ends nobody tells",
-    "mechanism": "skips by a tensor that has no metadata, or packs what it cannot",
+    "mechanism": "skips by a tensor that has no metadata, or packs positions that it cannot",
     "decoding": "decoded on its way into a level that cannot",
     "streaming": "compressed where it streams through a level",
     "capacity": "holds too little",

@@ -84,6 +84,12 @@ def test_condensing_and_packing_need_metadata():
         assert evaluation.reasons_of(0) == ("mechanism:REG",)
 
 
+def test_positions_that_both_operands_share_cannot_be_packed():
+    """Lanes with nonzeros of P at different k would need different rows of Q."""
+    shared = {"L1_T": ["n=2"], "L2_T": ["k=32", "m=4"], "L2_S": ["m=4", "n=4"]}
+    assert evaluated(*problem(PACK, shared, 16, formats=BOTH, density=HALF)).reasons_of(0) == ("mechanism:REG",)
+
+
 PACK = {"action": "pack", "filters": [{"target": "P"}, {"target": "Q"}]}
 OUTER = {"L1_T": ["k=32"], "L2_T": ["m=4", "n=2"], "L2_S": ["m=4", "n=4"]}
 BOTH = {"P": ["bitmask"] * 3, "Q": ["bitmask"] * 3}
