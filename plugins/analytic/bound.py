@@ -274,7 +274,8 @@ class LowerBound:
 
     def _price(self, level: int, action: str) -> float:
         """pJ of one access."""
-        return float(self.chip.energy_pj[PRICES.get(action, action)][level])
+        cluster = self.layout.problem.levels[level].memory.cluster
+        return float(self.chip.energy_pj[PRICES.get(action, action)][level]) / cluster
 
 
 def _rounded(density: float) -> float:

@@ -70,7 +70,8 @@ class LeastWords:
         energy, name = self.chip.energy_pj, PRICES.get(action, action)
         each, told = float(energy[name][level]), float(energy[f"metadata_{name}"][level])
         packed = each + bits * told / float(self.chip.metadata_width[level])
-        return np.minimum(packed, each / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
+        least = np.minimum(packed, each / self.density[t] if self.density[t] > 0.0 else np.inf)
+        return least * SHARE / self.layout.problem.levels[level].memory.cluster
 
     def time(self, t: int, level: int, bits: Array) -> Array:
         """(n,) words of bandwidth for each nonzero that is moved, likewise."""

@@ -47,8 +47,12 @@ def cost_of(
     """Section 9, and the charges that cost energy: in the order of their names here, then those of plugins by name."""
     lay, options, chip = known.layout, known.options, choices.chip
     tile_pj, compute_pj = access_energy(chip, counts) * counts.active, compute_energy(chip, counts)
-    if "short-tiles" in known.quirks and (chip.access_words > 1).any():
-        tile_pj = access_energy(chip, counts, short_tiles(known, nest, choices, chip)) * counts.active
+    if "short-tiles" in known.quirks and (lay.problem.chip.access_words > 1).any():
+        tile_pj = access_energy(chip, counts, short_tiles(known, nest, choices)) * counts.active
+    clusters = np.array([level.memory.cluster for level in lay.problem.levels])
+    if (clusters > 1).any():
+        used = nest.instances_used[: lay.S]
+        tile_pj = tile_pj * (np.minimum(used, by_level(chip.instances[:-1]) / clusters[:, None]) / used)
     if choices.decoded is not None:
         tile_pj = tile_pj + recoding_pj(lay, known.quirks, choices, chip, counts)
     energy = compute_pj
@@ -78,13 +82,12 @@ def price(chip: Chip, action: str) -> Array:
     return by_level(chip.energy_pj[PRICES.get(action, action)])
 
 
-def short_tiles(known: ModelTables, nest: Nest, choices: DesignChoices, chip: Chip) -> PerTile:
+def short_tiles(known: ModelTables, nest: Nest, choices: DesignChoices) -> PerTile:
     """(T, S, B) accesses of compressed tiles that are read one by one, over those of their words together: E[ceil(k / w)] /
     (E[k] / w); 1 where Timeloop finds it to be below 1.01."""
-    lay = known.layout
-    found = np.ones((lay.T, lay.S, nest.batch))
-    for t, s in np.argwhere(lay.stored & (np.asarray(chip.access_words) > 1)).tolist():
-        rows, together = np.flatnonzero(choices.packed[t, s]), float(chip.access_words[s])
+    lay, found = known.layout, np.ones((known.layout.T, known.layout.S, nest.batch))
+    for t, s in np.argwhere(lay.stored & (lay.problem.chip.access_words > 1)).tolist():
+        rows, together = np.flatnonzero(choices.packed[t, s]), float(lay.problem.chip.access_words[s])
         table, words = known.tables[t], nest.tile_words[t, s][rows]
         parts = [part[rows] for part in nest.boxes[t][s]] if table.by_shape else [words]
         density = table.tile(parts).density

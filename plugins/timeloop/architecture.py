@@ -63,7 +63,11 @@ def _storage(level: Level, name: str) -> dict[str, Any]:
     block = level.memory.access_words
     if level.memory.streams:
         raise DesignError(f"{level.name}: Timeloop v3.0.3 has no words that stream through a level")
-    found: dict[str, Any] = {"block-size": block, "cluster-size": 1, "metadata_storage_width": level.metadata_width}
+    found: dict[str, Any] = {
+        "block-size": block,
+        "cluster-size": level.memory.cluster,
+        "metadata_storage_width": level.metadata_width,
+    }
     if level.capacity_bits is not None and not unlimited(level):
         found["depth"] = int(level.capacity_bits // level.word_bits // block)
         found["metadata_storage_depth"] = _metadata_depth(level)

@@ -38,7 +38,6 @@ FEW = 1e-5
 """The relative deviation of cycles that single counts explain."""
 CAUSES = (
     ("no energy of reads is given", "a price that the energy table lacks"),
-    ("clusters of", "clusters of instances"),
     ("stream;", "words that stream through"),
     ("neighbours hand each other no words", "links between neighbours"),
 )

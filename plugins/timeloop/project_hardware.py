@@ -306,8 +306,7 @@ def _level(
     if level.block_words > 1:
         row["access_words"] = level.block_words
     if level.cluster > 1:
-        text = f"{level.name}: clusters of {level.cluster}; a word takes its share"
-        notes.assumed(at, f"{text} of an access, and no access is charged for words that nobody wants")
+        row["cluster"] = level.cluster
     return row
 
 
@@ -316,7 +315,7 @@ def _words(level: Component) -> float | None:
     if (entries := own.number("entries")) is not None:
         return entries
     if level.depth is not None:
-        return level.depth * level.block_words * level.cluster
+        return level.depth * level.block_words
     kilobytes = own.number("sizeKB")
     return None if kilobytes is None else kilobytes * 8192 // level.word_bits
 

@@ -86,12 +86,15 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
         for name, action in (("compute", "compute"), ("gated_compute", "gated"), ("skipped_compute", "skipped"))
     )
     for level, spec in enumerate(problem.levels):
+        used = sim.nest.instances(level)
+        share = min(used, spec.instances / spec.memory.cluster) / used
         for t in range(len(problem.tensors)):
             for action in ACTIONS:
                 count = values.get((action, level, t), 0.0)
                 bits = values.get((metadata_of(action), level, t), 0.0)
-                energy += count * (price(level, action) + recoding_pj(sim, action, level, t)) if count else 0.0
-                energy += bits / spec.metadata_width * price(level, metadata_of(action)) if bits else 0.0
+                each = price(level, action) * share + recoding_pj(sim, action, level, t)
+                energy += count * each if count else 0.0
+                energy += bits / spec.metadata_width * price(level, metadata_of(action)) * share if bits else 0.0
     tally.add("energy_pj", None, None, energy)
 
 

@@ -57,6 +57,8 @@ class MemoryLevel(Piece):
     """Bits of one metadata access."""
     access_words: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Words of one access; what is left of the last one costs energy as well. Energies and bandwidths are per word."""
+    cluster: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Instances that one access serves together: its energy is that of all of them, however many take part."""
     bypass: tuple[str, ...] = ()
     """Tensors that this level does not store: roles (P, Q, R, S the operands, Z the output) or names. Where one tensor has
     the name of another one's role, `role:Q` or `name:Q`."""

@@ -1,6 +1,7 @@
 """Timeloop projects of both syntaxes as workload, hardware, space and design, and the list of what became of them."""
 
 import json
+import math
 import re
 
 import pytest
@@ -306,6 +307,28 @@ def test_keys_of_directives_that_are_not_read_are_listed_with_their_lines(projec
     assert [note.stops for note in found] == ["design", ""] and "design" not in imported.tables
     assert all(note.source.line > 1 and note.source.key for note in found)
     assert any("split; rows and columns" in note.text and note.verdict == "taken" for note in imported.notes)
+
+
+def test_an_access_of_a_cluster_serves_all_its_instances(project, registry):
+    """Two clusters of four: a quarter of the energy of eight instances."""
+    wide = TREE.replace("depth: 16, width: 8,", "depth: 16, width: 32, cluster-size: 4,")
+    alone, together = (numbers_of(project(PROBLEM, tree, ENERGIES, MAPPING), registry) for tree in (TREE, wide))
+    assert together.energy_pj[:, 2].sum() == alone.energy_pj[:, 2].sum() / 4 > 0
+    assert (together.energy_pj[:, :2] == alone.energy_pj[:, :2]).all()
+
+
+def test_short_tiles_are_read_one_by_one(registry):
+    """All of P, 8 nonzeros of 32 words, in accesses of 3 words: 3 of them for every 8 words, not 8 / 3."""
+    table = worked_example.table(p=0.25, formats={"P": BITMASKS}, access_words=3)
+    read = []
+    for quirks in ("none", ["short-tiles"]):
+        design = design_file.structure(
+            {**table, "cost_model": {"extends": "timeloop", "quirks": quirks}}, registry, "x"
+        )
+        detail = design.problem.cost_model.evaluate(design.batch, design.problem, detail=True).detail
+        bits = detail.cells[0][0].bits["read"][0]
+        read.append(detail.energy_pj[0, 0, 0] - math.ceil(bits / 16) * 25.0)
+    assert read[1] / read[0] == pytest.approx(3 / (8 / 3))
 
 
 def test_older_projects_pay_for_what_streams_through(tmp_path, registry):
