@@ -107,7 +107,7 @@ def _chosen(known: ModelTables, genes: Array) -> Iterator[tuple[Deal, Rows]]:
 
 def _narrowed(known: ModelTables, nest: Nest, genes: Array) -> dict[int, PerTensor]:
     """By level, (T, B) share of the instances below that each tensor takes at most: targets and leaders fewer."""
-    found, seen = dict[int, PerTensor](), set[tuple[int, int]]()
+    found, led = dict[int, PerTensor](), dict[tuple[int, int], PerDesign]()
     for deal, rows in _chosen(known, genes):
         if deal.packs:
             continue
@@ -115,9 +115,10 @@ def _narrowed(known: ModelTables, nest: Nest, genes: Array) -> dict[int, PerTens
         for c in deal.leaders:
             all_of, most, _ = _condensed(known, nest, rows, deal, c)
             share[deal.target, rows] *= most / all_of
-            if (deal.level, c) not in seen:
-                share[c, rows] *= most / all_of
-                seen.add((deal.level, c))
+            before = led.setdefault((deal.level, c), np.ones(nest.batch))
+            least = np.minimum(before[rows], most / all_of)  # once, whatever else it leads
+            share[c, rows] *= least / before[rows]
+            before[rows] = least
     return found
 
 

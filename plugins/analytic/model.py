@@ -164,7 +164,7 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
     if known.places.deals:
         from .lanes import fewest, unmatched
 
-        whole = Nest(known.layout, bounds, order)
+        whole = Nest(known.layout, np.where(found == 0, bounds, 1.0), order)
         products = fewest(known, whole, genes)
         for place, wrong in unmatched(known, whole, genes):
             reasons.mark(found, f"mechanism:{place}", wrong)

@@ -164,10 +164,8 @@ def _rest(
     if notes.stops("hardware"):
         return
     streams = {one.target: one.row.names("stream") for one in decisive if older and one.kind == "lists"}
-    for row in hardware["levels"]:
-        passing = [name for name in streams.get(row["name"], []) if f"name:{name}" in row.get("bypass", [])]
-        row.update({"streams": [f"name:{name}" for name in passing]} if passing else {})
-    tables["hardware"] = {**hardware, "name": "imported"}
+    rows = [row | _streaming(row, streams.get(row["name"], [])) for row in hardware["levels"]]
+    tables["hardware"] = {**hardware, "levels": rows, "name": "imported"}
     if not workload:
         return
     sizes = _sizes(project)
@@ -176,6 +174,12 @@ def _rest(
     if space:
         tables["space"] = {**space, "name": "imported"}
     _design(project, targets, mapped, parts, levels, compute, tensors, bypass, sizes, older, tables, notes)
+
+
+def _streaming(row: Mapping[str, Any], named: Sequence[str]) -> dict[str, list[str]]:
+    """What of a level's list of streams passes by."""
+    passing = [f"name:{name}" for name in named if f"name:{name}" in row.get("bypass", [])]
+    return {"streams": passing} if passing else {}
 
 
 def _loops_in(one: Directive, sizes: Mapping[str, int]) -> bool:

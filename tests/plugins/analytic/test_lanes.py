@@ -169,3 +169,15 @@ def test_tables_that_mean_nothing_say_so(table, message):
     registry = load()
     with pytest.raises(SparseMapError, match=message):
         registry.build("mechanism", {"type": "filters", **table})
+
+
+def test_designs_of_one_batch_do_not_change_each_others_lanes():
+    """Bounds that do not multiply up to the sizes have no tiles to ask for."""
+    found, designs = problem(CONDENSE, SPREAD, 8, density=EVEN)
+    columns = {name: np.repeat(part, 3, axis=-1) for name, part in designs.columns.items()}
+    columns["bounds"] = columns["bounds"].copy()
+    columns["bounds"][..., 1] *= 7.0
+    several = found.evaluator.evaluate_designs(type(designs)(columns))
+    alone = evaluated(found, designs)
+    assert several.cycles[0] == several.cycles[2] == alone.cycles[0]
+    assert not several.valid[1]
