@@ -84,6 +84,11 @@ class Layout:
         return np.array([[self.problem.streams(t, s) for s in range(self.S)] for t in range(self.T)], dtype=bool)
 
     @cached_property
+    def linked(self) -> list[bool]:
+        """By tensor: compute units hand its words on to their neighbours."""
+        return [self.problem.links(t) for t in range(self.T)]
+
+    @cached_property
     def handled(self) -> Array:
         """(T, S) bool: the level keeps the tensor, or words stream through."""
         return self.stored | self.streamed

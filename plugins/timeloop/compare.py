@@ -39,7 +39,7 @@ FEW = 1e-5
 CAUSES = (
     ("no energy of reads is given", "a price that the energy table lacks"),
     ("stream;", "words that stream through"),
-    ("neighbours hand each other no words", "links between neighbours"),
+    ("neighbours hand each other no words", "words of windows that neighbours hand on"),
 )
 """What a level's notes mean for its energy; a note of another level only where none of its own does."""
 LAYOUTS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -1,7 +1,7 @@
 """The mapping: per storage level its temporal loops, its spatial loops, and the tensors that it keeps.
 
 Timeloop writes loops from inner to outer and calls a tensor that a level does not store bypassed. All spatial loops go
-along X. Transfers between neighbours, which Timeloop assumes by default and SparseMap does not count, are switched off.
+along X. Transfers between neighbours, which Timeloop assumes by default, are switched off, but for those of `links`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def mapping(design: Design, names: Names) -> dict[str, Any]:
             stored = {key: listed for key, listed in lists.items() if listed}
             directives += [{**target, "type": "temporal", **loops}, {**target, "type": "bypass", **stored}]
         elif problem.levels[level].fanout > 1:  # Timeloop has no spatial loops where there is a single child
-            more = {"split": len(names.letters), "no_link_transfer": tensors}
+            inner = level == len(problem.levels) - 1
+            alone = [name for t, name in enumerate(tensors) if not (inner and problem.links(t))]
+            more = {"split": len(names.letters), **({"no_link_transfer": alone} if alone else {})}
             directives.append({**target, "type": "spatial", **loops, **more})
     return {"mapping": directives}
 

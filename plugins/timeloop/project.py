@@ -165,6 +165,9 @@ def _rest(
         return
     streams = {one.target: one.row.names("stream") for one in decisive if older and one.kind == "lists"}
     rows = [row | _streaming(row, streams.get(row["name"], [])) for row in hardware["levels"]]
+    inner = next((one for one in mapped if one.kind == "spatial" and one.target == levels[-1].name), None)
+    if inner is not None and (linked := [name for name in tensors if name not in inner.row.names("no_link_transfer")]):
+        rows[-1] = rows[-1] | {"links": [f"name:{name}" for name in linked]}
     tables["hardware"] = {**hardware, "levels": rows, "name": "imported"}
     if not workload:
         return

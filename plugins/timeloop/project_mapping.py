@@ -48,7 +48,7 @@ READ = ("target", "name", "type", "factors", "permutation", "keep", "bypass")
 WITHOUT_EFFECT = {
     "stream": "read only as evaluators before v3.0.3 do",
     "split": "rows and columns of instances count together",
-    "no_link_transfer": "neighbours hand each other no words",
+    "no_link_transfer": "neighbours hand each other no words of these",
 }
 """Keys that change nothing here."""
 
@@ -66,7 +66,7 @@ def list_unread(rows: Sequence[Directive], notes: Notes, stops: str = "") -> Non
                 text = f"{one.target}: {key} = {value}"
                 notes.missing(one.row.at(key), "keys of directives that are not read", text, stops if numbers else "")
         if one.kind == "spatial" and stops and factors_above_one(one) and not one.row.get("no_link_transfer"):
-            text = f"{one.target}: neighbours hand each other no words, as with no_link_transfer"
+            text = f"{one.target}: neighbours hand each other no words of windows"
             notes.assumed(one.row.source, text)
 
 

@@ -80,6 +80,8 @@ class Simulation:
             if self.problem.streams(t, s):
                 names = self.problem.tensors[t].name, self.problem.levels[s].name
                 raise DesignError(f"verify does not execute words of {names[0]} that stream through {names[1]}")
+        if linked := [tensor.name for t, tensor in enumerate(self.problem.tensors) if self.problem.links(t)]:
+            raise DesignError(f"verify does not execute words of {', '.join(linked)} that neighbours hand on")
         self.packed = tuple(is_packed(nest, t) for t in range(len(nest.access)))
         self.guards = guards(nest)
         self.links = {

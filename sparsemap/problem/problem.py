@@ -309,6 +309,11 @@ class Problem:
         kept = self.tensors[tensor].output or level <= self.homes[tensor] or self.stores(tensor, level)
         return not kept and self._listed(tensor, level, "streams")
 
+    def links(self, tensor: int) -> bool:
+        """Whether neighbouring compute units hand on the words of a tensor."""
+        windowed = any(sum(self.sizes[dim] > 1 for dim, _ in rank) > 1 for rank in self.tensors[tensor].ranks)
+        return not windowed and self._listed(tensor, len(self.levels) - 1, "links")
+
     def _listed(self, tensor: int, level: int, key: str) -> bool:
         texts = [(i, text) for i, text in enumerate(getattr(self.levels[level].memory, key)) if not self.lacks(text)]
         return tensor in [self.tensor(text, self._file("hardware"), f"levels[{level}].{key}[{i}]") for i, text in texts]

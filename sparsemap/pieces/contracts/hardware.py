@@ -65,6 +65,9 @@ class MemoryLevel(Piece):
     streams: tuple[str, ...] = ()
     """Operands among those of `bypass` that pass through: on their way in, words are written here and read again, which takes
     energy and bandwidth, but no room. They must be uncompressed."""
+    links: tuple[str, ...] = ()
+    """Tensors without sliding windows, as in `bypass`, whose words compute units below this level, the innermost, keep and
+    hand on to their neighbours while they stay the same."""
     decodes: bool | tuple[str, ...] = False
     """Whether what comes from outside compressed may be kept uncompressed here: all tensors, or those listed, by role or
     name as in `bypass`. They are decoded on their way in; an output is encoded on its way out."""

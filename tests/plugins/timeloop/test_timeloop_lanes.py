@@ -103,7 +103,7 @@ mapping:
   - {target: LRF, type: datatype, keep: [A, B], bypass: [Z]}
   - {target: RF, type: datatype, keep: [Z], bypass: [A, B]}
   - {target: SMEM, type: datatype, keep: [A, B], bypass: [Z]}
-  - {target: LRF, type: spatial, factors: M16 N16 K1, permutation: NMK}
+  - {target: LRF, type: spatial, factors: M16 N16 K1, permutation: NMK, no_link_transfer: [A, B, Z]}
   - {target: LRF, type: temporal, factors: M4 N2 K1, permutation: NMK}
   - {target: RF, type: temporal, factors: M1 N1 K1152, permutation: KMN}
   - {target: SMEM, type: spatial, factors: M2 N2 K1, permutation: NMK}

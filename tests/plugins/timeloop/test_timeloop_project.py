@@ -309,6 +309,23 @@ def test_keys_of_directives_that_are_not_read_are_listed_with_their_lines(projec
     assert any("split; rows and columns" in note.text and note.verdict == "taken" for note in imported.notes)
 
 
+def test_neighbours_hand_on_what_stays(project, registry):
+    """Four units along A, innermost, share a word of Y and keep it over both steps of A: it is read once."""
+    mapping = """
+mapping:
+  - {target: Far, type: temporal, factors: A=1 B=12 C=1, permutation: BAC}
+  - {target: Mid, type: temporal, factors: A=1 B=1 C=3, permutation: CBA}
+  - {target: Near, type: temporal, factors: A=2 B=1 C=2, permutation: ABC}
+  - {target: Near, type: spatial, factors: A=4 B=1 C=1, permutation: ABC%s}
+"""
+    near = TREE.replace("name: PE[0..7]", "name: PE").replace("{name: Unit,", '{name: "Unit[0..3]",')
+    handed, alone = (
+        numbers_of(project(PROBLEM, near, ENERGIES, mapping % more), registry).cells[1][2].read[0]
+        for more in ("", ", no_link_transfer: [X, Y, S]")
+    )
+    assert (handed, alone) == (12 * 6, 12 * 6 * 2)
+
+
 def test_an_access_of_a_cluster_serves_all_its_instances(project, registry):
     """Two clusters of four: a quarter of the energy of eight instances."""
     wide = TREE.replace("depth: 16, width: 8,", "depth: 16, width: 32, cluster-size: 4,")
@@ -447,7 +464,7 @@ def test_set_ups_are_compared_with_their_outputs(tmp_path, registry):
     row = next(line for line in done.output.splitlines() if line.startswith("| mine"))
     assert [cell.strip() for cell in row.split("|")[1:-1]] == [
         *("mine", "1", "1", "1", "1.0000", "0", "0.5000"),
-        "energy: Far, links between neighbours (1)",
+        "energy: Far, words of windows that neighbours hand on (1)",
     ]
 
 
