@@ -19,7 +19,8 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
   write of an output cannot be avoided either. All tiles that the children can hold together, a tile that fits one times a
   way to share the fan-out, are tried like those of the outermost level, inside every one of these.
 * *Metadata.* A tensor moves its nonzeros and what tells where they are, or all its words: the cheaper of both, for
-  energy, time and room (`bound_words`).
+  energy, time and room (`bound_words`). At the outermost level these are the bits of the cheapest hierarchy of ranks and
+  formats that has the tile of the next level as one of its parts (`bound_formats`).
 * *Filters.* An access that serves several computes is needed if any leader word of theirs is there: the leader tile (7.1) has
   the extents of all loops over which the target stays or is shared. So of N accesses that computes would make one by one,
   N / x * P(a leader tile of x words is not empty) remain, which is least for the largest x, or, with several leaders, for 1.
@@ -151,10 +152,11 @@ class LowerBound:
         lay, outer, accesses = self.layout, self.outer, self.accesses
         energy: Array = np.zeros(len(outer.tile))
         read, written, small = energy, energy, np.zeros(1)
+        tiles = lay.sizes[:, None] if outer.grid is None else outer.grid.extents[:, outer.tile]
         for t in range(lay.T):
             if not lay.stored[t, 0]:
                 continue
-            child, told = lay.child(t, 0), self.words.told_bits(t, np.full(1, self.volumes[t]))
+            child, told = lay.child(t, 0), self.words.whole_bits(t, tiles)
             words = np.maximum(outer.moved[t], self.touched[t])
             inside = self.words.told_bits(t, outer.words[t]) if child == 1 else small
             fill = 0.0 if child is None else self.words.price(t, child, "fill", inside)

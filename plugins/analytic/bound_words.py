@@ -3,7 +3,8 @@
 A compressed tensor tells where its nonzeros are. With `run-lengths` metadata are the bits of a code that can be read, so
 of a tile with r of N words at places that are all equally likely they are no fewer on average than a one-to-one code
 takes: H - log2(1 + H) - log2(e) of its entropy H. A tile of n words has n / N of the tensor's at least (together they
-have no less), up to one bit that tells whether there is anything in it, which the level outside may know.
+have no less), up to one bit that tells whether there is anything in it, which the level outside may know. Of a whole tensor
+the cheapest hierarchy of ranks is known as well (`bound_formats`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 
+from .bound_formats import LeastRanks
 from .cost import PRICES
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ class LeastWords:
         self.density = [min(1.0, occupancy.density) for occupancy in known.layout.occupancies]
         shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
+        self.ranks = [LeastRanks.of(known, t) for t in range(known.layout.T)]
+        """Metadata of the whole tensor; None: no more is known than its entropy."""
 
     def told_bits(self, t: int, words: Array) -> Array:
         """(n,) bits of metadata for each nonzero of tiles of so many words."""
@@ -45,6 +50,16 @@ class LeastWords:
             return np.zeros(len(words))
         entropy = float(occupancy.placements_bits(np.array([volume]), volume * self.density[t])[0]) / volume
         return code_bits(words * entropy - ONE_BIT) / np.where(held > 0.0, held, 1.0)
+
+    def whole_bits(self, t: int, extents: Array) -> Array:
+        """(n,) bits of metadata for each nonzero at the outermost level, if these are the extents (D, n) of the tiles inside:
+        of the cheapest hierarchy of ranks that has them, where it is known."""
+        lay, ranks, held = self.layout, self.ranks[t], self.volumes[t] * self.density[t]
+        told = self.told_bits(t, np.full(1, self.volumes[t]))
+        if ranks is None or held <= 0.0:
+            return told
+        words = np.prod(box(lay.ranks[t], extents), axis=0)
+        return np.maximum(told, ranks.of_tiles(extents[lay.relevant[t]].prod(axis=0), words) / held)
 
     def room(self, level: int, words: list[Array]) -> Array:
         """(n,) words that a level needs at least to hold tiles of so many `words` (T; n,) of all tensors."""

@@ -85,3 +85,24 @@ def test_designs_whose_tiles_hardly_fit_stay_above_the_bound(density: float, cap
     assert_bounded(problem, problem.space.repair(problem.space.guess(2000, rng), rng))
     best = sparsemap.search(problem, budget=1000, seed=0)
     assert best.gap is not None and best.gap >= 1.0
+
+
+@pytest.mark.parametrize("density", [0.03, 0.3, 0.8])
+def test_no_hierarchy_of_ranks_through_a_tile_has_fewer_bits_than_the_cheapest_one(density: float) -> None:
+    """At the outermost level, where nothing is filtered; and some design has hardly more."""
+    problem = sized(density, m=12, k=8, n=6)
+    known, rng = tables(problem), np.random.default_rng(0)
+    least = LeastWords(known)
+    genomes = problem.space.repair(problem.space.guess(3000, rng), rng)
+    designs = problem.space.decode(genomes)
+    detail = problem.cost_model.evaluate(designs, problem, detail=True).detail
+    assert detail is not None
+    inside = known.layout.sizes[:, None] / designs.columns["bounds"][0]
+    for t in range(2):
+        bits, dense, whole = detail.cells[t][0].bits["read"], detail.dense_reads[t, 0], detail.tile_words[t, 0]
+        packed = bits > 0.0
+        held = least.volumes[t] * least.density[t]
+        expected = (least.whole_bits(t, inside) * held * dense / whole)[packed]
+        assert (bits[packed] >= expected * (1.0 - 1e-9)).all()
+        assert (bits[packed] <= 1.02 * expected + 16.0).any()
+        assert packed.sum() > 100
