@@ -21,7 +21,7 @@ def classes_of(found: LowerBound, least: Evaluation) -> Classes | None:
     if found.outer.grid is None:
         return None
     tiles = ClassTable.of(found.layout, found.outer, found.outer.grid)
-    return Classes(least, tiles.of_designs, tiles.moved)
+    return Classes(least, tiles.of_designs, tiles.moved, ("bounds", "order"), tiles.labels())
 
 
 @attrs.frozen(eq=False)
@@ -39,6 +39,11 @@ class ClassTable:
         index = np.full((grid.extents.shape[1], layout.D), -1, dtype=np.int64)
         index[outer.tile, outer.loop] = np.arange(len(outer.tile))
         return cls(layout, outer, grid, index)
+
+    def labels(self) -> dict[str, Array]:
+        """Extents of the tile, and the dimension of the innermost loop around it."""
+        extents, dims = self.grid.extents[:, self.outer.tile].astype(np.int64), self.layout.dims
+        return {**dict(zip(dims, extents, strict=True)), "innermost": np.array(dims)[self.outer.loop]}
 
     def of_designs(self, designs: Designs) -> Array:
         """(B,) class of each design."""

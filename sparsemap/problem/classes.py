@@ -37,6 +37,11 @@ class ScoredClasses:
         with guarded(self.problem.cost_model, "classes"):
             return np.asarray(self.known.of(designs), dtype=np.int64)
 
+    def unproved(self, score: float, within: float) -> Array:
+        """(N + 1,) bool: the class may hold something better than `score` by more than a factor."""
+        open_: Array = self.least * within < score if np.isfinite(score) else np.isfinite(self.least)
+        return open_
+
     def hopeful(self, designs: Designs, score: float) -> Array:
         """(B,) bool: the class may hold something better than `score`."""
         least: Array = self.least[self.of(designs)]
