@@ -136,7 +136,12 @@ def search(
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
     how: Any = searcher
     if prove is not None:
-        how = {"type": "prove", "name": "prove", "within": prove, "searcher": searcher or default_searcher(problem)}
+        how = {
+            "type": defaults.PROVER,
+            "name": defaults.PROVER,
+            "within": prove,
+            "searcher": searcher or default_searcher(problem),
+        }
     chosen = None
     if start:
         from ..searching.start import start_of

@@ -33,7 +33,6 @@ from .best import best_of, front_of, gap_of
 from .budget import Budget as Budget
 from .budget import budget_of
 from .identity import identity_of
-from .proof import proof_of
 from .result import Result, result_of
 from .shortfalls import shortfalls_of
 
@@ -239,7 +238,9 @@ class Search:
     def snapshot(self) -> Snapshot:
         archive = self.archive
         gap = gap_of(archive.score, self._bound) if archive.genome is not None else None
-        return Snapshot(archive.evaluations, self.budget.total, archive.score, archive.valid_fraction, self.seconds, gap)
+        return Snapshot(
+            archive.evaluations, self.budget.total, archive.score, archive.valid_fraction, self.seconds, gap
+        )
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -249,7 +250,11 @@ class Search:
     def result(self) -> Result:
         """What was found so far."""
         archive, problem = self.archive, self.problem
-        best, proof = best_of(problem, archive), proof_of(self)
+        best, proof = best_of(problem, archive), None
+        if self.searcher.proves is not None:
+            from .proof import proof_of
+
+            proof = proof_of(self)
         bound = self._bound if proof is None or best is None else max(self._bound or 0.0, proof.bound)
         return result_of(
             problem,

@@ -12,12 +12,12 @@ import numpy as np
 
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE
+from ..problem.design_file import problem_tables
 
 if TYPE_CHECKING:
     from .archive import Row
     from .driver import Search
 
-CERTIFICATE_FILE = "certificate.json"
 FORMAT = "sparsemap certificate 1"
 SHOWN = 3
 """Classes that are left which a text names."""
@@ -39,6 +39,8 @@ class Proof:
     """What the designs of a class have in common, by name."""
     costs: Mapping[str, Array]
     """Costs by name that no design of a class is below."""
+    problem: Mapping[str, Any]
+    """Tables of what was searched, by kind."""
     progress: tuple[tuple[int, float], ...]
     """Designs, and how far the best of them may be from the optimum by the bounds: a factor."""
 
@@ -83,7 +85,7 @@ class Proof:
         columns = {**self.labels, **self.costs, "score": self.least, "by": ruled}
         table = {
             "format": FORMAT, "design": design, "within": self.within, "score": _plain(self.score), "proved": self.proved,
-            "bound": _plain(self.bound), "progress": [[designs, _plain(gap)] for designs, gap in self.progress],
+            "bound": _plain(self.bound), "problem": self.problem, "progress": [[designs, _plain(gap)] for designs, gap in self.progress],
             "classes": {name: values.tolist() for name, values in columns.items()},
         }  # fmt: skip
         return json.dumps(table) + "\n"
@@ -104,7 +106,7 @@ def proof_of(run: Search) -> Proof | None:
     score, least = run.archive.score, classes.least[:-1]
     tried = (least * within < score) & run.ended
     return Proof(
-        within, score, least, tried, classes.known.labels, classes.known.least.costs.own,
+        within, score, least, tried, classes.known.labels, classes.known.least.costs.own, problem_tables(run.problem, space=True),
         _progress(run.archive.history.rows, float(least.min(initial=np.inf))),
     )  # fmt: skip
 

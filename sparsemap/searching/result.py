@@ -18,7 +18,7 @@ from ..errors import DesignError, PluginError, SearchError, need
 from ..files import csv_text, percent, write_texts
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
-from ..pieces.defaults import DESIGN_FILE, REPORT
+from ..pieces.defaults import CERTIFICATE_FILE, DESIGN_FILE, REPORT
 from ..problem.costs import BASIC
 from .archive import Row
 from .best import Best, gap_of, relative_to
@@ -26,7 +26,6 @@ from .breakdown import Breakdown
 from .budget import PROPOSALS
 from .hull import Corner
 from .identity import versions_of
-from .proof import CERTIFICATE_FILE
 from .shortfalls import Shortfall
 
 if TYPE_CHECKING:

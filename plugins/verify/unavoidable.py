@@ -1,0 +1,186 @@
+"""What no design with a given tile and innermost loop can avoid, in scalar arithmetic, for certificates (`certificate`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from sparsemap import Format, Occupancy, Problem
+from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts import Tensor
+
+from .hierarchies import cheapest, words_of
+
+LESS = 1.0 - 2e-6
+"""Of counts that are rounded on the way."""
+
+
+@attrs.frozen
+class OneTensor:
+    """A tensor of a problem."""
+
+    tensor: Tensor
+    occupancy: Occupancy
+    density: float
+    words: float
+    copies: float
+    """Tiles that the level inside the outermost one holds."""
+    others: float
+    """The product of the densities of all other tensors: no filter leaves less."""
+    bits: dict[tuple[int, ...], float] | None
+    """`hierarchies.cheapest`"""
+
+    def told(self, extents: dict[str, int], coded: bool) -> float:
+        """Bits for each nonzero in the outermost level."""
+        held = self.words * self.density
+        if not coded or held <= 0.0:
+            return 0.0
+        if self.bits is not None:
+            return self.bits[tuple(extents[dim] for dim in self.tensor.dims)] / held
+        return readable(self.words, held) / held if hasattr(self.occupancy, "placements_bits") else 0.0
+
+
+@attrs.frozen(eq=False)
+class Unavoidable:
+    """One problem."""
+
+    problem: Problem
+    tensors: tuple[OneTensor, ...]
+    charges: frozenset[str]
+    coded: bool
+    """Whether metadata are what can be read, and nothing but nonzeros and them is stored."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> Unavoidable:
+        """`SpecError` where this arithmetic does not know the cost model or the levels."""
+        model = problem.cost_model
+        if getattr(model, "quirks", None) != "none" or problem.mapping_levels[0].spatial or len(problem.levels) < 2:
+            text = "certificates can be checked of the cost model 'analytic' without quirks, with one outermost memory"
+            raise SpecError.at("certificate", "problem", text)
+        if any(level.spatial and level.storage == 0 for level in problem.mapping_levels) or problem.scenarios:
+            raise SpecError.at("certificate", "problem", "there are instances below the outermost memory, or scenarios")
+        charges = frozenset(charge.type_name for charge in model.charges)
+        formats: tuple[Format, ...] = (*problem.candidates("format"), *problem.candidates("beyond-format"))
+        pads = any(f.block > 1 or f.padded or (f.below_compressed and not f.compressed) for f in formats)
+        coded = "run-lengths" in charges and not pads
+        known = not (any(f.flattened or f.group > 1 for f in formats) or problem.space.provides("decoded"))
+        shapes = [tensor.shape(problem.sizes) for tensor in problem.tensors]
+        occupancies = [t.density.occupancy(shape) for t, shape in zip(problem.tensors, shapes, strict=True)]
+        found = []
+        for t, tensor in enumerate(problem.tensors):
+            bits = None
+            if coded and known:
+                bits = cheapest(tensor, dict(problem.sizes), occupancies[t], formats, "pointers" in charges)
+            others = math.prod(min(1.0, o.density) for i, o in enumerate(occupancies) if i != t)
+            copies = float(problem.buffers[1, t]) if "overlap" in charges else 1.0
+            density, words = min(1.0, occupancies[t].density), float(math.prod(shapes[t]))
+            found.append(OneTensor(tensor, occupancies[t], density, words, copies, others, bits))
+        return cls(problem, tuple(found), charges, coded)
+
+    def fits(self, tile: Sequence[int]) -> bool:
+        """Whether a design may hold it in the level inside the outermost one."""
+        chip = self.problem.chip
+        room, word = float(chip.capacity_bits[1]), float(chip.word_bits[1])
+        extents, needed = dict(zip(self.problem.dims, tile, strict=True)), 0.0
+        for t, own in enumerate(self.tensors):
+            words = words_of(own.tensor, extents)
+            if not self.problem.stores(t, 1) or any(c > 1 for rank in own.tensor.ranks for _, c in rank):
+                continue
+            if own.occupancy.by_shape:
+                needed += own.copies * math.floor(words * own.density * LESS)
+                continue
+            most = min(float(words), float(own.occupancy.largest((words,))))
+            if self.coded and bool(chip.shared_capacity[1]) and hasattr(own.occupancy, "placements_bits"):
+                most = min(float(words), most + readable(words, most) / word)
+            needed += own.copies * most
+        return needed * word <= room
+
+    def costs(self, tile: Sequence[int], innermost: str) -> tuple[float, float]:
+        """pJ and cycles, at least."""
+        problem, chip = self.problem, self.problem.chip
+        extents = dict(zip(problem.dims, tile, strict=True))
+        loops = {dim: problem.sizes[dim] // extents[dim] for dim in problem.dims}
+        price, width, word = chip.energy_pj, float(chip.metadata_width[0]), float(chip.word_bits[0])
+        filtered = any(place.storage == 0 for place in problem.places)
+        pj = read = written = 0.0
+        for t, own in enumerate(self.tensors):
+            told, d = own.told(extents, self.coded), own.density
+            kept = d * (own.others if filtered else 1.0) * LESS
+            below = problem.stores(t, 1)
+            moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0)
+            if own.tensor.output:
+                once = own.words * kept
+                arrive, again = max(once, moved * kept), max(0.0, (moved - own.words) * kept - 1.0)
+                if "sums" in self.charges:  # of a word that is visited V times at least d (V + 1) / 2 sums are not zero
+                    arrive, again = max(once, arrive / 2.0), again / 2.0
+                    if not below:
+                        arrive = again = 0.0
+                pj += arrive * _each(price, "write", 0, told, width, d)
+                back = _each(price, "read", 0, told, width, d)
+                pj += again * (back + (float(price["write"][1]) if below else 0.0))
+                written += arrive * min(1.0 + told / word, 1.0 / d)
+                read += again * min(1.0 + told / word, 1.0 / d)
+            else:
+                sent = max(moved, _touched(own.tensor, problem.sizes)) * kept
+                pj += sent * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
+                read += sent * min(1.0 + told / word, 1.0 / d)
+        computes = float(math.prod(problem.sizes[dim] for dim in problem.dims))
+        left = math.prod(own.density for own in self.tensors) * (1.0 - 1e-5)
+        actual, last = max(0.0, computes * left - 4.0), len(problem.levels) - 1
+        pj += actual * float(chip.mac_pj["compute"])
+        lanes, instances = float(chip.fanout[last]), float(chip.instances[last])
+        for t, own in enumerate(self.tensors):  # one access serves no more computes than there are lanes
+            if last and problem.stores(t, last):
+                served = actual if own.tensor.output else computes * own.density * own.others
+                count = max(0.0, served * LESS / lanes - 4.0 * instances)
+                pj += count * float(price["write" if own.tensor.output else "read"][last])
+        limits = (
+            (read, chip.read_bandwidth[0]),
+            (written, chip.write_bandwidth[0]),
+            (read + written, chip.bandwidth[0]),
+        )
+        cycles = max(math.floor(words / float(limit) * LESS) for words, limit in limits)
+        if "leakage" in self.charges:
+            milliwatts = sum(int(n) * float(each) for n, each in zip(chip.instances[:-1], chip.leakage_mw, strict=True))
+            pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
+        return pj, float(cycles)
+
+
+def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], innermost: str) -> float:
+    """Words that the tiles of a tensor bring at least. What the innermost loop moves comes in each of its steps; otherwise all
+    loops that do not move the tensor may lie inside the others. Of two loops along a rank one may uncover little."""
+    whole = float(words_of(tensor, extents))
+    widths = [1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in tensor.ranks]
+    for rank, width in zip(tensor.ranks, widths, strict=True):
+        for dim, c in rank:
+            if dim == innermost:
+                along = math.prod(loops[other] for other, _ in rank)
+                new = whole * min(1.0, c * extents[dim] / width)
+                return math.prod(loops.values()) / along * (whole + (along - 1) * new)
+    for rank in tensor.ranks:
+        counts = [loops[dim] for dim, _ in rank]
+        whole *= min(counts) if min(counts) > 1 else max(counts)
+    return whole
+
+
+def _touched(tensor: Tensor, sizes: dict[str, int]) -> float:
+    """Words that some compute reads."""
+    if any(c > 1 for rank in tensor.ranks for _, c in rank):
+        return float(math.prod(max(sizes[dim] for dim, _ in rank) for rank in tensor.ranks))
+    return float(words_of(tensor, sizes))
+
+
+def _each(price: dict[str, object], action: str, level: int, bits: float, width: float, density: float) -> float:
+    """pJ of a nonzero, with its metadata or with all the zeros."""
+    word, told = float(price[action][level]), float(price[f"metadata_{action}"][level])  # type: ignore[index]
+    return min(word + bits * told / width, word / density if density > 0.0 else math.inf)
+
+
+def readable(words: float, held: float) -> float:
+    """Bits that a code which can be read takes on average at least, to tell which of so many words are there; one of them may
+    be known outside."""
+    log = math.lgamma(words + 1) - math.lgamma(held + 1) - math.lgamma(words - held + 1)
+    bits = max(0.0, log / math.log(2.0) - 1.0)
+    return max(0.0, bits - math.log2(1.0 + bits) - math.log2(math.e)) * LESS
