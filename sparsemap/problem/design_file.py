@@ -48,6 +48,7 @@ from .load import located, make_problem
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
+    from .problem import Problem
 
 SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "mechanisms": "gate_skip"}

@@ -85,7 +85,8 @@ class Proof:
         columns = {**self.labels, **self.costs, "score": self.least, "by": ruled}
         table = {
             "format": FORMAT, "design": design, "within": self.within, "score": _plain(self.score), "proved": self.proved,
-            "bound": _plain(self.bound), "problem": self.problem, "progress": [[designs, _plain(gap)] for designs, gap in self.progress],
+            "bound": _plain(self.bound), "problem": self.problem,
+            "progress": [[designs, _plain(gap)] for designs, gap in self.progress],
             "classes": {name: values.tolist() for name, values in columns.items()},
         }  # fmt: skip
         return json.dumps(table) + "\n"
