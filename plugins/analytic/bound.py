@@ -169,7 +169,8 @@ class LowerBound:
                     once = accesses.needed(t, 0, np.full_like(words, self.touched[t]))
                     arrive = np.maximum(once, arrive / 2) if child is not None else np.zeros(1)
                     again = again / 2 if child is not None else np.zeros(1)
-                energy = energy + arrive * self.words.price(t, 0, "update", told) + again * (get + fill)
+                leave = self._leave(t, child, inside)
+                energy = energy + arrive * (self.words.price(t, 0, "update", told) + leave) + again * (get + fill)
                 read, written = read + again * time, written + arrive * time
             else:
                 sent = accesses.needed(t, 0, words)
@@ -222,12 +223,17 @@ class LowerBound:
             told = self.words.told_bits(t, held[t])
             left, time = self.accesses.needed(t, s, least, stays[t]), self.words.time(t, s, told)
             if t == lay.output:
-                energy, written = energy + left * self.words.price(t, s, "update", told), written + left * time
+                each = self.words.price(t, s, "update", told) + self._leave(t, child, small)
+                energy, written = energy + left * each, written + left * time
             else:
                 fill = 0.0 if child is None else self.words.price(t, child, "fill", small)
                 energy, read = energy + left * (self.words.price(t, s, "read", told) + fill), read + left * time
         instances = self.instances[s]
         return energy, self._transfer(s, read / instances, written / instances)
+
+    def _leave(self, t: int, child: int | None, told: Array) -> Array | float:
+        """pJ of reading a word of the output where it leaves for the parent."""
+        return 0.0 if child is None or not self.words.drains else self.words.price(t, child, "read", told, wires=False)
 
     def _innermost(self) -> tuple[Array, Array]:
         """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles, for every way to
@@ -256,11 +262,13 @@ class LowerBound:
                 again = np.maximum(accesses * left * (1.0 - 1e-6) - once, 0.0)
             # one access may be lost to rounding per instance and action
             accesses, again = (np.maximum(0.0, x * (1.0 - 1e-6) - 4.0 * instances) for x in (accesses * left, again))
+            wires = self.words.wires_pj(level, np.ones(1) if splits is None else shares[t])
+            get = self._price(level, "read") + wires
             if t == lay.output:
-                energy = energy + accesses * self._price(level, "update") + again * self._price(level, "read")
+                energy = energy + accesses * (self._price(level, "update") + wires) + again * get
                 read, written = read + again / instances, written + accesses / instances
             else:
-                energy = energy + accesses * self._price(level, "read")
+                energy = energy + accesses * get
                 read = read + accesses / instances
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
         return energy, np.maximum(self._transfer(level, read, written), np.ceil(self.actual / lanes * (1.0 - 1e-9)))

@@ -18,6 +18,7 @@ from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 
 from .bound_formats import LeastRanks
+from .charges.network import length_mm, tree_sides
 from .cost import PRICES
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class LeastWords:
         self.density = [min(1.0, occupancy.density) for occupancy in known.layout.occupancies]
         shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
+        self.network = known.options.network
+        """Whether words pay for wires."""
+        self.drains = known.options.drains
+        """Whether what leaves a level for its parent is read there."""
         self.ranks = [LeastRanks.of(known, t) for t in range(known.layout.T)]
         """Metadata of the whole tensor; None: no more is known than its entropy."""
 
@@ -80,11 +85,25 @@ class LeastWords:
         bits = code_bits(occupancy.placements_bits(words, most) - ONE_BIT)
         return np.minimum(words, most + bits / self.chip.word_bits[level])
 
-    def price(self, t: int, level: int, action: str, bits: Array) -> Array:
-        """(n,) pJ for each nonzero that is moved, with so many bits of metadata or with all the zeros."""
+    def wires_pj(self, level: int, copies: Array) -> Array:
+        """(n,) pJ of a word on its way from a level to so many children (n,), or back."""
+        return self._wire_pj(level, copies) * float(self.chip.word_bits[level])
+
+    def _wire_pj(self, level: int, copies: Array) -> Array:
+        """The same of a bit."""
+        if not self.network or self.layout.spatial[level] is None:
+            return np.zeros(1)
+        length = length_mm(copies, self.chip.fanout[level], tree_sides(self.chip)[level])
+        return length * float(self.chip.wire_pj_per_bit_mm) * SHARE
+
+    def price(self, t: int, level: int, action: str, bits: Array, wires: bool = True) -> Array:
+        """(n,) pJ for each nonzero that is moved, with so many bits of metadata or with all the zeros; `wires`: what is read
+        or updated goes to a child or comes from it."""
         energy, name = self.chip.energy_pj, PRICES.get(action, action)
-        each, told = float(energy[name][level]), float(energy[f"metadata_{name}"][level])
-        packed = each + bits * told / float(self.chip.metadata_width[level])
+        wire = float(self._wire_pj(level, np.ones(1))[0]) if wires and action != "fill" else 0.0
+        each = float(energy[name][level]) + wire * float(self.chip.word_bits[level])
+        told = float(energy[f"metadata_{name}"][level]) / float(self.chip.metadata_width[level]) + wire
+        packed = each + bits * told
         return np.minimum(packed, each / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
 
     def time(self, t: int, level: int, bits: Array) -> Array:
