@@ -8,6 +8,7 @@ is priced by the tables that price designs.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -17,28 +18,38 @@ import numpy as np
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.contracts.sparsity import name_bits
-from sparsemap.primes import divisors
+from sparsemap.primes import divisors, prime_factors
 
 from .occupancy import Ranks
+from .occupancy.lookup import take
 from .ranks import OUTER
 
 if TYPE_CHECKING:
     from .prepared import ModelTables
 
-MOST_STEPS = 1 << 14
-"""Different steps of a tensor above which nothing is tried."""
+MOST_PARTS = 1 << 14
+"""Parts of a tensor above which nothing is tried."""
+MOST_STEPS = 1 << 17
+"""Steps from a part to a larger one above which parts of as many words are taken as one, and then above which nothing is
+tried."""
 
 
 @attrs.frozen(eq=False)
 class Steps:
     """Every rank that a hierarchy of a tensor may have: n steps from one part of it to a larger one."""
 
-    parts: Array
-    """(2, m) product of the extents, and words, of every part, ascending; the first is one word, the last the tensor."""
+    dims: Array
+    """Dimensions of the tensor that have several positions .."""
+    options: list[Array]
+    """.. and the divisors of each, ascending."""
+    part: Array
+    """The part, by the places of its extents among these, in C order; 0 is one word, the last the tensor."""
+    layer: Array
+    """(m,) of every part: every step goes to a higher one."""
     start: Array
-    """(n,) index of the part below .."""
+    """(n,) the part below .."""
     end: Array
-    """.. and of the part that a fiber covers."""
+    """.. and the part that a fiber covers; steps are sorted by the layer of this, and by this."""
     below: Array
     """(n,) words of the one .."""
     box: Array
@@ -48,58 +59,68 @@ class Steps:
     """(n,) of this rank and all inside."""
     fibers: Array
     """(n,) in the whole tensor, empty or not."""
+    first: Array
+    """The first one of the steps that cost the same .."""
+    alike: Array
+    """.. and (n,) its place among these."""
 
     @classmethod
     def of(cls, known: ModelTables, t: int) -> Steps | None:
         """None: there are too many, or ranks whose lengths depend on their order (strides)."""
         lay = known.layout
-        if lay.holes[t] or not (lay.relevant[t] & (lay.sizes > 1.0)).any():
-            return None
         dims = np.flatnonzero(lay.relevant[t] & (lay.sizes > 1.0))
         options = [np.array(divisors(int(lay.sizes[d]))) for d in dims]
-        if math.prod(len(option) for option in options) > MOST_STEPS:
+        if lay.holes[t] or not len(dims) or math.prod(len(option) for option in options) > MOST_PARTS:
             return None
         grid = np.stack(np.meshgrid(*options, indexing="ij")).reshape(len(dims), -1).astype(np.float64)
         extents: Array = np.ones((lay.D, grid.shape[1]))
         extents[dims] = grid
-        words = np.prod([np.ones(grid.shape[1]), *box(lay.ranks[t], extents)], axis=0)
-        product, whole = grid.prod(axis=0), float(np.prod(lay.sizes[dims]))
+        words, product = np.prod(box(lay.ranks[t], extents), axis=0), grid.prod(axis=0)
         strides = np.cumprod([1, *[len(option) for option in options[::-1]]])[::-1][1:]
         starts, ends = [], []
         for option, stride, own in zip(options, strides, grid, strict=True):
             place = np.searchsorted(option, own)
             for at, n in enumerate(option):
-                for further in np.flatnonzero(option % n == 0)[1:]:
-                    rows = np.flatnonzero(place == at)
-                    starts.append(rows)
-                    ends.append(rows + (further - at) * stride)
-        if sum(map(len, starts)) > 16 * MOST_STEPS:
-            return None
-        # parts with the same words are one: whatever leads to one of them leads on from all
-        parts, which = np.unique(np.stack([product, words]), axis=1, return_inverse=True)
-        which = which.reshape(-1)
-        start, end = which[np.concatenate(starts)], which[np.concatenate(ends)]
-        pairs = np.unique(np.stack([start, end]), axis=1)
-        if pairs.shape[1] > MOST_STEPS:
-            return None
-        start, end = pairs
-        (before, below), (after, around) = parts[:, start], parts[:, end]
-        return cls(parts, start, end, below, around, after / before, after, whole / after)
+                rows = np.flatnonzero(place == at)
+                further = np.flatnonzero(option % n == 0)[1:] - at
+                starts.append(np.repeat(rows, len(further)))
+                ends.append((rows[:, None] + further * stride).ravel())
+        start, end = np.concatenate(starts), np.concatenate(ends)
+        part = np.arange(len(product))
+        if len(start) > MOST_STEPS:
+            _, first, part = np.unique(np.stack([product, words]), axis=1, return_index=True, return_inverse=True)
+            part, words, product = part.reshape(-1), words[first], product[first]
+            start, end = np.unique(np.stack([part[start], part[end]]), axis=1)
+            if len(start) > MOST_STEPS:
+                return None
+        factors = {int(n): len(prime_factors(int(n))) for n in np.unique(product)}
+        layer = np.array([factors[int(n)] for n in product])
+        order = np.lexsort([end, layer[end]])
+        start, end = start[order], end[order]
+        length, fibers = product[end] / product[start], product.max() / product[end]
+        columns = words[start], words[end], length, product[end], fibers
+        _, first, alike = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
+        return cls(dims, options, part, layer, start, end, *columns, first, alike.reshape(-1))
+
+    def parts(self, extents: Array) -> Array:
+        """(n,) those with these extents (D, n)."""
+        place = np.zeros(extents.shape[1], dtype=np.int64)
+        for dim, option in zip(self.dims, self.options, strict=True):
+            place = place * len(option) + np.searchsorted(option, extents[dim])
+        return self.part[place]
 
 
 @attrs.frozen(eq=False)
 class LeastRanks:
     """Bits of metadata of a compressed tensor at the outermost level, at least."""
 
-    parts: Array
-    """(2, m) product of the extents, and words, of the parts that hierarchies of its ranks pass ..."""
+    steps: Steps
     through: Array
-    """.. and (m,) bits of the cheapest that passes them."""
+    """(m,) by part, those of the cheapest hierarchy of ranks that passes it."""
 
-    def of_tiles(self, product: Array, words: Array) -> Array:
-        """(n,) bits of those that pass such parts."""
-        known = self.parts[0] + 1j * self.parts[1]  # complex numbers are ordered by both
-        return self.through[np.searchsorted(known, product + 1j * words)]
+    def of_tiles(self, extents: Array) -> Array:
+        """(n,) of those that pass the parts with these extents (D, n)."""
+        return self.through[self.steps.parts(extents)]
 
     @classmethod
     def of(cls, known: ModelTables, t: int) -> LeastRanks | None:
@@ -110,39 +131,44 @@ class LeastRanks:
         if formats.flattened.any() or (formats.group > 1).any() or known.layout.problem.space.provides("decoded"):
             return None
         steps = Steps.of(known, t)
-        return None if steps is None else cls(steps.parts, _cheapest(known, t, steps))
+        return None if steps is None else cls(steps, _cheapest(known, t, steps))
 
 
 def _cheapest(known: ModelTables, t: int, steps: Steps) -> Array:
     """(m,) bits of the cheapest hierarchy through every part."""
     packed, leads = _prices(known, t, steps)
-    start, count = steps.start, steps.parts.shape[1]
+    start, end, count = steps.start, steps.end, len(steps.layer)
     inside, outside = np.full((2, len(OUTER), count), np.inf)
     """Bits of the ranks up to a part, and further out, by what the next rank outside tells; the ranks inside are compressed."""
     done = np.full(count, np.inf)
     """Bits up to a part of which ranks further out are not compressed."""
     inside[:, 0] = 0.0
-    for some in _runs(steps.end):
-        end = steps.end[some[0]]
-        ways = inside[1::2, start[some]] + packed[..., some]  # (told, ends, n)
-        inside[:, end] = ways.min(axis=(1, 2))
-        apart = inside[2, start[some]] + leads[some]
-        ended = np.where(start[some] > 0, np.minimum(done, inside[0])[start[some]], np.inf)
-        done[end] = np.minimum(ended, apart).min()
+    for some in _runs(steps.layer[end]):
+        first = start[some]
+        ways = (inside[1::2, first] + packed[..., some]).min(axis=1)  # (told, n)
+        ended = np.minimum(
+            np.where(first > 0, np.minimum(done, inside[0])[first], np.inf), inside[2, first] + leads[some]
+        )
+        begins = np.flatnonzero(np.diff(end[some], prepend=-1))
+        inside[:, end[some][begins]] = np.minimum.reduceat(ways, begins, axis=1)
+        done[end[some][begins]] = np.minimum.reduceat(ended, begins)
     outside[0] = 0.0
-    for some in reversed(_runs(start)):
-        begin = start[some[0]]
-        outside[1::2, begin] = (outside[:, None, steps.end[some]] + packed[..., some]).min(axis=(0, 2))
-        outside[2, begin] = leads[some].min()
+    order = np.lexsort([start, -steps.layer[start]])
+    for rows in _runs(-steps.layer[start[order]]):
+        some = order[rows]
+        begins = np.flatnonzero(np.diff(start[some], prepend=-1))
+        ways = (outside[:, None, end[some]] + packed[..., some]).min(axis=0)  # (ends, n)
+        outside[1::2, start[some][begins]] = np.minimum.reduceat(ways, begins, axis=1)
+        outside[2, start[some][begins]] = np.minimum.reduceat(leads[some], begins)
     found: Array = np.minimum(done, (inside + outside).min(axis=0))
     found[0] = min(done[-1], inside[0, -1])
     return found
 
 
-def _runs(keys: Array) -> list[Array]:
-    """The rows of every key, ascending."""
-    order = np.argsort(keys, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
+def _runs(keys: Array) -> list[slice]:
+    """The rows of every key; keys are sorted."""
+    ends = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
+    return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
 
 def _prices(known: ModelTables, t: int, steps: Steps) -> tuple[Array, Array]:
@@ -174,6 +200,7 @@ def _bits(known: ModelTables, t: int, steps: Steps, told: int, name: int) -> Arr
         np.full(len(one), name + told * len(known.formats.formats)), steps.positions, 0.0 * one, steps.length,
         np.zeros((0, len(one))),
     )  # fmt: skip
-    units = known.tables[t].units(ranks)
-    payload = np.where(steps.start == 0, 0.0, units.payload)  # of the innermost rank, that is the data
-    return units.metadata * units.metadata_bits + payload * units.payload_bits
+    units = known.tables[t].units(take(ranks, steps.first))
+    innermost = steps.positions[steps.first] == steps.length[steps.first]  # whose payload is the data
+    bits = units.metadata * units.metadata_bits + np.where(innermost, 0.0, units.payload) * units.payload_bits
+    return bits[steps.alike]

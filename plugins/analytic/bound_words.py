@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 
 from .bound_formats import LeastRanks
@@ -59,12 +58,11 @@ class LeastWords:
     def whole_bits(self, t: int, extents: Array) -> Array:
         """(n,) bits of metadata for each nonzero at the outermost level, if these are the extents (D, n) of the tiles inside:
         of the cheapest hierarchy of ranks that has them, where it is known."""
-        lay, ranks, held = self.layout, self.ranks[t], self.volumes[t] * self.density[t]
+        ranks, held = self.ranks[t], self.volumes[t] * self.density[t]
         told = self.told_bits(t, np.full(1, self.volumes[t]))
         if ranks is None or held <= 0.0:
             return told
-        words = np.prod(box(lay.ranks[t], extents), axis=0)
-        return np.maximum(told, ranks.of_tiles(extents[lay.relevant[t]].prod(axis=0), words) / held)
+        return np.maximum(told, ranks.of_tiles(extents) / held)
 
     def room(self, level: int, words: list[Array]) -> Array:
         """(n,) words that a level needs at least to hold tiles of so many `words` (T; n,) of all tensors."""
