@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from sparsemap import Fiber, Format
+from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.contracts.sparsity import name_bits
 from sparsemap.primes import divisors, prime_factors
 
+from .layout import Layout
 from .occupancy import Ranks
-from .occupancy.lookup import take
 from .ranks import OUTER
 
 if TYPE_CHECKING:
@@ -65,11 +67,11 @@ class Steps:
     """.. and (n,) its place among these."""
 
     @classmethod
-    def of(cls, known: ModelTables, t: int) -> Steps | None:
-        """None: there are too many, or ranks whose lengths depend on their order (strides)."""
-        lay = known.layout
-        dims = np.flatnonzero(lay.relevant[t] & (lay.sizes > 1.0))
-        options = [np.array(divisors(int(lay.sizes[d]))) for d in dims]
+    def of(cls, lay: Layout, t: int, sizes: Array) -> Steps | None:
+        """Those of a part with extents `sizes` (D,). None: there are too many, or ranks whose lengths depend on their order
+        (strides)."""
+        dims = np.flatnonzero(lay.relevant[t] & (sizes > 1.0))
+        options = [np.array(divisors(int(sizes[d]))) for d in dims]
         if lay.holes[t] or not len(dims) or math.prod(len(option) for option in options) > MOST_PARTS:
             return None
         grid = np.stack(np.meshgrid(*options, indexing="ij")).reshape(len(dims), -1).astype(np.float64)
@@ -125,23 +127,40 @@ class LeastRanks:
     @classmethod
     def of(cls, known: ModelTables, t: int) -> LeastRanks | None:
         """None: not known."""
-        tables, formats = known.tables[t], known.formats
-        if tables.by_shape or formats.pads or not formats.every_fiber or not formats.compressed.any():
+        steps = Steps.of(known.layout, t, known.layout.sizes) if _told_by_ranks(known, t) else None
+        if steps is None:
             return None
-        if formats.flattened.any() or (formats.group > 1).any() or known.layout.problem.space.provides("decoded"):
-            return None
-        steps = Steps.of(known, t)
-        return None if steps is None else cls(steps, _cheapest(known, t, steps))
+        inside, outside, done = _cheapest(known, t, steps, False)
+        found: Array = np.minimum(done, (inside + outside).min(axis=0))
+        found[0] = min(done[-1], inside[0, -1])
+        return cls(steps, found)
 
 
-def _cheapest(known: ModelTables, t: int, steps: Steps) -> Array:
-    """(m,) bits of the cheapest hierarchy through every part."""
-    packed, leads = _prices(known, t, steps)
+def most_bits(known: ModelTables, t: int, extents: Array) -> float:
+    """Bits of the fullest tile with these extents (D,), in the cheapest hierarchy of ranks; 0 where it is not known."""
+    steps = Steps.of(known.layout, t, extents) if _told_by_ranks(known, t) else None
+    if steps is None:
+        return 0.0
+    inside, _, done = _cheapest(known, t, steps, True)
+    return float(min(done[-1], inside[:, -1].min()))
+
+
+def _told_by_ranks(known: ModelTables, t: int) -> bool:
+    """Whether all that tells places are ranks of the formats, whose bits depend on volumes alone."""
+    tables, formats = known.tables[t], known.formats
+    plain = not (formats.pads or formats.flattened.any() or (formats.group > 1).any())
+    decodes = known.layout.problem.space.provides("decoded")
+    return plain and not decodes and formats.every_fiber and not tables.by_shape and bool(formats.compressed.any())
+
+
+def _cheapest(known: ModelTables, t: int, steps: Steps, fullest: bool) -> tuple[Array, Array, Array]:
+    """Bits of the cheapest hierarchies: of the ranks up to a part, and further out, by what the next rank outside tells, (told,
+    m) each, where the ranks inside are compressed; and (m,) up to a part of which ranks further out are not. `fullest`: of
+    a tile that holds the most; otherwise the mean."""
+    packed, leads = _prices(known, t, steps, fullest)
     start, end, count = steps.start, steps.end, len(steps.layer)
     inside, outside = np.full((2, len(OUTER), count), np.inf)
-    """Bits of the ranks up to a part, and further out, by what the next rank outside tells; the ranks inside are compressed."""
     done = np.full(count, np.inf)
-    """Bits up to a part of which ranks further out are not compressed."""
     inside[:, 0] = 0.0
     for some in _runs(steps.layer[end]):
         first = start[some]
@@ -154,15 +173,13 @@ def _cheapest(known: ModelTables, t: int, steps: Steps) -> Array:
         done[end[some][begins]] = np.minimum.reduceat(ended, begins)
     outside[0] = 0.0
     order = np.lexsort([start, -steps.layer[start]])
-    for rows in _runs(-steps.layer[start[order]]):
-        some = order[rows]
-        begins = np.flatnonzero(np.diff(start[some], prepend=-1))
-        ways = (outside[:, None, end[some]] + packed[..., some]).min(axis=0)  # (ends, n)
-        outside[1::2, start[some][begins]] = np.minimum.reduceat(ways, begins, axis=1)
-        outside[2, start[some][begins]] = np.minimum.reduceat(leads[some], begins)
-    found: Array = np.minimum(done, (inside + outside).min(axis=0))
-    found[0] = min(done[-1], inside[0, -1])
-    return found
+    for run in _runs(-steps.layer[start[order]]):
+        rows = order[run]
+        begins = np.flatnonzero(np.diff(start[rows], prepend=-1))
+        ways = (outside[:, None, end[rows]] + packed[..., rows]).min(axis=0)  # (ends, n)
+        outside[1::2, start[rows][begins]] = np.minimum.reduceat(ways, begins, axis=1)
+        outside[2, start[rows][begins]] = np.minimum.reduceat(leads[rows], begins)
+    return inside, outside, done
 
 
 def _runs(keys: Array) -> list[slice]:
@@ -171,36 +188,81 @@ def _runs(keys: Array) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
 
-def _prices(known: ModelTables, t: int, steps: Steps) -> tuple[Array, Array]:
+def _prices(known: ModelTables, t: int, steps: Steps, fullest: bool) -> tuple[Array, Array]:
     """Bits (told, ends, n) of every step in the cheapest compressed format, where the next rank outside tells so much and it
     tells the ends of the fibers inside, or not; and (n,) of offsets in an uncompressed one, which tell them."""
-    formats, pointers, innermost = known.formats, known.options.pointers, steps.start == 0
-    offset = name_bits(steps.positions + 1.0)
-    there, some = (1.0 - known.tables[t].empty([part]) for part in (steps.below, steps.box))
-    found = np.full((len(OUTER), 2, len(offset)), np.inf)
+    formats, pointers = known.formats, known.options.pointers
+    priced = _Fullest.of(known, t, steps) if fullest else _Mean(known, t, steps)
+    found = np.full((len(OUTER), 2, len(steps.length)), np.inf)
     for told in range(len(OUTER)):
-        fibers = steps.fibers * (some if told % 2 else 1.0)
-        pointed = np.where(innermost, 0.0, (fibers + steps.fibers * steps.length * there) * offset)
         for name in np.flatnonzero(formats.compressed):
-            bits, ends = _bits(known, t, steps, told, int(name)), int(formats.offsets[name])
-            found[told, ends] = np.minimum(found[told, ends], bits)
-            if pointers and not ends:
-                found[told, 1] = np.minimum(found[told, 1], bits + pointed)
-    told_apart = pointers or bool((formats.offsets & ~formats.compressed).any())
-    leads = steps.fibers * (steps.length + 1.0) * offset if told_apart else np.inf
-    return found, np.where(innermost, np.inf, leads)
+            own, row = int(formats.offsets[name]), int(name) + told * len(formats.formats)
+            for ends in {own, own or int(pointers)}:
+                metadata, payload = priced.bits(row + len(formats.all_formats) // 2 * (ends > own), told % 2 > 0)
+                payload = np.where(steps.positions == steps.length, 0.0, payload[steps.alike])  # else the data
+                found[told, ends] = np.minimum(found[told, ends], metadata[steps.alike] + payload)
+    tells = pointers or bool((formats.offsets & ~formats.compressed).any())
+    leads = steps.fibers * (steps.length + 1.0) * name_bits(steps.positions + 1.0) if tells else np.inf
+    return found, np.where(steps.start == 0, np.inf, leads)
 
 
-def _bits(known: ModelTables, t: int, steps: Steps, told: int, name: int) -> Array:
-    """(n,) bits of every step in a compressed format, if the next rank outside tells so much."""
-    one = np.ones(len(steps.below))
-    whole = one * steps.box.max()
-    ranks = Ranks(
-        whole[None], (steps.box if told % 2 else whole)[None], steps.below[None], steps.length, steps.fibers,
-        np.full(len(one), name + told * len(known.formats.formats)), steps.positions, 0.0 * one, steps.length,
-        np.zeros((0, len(one))),
-    )  # fmt: skip
-    units = known.tables[t].units(take(ranks, steps.first))
-    innermost = steps.positions[steps.first] == steps.length[steps.first]  # whose payload is the data
-    bits = units.metadata * units.metadata_bits + np.where(innermost, 0.0, units.payload) * units.payload_bits
-    return bits[steps.alike]
+@attrs.frozen(eq=False)
+class _Mean:
+    """Mean bits of the steps that differ, `Steps.first`."""
+
+    known: ModelTables
+    t: int
+    steps: Steps
+
+    def bits(self, form: int, filled: bool) -> tuple[Array, Array]:
+        """Metadata and payload (n,) of one of `all_formats`; `filled`: every fiber holds something."""
+        steps = self.steps
+        below, box, length, positions, fibers = (
+            part[steps.first] for part in (steps.below, steps.box, steps.length, steps.positions, steps.fibers)
+        )
+        whole, none = np.full(len(length), steps.box.max()), np.zeros((0, len(length)))
+        units = self.known.tables[self.t].units(Ranks(
+            whole[None], (box if filled else whole)[None], below[None], length, fibers, np.full(len(length), form),
+            positions, 0.0 * length, length, none,
+        ))  # fmt: skip
+        return units.metadata * units.metadata_bits, units.payload * units.payload_bits
+
+
+@attrs.frozen(eq=False)
+class _Fullest:
+    """Bits in a tile that holds the most, without the tables that know all that a tile may hold."""
+
+    formats: tuple[Format, ...]
+    length: Array
+    offset_bits: Array
+    slots: Array
+    filled: Array
+    """(3, n) chances that the part below, the part of a fiber hold anything there, and the part below anywhere."""
+
+    @classmethod
+    def of(cls, known: ModelTables, t: int, steps: Steps) -> _Fullest:
+        occupancy, tile = known.layout.occupancies[t], (int(steps.box.max()),)
+        most = np.array([min(float(tile[0]), float(occupancy.largest(tile)))])
+        sizes, which = np.unique(np.stack([steps.below, steps.box])[:, steps.first], return_inverse=True)
+        within = np.array(
+            [
+                0.0 if (n,) == tile else float(occupancy.empty_within((n,), tile, most)[0])
+                for n in sizes.astype(int).tolist()
+            ]
+        )
+        below, box = 1.0 - within[which.reshape(2, -1)]
+        filled = np.stack([below, box, 1.0 - known.tables[t].empty([steps.below[steps.first]])])
+        parts = (steps.length, name_bits(steps.positions + 1.0), steps.fibers)
+        length, offset_bits, slots = (part[steps.first] for part in parts)
+        return cls(known.formats.all_formats, length, offset_bits, slots, filled)
+
+    def bits(self, form: int, filled: bool) -> tuple[Array, Array]:
+        """As of `_Mean`."""
+        below, box, usual = self.filled
+        fibers = self.slots * (box if filled else 1.0)
+        bits = name_bits(self.length), self.offset_bits
+        units = units_of(
+            self.formats[form], Fiber(fibers, self.length, self.length * below, *bits, self.slots, self.length, usual)
+        )
+        one = np.ones(len(fibers))
+        return units.metadata * units.metadata_bits * one, units.payload * units.payload_bits * one

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 
-from .bound_formats import LeastRanks
+from .bound_formats import LeastRanks, most_bits
 from .charges.network import length_mm, tree_sides
 from .cost import PRICES
 
@@ -33,13 +34,15 @@ class LeastWords:
     """By tensor and level, the least room, time and energy of words."""
 
     def __init__(self, known: ModelTables) -> None:
-        self.layout, self.chip = known.layout, known.layout.problem.chip
+        self.known, self.layout, self.chip = known, known.layout, known.layout.problem.chip
         self.coded = known.options.run_lengths and not known.formats.pads
         """Whether metadata are what can be read, and nothing is stored but nonzeros and them."""
         self.copies = np.ones((known.layout.T, known.layout.S)) if known.copies is None else known.copies
         self.density = [min(1.0, occupancy.density) for occupancy in known.layout.occupancies]
         shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
+        self._most: dict[tuple[float, ...], float] = {}
+        """Bits of the fullest tiles that were asked for, by tensor and extents."""
         self.network = known.options.network
         """Whether words pay for wires."""
         self.drains = known.options.drains
@@ -82,6 +85,29 @@ class LeastWords:
             return most
         bits = code_bits(occupancy.placements_bits(words, most) - ONE_BIT)
         return np.minimum(words, most + bits / self.chip.word_bits[level])
+
+    def fits(self, level: int, extents: Array) -> bool:
+        """Whether a level has room for the tiles with extents (D,) of all tensors, each in the cheapest hierarchy of ranks."""
+        chip, lay = self.chip, self.layout
+        room = float(chip.capacity_bits[level])
+        needed = 0.0
+        for t in range(lay.T):
+            if not lay.stored[t, level] or lay.holes[t]:
+                continue
+            words = float(math.prod(box(lay.ranks[t], extents[:, None]))[0])
+            held = float(self._held(t, level, np.full(1, words))[0])
+            if held < words and self.coded and chip.shared_capacity[level]:
+                most = min(words, float(lay.occupancies[t].largest((int(words),))))
+                bits = self._most_bits(t, extents) * SHARE
+                held = min(words, max(held, most + bits / float(chip.word_bits[level])))
+            needed += float(self.copies[t, level]) * held
+        return needed * float(chip.word_bits[level]) <= room
+
+    def _most_bits(self, t: int, extents: Array) -> float:
+        key = (t, *extents[self.layout.relevant[t]].tolist())
+        if key not in self._most:
+            self._most[key] = most_bits(self.known, t, extents)
+        return self._most[key]
 
     def wires_pj(self, level: int, copies: Array) -> Array:
         """(n,) pJ of a word on its way from a level to so many children (n,), or back."""

@@ -117,7 +117,9 @@ def check(path: Path, registry: Registry) -> Check:
                 wrong.append(f"a design of {_name(problem, key)} scores {found:.6g}")
         if how in ("bound", "left"):
             pj, n = known.costs(key[:-1], key[-1])
-            keys.append((key, how)), energies.append(pj), cycles.append(n)
+            keys.append((key, how))
+            energies.append(pj)
+            cycles.append(n)
     scores = _scores(problem, energies, cycles)
     open_ = [_name(problem, key) for (key, how), own in zip(keys, scores, strict=True)
              if own * within < score * NOISE or how == "left"]  # fmt: skip

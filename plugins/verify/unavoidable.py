@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from sparsemap import Format, Occupancy, Problem
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import Tensor
+from sparsemap.pieces.contracts import Array, Tensor
 
 from .hierarchies import cheapest, words_of
 
@@ -61,7 +61,7 @@ class Unavoidable:
             raise SpecError.at("certificate", "problem", text)
         if any(level.spatial and level.storage == 0 for level in problem.mapping_levels) or problem.scenarios:
             raise SpecError.at("certificate", "problem", "there are instances below the outermost memory, or scenarios")
-        charges = frozenset(charge.type_name for charge in model.charges)
+        charges = frozenset(charge.type_name for charge in getattr(model, "charges", ()))
         formats: tuple[Format, ...] = (*problem.candidates("format"), *problem.candidates("beyond-format"))
         pads = any(f.block > 1 or f.padded or (f.below_compressed and not f.compressed) for f in formats)
         coded = "run-lengths" in charges and not pads
@@ -118,6 +118,7 @@ class Unavoidable:
                     if not below:
                         arrive = again = 0.0
                 pj += arrive * _each(price, "write", 0, told, width, d)
+                pj += arrive * float(price["read"][1]) if below and "drains" in self.charges else 0.0  # where it leaves
                 back = _each(price, "read", 0, told, width, d)
                 pj += again * (back + (float(price["write"][1]) if below else 0.0))
                 written += arrive * min(1.0 + told / word, 1.0 / d)
@@ -172,9 +173,9 @@ def _touched(tensor: Tensor, sizes: dict[str, int]) -> float:
     return float(words_of(tensor, sizes))
 
 
-def _each(price: dict[str, object], action: str, level: int, bits: float, width: float, density: float) -> float:
+def _each(price: Mapping[str, Array], action: str, level: int, bits: float, width: float, density: float) -> float:
     """pJ of a nonzero, with its metadata or with all the zeros."""
-    word, told = float(price[action][level]), float(price[f"metadata_{action}"][level])  # type: ignore[index]
+    word, told = float(price[action][level]), float(price[f"metadata_{action}"][level])
     return min(word + bits * told / width, word / density if density > 0.0 else math.inf)
 
 

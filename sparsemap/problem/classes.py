@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .problem import Problem
     from .space import Space
 
+CHECKED, SOUND = 256, 32
+"""Classes of the least scores that are looked at more closely, at most, until so many of them may hold designs."""
 TRIES = 4
 """Guesses for each design that is drawn of a class: repair may lead out of it."""
 
@@ -81,5 +83,14 @@ def classes_of(problem: Problem) -> ScoredClasses | None:
         return None
     scores = problem.evaluator.score(known.least.on(problem.chip))
     ranking = np.argsort(scores, kind="stable")
+    sound = 0
+    for number in ranking[:CHECKED]:
+        if sound == SOUND:
+            break
+        with guarded(problem.cost_model, "classes"):
+            holds = known.hold(int(number))
+        sound += holds
+        if not holds:
+            scores[number] = np.inf
     ranking = ranking[np.isfinite(scores[ranking])]
     return ScoredClasses(problem, known, np.append(scores, np.inf), ranking) if ranking.size else None

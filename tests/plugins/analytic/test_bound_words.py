@@ -82,7 +82,12 @@ def test_designs_whose_tiles_hardly_fit_stay_above_the_bound(density: float, cap
     hardware = {"technology": "12nm-recommended", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
     problem = sparsemap.load_problem(spec, hardware, "full", cost_model="physical")
     rng = np.random.default_rng(0)
-    assert_bounded(problem, problem.space.repair(problem.space.guess(2000, rng), rng))
+    genomes = problem.space.repair(problem.space.guess(2000, rng), rng)
+    assert_bounded(problem, genomes)
+    classes, valid = problem.classes, problem.evaluator.evaluate(genomes).valid
+    assert classes is not None
+    found = np.unique(classes.of(problem.space.decode(genomes[valid])))
+    assert all(classes.known.hold(int(number)) for number in found) and len(found) > 3
     best = sparsemap.search(problem, budget=1000, seed=0)
     assert best.gap is not None and best.gap >= 1.0
 
@@ -106,3 +111,14 @@ def test_no_hierarchy_of_ranks_through_a_tile_has_fewer_bits_than_the_cheapest_o
         assert (bits[packed] >= expected * (1.0 - 1e-9)).all()
         assert (bits[packed] <= 1.02 * expected + 16.0).any()
         assert packed.sum() > 100
+
+
+def test_a_tile_whose_nonzeros_fit_and_their_places_do_not_holds_no_design() -> None:
+    """All of P of conv4 in 128 KB: its windows overlap, so that its ranks name many more places than it has words."""
+    problem = sparsemap.load_problem("conv4", "edge")
+    classes = problem.classes
+    assert classes is not None
+    labels = classes.known.labels
+    resident = np.logical_and.reduce([labels[dim] == problem.sizes[dim] for dim in "cpqrs"]) & (labels["k"] == 1)
+    assert resident.sum() == 1 and not classes.known.hold(int(np.flatnonzero(resident)[0]))
+    assert np.isinf(classes.least[:-1][resident]).all()
