@@ -144,7 +144,8 @@ class Unavoidable:
         )
         cycles = max(math.floor(words / float(limit) * LESS) for words, limit in limits)
         if "leakage" in self.charges:
-            milliwatts = sum(int(n) * float(each) for n, each in zip(chip.instances[:-1], chip.leakage_mw, strict=True))
+            counts = [1 + (int(n) - 1) * float(off) for n, off in zip(chip.instances[:-1], chip.asleep, strict=True)]
+            milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))
             pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
         return pj, float(cycles)
 
