@@ -127,6 +127,7 @@ class Unavoidable:
                 sent = max(moved, _touched(own.tensor, problem.sizes)) * kept
                 pj += sent * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
                 read += sent * min(1.0 + told / word, 1.0 / d)
+            pj += self._handed_on(t, moved)
         computes = float(math.prod(problem.sizes[dim] for dim in problem.dims))
         left = math.prod(own.density for own in self.tensors) * (1.0 - 1e-5)
         actual, last = max(0.0, computes * left - 4.0), len(problem.levels) - 1
@@ -137,6 +138,8 @@ class Unavoidable:
                 served = actual if own.tensor.output else computes * own.density * own.others
                 count = max(0.0, served * LESS / lanes - 4.0 * instances)
                 pj += count * float(price["write" if own.tensor.output else "read"][last])
+                if own.tensor.output:  # an instance reads each sum back but for the first time
+                    pj += max(0.0, count - own.words * instances - 4.0 * instances) * float(price["read"][last])
         limits = (
             (read, chip.read_bandwidth[0]),
             (written, chip.write_bandwidth[0]),
@@ -148,6 +151,22 @@ class Unavoidable:
             milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))
             pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
         return pj, float(cycles)
+
+    def _handed_on(self, t: int, moved: float) -> float:
+        """pJ of the levels between the outermost and the innermost one: what has come to them goes on at least once."""
+        problem, own, price, pj = self.problem, self.tensors[t], self.problem.chip.energy_pj, 0.0
+        once = _touched(own.tensor, problem.sizes)
+        words = once if own.tensor.output and "sums" in self.charges else max(moved, once)
+        count = max(0.0, words * own.density * own.others * LESS - 1.0)
+        for level in range(1, len(problem.levels) - 1):
+            if not (problem.stores(t, level) and problem.stores(t, level + 1)):
+                continue
+            if own.tensor.output:
+                leaves = float(price["read"][level + 1]) if "drains" in self.charges else 0.0
+                pj += count * (float(price["write"][level]) + leaves)
+            else:
+                pj += count * (float(price["read"][level]) + float(price["write"][level + 1]))
+        return pj
 
 
 def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], innermost: str) -> float:
