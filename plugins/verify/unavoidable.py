@@ -171,18 +171,22 @@ class Unavoidable:
 
 def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], innermost: str) -> float:
     """Words that the tiles of a tensor bring at least. What the innermost loop moves comes in each of its steps; otherwise all
-    loops that do not move the tensor may lie inside the others. Of two loops along a rank one may uncover little."""
+    loops that do not move the tensor may lie inside the others. Of two loops along a rank the outer one uncovers little only
+    if its step, less that of the inner one that comes back, is the same or none."""
     whole = float(words_of(tensor, extents))
     widths = [1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in tensor.ranks]
     for rank, width in zip(tensor.ranks, widths, strict=True):
         for dim, c in rank:
             if dim == innermost:
-                along = math.prod(loops[other] for other, _ in rank)
+                along = math.prod(
+                    loops[o] for o, other in rank if o == dim or other * extents[o] == 2 * c * extents[dim]
+                )
+                along = along if loops[dim] > 1 else math.prod(loops[o] for o, _ in rank)
                 new = whole * min(1.0, c * extents[dim] / width)
                 return math.prod(loops.values()) / along * (whole + (along - 1) * new)
     for rank in tensor.ranks:
-        counts = [loops[dim] for dim, _ in rank]
-        whole *= min(counts) if min(counts) > 1 else max(counts)
+        counts, steps = [loops[dim] for dim, _ in rank], {c * extents[dim] for dim, c in rank}
+        whole *= min(counts) if len(counts) > 1 and min(counts) > 1 and len(steps) == 1 else math.prod(counts)
     return whole
 
 
