@@ -31,7 +31,8 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
 
 Charges add to this, but for one that leaves out updates of the output which do not happen. Then a level next to the
 compute units has the fewest that keep every compute: C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a
-word that is visited V times the sums that are not zero yet are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f.
+word that is visited V times the sums that are not zero yet are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f; at the
+outermost level, if it filters nothing, they are those of the model's formula for V visits, or all if they are not compressed.
 
 A tile of the next level with the loop innermost around it is a class of designs. With a way to share the innermost fan-out
 it makes a pair of costs: energies add, cycles are the largest. Every design
@@ -161,7 +162,10 @@ class LowerBound:
             inside = self.words.told_bits(t, outer.words[t]) if child == 1 else small
             fill = 0.0 if child is None else self.words.price(t, child, "fill", inside)
             get, time = self.words.price(t, 0, "read", told), self.words.time(t, 0, told)
-            if t == lay.output:
+            if t == lay.output and child is not None and self.fewer_updates and not accesses.filters(t, 0):
+                pj, *words = self._sums(t, child, np.maximum(outer.moved[t], self.volumes[t]), told, inside)
+                energy, read, written = energy + pj, read + words[0], written + words[1]
+            elif t == lay.output:
                 kept = float(accesses.kept(t, 0)[0]) * min(1.0, self.densities[t]) * (1.0 - 1e-9)
                 again = np.maximum(0.0, (outer.moved[t] - self.volumes[t]) * kept - 1.0)
                 arrive = accesses.needed(t, 0, words)
@@ -181,6 +185,23 @@ class LowerBound:
             between, busy = self._between(s)
             energy, cycles = energy + between, np.maximum(cycles, busy)
         return energy, cycles
+
+    def _sums(self, t: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
+        """pJ, and words read and written, of `moved` (N,) words of the output that come to the outermost level, which filters
+        nothing, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
+        words, density, volume = self.words, min(1.0, self.densities[t]), self.volumes[t]
+        visits = moved / volume
+        none = (1.0 - density) ** (1.0 / visits)
+        nonzero = moved * (1.0 - none * density / (visits * (1.0 - none))) if density > 0.0 else 0.0 * moved
+        found = []
+        for count, back, bits in ((nonzero, nonzero - volume * density, told), (moved, moved - volume, None)):
+            count, back = (np.maximum(0.0, part * (1.0 - 2e-6) - 4.0) for part in (count, back))
+            put, get = (words.each(0, action, bits) for action in ("update", "read"))
+            leave = words.each(child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
+            fill = words.each(child, "fill", None if bits is None else inside)
+            size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[0])
+            found.append((count * (put + leave) + back * (get + fill), back * size, count * size))
+        return tuple(np.minimum(*pair) for pair in zip(*found, strict=True))
 
     def _between(self, s: int) -> tuple[Array, Array]:
         """pJ and cycles (N,) of a level between the outermost and the innermost one: no fewer words leave it than have

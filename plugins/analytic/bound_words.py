@@ -123,12 +123,18 @@ class LeastWords:
     def price(self, t: int, level: int, action: str, bits: Array, wires: bool = True) -> Array:
         """(n,) pJ for each nonzero that is moved, with so many bits of metadata or with all the zeros; `wires`: what is read
         or updated goes to a child or comes from it."""
+        packed, plain = self.each(level, action, bits, wires), self.each(level, action, None, wires)
+        return np.minimum(packed, plain / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
+
+    def each(self, level: int, action: str, bits: Array | None, wires: bool = True) -> Array | float:
+        """(n,) pJ for a word with so many bits of metadata (n,), or for one of a tensor that has none."""
         energy, name = self.chip.energy_pj, PRICES.get(action, action)
         wire = float(self._wire_pj(level, np.ones(1))[0]) if wires and action != "fill" else 0.0
-        each = float(energy[name][level]) + wire * float(self.chip.word_bits[level])
+        word = float(energy[name][level]) + wire * float(self.chip.word_bits[level])
+        if bits is None:
+            return word
         told = float(energy[f"metadata_{name}"][level]) / float(self.chip.metadata_width[level]) + wire
-        packed = each + bits * told
-        return np.minimum(packed, each / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
+        return word + bits * told
 
     def time(self, t: int, level: int, bits: Array) -> Array:
         """(n,) words of bandwidth for each nonzero that is moved, likewise."""

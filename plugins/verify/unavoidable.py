@@ -110,17 +110,16 @@ class Unavoidable:
             kept = d * (own.others if filtered else 1.0) * LESS
             below = problem.stores(t, 1)
             moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0)
-            if own.tensor.output:
-                once = own.words * kept
-                arrive, again = max(once, moved * kept), max(0.0, (moved - own.words) * kept - 1.0)
+            if own.tensor.output and below and not filtered and "sums" in self.charges:
+                spent, back, come = self._sums(own, max(moved, own.words), told)
+                pj, read, written = pj + spent, read + back, written + come
+            elif own.tensor.output:
+                arrive, again = max(own.words, moved) * kept, max(0.0, (moved - own.words) * kept - 1.0)
                 if "sums" in self.charges:  # of a word that is visited V times at least d (V + 1) / 2 sums are not zero
-                    arrive, again = max(once, arrive / 2.0), again / 2.0
-                    if not below:
-                        arrive = again = 0.0
+                    arrive, again = max(own.words * kept, arrive / 2.0) if below else 0.0, again / 2.0 if below else 0.0
                 pj += arrive * _each(price, "write", 0, told, width, d)
                 pj += arrive * float(price["read"][1]) if below and "drains" in self.charges else 0.0  # where it leaves
-                back = _each(price, "read", 0, told, width, d)
-                pj += again * (back + (float(price["write"][1]) if below else 0.0))
+                pj += again * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
                 written += arrive * min(1.0 + told / word, 1.0 / d)
                 read += again * min(1.0 + told / word, 1.0 / d)
             else:
@@ -151,6 +150,28 @@ class Unavoidable:
             milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))
             pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
         return pj, float(cycles)
+
+    def _sums(self, own: OneTensor, moved: float, told: float) -> tuple[float, float, float]:
+        """pJ, words read and words written of sums that come to the outermost level so often and go back but for the first
+        time. Compressed, a sum that is still zero does not: after the i-th of V visits it is not with the chance
+        1 - (1 - d)^(i/V). Otherwise all do."""
+        chip, d = self.problem.chip, own.density
+        price, word = chip.energy_pj, float(chip.word_bits[0])
+        visits = moved / own.words
+        left = math.exp(math.log(1.0 - d) / visits) if d < 1.0 else 0.0
+        nonzero = moved * (1.0 - left * d / (visits * (1.0 - left))) if d > 0.0 else 0.0
+        ways = []
+        for come, back, bits in ((nonzero, nonzero - own.words * d, told), (moved, moved - own.words, 0.0)):
+            come, back = max(0.0, come * LESS - 4.0), max(0.0, back * LESS - 4.0)
+            put, get = (
+                float(price[action][0]) + bits * float(price[f"metadata_{action}"][0]) / float(chip.metadata_width[0])
+                for action in ("write", "read")
+            )
+            leave = float(price["read"][1]) if "drains" in self.charges else 0.0
+            size = 1.0 + bits / word
+            ways.append((come * (put + leave) + back * (get + float(price["write"][1])), back * size, come * size))
+        (a, b, c), (x, y, z) = ways
+        return min(a, x), min(b, y), min(c, z)
 
     def _handed_on(self, t: int, moved: float) -> float:
         """pJ of the levels between the outermost and the innermost one: what has come to them goes on at least once."""
