@@ -94,9 +94,10 @@ class LeastWords:
         for t in range(lay.T):
             if not lay.stored[t, level] or lay.holes[t]:
                 continue
-            words = float(math.prod(box(lay.ranks[t], extents[:, None]))[0])
+            words = float(np.prod([1.0, *(width[0] for width in box(lay.ranks[t], extents[:, None]))]))
             held = float(self._held(t, level, np.full(1, words))[0])
-            if held < words and self.coded and chip.shared_capacity[level]:
+            told = self.coded and chip.shared_capacity[level] and not lay.occupancies[t].by_shape
+            if held < words and told:
                 most = min(words, float(lay.occupancies[t].largest((int(words),))))
                 bits = self._most_bits(t, extents) * SHARE
                 held = min(words, max(held, most + bits / float(chip.word_bits[level])))

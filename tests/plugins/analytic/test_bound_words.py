@@ -122,3 +122,20 @@ def test_a_tile_whose_nonzeros_fit_and_their_places_do_not_holds_no_design() -> 
     resident = np.logical_and.reduce([labels[dim] == problem.sizes[dim] for dim in "cpqrs"]) & (labels["k"] == 1)
     assert resident.sum() == 1 and not classes.known.hold(int(np.flatnonzero(resident)[0]))
     assert np.isinf(classes.least[:-1][resident]).all()
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        {"einsum": "Z[] = P[k] * Q[k]", "dims": {"k": 4096}, "density": {"P": 0.1, "Q": 0.1}},
+        {"einsum": "Z[m] = P[m, k] * Q[k]", "dims": {"m": 256, "k": 256},
+         "density": {"P": {"type": "block", "density": 0.1, "block": [4, 4]}, "Q": 0.1}},
+    ],
+)  # fmt: skip
+def test_scalars_and_patterns_with_shapes_have_classes_too(workload) -> None:
+    hardware = [{"name": "DRAM", "class": "dram"}, {"name": "GLB", "class": "sram", "capacity": "1 KB", "gate_skip": True}]
+    problem = sparsemap.load_problem(workload, {"technology": "12nm-recommended", "levels": hardware})
+    classes = problem.classes
+    assert classes is not None and all(isinstance(classes.known.hold(n), bool) for n in range(len(classes.least) - 1))
+    rng = np.random.default_rng(0)
+    assert_bounded(problem, problem.space.repair(problem.space.guess(300, rng), rng))
