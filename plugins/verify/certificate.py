@@ -4,7 +4,8 @@ search went by, and little is vectorised. What it takes from the project are the
 A class of designs is a tile of the level inside the outermost one, and the loop innermost around it. The check
 
 1. evaluates the design that the certificate is about, and compares the score;
-2. lists all tiles and loops anew: those of which the certificate says nothing are taken as ruled out by it;
+2. lists all tiles and loops anew: those of which the certificate says nothing are taken as ruled out by it; tiles that fit
+   in no way hold no design;
 3. for every class that is not said to be left or tried, works out what no design of it can avoid: words between the two
    outer levels with the bits that tell where nonzeros are (`hierarchies`), multiply-accumulates, accesses next to the units,
    leakage for the cycles that follow; and holds its score, times the factor, against that of the design;
@@ -120,9 +121,15 @@ def check(path: Path, registry: Registry) -> Check:
             keys.append((key, how))
             energies.append(pj)
             cycles.append(n)
-    scores = _scores(problem, energies, cycles)
-    open_ = [_name(problem, key) for (key, how), own in zip(keys, scores, strict=True)
-             if own * within < score * NOISE or how == "left"]  # fmt: skip
+    scores, open_ = _scores(problem, energies, cycles), list[str]()
+    for place, (key, how) in enumerate(keys):
+        if scores[place] * within >= score * NOISE and how != "left":
+            continue
+        if known.holds(key[:-1]):
+            open_.append(_name(problem, key))
+        else:
+            scores[place] = np.inf
+            by[how], by["room"] = by[how] - 1, by["room"] + 1
     if bool(table["proved"]) and left:
         wrong.append("it claims a proof and has classes that are left")
     least = min(least, float(scores.min(initial=np.inf)), score)

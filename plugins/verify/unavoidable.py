@@ -51,6 +51,9 @@ class Unavoidable:
     charges: frozenset[str]
     coded: bool
     """Whether metadata are what can be read, and nothing but nonzeros and them is stored."""
+    formats: tuple[Format, ...]
+    fullest: dict[tuple[int, ...], float] = attrs.field(factory=dict)
+    """Bits of the fullest tiles that were asked for, by tensor and extents."""
 
     @classmethod
     def of(cls, problem: Problem) -> Unavoidable:
@@ -77,7 +80,7 @@ class Unavoidable:
             copies = float(problem.buffers[1, t]) if "overlap" in charges else 1.0
             density, words = min(1.0, occupancies[t].density), float(math.prod(shapes[t]))
             found.append(OneTensor(tensor, occupancies[t], density, words, copies, others, bits))
-        return cls(problem, tuple(found), charges, coded)
+        return cls(problem, tuple(found), charges, coded, formats)
 
     def fits(self, tile: Sequence[int]) -> bool:
         """Whether a design may hold it in the level inside the outermost one."""
@@ -96,6 +99,26 @@ class Unavoidable:
                 most = min(float(words), most + readable(words, most) / word)
             needed += own.copies * most
         return needed * word <= room
+
+    def holds(self, tile: Sequence[int]) -> bool:
+        """The same, where compressed tiles have the cheapest hierarchy of ranks."""
+        chip, needed = self.problem.chip, 0.0
+        extents, word = dict(zip(self.problem.dims, tile, strict=True)), float(chip.word_bits[1])
+        for t, own in enumerate(self.tensors):
+            words = float(words_of(own.tensor, extents))
+            if not self.problem.stores(t, 1) or any(c > 1 for rank in own.tensor.ranks for _, c in rank):
+                continue
+            if own.bits is None or not self.coded or not bool(chip.shared_capacity[1]):
+                return True
+            key = t, *(extents[dim] for dim in own.tensor.dims)
+            if key not in self.fullest:
+                sizes = {dim: extents[dim] for dim in own.tensor.dims}
+                pointers = "pointers" in self.charges
+                bits = cheapest(own.tensor, sizes, own.occupancy, self.formats, pointers, fullest=True)
+                self.fullest[key] = min(bits.values()) * LESS if bits else 0.0
+            most = min(words, float(own.occupancy.largest((int(words),))))
+            needed += own.copies * min(words, most + self.fullest[key] / word)
+        return needed * word <= float(chip.capacity_bits[1])
 
     def costs(self, tile: Sequence[int], innermost: str) -> tuple[float, float]:
         """pJ and cycles, at least."""

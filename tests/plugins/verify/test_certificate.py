@@ -118,6 +118,6 @@ def test_no_design_costs_less_than_what_the_check_says_it_cannot_avoid(workload,
     for row in np.flatnonzero(evaluation.valid):
         tile = [int(labels[dim][of[row]]) for dim in problem.dims]
         pj, cycles = known.costs(tile, str(labels["innermost"][of[row]]))
-        assert known.fits(tile)
+        assert known.fits(tile) and (row % 20 or known.holds(tile))
         assert evaluation.energy_pj[row] >= pj and evaluation.cycles[row] >= cycles
     assert evaluation.valid.sum() > 50
