@@ -133,7 +133,10 @@ def test_a_tile_whose_nonzeros_fit_and_their_places_do_not_holds_no_design() -> 
     ],
 )  # fmt: skip
 def test_scalars_and_patterns_with_shapes_have_classes_too(workload) -> None:
-    hardware = [{"name": "DRAM", "class": "dram"}, {"name": "GLB", "class": "sram", "capacity": "1 KB", "gate_skip": True}]
+    hardware = [
+        {"name": "DRAM", "class": "dram"},
+        {"name": "GLB", "class": "sram", "capacity": "1 KB", "gate_skip": True},
+    ]
     problem = sparsemap.load_problem(workload, {"technology": "12nm-recommended", "levels": hardware})
     classes = problem.classes
     assert classes is not None and all(isinstance(classes.known.hold(n), bool) for n in range(len(classes.least) - 1))
