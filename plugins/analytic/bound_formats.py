@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MOST_PARTS = 1 << 14
 """Parts of a tensor above which nothing is tried."""
-MOST_STEPS = 1 << 17
+MOST_STEPS = 1 << 15
 """Steps from a part to a larger one above which parts of as many words are taken as one, and then above which nothing is
 tried."""
 
