@@ -23,7 +23,7 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
     ("arguments", "limit", "numpy"),
     [
         (["--help"], 3_900, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 20_800, True),
+        (["search", "mm3", "cloud", "--budget", "300"], 21_600, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )

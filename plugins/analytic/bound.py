@@ -19,7 +19,8 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
   write of an output cannot be avoided either. All tiles that the children can hold together, a tile that fits one times a
   way to share the fan-out, are tried like those of the outermost level, inside every one of these.
 * *Metadata.* A tensor moves its nonzeros and what tells where they are, or all its words: the cheaper of both, for
-  energy, time and room (`bound_words`).
+  energy, time and room (`bound_words`). At the outermost level these are the bits of the cheapest hierarchy of ranks and
+  formats that has the tile of the next level as one of its parts (`bound_formats`).
 * *Filters.* An access that serves several computes is needed if any leader word of theirs is there: the leader tile (7.1) has
   the extents of all loops over which the target stays or is shared. So of N accesses that computes would make one by one,
   N / x * P(a leader tile of x words is not empty) remain, which is least for the largest x, or, with several leaders, for 1.
@@ -30,7 +31,8 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
 
 Charges add to this, but for one that leaves out updates of the output which do not happen. Then a level next to the
 compute units has the fewest that keep every compute: C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a
-word that is visited V times the sums that are not zero yet are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f.
+word that is visited V times the sums that are not zero yet are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f; at the
+outermost level, if it filters nothing, they are those of the model's formula for V visits, or all if they are not compressed.
 
 A tile of the next level with the loop innermost around it is a class of designs. With a way to share the innermost fan-out
 it makes a pair of costs: energies add, cycles are the largest. Every design
@@ -151,15 +153,19 @@ class LowerBound:
         lay, outer, accesses = self.layout, self.outer, self.accesses
         energy: Array = np.zeros(len(outer.tile))
         read, written, small = energy, energy, np.zeros(1)
+        tiles = lay.sizes[:, None] if outer.grid is None else outer.grid.extents[:, outer.tile]
         for t in range(lay.T):
             if not lay.stored[t, 0]:
                 continue
-            child, told = lay.child(t, 0), self.words.told_bits(t, np.full(1, self.volumes[t]))
+            child, told = lay.child(t, 0), self.words.whole_bits(t, tiles)
             words = np.maximum(outer.moved[t], self.touched[t])
             inside = self.words.told_bits(t, outer.words[t]) if child == 1 else small
             fill = 0.0 if child is None else self.words.price(t, child, "fill", inside)
             get, time = self.words.price(t, 0, "read", told), self.words.time(t, 0, told)
-            if t == lay.output:
+            if t == lay.output and child is not None and self.fewer_updates and not accesses.filters(t, 0):
+                pj, *words = self._sums(t, child, np.maximum(outer.moved[t], self.volumes[t]), told, inside)
+                energy, read, written = energy + pj, read + words[0], written + words[1]
+            elif t == lay.output:
                 kept = float(accesses.kept(t, 0)[0]) * min(1.0, self.densities[t]) * (1.0 - 1e-9)
                 again = np.maximum(0.0, (outer.moved[t] - self.volumes[t]) * kept - 1.0)
                 arrive = accesses.needed(t, 0, words)
@@ -167,7 +173,8 @@ class LowerBound:
                     once = accesses.needed(t, 0, np.full_like(words, self.touched[t]))
                     arrive = np.maximum(once, arrive / 2) if child is not None else np.zeros(1)
                     again = again / 2 if child is not None else np.zeros(1)
-                energy = energy + arrive * self.words.price(t, 0, "update", told) + again * (get + fill)
+                leave = self._leave(t, child, inside)
+                energy = energy + arrive * (self.words.price(t, 0, "update", told) + leave) + again * (get + fill)
                 read, written = read + again * time, written + arrive * time
             else:
                 sent = accesses.needed(t, 0, words)
@@ -178,6 +185,23 @@ class LowerBound:
             between, busy = self._between(s)
             energy, cycles = energy + between, np.maximum(cycles, busy)
         return energy, cycles
+
+    def _sums(self, t: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
+        """pJ, and words read and written, of `moved` (N,) words of the output that come to the outermost level, which filters
+        nothing, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
+        words, density, volume = self.words, min(1.0, self.densities[t]), self.volumes[t]
+        visits = moved / volume
+        none = (1.0 - density) ** (1.0 / visits)
+        nonzero = moved * (1.0 - none * density / (visits * (1.0 - none))) if density > 0.0 else 0.0 * moved
+        found = []
+        for count, back, bits in ((nonzero, nonzero - volume * density, told), (moved, moved - volume, None)):
+            count, back = (np.maximum(0.0, part * (1.0 - 2e-6) - 4.0) for part in (count, back))
+            put, get = (words.each(0, action, bits) for action in ("update", "read"))
+            leave = words.each(child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
+            fill = words.each(child, "fill", None if bits is None else inside)
+            size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[0])
+            found.append((count * (put + leave) + back * (get + fill), back * size, count * size))
+        return tuple(np.minimum(*pair) for pair in zip(*found, strict=True))
 
     def _between(self, s: int) -> tuple[Array, Array]:
         """pJ and cycles (N,) of a level between the outermost and the innermost one: no fewer words leave it than have
@@ -220,12 +244,17 @@ class LowerBound:
             told = self.words.told_bits(t, held[t])
             left, time = self.accesses.needed(t, s, least, stays[t]), self.words.time(t, s, told)
             if t == lay.output:
-                energy, written = energy + left * self.words.price(t, s, "update", told), written + left * time
+                each = self.words.price(t, s, "update", told) + self._leave(t, child, small)
+                energy, written = energy + left * each, written + left * time
             else:
                 fill = 0.0 if child is None else self.words.price(t, child, "fill", small)
                 energy, read = energy + left * (self.words.price(t, s, "read", told) + fill), read + left * time
         instances = self.instances[s]
         return energy, self._transfer(s, read / instances, written / instances)
+
+    def _leave(self, t: int, child: int | None, told: Array) -> Array | float:
+        """pJ of reading a word of the output where it leaves for the parent."""
+        return 0.0 if child is None or not self.words.drains else self.words.price(t, child, "read", told, wires=False)
 
     def _innermost(self) -> tuple[Array, Array]:
         """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles, for every way to
@@ -254,11 +283,13 @@ class LowerBound:
                 again = np.maximum(accesses * left * (1.0 - 1e-6) - once, 0.0)
             # one access may be lost to rounding per instance and action
             accesses, again = (np.maximum(0.0, x * (1.0 - 1e-6) - 4.0 * instances) for x in (accesses * left, again))
+            wires = self.words.wires_pj(level, np.ones(1) if splits is None else shares[t])
+            get = self._price(level, "read") + wires
             if t == lay.output:
-                energy = energy + accesses * self._price(level, "update") + again * self._price(level, "read")
+                energy = energy + accesses * (self._price(level, "update") + wires) + again * get
                 read, written = read + again / instances, written + accesses / instances
             else:
-                energy = energy + accesses * self._price(level, "read")
+                energy = energy + accesses * get
                 read = read + accesses / instances
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
         return energy, np.maximum(self._transfer(level, read, written), np.ceil(self.actual / lanes * (1.0 - 1e-9)))

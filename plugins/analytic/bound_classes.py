@@ -13,6 +13,7 @@ from sparsemap.problem.evaluation import Evaluation
 
 from .bound import LowerBound
 from .bound_tiles import OuterTiles, TileGrid
+from .bound_words import LeastWords
 from .layout import Layout
 
 
@@ -20,8 +21,8 @@ def classes_of(found: LowerBound, least: Evaluation) -> Classes | None:
     """`least`: a row for every class; None where the bound has tried no tiles."""
     if found.outer.grid is None:
         return None
-    tiles = ClassTable.of(found.layout, found.outer, found.outer.grid)
-    return Classes(least, tiles.of_designs, tiles.moved)
+    tiles = ClassTable.of(found.words, found.outer, found.outer.grid)
+    return Classes(least, tiles.of_designs, tiles.moved, tiles.holds, ("bounds", "order"), tiles.labels())
 
 
 @attrs.frozen(eq=False)
@@ -29,16 +30,23 @@ class ClassTable:
     """Which class a design is in, and how it gets into one."""
 
     layout: Layout
+    least: LeastWords
     outer: OuterTiles
     grid: TileGrid
     index: Array
     """(n, D) the class of a tile with an innermost loop; -1: it fits no level."""
 
     @classmethod
-    def of(cls, layout: Layout, outer: OuterTiles, grid: TileGrid) -> ClassTable:
+    def of(cls, least: LeastWords, outer: OuterTiles, grid: TileGrid) -> ClassTable:
+        layout = least.layout
         index = np.full((grid.extents.shape[1], layout.D), -1, dtype=np.int64)
         index[outer.tile, outer.loop] = np.arange(len(outer.tile))
-        return cls(layout, outer, grid, index)
+        return cls(layout, least, outer, grid, index)
+
+    def labels(self) -> dict[str, Array]:
+        """Extents of the tile, and the dimension of the innermost loop around it."""
+        extents, dims = self.grid.extents[:, self.outer.tile].astype(np.int64), self.layout.dims
+        return {**dict(zip(dims, extents, strict=True)), "innermost": np.array(dims)[self.outer.loop]}
 
     def of_designs(self, designs: Designs) -> Array:
         """(B,) class of each design."""
@@ -54,6 +62,10 @@ class ClassTable:
         last = self.layout.D - 1 - busy[::-1].argmax(axis=0)
         loop = np.where(busy.any(axis=0), order[0][last, np.arange(len(last))], 0)
         return np.where(right, self.index[place, loop], -1)
+
+    def holds(self, number: int) -> bool:
+        """Whether the tile may fit."""
+        return self.least.fits(1, self.grid.extents[:, self.outer.tile[number]])
 
     def moved(self, designs: Designs, classes: Array) -> dict[str, Array]:
         """Bounds and order with this tile and this loop. Factors that come go to the loops in time next to the outermost

@@ -46,7 +46,7 @@ class LeastAccesses:
         lay = self.layout
         extents = np.ones((lay.D, 1)) if extents is None else np.where(lay.relevant[t][:, None], 1.0, extents)
         kept: Array = np.ones(extents.shape[1])
-        for action in self._filters(t, level):
+        for action in self.filters(t, level):
             there = np.ones_like(kept)
             for c in action.leaders:
                 words = math.prod(box(lay.ranks[c], extents), start=np.ones_like(kept))
@@ -54,7 +54,7 @@ class LeastAccesses:
             kept = np.minimum(kept, there)
         return kept
 
-    def _filters(self, t: int, level: int) -> list[Action]:
+    def filters(self, t: int, level: int) -> list[Action]:
         """The filters of a tensor that count for its accesses at a level: those there and further out."""
         found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
         return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
@@ -77,7 +77,7 @@ class LeastAccesses:
         lay = self.layout
         least = words
         alone = [int(d) for d in np.flatnonzero(~lay.relevant[t])]  # over these dimensions a word stays or is shared
-        for action in self._filters(t, level):
+        for action in self.filters(t, level):
             share: Array = np.ones_like(words)
             for c in action.leaders:
                 moves = sum(dim in alone for rank in lay.ranks[c] for dim, _ in rank) == len(alone)

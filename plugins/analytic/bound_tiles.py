@@ -143,7 +143,7 @@ class OuterTiles:
             if lay.holes[t] or not lay.stored[t, 0] or lay.child(t, 0) != 1:
                 held[t] = np.ones(1)
                 continue
-            sent = delivered(lay, t, words[t], grid.widths(t, extents), extents, loops)
+            sent = delivered(lay, t, words[t], grid.widths(t, extents), extents, loops, single=True)
             moved[t] = np.concatenate([sent[d][rows] for d, rows in by_loop])
             stays[t] = extents[~lay.relevant[t]].prod(axis=0)[joined]
         loop = np.concatenate([np.full(len(rows), d) for d, rows in by_loop])
@@ -158,22 +158,32 @@ def possible(loops: Array) -> Iterator[tuple[int, Array]]:
         yield d, np.flatnonzero(busy[d] | ~busy.any(axis=0))
 
 
-def delivered(lay: Layout, t: int, words: Array, widths: list[Array], extents: Array, loops: Array) -> list[Array]:
+def delivered(
+    lay: Layout, t: int, words: Array, widths: list[Array], extents: Array, loops: Array, single: bool = False
+) -> list[Array]:
     """Per dimension whose loop is the innermost around a tile of `words` (N,): the least that is delivered (4.1).
 
     If the loop moves the tensor, each of its steps brings what it uncovers. So may the other loop along the same
     rank of a window, where its step is the same; all further loops deliver the tile anew. If the loop does not move
-    it, the loops that do deliver all words, but for one of two along a rank: its step may be none.
+    it, the loops that do deliver all words, but for one of two along a rank: its step may be none. `single`: no dimension has
+    more than one loop around the tile, so that the steps are those of the tile; what the inner loop has moved comes back
+    before the other one moves.
     """
     anew = np.ones_like(words)
     for rank in lay.ranks[t]:
         along = np.array([loops[d] for d, _ in rank])
-        busiest, idlest = along.max(axis=0), along.min(axis=0)
-        anew = anew * np.where(idlest > 1.0, idlest, busiest)
+        idlest = along.min(axis=0)
+        step = np.array([c * extents[d] for d, c in rank])
+        none = (idlest > 1.0) & (len(rank) > 1) & (not single or step[0] == step[-1])
+        anew = anew * np.where(none, idlest, along.prod(axis=0))
     found = [words * anew for _ in lay.dims]
     for rank, width in zip(lay.ranks[t], widths, strict=True):
         along = np.array([loops[d] for d, _ in rank]).prod(axis=0)
         for d, c in rank:
             uncovered = words * np.minimum(1.0, c * extents[d] / width)
-            found[d] = loops.prod(axis=0) / along * (words + (along - 1.0) * uncovered)
+            inner = along
+            for o, other in rank:
+                if o != d and single:
+                    inner = np.where((loops[d] > 1.0) & (other * extents[o] != 2.0 * c * extents[d]), loops[d], along)
+            found[d] = loops.prod(axis=0) / inner * (words + (inner - 1.0) * uncovered)
     return found

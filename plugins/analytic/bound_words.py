@@ -3,7 +3,8 @@
 A compressed tensor tells where its nonzeros are. With `run-lengths` metadata are the bits of a code that can be read, so
 of a tile with r of N words at places that are all equally likely they are no fewer on average than a one-to-one code
 takes: H - log2(1 + H) - log2(e) of its entropy H. A tile of n words has n / N of the tensor's at least (together they
-have no less), up to one bit that tells whether there is anything in it, which the level outside may know.
+have no less), up to one bit that tells whether there is anything in it, which the level outside may know. Of a whole tensor
+the cheapest hierarchy of ranks is known as well (`bound_formats`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 
+from .bound_formats import LeastRanks, most_bits
+from .charges.network import length_mm, tree_sides
 from .cost import PRICES
 
 if TYPE_CHECKING:
@@ -30,13 +34,21 @@ class LeastWords:
     """By tensor and level, the least room, time and energy of words."""
 
     def __init__(self, known: ModelTables) -> None:
-        self.layout, self.chip = known.layout, known.layout.problem.chip
+        self.known, self.layout, self.chip = known, known.layout, known.layout.problem.chip
         self.coded = known.options.run_lengths and not known.formats.pads
         """Whether metadata are what can be read, and nothing is stored but nonzeros and them."""
         self.copies = np.ones((known.layout.T, known.layout.S)) if known.copies is None else known.copies
         self.density = [min(1.0, occupancy.density) for occupancy in known.layout.occupancies]
         shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
+        self._most: dict[tuple[float, ...], float] = {}
+        """Bits of the fullest tiles that were asked for, by tensor and extents."""
+        self.network = known.options.network
+        """Whether words pay for wires."""
+        self.drains = known.options.drains
+        """Whether what leaves a level for its parent is read there."""
+        self.ranks = [LeastRanks.of(known, t) for t in range(known.layout.T)]
+        """Metadata of the whole tensor; None: no more is known than its entropy."""
 
     def told_bits(self, t: int, words: Array) -> Array:
         """(n,) bits of metadata for each nonzero of tiles of so many words."""
@@ -45,6 +57,15 @@ class LeastWords:
             return np.zeros(len(words))
         entropy = float(occupancy.placements_bits(np.array([volume]), volume * self.density[t])[0]) / volume
         return code_bits(words * entropy - ONE_BIT) / np.where(held > 0.0, held, 1.0)
+
+    def whole_bits(self, t: int, extents: Array) -> Array:
+        """(n,) bits of metadata for each nonzero at the outermost level, if these are the extents (D, n) of the tiles inside:
+        of the cheapest hierarchy of ranks that has them, where it is known."""
+        ranks, held = self.ranks[t], self.volumes[t] * self.density[t]
+        told = self.told_bits(t, np.full(1, self.volumes[t]))
+        if ranks is None or held <= 0.0:
+            return told
+        return np.maximum(told, ranks.of_tiles(extents) / held)
 
     def room(self, level: int, words: list[Array]) -> Array:
         """(n,) words that a level needs at least to hold tiles of so many `words` (T; n,) of all tensors."""
@@ -65,13 +86,57 @@ class LeastWords:
         bits = code_bits(occupancy.placements_bits(words, most) - ONE_BIT)
         return np.minimum(words, most + bits / self.chip.word_bits[level])
 
-    def price(self, t: int, level: int, action: str, bits: Array) -> Array:
-        """(n,) pJ for each nonzero that is moved, with so many bits of metadata or with all the zeros."""
+    def fits(self, level: int, extents: Array) -> bool:
+        """Whether a level has room for the tiles with extents (D,) of all tensors, each in the cheapest hierarchy of ranks."""
+        chip, lay = self.chip, self.layout
+        room = float(chip.capacity_bits[level])
+        needed = 0.0
+        for t in range(lay.T):
+            if not lay.stored[t, level] or lay.holes[t]:
+                continue
+            words = float(np.prod([1.0, *(width[0] for width in box(lay.ranks[t], extents[:, None]))]))
+            held = float(self._held(t, level, np.full(1, words))[0])
+            told = self.coded and chip.shared_capacity[level] and not lay.occupancies[t].by_shape
+            if held < words and told:
+                most = min(words, float(lay.occupancies[t].largest((int(words),))))
+                bits = self._most_bits(t, extents) * SHARE
+                held = min(words, max(held, most + bits / float(chip.word_bits[level])))
+            needed += float(self.copies[t, level]) * held
+        return needed * float(chip.word_bits[level]) <= room
+
+    def _most_bits(self, t: int, extents: Array) -> float:
+        key = (t, *extents[self.layout.relevant[t]].tolist())
+        if key not in self._most:
+            self._most[key] = most_bits(self.known, t, extents)
+        return self._most[key]
+
+    def wires_pj(self, level: int, copies: Array) -> Array:
+        """(n,) pJ of a word on its way from a level to so many children (n,), or back."""
+        return self._wire_pj(level, copies) * float(self.chip.word_bits[level])
+
+    def _wire_pj(self, level: int, copies: Array) -> Array:
+        """The same of a bit."""
+        if not self.network or self.layout.spatial[level] is None:
+            return np.zeros(1)
+        length = length_mm(copies, self.chip.fanout[level], tree_sides(self.chip)[level])
+        return length * float(self.chip.wire_pj_per_bit_mm) * SHARE
+
+    def price(self, t: int, level: int, action: str, bits: Array, wires: bool = True) -> Array:
+        """(n,) pJ for each nonzero that is moved, with so many bits of metadata or with all the zeros; `wires`: what is read
+        or updated goes to a child or comes from it."""
+        packed, plain = self.each(level, action, bits, wires), self.each(level, action, None, wires)
+        return np.minimum(packed, plain / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
+
+    def each(self, level: int, action: str, bits: Array | None, wires: bool = True) -> Array | float:
+        """(n,) pJ for a word with so many bits of metadata (n,), or for one of a tensor that has none."""
         energy, name = self.chip.energy_pj, PRICES.get(action, action)
-        each, told = float(energy[name][level]), float(energy[f"metadata_{name}"][level])
-        packed = each + bits * told / float(self.chip.metadata_width[level])
-        least = np.minimum(packed, each / self.density[t] if self.density[t] > 0.0 else np.inf)
-        return least * SHARE / self.layout.problem.levels[level].memory.cluster
+        cluster = self.layout.problem.levels[level].memory.cluster  # words that one access of a cluster moves
+        wire = float(self._wire_pj(level, np.ones(1))[0]) if wires and action != "fill" else 0.0
+        word = float(energy[name][level]) + wire * float(self.chip.word_bits[level])
+        if bits is None:
+            return word / cluster
+        told = float(energy[f"metadata_{name}"][level]) / float(self.chip.metadata_width[level]) + wire
+        return (word + bits * told) / cluster
 
     def time(self, t: int, level: int, bits: Array) -> Array:
         """(n,) words of bandwidth for each nonzero that is moved, likewise."""

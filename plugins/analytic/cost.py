@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from sparsemap.pieces.boundary import charged
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerTile
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
 from sparsemap.pieces.contracts.hardware import RECODE_ACTIONS
 from sparsemap.problem.chip import Chip
 
@@ -63,7 +63,7 @@ def cost_of(
     if options.intersection:
         spent["intersection"] = compared_pj(known, choices, counts)
     if options.leakage:
-        spent["leakage"] = leakage_pj_per_cycle(chip) * cycles.total
+        spent["leakage"] = leakage_pj_per_cycle(chip, nest.instances_used[: lay.S]) * cycles.total
     if options.gated:
         spent["gated"] = gated_pj(chip, counts, options.positions)
     if options.network:
@@ -155,9 +155,15 @@ def total(parts: PerTile) -> PerDesign:
     return found
 
 
-def leakage_pj_per_cycle(chip: Chip) -> Array:
-    """() or (B,): all memories leak as long as a design runs, used or not (docs/model.md, `leakage`)."""
-    power_mw = sum(count * each for count, each in zip(chip.instances[:-1], chip.leakage_mw, strict=True))
+def leakage_pj_per_cycle(chip: Chip, used: PerLevel | float) -> Array:
+    """() or (B,): all memories leak as long as a design runs, those that it has no use for less where they can be switched
+    off (docs/model.md, `leakage`). `used`: instances (S, B), or at each level so many."""
+    count, every = np.broadcast_to(used, (len(chip), *np.shape(used)[1:])), chip.instances[:-1]
+    awake = [
+        own if np.all(share == 1.0) else here + (own - here) * share
+        for own, here, share in zip(every, count, chip.asleep, strict=True)
+    ]
+    power_mw = sum(number * each for number, each in zip(awake, chip.leakage_mw, strict=True))
     return power_mw * NS / chip.clock_hz  # mW * ns = pJ
 
 

@@ -124,7 +124,7 @@ class AnalyticModel(CostModel):
         if known.quirks or known.places.deals or any(known.layout.linked):
             return None
         return problem.remember(
-            (AnalyticModel, "lower-bound", options.sums, options.overlap, options.run_lengths),
+            (AnalyticModel, "lower-bound", options),
             lambda: LowerBound(known.layout, known.places, LeastWords(known), options.sums),
         )
 
@@ -133,7 +133,7 @@ class AnalyticModel(CostModel):
         known = self._prepared(problem)
         strangers = known.strangers
         cycles = np.maximum(cycles, max([0.0, *(charge.least_cycles(problem) for charge in strangers)]))
-        more = cycles * float(leakage_pj_per_cycle(problem.chip)) if known.options.leakage else 0.0 * cycles
+        more = cycles * float(leakage_pj_per_cycle(problem.chip, 1.0)) if known.options.leakage else 0.0 * cycles
         if strangers:
             more = more + [sum(charge.least_pj(problem, float(n)) for charge in strangers) for n in cycles]
         energy, none = energy_pj + more * (1.0 - 1e-9), np.zeros(len(cycles), dtype=np.uint64)

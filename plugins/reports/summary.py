@@ -44,6 +44,8 @@ class SummaryText(Exporter):
             if result.broken_bound:
                 proof = styled(f"{result.bound:.3e}{unit}, BROKEN: the design is at {result.gap:.4g}x of it", "warning")
             numbers.append(["bound", proof])
+        if result.proof is not None:
+            numbers.append(["proof", result.proof.text])
         for name, there in best.fidelities.items():
             if "edp" in there:
                 rest = f"{format_energy(there['energy_pj'])}, {format_count(there['cycles'])} cycles"

@@ -1,8 +1,8 @@
 """Searchers, the operators that they are composed of, and what they share (`variation`, `genes`).
 
 `memetic` is the default search, `pareto` the one for several objectives, `evolution` the paper's evolution strategy,
-`islands` runs populations side by side, `baselines` are searchers to compare with; those that need another
-package import it when their search starts. `surrogate` descends a model of scores that it trains.
+`islands` runs populations side by side, `prove` ends with a proof, `baselines` are searchers to compare with; those that
+need another package import it when their search starts. `surrogate` descends a model of scores that it trains.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def register_searchers():
         "mind-mappings": "surrogate.searcher:MindMappings",
         "nsga2": "pareto.searcher:Nsga2Search",
         "ppo": "baselines.reinforcement:PolicyOptimization",
+        "prove": "prove:Prove",
         "pso": "baselines.swarms:ParticleSwarm",
         "random": "baselines.random_search:RandomSearch",
         "random-pruned": "baselines.random_search:RandomPruned",

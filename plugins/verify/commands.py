@@ -11,7 +11,9 @@ import click
 
 
 @click.command("verify")
-@click.argument("design", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="DESIGN.toml")
+@click.argument(
+    "design", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="DESIGN.toml|CERTIFICATE.json"
+)
 @click.option("--trials", default=20, show_default=True, type=click.IntRange(min=1), help="Random tensors to draw.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Same seed, same report.")
 @click.option("--force", is_flag=True, help="Also simulate what takes more than a minute.")
@@ -32,12 +34,23 @@ def verify_command(
     The simulator walks the mapped loop nest, skips and gates on real zeros, builds the formats' metadata, and checks
     that the output equals the dense product. Every quantity is printed with what the cost model expects, the measured
     mean and its 95 % confidence interval, and what explains a deviation.
+
+    Of the certificate of a search with --prove, the proof is checked: every class of designs by arithmetic of its own, and
+    those that were tried by trying them again.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
     from .run import verify
 
+    if design.suffix == ".json":
+        from .certificate import check
+
+        checked = check(design, load(plugin_dirs=plugin_dirs))
+        click.echo(json.dumps(checked.table(), indent=2) if as_json else checked.text(), nl=as_json)
+        if not checked.correct:
+            context.exit(1)
+        return
     loaded = design_file.load(design, load(plugin_dirs=plugin_dirs))
     with click.progressbar(length=trials, file=sys.stderr if sys.stderr.isatty() else io.StringIO()) as bar:
         found = verify(loaded.problem, loaded.batch, trials, seed, force, lambda _: bar.update(1), compare=True)

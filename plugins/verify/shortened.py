@@ -135,6 +135,12 @@ def _hardware(problem: Problem, bounds: Array, designs: Designs) -> Any:
         share = float((bounds[below] / before[below]).prod())
         every = [i for i, group in groups if group.spatial]
         made["leakage_mw"] = problem.leakage_mw(level.index) * float((bounds[every] / before[every]).prod())
+        off = level.memory.power_gated
+        if off is not None:  # fewer instances are used, of as many
+            outside = [i for i, group in groups if group.spatial and group.storage < level.index]
+            used = [float(part[outside].prod()) for part in (before, bounds)]
+            here, then = (count + (level.instances - count) * off for count in used)
+            made["leakage_mw"] *= here / then if then > 0.0 else 1.0
         made["energy"] = {
             action: problem.energy_pj(level.index, action)
             for action in ("read", "write", "metadata_read", "metadata_write")

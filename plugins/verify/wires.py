@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 
 def leakage_pj(sim: Simulation, cycles: float) -> float:
-    """All instances that there are, used or not."""
-    problem = sim.problem
-    milliwatt = sum(level.instances * problem.leakage_mw(level.index) for level in problem.levels)
+    """All instances that there are; those that hold nothing, less where they are switched off."""
+    problem, milliwatt = sim.problem, 0.0
+    for level in problem.levels:
+        used, off = sim.nest.instances(level.index), level.memory.power_gated
+        count = level.instances if off is None else used + (level.instances - used) * off
+        milliwatt += count * problem.leakage_mw(level.index)
     return cycles / problem.clock_hz * milliwatt * 1e9
 
 

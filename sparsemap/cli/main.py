@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import click
 
@@ -82,6 +83,12 @@ def cli(ctx: click.Context, traceback: bool) -> None:
     metavar="K",
     help="Execute the best K designs on sampled tensors, and rank them by what that needs.",
 )
+@click.option(
+    "--prove",
+    type=click.FloatRange(min=1.0),
+    metavar="FACTOR",
+    help="Search until the best design is proved to be within this factor of the optimum, such as 1.02, or the budget ends.",
+)
 @click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR instead of resuming it.")
 @report_option
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
@@ -103,6 +110,7 @@ def search(
     plugin_dirs: tuple[str, ...],
     out: str | None,
     execute: int,
+    prove: float | None,
     overwrite: bool,
     report: bool,
     as_json: bool,
@@ -111,11 +119,13 @@ def search(
     """Search for the best design of WORKLOAD on HARDWARE.
 
     Both are names (see `sparsemap list workload`) or TOML files. Ctrl-C ends the search and keeps the best design so
-    far. With --out the same command resumes a search that was stopped, and ends with the same result.
+    far. With --out the same command resumes a search that was stopped, and ends with the same result. With --prove it
+    ends when nothing can be better by more than a factor; `sparsemap verify DIR/certificate.json` checks that.
     """
     from ..errors import PluginError
     from ..problem.load import load_problem
     from ..searching.budget import Budget
+    from ..searching.driver import default_searcher
     from ..searching.run import SearchStopped, search_into, unfinished
     from ..searching.run import search as run_search
     from . import output as cli_output
@@ -124,6 +134,14 @@ def search(
         raise click.UsageError("--report needs a folder for the report: --out DIR")
     report = report and can_report(plugin_dirs)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
+    how: Any = searcher
+    if prove is not None:
+        how = {
+            "type": defaults.PROVER,
+            "name": defaults.PROVER,
+            "within": prove,
+            "searcher": searcher or default_searcher(problem),
+        }
     chosen = None
     if start:
         from ..searching.start import start_of
@@ -135,11 +153,11 @@ def search(
                 if unfinished(out) and not (overwrite or quiet):
                     cli_output.say(f"resuming the search in {out}")
                 result = search_into(
-                    out, problem, Budget(budget, count=count), seed, searcher, progress, overwrite, chosen, execute
+                    out, problem, Budget(budget, count=count), seed, how, progress, overwrite, chosen, execute
                 )
             else:
                 result = run_search(
-                    problem, Budget(budget, count=count), seed, searcher, progress, start=chosen, execute=execute
+                    problem, Budget(budget, count=count), seed, how, progress, start=chosen, execute=execute
                 )
     except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:

@@ -222,6 +222,7 @@ def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callab
                 if snapshot.best_score < float("inf")
                 else "nothing valid yet"
             )
+            best += f"   within {snapshot.gap:.3f}x" if snapshot.gap else ""
             text = f"designs   {best}   {percent(snapshot.valid_fraction)} valid"
             update(snapshot.evaluations, snapshot.budget, text)
 

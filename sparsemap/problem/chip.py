@@ -65,6 +65,8 @@ class Chip:
     """One addition or comparison, float64: `word` (S + 1,), of words, at the compute units last; `metadata` (S,), of
     `metadata_width` bits."""
     leakage_mw: Array
+    asleep: Array
+    """(S,) share of its leakage that an instance takes which is not used; 1 where it cannot be switched off."""
     area_mm2: Array
     """(S,) float64, without what lies below."""
     mac_area_mm2: Array
@@ -168,6 +170,7 @@ def chip_of(
             "leakage_mw",
             "mW",
         ),
+        asleep=np.array([1.0 if (off := level.memory.power_gated) is None else off for level in levels]),
         area_mm2=column(technology.area_mm2, "area_mm2", "mm2"),
         mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits), "mm2")),
         units_area_mm2=np.array(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .problem import Problem
     from .space import Space
 
+CHECKED, SOUND = 256, 32
+"""Classes of the least scores that are looked at more closely, at most, until so many of them may hold designs."""
 TRIES = 4
 """Guesses for each design that is drawn of a class: repair may lead out of it."""
 
@@ -36,6 +38,11 @@ class ScoredClasses:
         """(B,) the class of each, N or -1 where no design is valid."""
         with guarded(self.problem.cost_model, "classes"):
             return np.asarray(self.known.of(designs), dtype=np.int64)
+
+    def unproved(self, score: float, within: float) -> Array:
+        """(N + 1,) bool: the class may hold something better than `score` by more than a factor."""
+        open_: Array = self.least * within < score if np.isfinite(score) else np.isfinite(self.least)
+        return open_
 
     def hopeful(self, designs: Designs, score: float) -> Array:
         """(B,) bool: the class may hold something better than `score`."""
@@ -76,5 +83,14 @@ def classes_of(problem: Problem) -> ScoredClasses | None:
         return None
     scores = problem.evaluator.score(known.least.on(problem.chip))
     ranking = np.argsort(scores, kind="stable")
+    sound = 0
+    for number in ranking[:CHECKED]:
+        if sound == SOUND:
+            break
+        with guarded(problem.cost_model, "classes"):
+            holds = known.hold(int(number))
+        sound += holds
+        if not holds:
+            scores[number] = np.inf
     ranking = ranking[np.isfinite(scores[ranking])]
     return ScoredClasses(problem, known, np.append(scores, np.inf), ranking) if ranking.size else None

@@ -48,6 +48,7 @@ from .load import located, make_problem
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
+    from .problem import Problem
 
 SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "mechanisms": "gate_skip"}
@@ -82,9 +83,6 @@ def dump(
     if problem.given_chip is not None:
         raise DesignError(f"a design file cannot hold a chip other than that of hardware '{problem.hardware.name}'")
     segments = _settled(design)
-    hardware = _table(problem.hardware)
-    hardware.pop("technology", None)
-    hardware["technology"] = _table(problem.technology)
     pieces: dict[str, dict[str, Any]] = {}
     table: dict[str, Any] = {"kind": DESIGN_KIND, "name": f"{problem.workload.name}-{problem.hardware.name}"}
     if problem.padded:
@@ -112,13 +110,18 @@ def dump(
         table["score"] = {key: float(value) for key, value in numbers.items()}
     if scenarios:
         table["scenarios"] = {name: {key: float(x) for key, x in found.items()} for name, found in scenarios.items()}
+    return {**table, **problem_tables(problem), "pieces": pieces}
+
+
+def problem_tables(problem: Problem, space: bool = False) -> dict[str, Any]:
+    """Tables of workload, hardware, cost model and objective, and of the space if asked, as `load_problem` takes them."""
+    hardware = {**_table(problem.hardware), "technology": _table(problem.technology)}
     return {
-        **table,
         "workload": workload_table(problem.workload, problem.loops, problem.registry),
         "hardware": _inlined(hardware, problem.registry),
         "cost_model": _table(problem.cost_model),
         "objective": _table(problem.objective),
-        "pieces": pieces,
+        **({"space": _table(problem.space_spec)} if space else {}),
     }
 
 

@@ -420,6 +420,8 @@ class Problem:
         if known:  # pairs of one scenario do not go with pairs of another
             found = attrs.evolve(found.least, scenarios=known)
         bound = float(self.evaluator.score(found).min())
+        if self.classes is not None:
+            bound = max(bound, float(self.classes.least.min()))
         return bound if 0.0 < bound < float("inf") else None
 
     @cached_property

@@ -29,7 +29,7 @@ from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
 from ..problem.evaluator import proposing
 from .archive import Archive
-from .best import best_of, front_of
+from .best import best_of, front_of, gap_of
 from .budget import Budget as Budget
 from .budget import budget_of
 from .identity import identity_of
@@ -58,6 +58,8 @@ class Snapshot:
     """Infinity while nothing valid is known."""
     valid_fraction: float
     seconds: float
+    gap: float | None = None
+    """Best score over the proven bound; None where none is known, or nothing valid."""
 
 
 class Search:
@@ -87,6 +89,8 @@ class Search:
         self.seed = seed
         self.archive = Archive(only_valid=self.budget.count == "valid")
         self.interrupted = False
+        self.ended = False
+        """Whether the searcher has come to its end by itself, with budget left."""
         self.earlier = 0.0
         """Seconds that the search has taken before it was stopped and this run went on with it."""
         self._started, self._processor = time.perf_counter(), time.process_time()
@@ -233,7 +237,10 @@ class Search:
 
     def snapshot(self) -> Snapshot:
         archive = self.archive
-        return Snapshot(archive.evaluations, self.budget.total, archive.score, archive.valid_fraction, self.seconds)
+        gap = gap_of(archive.score, self._bound) if archive.genome is not None else None
+        return Snapshot(
+            archive.evaluations, self.budget.total, archive.score, archive.valid_fraction, self.seconds, gap
+        )
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -243,7 +250,12 @@ class Search:
     def result(self) -> Result:
         """What was found so far."""
         archive, problem = self.archive, self.problem
-        best = best_of(problem, archive)
+        best, proof = best_of(problem, archive), None
+        if self.searcher.proves is not None:
+            from .proof import proof_of
+
+            proof = proof_of(self)
+        bound = self._bound if proof is None or best is None else max(self._bound or 0.0, proof.bound)
         return result_of(
             problem,
             best,
@@ -261,7 +273,8 @@ class Search:
             seconds=self.seconds,
             searcher=OWN if 0 < self.own == archive.proposed else self.searcher.name or self.searcher.type_name,
             start=self.started,
-            bound=self._bound,
+            bound=bound,
+            proof=proof,
             interrupted=self.interrupted,
         )
 
@@ -279,6 +292,7 @@ class Search:
                 batch = next(self._proposals) if scored is None else self._proposals.send(locked(scored))
             except StopIteration:
                 self._proposals = None
+                self.ended = self._opened is None
                 return None if self._opened is None else self._advance()
         left, genes = self.budget.proposals_left, len(self.problem.space)
         genomes: Any = batch

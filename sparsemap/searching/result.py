@@ -18,7 +18,7 @@ from ..errors import DesignError, PluginError, SearchError, need
 from ..files import csv_text, percent, write_texts
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
-from ..pieces.defaults import DESIGN_FILE, REPORT
+from ..pieces.defaults import CERTIFICATE_FILE, DESIGN_FILE, REPORT
 from ..problem.costs import BASIC
 from .archive import Row
 from .best import Best, gap_of, relative_to
@@ -31,6 +31,7 @@ from .shortfalls import Shortfall
 if TYPE_CHECKING:
     from ..problem.problem import Problem
     from .executed import ExecutedDesign
+    from .proof import Proof
 
 FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"
@@ -88,6 +89,8 @@ class Result:
     bound: float | None = None
     """No design of the space can score lower, by proof; None: the cost model or the objective has no bound. `broken_bound`
     says so if the best design scores lower all the same."""
+    proof: Proof | None = None
+    """Of a search that proves: the classes of designs, and why each cannot hold anything better."""
     interrupted: bool = False
     identity: Mapping[str, Any] = attrs.field(factory=dict)
     """What the search was (`identity.identity_of`), if its files are in a folder."""
@@ -167,6 +170,7 @@ class Result:
             "chosen": self.best.chosen if self.best else {},
             "given_up": self.given_up,
             "executed": [one.to_dict() for one in self.executed],
+            "proof": self.proof.to_dict() if self.proof else {},
             "fidelities": self.best.fidelities if self.best else {},
             "scenarios": scenarios,
             "front": [{"objectives": x.objectives, **x.numbers, "genome": x.genome.tolist()} for x in self.front],
@@ -211,6 +215,7 @@ class Result:
         """The files that `write` has made, those in the folder `front` aside."""
         folder = self.place(folder)
         names = [DESIGN_FILE] * (self.best is not None) + [FRONT_FILE] * bool(self.front)
+        names += [CERTIFICATE_FILE] * (self.proof is not None)
         names += [HISTORY_FILE, TIMING_FILE, RESULT_FILE]
         return [path for name in names if (path := Path(folder) / name).exists()]
 
@@ -221,6 +226,8 @@ class Result:
 
         The files of an earlier result stay until all new ones are written. Those of a complete one stay until another
         complete one is written: an interrupted search writes into the folder `partial` beside it, which then goes.
+
+        A search that proves also writes `certificate.json`, which `sparsemap verify` checks.
 
         With a front also `front.csv`, a line per design with its file, the objectives by name and the usual numbers, and
         each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with
@@ -237,12 +244,15 @@ class Result:
             points = [{"design": name, **best.objectives, **best.numbers, **best.costs} for name, best in front.items()]
             texts[folder / FRONT_FILE] = csv_text(points)
         texts[folder / HISTORY_FILE] = self.history_csv()
+        texts[folder / CERTIFICATE_FILE] = self.proof.certificate() if self.proof and self.best else ""
         times = [{"evaluations": row.evaluations, "seconds": row.seconds} for row in self.history]
         texts[folder / TIMING_FILE] = csv_text(times, ("evaluations", "seconds"))
         texts[folder / RESULT_FILE] = json.dumps(self.to_dict(folder), indent=2) + "\n"
         earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
         texts = {path: text for path, text in texts.items() if text}
-        write_texts(texts, {folder / DESIGN_FILE, folder / FRONT_FILE, *earlier} - texts.keys())
+        write_texts(
+            texts, {folder / DESIGN_FILE, folder / FRONT_FILE, folder / CERTIFICATE_FILE, *earlier} - texts.keys()
+        )
         if not self.interrupted and _says_interrupted(partial):
             shutil.rmtree(partial, ignore_errors=True)
         return [path for path in texts if path.parent == folder]

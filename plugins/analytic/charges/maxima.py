@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import permutations
 from threading import Lock
 
 import attrs
@@ -296,22 +295,26 @@ class Maxima:
         means = {i: self.tiles[i].maxima[tiles[i], np.searchsorted(LANES, 1.0)] for i in operands}
         mean = math.prod(means.values(), start=np.ones(len(rows)))
         most = mean
-        for order in permutations(operands):
-            most = np.maximum(most, self._in_order(work, rows, order, tiles))
+        for last in operands:
+            firsts = [i for i in operands if i != last]
+            most = np.maximum(most, self._in_order(work, rows, firsts, last, tiles))
         if len(operands) > 1:
             most = mean + self._with_meetings(work, looks, rows, operands, grown, most - mean, means, volumes)
         return np.maximum(most / np.where(mean > 0.0, mean, 1.0), 1.0)
 
-    def _in_order(self, work: WorkBoxes, rows: Rows, order: Sequence[int], tiles: Mapping[int, Rows]) -> Array:
+    def _in_order(
+        self, work: WorkBoxes, rows: Rows, firsts: Sequence[int], last: int, tiles: Mapping[int, Rows]
+    ) -> Array:
         """The most of the last operand among units that have at least a threshold of each other one, the best of these."""
-        *firsts, last = order
         product, reached = np.ones((len(rows), 1)), work.lanes[last][rows][:, None]
-        for i in firsts:
+        for place, i in enumerate(firsts):
             values, shares = self.tiles[i].values[tiles[i]], self.tiles[i].shares[tiles[i]]
             apart = work.lanes[i][rows] / work.pairs[min(i, last), max(i, last)][rows]
             there = 1.0 - (1.0 - np.minimum(shares, 1.0)) ** apart[:, None]
             product = (product[:, :, None] * values[:, None, :]).reshape(len(rows), -1)
             reached = (reached[:, :, None] * there[:, None, :]).reshape(len(rows), -1)
+            if 0 < place < len(firsts) - 1:
+                product, reached = _best_of_tails(product, reached)
         return (product * _at(self.tiles[last].maxima, tiles[last], reached)).max(axis=1)
 
     def _with_meetings(
@@ -340,6 +343,18 @@ class Maxima:
         fuller = 1.0 + excess[some] / chance[some] * excess[some] / spread
         found[some] = np.sqrt(excess[some] ** 2 + share * fuller * deviation**2)
         return found
+
+
+def _best_of_tails(product: Array, reached: Array) -> tuple[Array, Array]:
+    """Of thresholds (n, A * TAILS) that about as many units reach, the one of the largest product: with several operands their
+    combinations would otherwise be all products of thresholds."""
+    count = product.shape[1] // len(TAILS)
+    together = np.add.outer(np.arange(count), np.arange(len(TAILS))).ravel()
+    best = [
+        rows[product[:, rows].argmax(axis=1)] for rows in map(np.flatnonzero, together == np.unique(together)[:, None])
+    ]
+    at = np.stack(best, axis=1)
+    return np.take_along_axis(product, at, axis=1), np.take_along_axis(reached, at, axis=1)
 
 
 def _at(maxima: Array, rows: Rows, units: Array) -> Array:

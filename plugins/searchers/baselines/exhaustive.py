@@ -16,7 +16,7 @@ ranks (no rank uses them); mechanisms at the compute unit with the same action (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ import numpy as np
 from sparsemap import Budget, Space
 from sparsemap.errors import SearchError
 from sparsemap.pieces.contracts import Array, Genomes, Proposals, Rows, Searcher
+from sparsemap.problem.designs import Designs
 
 
 @attrs.define(eq=False, slots=False)
@@ -39,6 +40,9 @@ class Enumeration:
 
     space: Space
     block: int = 4096
+    keep: Callable[[Designs], Array] | None = None
+    """(B,) bool, designs to keep, asked as soon as the columns that it `reads` are set; None: all."""
+    reads: tuple[str, ...] = ()
 
     @cached_property
     def plan(self) -> list[tuple[int, str, Array]]:
@@ -48,6 +52,12 @@ class Enumeration:
             part = self.space.slices[name]
             rows += [(gene, name, np.arange(part.start, gene + 1)) for gene in range(part.start, part.stop)]
         return rows
+
+    @cached_property
+    def known(self) -> int:
+        """How many genes are set when the columns are that `keep` reads."""
+        names = {name for name, segment in self.space.segments.items() if {*segment.provides} & {*self.reads}}
+        return max((depth + 1 for depth, (_, name, _) in enumerate(self.plan) if name in names), default=0)
 
     def genomes(self) -> Iterator[Genomes]:
         """All canonical genomes, in blocks (n, G) int64."""
@@ -61,21 +71,25 @@ class Enumeration:
             children, parents = self.grow(rows, depth)
             branches = np.bincount(parents, minlength=len(rows))
             first = np.concatenate([[0], np.cumsum(branches)])[:-1]
-            rows = children[first + (rng.random(len(rows)) * branches).astype(np.int64)]
-            weights *= branches
-        return float(weights.mean())
+            on = branches > 0
+            rows = children[(first + (rng.random(len(rows)) * branches).astype(np.int64))[on]]
+            weights = weights[on] * branches[on]
+        return float(weights.sum() / probes)
 
     def grow(self, rows: Genomes, depth: int) -> tuple[Genomes, Rows]:
         """The beginnings that are one gene longer, ascending, and the index of the row that each continues."""
         gene, name, known = self.plan[depth]
         low, span = int(self.space.low[gene]), int(self.space.high[gene] - self.space.low[gene] + 1)
         parents = np.repeat(np.arange(len(rows)), span)
-        if span == 1:
-            return rows, parents
         children = rows[parents]
-        children[:, gene] = np.tile(np.arange(low, low + span), len(rows))
-        kept = (self.space.canonical(children, [name])[:, known] == children[:, known]).all(axis=1)
-        return children[kept], parents[kept]
+        if span > 1:
+            children[:, gene] = np.tile(np.arange(low, low + span), len(rows))
+            kept = (self.space.canonical(children, [name])[:, known] == children[:, known]).all(axis=1)
+            children, parents = children[kept], parents[kept]
+        if self.keep is not None and depth + 1 == self.known and len(children):
+            kept = self.keep(self.space.decode(children))
+            children, parents = children[kept], parents[kept]
+        return children, parents
 
     def _below(self, rows: Genomes, depth: int) -> Iterator[Genomes]:
         if depth == len(self.plan):

@@ -27,6 +27,12 @@ class Classes:
     """B designs to (B,) the class of each; -1: no design like this is valid."""
     moved: Callable[[Designs, Array], Mapping[str, Array]]
     """B designs, and (B,) classes, to the columns of `Designs` that have to change, changed as little as possible."""
+    hold: Callable[[int], bool]
+    """Whether a class holds any design after all, looked at more closely than for `least`; False is proved."""
+    reads: tuple[str, ...]
+    """The columns that tell the class of a design."""
+    labels: Mapping[str, Array]
+    """By name (N,), what the designs of a class have in common, for people and for whoever checks a proof."""
 
 
 @attrs.frozen(kw_only=True)

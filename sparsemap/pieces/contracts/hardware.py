@@ -88,6 +88,11 @@ class MemoryLevel(Piece):
         default=None, validator=attrs.validators.optional(attrs.validators.ge(0)), metadata=unit("mW")
     )
     """Power that one instance leaks; absent: that of the technology. For the charge `leakage`."""
+    power_gated: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional([attrs.validators.ge(0.0), attrs.validators.le(1.0)])
+    )
+    """Share of its leakage that an instance still takes where a design has no use for it and it is switched off; absent: none
+    is. For the charge `leakage`."""
     energy: Mapping[str, float] = attrs.field(
         factory=dict,
         validator=attrs.validators.deep_mapping(value_validator=attrs.validators.ge(0)),

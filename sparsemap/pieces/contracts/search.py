@@ -123,6 +123,12 @@ class Searcher(Piece):
     takes_migrants: ClassVar[bool] = False
     """Whether it builds the next population from the `Scored` designs it receives, so that migrants can be mixed in."""
 
+    @property
+    def proves(self) -> float | None:
+        """A factor: the search ends by itself only when no design of a class that its best one leaves within the factor of
+        the class's bound is untried (`Proof`). None: it does not set out to prove anything."""
+        return None
+
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         """Straight-line code that yields genomes and receives them scored, until the driver closes it."""
         raise NotImplementedError

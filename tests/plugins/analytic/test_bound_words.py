@@ -82,6 +82,63 @@ def test_designs_whose_tiles_hardly_fit_stay_above_the_bound(density: float, cap
     hardware = {"technology": "12nm-recommended", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
     problem = sparsemap.load_problem(spec, hardware, "full", cost_model="physical")
     rng = np.random.default_rng(0)
-    assert_bounded(problem, problem.space.repair(problem.space.guess(2000, rng), rng))
+    genomes = problem.space.repair(problem.space.guess(2000, rng), rng)
+    assert_bounded(problem, genomes)
+    classes, valid = problem.classes, problem.evaluator.evaluate(genomes).valid
+    assert classes is not None
+    found = np.unique(classes.of(problem.space.decode(genomes[valid])))
+    assert all(classes.known.hold(int(number)) for number in found) and len(found) > 3
     best = sparsemap.search(problem, budget=1000, seed=0)
     assert best.gap is not None and best.gap >= 1.0
+
+
+@pytest.mark.parametrize("density", [0.03, 0.3, 0.8])
+def test_no_hierarchy_of_ranks_through_a_tile_has_fewer_bits_than_the_cheapest_one(density: float) -> None:
+    """At the outermost level, where nothing is filtered; and some design has hardly more."""
+    problem = sized(density, m=12, k=8, n=6)
+    known, rng = tables(problem), np.random.default_rng(0)
+    least = LeastWords(known)
+    genomes = problem.space.repair(problem.space.guess(3000, rng), rng)
+    designs = problem.space.decode(genomes)
+    detail = problem.cost_model.evaluate(designs, problem, detail=True).detail
+    assert detail is not None
+    inside = known.layout.sizes[:, None] / designs.columns["bounds"][0]
+    for t in range(2):
+        bits, dense, whole = detail.cells[t][0].bits["read"], detail.dense_reads[t, 0], detail.tile_words[t, 0]
+        packed = bits > 0.0
+        held = least.volumes[t] * least.density[t]
+        expected = (least.whole_bits(t, inside) * held * dense / whole)[packed]
+        assert (bits[packed] >= expected * (1.0 - 1e-9)).all()
+        assert (bits[packed] <= 1.02 * expected + 16.0).any()
+        assert packed.sum() > 100
+
+
+def test_a_tile_whose_nonzeros_fit_and_their_places_do_not_holds_no_design() -> None:
+    """All of P of conv4 in 128 KB: its windows overlap, so that its ranks name many more places than it has words."""
+    problem = sparsemap.load_problem("conv4", "edge")
+    classes = problem.classes
+    assert classes is not None
+    labels = classes.known.labels
+    resident = np.logical_and.reduce([labels[dim] == problem.sizes[dim] for dim in "cpqrs"]) & (labels["k"] == 1)
+    assert resident.sum() == 1 and not classes.known.hold(int(np.flatnonzero(resident)[0]))
+    assert np.isinf(classes.least[:-1][resident]).all()
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        {"einsum": "Z[] = P[k] * Q[k]", "dims": {"k": 4096}, "density": {"P": 0.1, "Q": 0.1}},
+        {"einsum": "Z[m] = P[m, k] * Q[k]", "dims": {"m": 256, "k": 256},
+         "density": {"P": {"type": "block", "density": 0.1, "block": [4, 4]}, "Q": 0.1}},
+    ],
+)  # fmt: skip
+def test_scalars_and_patterns_with_shapes_have_classes_too(workload) -> None:
+    hardware = [
+        {"name": "DRAM", "class": "dram"},
+        {"name": "GLB", "class": "sram", "capacity": "1 KB", "gate_skip": True},
+    ]
+    problem = sparsemap.load_problem(workload, {"technology": "12nm-recommended", "levels": hardware})
+    classes = problem.classes
+    assert classes is not None and all(isinstance(classes.known.hold(n), bool) for n in range(len(classes.least) - 1))
+    rng = np.random.default_rng(0)
+    assert_bounded(problem, problem.space.repair(problem.space.guess(300, rng), rng))

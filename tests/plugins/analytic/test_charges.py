@@ -277,6 +277,13 @@ def test_all_memories_leak_as_long_as_the_design_runs() -> None:
     assert cost(DOT, "leakage", levels=own).detail.charges_pj["leakage"][0] == 3 * 2 * 48
 
 
+@pytest.mark.parametrize(("share", "instances"), [(0.0, 1.0), (0.25, 1.5), (1.0, 3.0)])
+def test_an_instance_that_is_not_used_and_switched_off_leaks_its_share(share, instances) -> None:
+    """One of three buffers has work."""
+    levels = [LEVELS[0] | {"fanout": 3}, LEVELS[1] | {"leakage_mw": 2.0, "power_gated": share}]
+    assert cost(DOT, "leakage", levels=levels).detail.charges_pj["leakage"][0] == instances * 2 * 48
+
+
 def test_a_gated_access_costs_what_the_technology_says_remains() -> None:
     table = DOT | {"formats": {}, "gate_skip": {"Buffer": "gate-q-by-p", "MAC": "gate-both"}}
     energy = {"read": 10.0, "gated_read": 0.5}

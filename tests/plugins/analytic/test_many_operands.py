@@ -161,3 +161,25 @@ def test_a_strategy_set_by_hand_is_led_by_what_is_compressed(space):
     chosen = made.space.decode(made.space.sample(1, np.random.default_rng(0))).mechanisms[0]
     assert [made.candidates("mechanism")[i].name for i in chosen] == ["none", "skip-by-pr", "gate-both"]
     assert made.space.decode(made.space.sample(1, np.random.default_rng(0))).formats.shape[1] == 4
+
+
+def test_waiting_of_four_operands_is_that_of_all_products_of_thresholds(monkeypatch) -> None:
+    """Of combinations that about as many units reach only the best goes on; all of them say hardly more."""
+    from sparsemap_plugins.analytic.charges import maxima
+    from sparsemap_plugins.analytic.occupancy.shared import SHARED
+
+    table = {
+        "einsum": "Z[i, r] = P[i, j, k, l] * Q[j, r] * R[k, r] * S[l, r]", "dims": {"i": 8, "r": 4, "j": 6, "k": 4, "l": 4},
+        "density": {"P": 0.1, "Q": 0.2, "R": 0.3, "S": 0.25},
+    }  # fmt: skip
+    cycles = []
+    for every in (False, True):
+        if every:
+            monkeypatch.setattr(maxima, "_best_of_tails", lambda product, reached: (product, reached))
+        monkeypatch.setattr(type(SHARED), "get", lambda _, make, *content: make(*content))
+        problem = load_problem(table, "mobile")
+        rng = np.random.default_rng(0)
+        genomes = problem.space.repair(problem.space.guess(60, rng), rng)
+        cycles.append(problem.evaluator.evaluate(genomes).cycles)
+    few, most = (part[np.isfinite(part)] for part in cycles)
+    assert len(few) > 40 and (few <= most).all() and (few >= 0.99 * most).all()

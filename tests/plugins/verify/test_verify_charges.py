@@ -247,6 +247,9 @@ LOOKED = product(
 )
 FANNED = [LEVELS[0] | {"fanout": 3}, LEVELS[1] | {"leakage_mw": 2.0}]
 LEAKING = product(1.0, 1.0, {"L2_T": ["m=4"], "L2_S": ["k=16"]}, levels=FANNED, m=4, k=16)
+OFF = product(
+    1.0, 1.0, {"L2_T": ["m=4"], "L2_S": ["k=16"]}, levels=[FANNED[0], FANNED[1] | {"power_gated": 0.3}], m=4, k=16
+)
 TILES = [LEVELS[0], LEVELS[1] | {"lookahead": 1}, REGISTERS[2]]
 LOOKING = product(
     1.0, 1.0, {"L2_T": ["m=4", "k=8"], "L2_S": ["n=2"]}, BITMASKS, {"Buffer": "skip-q-by-p"}, TILES, m=4, k=8, n=2
@@ -260,7 +263,7 @@ LEAVING = product(
 @pytest.mark.parametrize(
     "table, charges",
     [
-        (SUMS, ["network"]), (COPIES, ["network"]), (LEAVING, ["network", "drains"]), (LEAKING, ["leakage"]),
+        (SUMS, ["network"]), (COPIES, ["network"]), (LEAVING, ["network", "drains"]), (LEAKING, ["leakage"]), (OFF, ["leakage"]),
         (GATED, ["gated"]), (LOOKED, ["intersection"]), (LOOKED, ["intersection", "filter-metadata"]),
         (LOOKING, ["intersection"]), (LOOKING, ["intersection", "imbalance"]),
     ],

@@ -1,0 +1,196 @@
+"""How good the default search is, and what it proves: `python benchmarks/proofs.py [--jobs 16] [--seeds 5] [--out DIR]`.
+
+Searches every workload of the paper on its platforms in the default space and cost model, once per seed; of one search the
+designs of smaller budgets are the first. EDP over the best known of the cell: of these searches, of an earlier table
+(`--known`), and of one long search per cell (`--long`). Then proves each cell (`search --prove`) and checks the certificate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsemap import load_problem, search
+from sparsemap.files import csv_text, markdown_table, read_csv, write_text
+from sparsemap.pieces.loading import load
+from sparsemap.searching.run import search_into
+
+WORKLOADS = (*(f"mm{n}" for n in range(1, 16)), *(f"conv{n}" for n in range(1, 14)))
+HARDWARE = ("edge", "mobile", "cloud")
+FEW = ("mm1", "mm3", "mm6", "mm7", "mm12", "mm13", "conv4", "conv11")
+BUDGETS = (500, 2000, 20_000)
+LONG = 1000
+"""The seed of the long searches."""
+Row = dict[str, Any]
+
+
+def searched(workload: str, hardware: str, seed: int, budget: int) -> Row:
+    """The best EDP at every budget, and the bound."""
+    problem = load_problem(workload, hardware, registry=load())
+    start = time.process_time()
+    found = search(problem, budget, seed)
+    row: Row = {"kind": "search", "workload": workload, "hardware": hardware, "seed": seed, "bound": found.bound}
+    for some in {*BUDGETS, budget}:
+        scores = [batch.best_score for batch in found.history if batch.evaluations <= some]
+        row[f"edp {some}"] = min(scores, default=float("inf"))
+    return row | {"seconds": time.process_time() - start}
+
+
+def proved(workload: str, hardware: str, seed: int, budget: int, within: float) -> Row:
+    """What a search that proves says of a cell, and what the check of its certificate says."""
+    from sparsemap_plugins.verify.certificate import check
+
+    registry = load()
+    problem = load_problem(workload, hardware, registry=registry)
+    with tempfile.TemporaryDirectory() as folder:
+        how = {"type": "prove", "within": within, "searcher": "sparsemap"}
+        found = search_into(folder, problem, budget, seed, how)
+        checked = check(Path(folder) / "certificate.json", registry)
+    assert found.proof is not None
+    return {
+        "kind": "proof", "workload": workload, "hardware": hardware, "seed": seed, "designs": found.evaluations,
+        "gap": found.proof.gap, "proved": found.proof.proved, "left": len(found.proof.left),
+        "classes": len(found.proof.least), "edp": found.found.edp, "checked": checked.correct,
+        "confirmed": checked.confirmed, "wrong": len(checked.wrong),
+    }  # fmt: skip
+
+
+def all_rows(options: argparse.Namespace) -> list[Row]:
+    cells = [(w, h) for w in (FEW if options.few else WORKLOADS) for h in HARDWARE]
+    begin, rows = time.monotonic(), list[Row]()
+    with ProcessPoolExecutor(options.jobs) as pool:
+        jobs = [pool.submit(searched, *cell, 0, options.budget) for cell in cells]
+        jobs += [pool.submit(proved, *cell, 0, options.budget, options.within) for cell in cells]
+        if options.long:
+            jobs += [pool.submit(searched, *cell, LONG, options.long) for cell in cells]
+        for seed in range(1, options.seeds):
+            jobs += [pool.submit(searched, *cell, seed, options.budget) for cell in cells]
+        for job in as_completed(jobs):
+            rows.append(job.result())
+            if options.minutes and time.monotonic() - begin > 60 * options.minutes:
+                pool.shutdown(cancel_futures=True)
+                print(
+                    f"stopped after {options.minutes:g} minutes: {len(rows)} of {len(jobs)} searches", file=sys.stderr
+                )
+                rows += [
+                    job.result() for job in jobs if job.done() and not job.cancelled() and job.result() not in rows
+                ]
+                break
+    return rows
+
+
+def mean(values: Iterable[float]) -> float:
+    return float(np.exp(np.mean(np.log(list(values)))))
+
+
+def best_known(rows: Sequence[Row], earlier: Path | None) -> dict[tuple[str, str], float]:
+    """EDP by cell."""
+    found: dict[tuple[str, str], float] = {}
+    for row in [*rows, *(read_csv(earlier) if earlier and earlier.exists() else ())]:
+        cell = row["workload"], row["hardware"]
+        values = [float(row[key]) for key in row if key.startswith(("edp", "best")) and row[key] not in (None, "")]
+        found[cell] = min([found.get(cell, float("inf")), *values])
+    return found
+
+
+def quality_table(rows: Sequence[Row], best: Mapping[tuple[str, str], float]) -> list[list[str]]:
+    lines = [
+        [
+            "designs",
+            "hardware",
+            "searches",
+            "over best known",
+            "worst",
+            "which",
+            "within 5 %",
+            "worst seed over best seed",
+        ]
+    ]
+    for budget in BUDGETS:
+        over = [(row, row.get(f"edp {budget}", np.nan) / best[row["workload"], row["hardware"]]) for row in rows]
+        for hardware in ("all", *HARDWARE):
+            mine = [(row, x) for row, x in over if hardware in ("all", row["hardware"]) and np.isfinite(x)]
+            if not mine:
+                continue
+            row, worst = max(mine, key=lambda pair: pair[1])
+            cells: dict[tuple[str, str], list[float]] = {}
+            for one, x in mine:
+                cells.setdefault((one["workload"], one["hardware"]), []).append(x)
+            apart = max(max(values) / min(values) for values in cells.values())
+            near = np.mean([x <= 1.05 for _, x in mine])
+            lines.append([
+                f"{budget:,}", hardware, str(len(mine)), f"{mean(x for _, x in mine):.3f}x", f"{worst:.2f}x",
+                f"{row['workload']} on {row['hardware']}", f"{100 * near:.0f} %", f"{apart:.2f}x",
+            ])  # fmt: skip
+    return lines
+
+
+def proof_table(rows: Sequence[Row]) -> list[list[str]]:
+    lines = [["hardware", "cells", "proved", "confirmed by the check", "refuted", "gap, geometric mean", "largest gap"]]
+    for hardware in ("all", *HARDWARE):
+        mine = [row for row in rows if hardware in ("all", row["hardware"])]
+        if mine:
+            gaps = [row["gap"] for row in mine]
+            counts = (sum(row[key] > 0 for row in mine) for key in ("proved", "checked", "wrong"))
+            lines.append([hardware, str(len(mine)), *map(str, counts), f"{mean(gaps):.2f}x", f"{max(gaps):.2f}x"])
+    return lines
+
+
+def page(options: argparse.Namespace, rows: Sequence[Row]) -> str:
+    searches = [row for row in rows if row["kind"] == "search" and row["seed"] != LONG]
+    proofs = sorted((row for row in rows if row["kind"] == "proof"), key=lambda row: row["gap"])
+    best = best_known(rows, options.known)
+    cells = [["workload", "hardware", "best known EDP", "gap", "classes left", "designs", "check confirms"]]
+    cells += [
+        [row["workload"], row["hardware"], f"{best[row['workload'], row['hardware']]:.4g}", f"{row['gap']:.3f}x",
+         f"{row['left']:,} of {row['classes']:,}", f"{row['designs']:,}", f"{row['confirmed']:.3f}x"]
+        for row in proofs
+    ]  # fmt: skip
+    seconds = mean(max(row["seconds"], 1e-3) for row in searches) if searches else 0.0
+    return (
+        "# How good the default search is, and what it proves\n\n"
+        f"`python benchmarks/proofs.py --seeds {options.seeds} --long {options.long}`: every workload of Table III on every "
+        "platform of Table II, space `full`, cost model `physical`. *Over best known* is the EDP that a search found over "
+        f"the best of its cell, of these searches and of one with {options.long:,} designs; of one search the designs of the "
+        f"smaller budgets are the first. A search of {options.budget:,} designs takes {seconds:.1f} s of processor time "
+        "(geometric mean).\n\n"
+        f"{markdown_table(quality_table(searches, best), '><><><>>')}\n\n## Proofs\n\n"
+        f"`sparsemap search --prove {options.within:g}`, {options.budget:,} designs, seed 0. *Gap*: the best score over the "
+        "bound of all classes of designs. *Check*: `sparsemap verify` on the certificate, whose arithmetic is its own and "
+        f"counts less.\n\n{markdown_table(proof_table(proofs), '<>>>>>>')}\n\n## Cells\n\n{markdown_table(cells, '<<>>>>>')}\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--budget", type=int, default=BUDGETS[-1])
+    parser.add_argument("--long", type=int, default=0, help="designs of one long search per cell")
+    parser.add_argument("--within", type=float, default=1.02)
+    parser.add_argument("--few", action="store_true", help="24 cells in place of 84")
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin no search after so many")
+    parser.add_argument("--known", type=Path, help="an earlier table of rows")
+    parser.add_argument("--out", type=Path, help="where the page and its rows go")
+    options = parser.parse_args()
+    rows = all_rows(options)
+    text = page(options, rows)
+    print(text)
+    if options.out:
+        names = tuple(dict.fromkeys(key for row in rows for key in row))
+        write_text(options.out / "proofs.md", text)
+        write_text(
+            options.out / "proofs.csv", csv_text([{name: row.get(name, "") for name in names} for row in rows], names)
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""The least metadata of a whole tensor over all its rank hierarchies: a part of the lower bound (`bound_words`).
+
+A hierarchy is a way from one word to the whole tensor: every rank multiplies the extent of one dimension, from the inside
+outwards, with one format. What a rank costs depends on the part below it, its length, its format, and on what the next
+rank outside tells; so the cheapest way is found rank by rank over the extents reached and what is told there. Each step
+is priced by the tables that price designs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from sparsemap import Fiber, Format
+from sparsemap.pieces.boundary import units_of
+from sparsemap.pieces.contracts import box
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.sparsity import name_bits
+from sparsemap.primes import divisors, prime_factors
+
+from .layout import Layout
+from .occupancy import Ranks
+from .ranks import OUTER
+
+if TYPE_CHECKING:
+    from .prepared import ModelTables
+
+MOST_PARTS = 1 << 14
+"""Parts of a tensor above which nothing is tried."""
+MOST_STEPS = 1 << 15
+"""Steps from a part to a larger one above which parts of as many words are taken as one, and then above which nothing is
+tried."""
+
+
+@attrs.frozen(eq=False)
+class Steps:
+    """Every rank that a hierarchy of a tensor may have: n steps from one part of it to a larger one."""
+
+    dims: Array
+    """Dimensions of the tensor that have several positions .."""
+    options: list[Array]
+    """.. and the divisors of each, ascending."""
+    part: Array
+    """The part, by the places of its extents among these, in C order; 0 is one word, the last the tensor."""
+    layer: Array
+    """(m,) of every part: every step goes to a higher one."""
+    start: Array
+    """(n,) the part below .."""
+    end: Array
+    """.. and the part that a fiber covers; steps are sorted by the layer of this, and by this."""
+    below: Array
+    """(n,) words of the one .."""
+    box: Array
+    """.. and of the other."""
+    length: Array
+    positions: Array
+    """(n,) of this rank and all inside."""
+    fibers: Array
+    """(n,) in the whole tensor, empty or not."""
+    first: Array
+    """The first one of the steps that cost the same .."""
+    alike: Array
+    """.. and (n,) its place among these."""
+
+    @classmethod
+    def of(cls, lay: Layout, t: int, sizes: Array) -> Steps | None:
+        """Those of a part with extents `sizes` (D,). None: there are too many, or ranks whose lengths depend on their order
+        (strides)."""
+        dims = np.flatnonzero(lay.relevant[t] & (sizes > 1.0))
+        options = [np.array(divisors(int(sizes[d]))) for d in dims]
+        if lay.holes[t] or not len(dims) or math.prod(len(option) for option in options) > MOST_PARTS:
+            return None
+        grid = np.stack(np.meshgrid(*options, indexing="ij")).reshape(len(dims), -1).astype(np.float64)
+        extents: Array = np.ones((lay.D, grid.shape[1]))
+        extents[dims] = grid
+        words, product = np.prod(box(lay.ranks[t], extents), axis=0), grid.prod(axis=0)
+        strides = np.cumprod([1, *[len(option) for option in options[::-1]]])[::-1][1:]
+        starts, ends = [], []
+        for option, stride, own in zip(options, strides, grid, strict=True):
+            place = np.searchsorted(option, own)
+            for at, n in enumerate(option):
+                rows = np.flatnonzero(place == at)
+                further = np.flatnonzero(option % n == 0)[1:] - at
+                starts.append(np.repeat(rows, len(further)))
+                ends.append((rows[:, None] + further * stride).ravel())
+        start, end = np.concatenate(starts), np.concatenate(ends)
+        part = np.arange(len(product))
+        if len(start) > MOST_STEPS:
+            _, first, part = np.unique(np.stack([product, words]), axis=1, return_index=True, return_inverse=True)
+            part, words, product = part.reshape(-1), words[first], product[first]
+            start, end = np.unique(np.stack([part[start], part[end]]), axis=1)
+            if len(start) > MOST_STEPS:
+                return None
+        factors = {int(n): len(prime_factors(int(n))) for n in np.unique(product)}
+        layer = np.array([factors[int(n)] for n in product])
+        order = np.lexsort([end, layer[end]])
+        start, end = start[order], end[order]
+        length, fibers = product[end] / product[start], product.max() / product[end]
+        columns = words[start], words[end], length, product[end], fibers
+        _, first, alike = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
+        return cls(dims, options, part, layer, start, end, *columns, first, alike.reshape(-1))
+
+    def parts(self, extents: Array) -> Array:
+        """(n,) those with these extents (D, n)."""
+        place = np.zeros(extents.shape[1], dtype=np.int64)
+        for dim, option in zip(self.dims, self.options, strict=True):
+            place = place * len(option) + np.searchsorted(option, extents[dim])
+        return self.part[place]
+
+
+@attrs.frozen(eq=False)
+class LeastRanks:
+    """Bits of metadata of a compressed tensor at the outermost level, at least."""
+
+    steps: Steps
+    through: Array
+    """(m,) by part, those of the cheapest hierarchy of ranks that passes it."""
+
+    def of_tiles(self, extents: Array) -> Array:
+        """(n,) of those that pass the parts with these extents (D, n)."""
+        return self.through[self.steps.parts(extents)]
+
+    @classmethod
+    def of(cls, known: ModelTables, t: int) -> LeastRanks | None:
+        """None: not known."""
+        steps = Steps.of(known.layout, t, known.layout.sizes) if _told_by_ranks(known, t) else None
+        if steps is None:
+            return None
+        inside, outside, done = _cheapest(known, t, steps, False)
+        found: Array = np.minimum(done, (inside + outside).min(axis=0))
+        found[0] = min(done[-1], inside[0, -1])
+        return cls(steps, found)
+
+
+def most_bits(known: ModelTables, t: int, extents: Array) -> float:
+    """Bits of the fullest tile with these extents (D,), in the cheapest hierarchy of ranks; 0 where it is not known."""
+    steps = Steps.of(known.layout, t, extents) if _told_by_ranks(known, t) else None
+    if steps is None:
+        return 0.0
+    inside, _, done = _cheapest(known, t, steps, True)
+    return float(min(done[-1], inside[:, -1].min()))
+
+
+def _told_by_ranks(known: ModelTables, t: int) -> bool:
+    """Whether all that tells places are ranks of the formats, whose bits depend on volumes alone."""
+    tables, formats = known.tables[t], known.formats
+    plain = not (formats.pads or formats.flattened.any() or (formats.group > 1).any())
+    decodes = known.layout.problem.space.provides("decoded")
+    return plain and not decodes and formats.every_fiber and not tables.by_shape and bool(formats.compressed.any())
+
+
+def _cheapest(known: ModelTables, t: int, steps: Steps, fullest: bool) -> tuple[Array, Array, Array]:
+    """Bits of the cheapest hierarchies: of the ranks up to a part, and further out, by what the next rank outside tells, (told,
+    m) each, where the ranks inside are compressed; and (m,) up to a part of which ranks further out are not. `fullest`: of
+    a tile that holds the most; otherwise the mean."""
+    packed, leads = _prices(known, t, steps, fullest)
+    start, end, count = steps.start, steps.end, len(steps.layer)
+    inside, outside = np.full((2, len(OUTER), count), np.inf)
+    done = np.full(count, np.inf)
+    inside[:, 0] = 0.0
+    for some in _runs(steps.layer[end]):
+        first = start[some]
+        ways = (inside[1::2, first] + packed[..., some]).min(axis=1)  # (told, n)
+        ended = np.minimum(
+            np.where(first > 0, np.minimum(done, inside[0])[first], np.inf), inside[2, first] + leads[some]
+        )
+        begins = np.flatnonzero(np.diff(end[some], prepend=-1))
+        inside[:, end[some][begins]] = np.minimum.reduceat(ways, begins, axis=1)
+        done[end[some][begins]] = np.minimum.reduceat(ended, begins)
+    outside[0] = 0.0
+    order = np.lexsort([start, -steps.layer[start]])
+    for run in _runs(-steps.layer[start[order]]):
+        rows = order[run]
+        begins = np.flatnonzero(np.diff(start[rows], prepend=-1))
+        ways = (outside[:, None, end[rows]] + packed[..., rows]).min(axis=0)  # (ends, n)
+        outside[1::2, start[rows][begins]] = np.minimum.reduceat(ways, begins, axis=1)
+        outside[2, start[rows][begins]] = np.minimum.reduceat(leads[rows], begins)
+    return inside, outside, done
+
+
+def _runs(keys: Array) -> list[slice]:
+    """The rows of every key; keys are sorted."""
+    ends = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
+    return [slice(a, b) for a, b in itertools.pairwise(ends)]
+
+
+def _prices(known: ModelTables, t: int, steps: Steps, fullest: bool) -> tuple[Array, Array]:
+    """Bits (told, ends, n) of every step in the cheapest compressed format, where the next rank outside tells so much and it
+    tells the ends of the fibers inside, or not; and (n,) of offsets in an uncompressed one, which tell them."""
+    formats, pointers = known.formats, known.options.pointers
+    priced = _Fullest.of(known, t, steps) if fullest else _Mean(known, t, steps)
+    found = np.full((len(OUTER), 2, len(steps.length)), np.inf)
+    for told in range(len(OUTER)):
+        for name in np.flatnonzero(formats.compressed):
+            own, row = int(formats.offsets[name]), int(name) + told * len(formats.formats)
+            for ends in {own, own or int(pointers)}:
+                metadata, payload = priced.bits(row + len(formats.all_formats) // 2 * (ends > own), told % 2 > 0)
+                payload = np.where(steps.positions == steps.length, 0.0, payload[steps.alike])  # else the data
+                found[told, ends] = np.minimum(found[told, ends], metadata[steps.alike] + payload)
+    tells = pointers or bool((formats.offsets & ~formats.compressed).any())
+    leads = steps.fibers * (steps.length + 1.0) * name_bits(steps.positions + 1.0) if tells else np.inf
+    return found, np.where(steps.start == 0, np.inf, leads)
+
+
+@attrs.frozen(eq=False)
+class _Mean:
+    """Mean bits of the steps that differ, `Steps.first`."""
+
+    known: ModelTables
+    t: int
+    steps: Steps
+
+    def bits(self, form: int, filled: bool) -> tuple[Array, Array]:
+        """Metadata and payload (n,) of one of `all_formats`; `filled`: every fiber holds something."""
+        steps = self.steps
+        below, box, length, positions, fibers = (
+            part[steps.first] for part in (steps.below, steps.box, steps.length, steps.positions, steps.fibers)
+        )
+        whole, none = np.full(len(length), steps.box.max()), np.zeros((0, len(length)))
+        units = self.known.tables[self.t].units(Ranks(
+            whole[None], (box if filled else whole)[None], below[None], length, fibers, np.full(len(length), form),
+            positions, 0.0 * length, length, none,
+        ))  # fmt: skip
+        return units.metadata * units.metadata_bits, units.payload * units.payload_bits
+
+
+@attrs.frozen(eq=False)
+class _Fullest:
+    """Bits in a tile that holds the most, without the tables that know all that a tile may hold."""
+
+    formats: tuple[Format, ...]
+    length: Array
+    offset_bits: Array
+    slots: Array
+    filled: Array
+    """(3, n) chances that the part below, the part of a fiber hold anything there, and the part below anywhere."""
+
+    @classmethod
+    def of(cls, known: ModelTables, t: int, steps: Steps) -> _Fullest:
+        occupancy, tile = known.layout.occupancies[t], (int(steps.box.max()),)
+        most = np.array([min(float(tile[0]), float(occupancy.largest(tile)))])
+        sizes, which = np.unique(np.stack([steps.below, steps.box])[:, steps.first], return_inverse=True)
+        within = np.array(
+            [
+                0.0 if (n,) == tile else float(occupancy.empty_within((n,), tile, most)[0])
+                for n in sizes.astype(int).tolist()
+            ]
+        )
+        below, box = 1.0 - within[which.reshape(2, -1)]
+        filled = np.stack([below, box, 1.0 - known.tables[t].empty([steps.below[steps.first]])])
+        parts = (steps.length, name_bits(steps.positions + 1.0), steps.fibers)
+        length, offset_bits, slots = (part[steps.first] for part in parts)
+        return cls(known.formats.all_formats, length, offset_bits, slots, filled)
+
+    def bits(self, form: int, filled: bool) -> tuple[Array, Array]:
+        """As of `_Mean`."""
+        below, box, usual = self.filled
+        fibers = self.slots * (box if filled else 1.0)
+        bits = name_bits(self.length), self.offset_bits
+        units = units_of(
+            self.formats[form], Fiber(fibers, self.length, self.length * below, *bits, self.slots, self.length, usual)
+        )
+        one = np.ones(len(fibers))
+        return units.metadata * units.metadata_bits * one, units.payload * units.payload_bits * one

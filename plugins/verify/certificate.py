@@ -1,0 +1,186 @@
+"""Checks the certificate of a search that proves, with arithmetic of its own: nothing here is shared with the bound that the
+search went by, and little is vectorised. What it takes from the project are the pieces: densities, formats, objective, chip.
+
+A class of designs is a tile of the level inside the outermost one, and the loop innermost around it. The check
+
+1. evaluates the design that the certificate is about, and compares the score;
+2. lists all tiles and loops anew: those of which the certificate says nothing are taken as ruled out by it; tiles that fit
+   in no way hold no design;
+3. for every class that is not said to be left or tried, works out what no design of it can avoid: words between the two
+   outer levels with the bits that tell where nonzeros are (`hierarchies`), multiply-accumulates, accesses next to the units,
+   leakage for the cycles that follow; and holds its score, times the factor, against that of the design;
+4. counts the designs of classes that are said to be tried, and evaluates all (`designs`).
+
+It counts less than the bound does, so that it may not confirm a proof that holds; it says by which factor it does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap import Problem
+from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts import Array
+from sparsemap.pieces.registry import Registry
+from sparsemap.problem import design_file
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.load import load_problem
+
+from .tried import best_of_class
+from .unavoidable import Unavoidable
+
+FORMAT = "sparsemap certificate 1"
+NUMBER = (int, float)
+NEEDED: dict[str, Any] = {
+    "design": str, "within": NUMBER, "score": NUMBER, "proved": bool, "problem": dict, "classes": dict,
+}  # fmt: skip
+KINDS = {str: "text", NUMBER: "a number", bool: "true or false", dict: "a table"}
+OF_PROBLEM = ("workload", "hardware", "space", "objective", "cost_model")
+NOISE = 1.0 - 1e-9
+"""Of sums in another order."""
+
+
+@attrs.frozen
+class Check:
+    """What became of a certificate."""
+
+    title: str
+    within: float
+    score: float
+    confirmed: float
+    """The factor within which this arithmetic confirms the design to be of the optimum."""
+    classes: int
+    by: Mapping[str, int]
+    """Classes by why they cannot hold anything better: bound, tried, room (no design fits), left."""
+    open: tuple[str, ...]
+    """Classes that it cannot rule out by the factor."""
+    wrong: tuple[str, ...]
+    """What contradicts the certificate."""
+
+    @property
+    def correct(self) -> bool:
+        return not self.wrong and not self.open
+
+    def text(self) -> str:
+        parts = ", ".join(f"{count:,} by {name}" for name, count in self.by.items() if count)
+        lines = [f"{self.title}: score {self.score:.6g}, {self.classes:,} classes of designs ({parts})"]
+        lines += [f"WRONG: {text}" for text in self.wrong]
+        if self.open:
+            shown = "; ".join(self.open[:3]) + (f" and {len(self.open) - 3:,} more" if len(self.open) > 3 else "")
+            lines.append(f"not confirmed within {self.within:g}x: {len(self.open):,} classes are left ({shown})")
+        lines.append(f"confirmed within {self.confirmed:.4g}x of the optimum" if not self.wrong else "refuted")
+        return "\n".join(lines) + "\n"
+
+    def table(self) -> dict[str, Any]:
+        """For JSON."""
+        return attrs.asdict(self) | {"correct": self.correct}
+
+
+def check(path: Path, registry: Registry) -> Check:
+    """`SpecError` if the file, or the design that it names, cannot be read."""
+    table = _read(path)
+    given = table["problem"]
+    problem = load_problem(
+        given["workload"], given["hardware"], given["space"], given["objective"], given["cost_model"], registry=registry
+    )
+    wrong = []
+    score, within = float(table["score"]), float(table["within"])
+    design = design_file.load(path.parent / str(table["design"]), registry)
+    own = float(design.problem.evaluator.score(design.problem.evaluator.evaluate_designs(design.batch))[0])
+    if not math.isclose(own, score, rel_tol=1e-6):
+        wrong.append(f"the design scores {own:.6g}, the certificate says {score:.6g}")
+    if design_file.problem_tables(design.problem)["workload"] != design_file.problem_tables(problem)["workload"]:
+        wrong.append("the design is of another workload")
+    said = _said(table["classes"], problem, path)
+    known = Unavoidable.of(problem)
+    by = dict.fromkeys(("bound", "tried", "room", "left"), 0)
+    keys, energies, cycles, left = [], list[float](), list[float](), list[str]()
+    least = math.inf
+    for key in _all(problem):
+        how = said.get(key, "bound")
+        if how == "bound" and not known.fits(key[:-1]):
+            how = "room"
+        by[how] += 1
+        if how == "left":
+            left.append(_name(problem, key))
+        elif how == "tried":
+            found = best_of_class(problem, key[:-1], key[-1])
+            least = min(least, max(found, score))
+            if found < score * NOISE:
+                wrong.append(f"a design of {_name(problem, key)} scores {found:.6g}")
+        if how in ("bound", "left"):
+            pj, n = known.costs(key[:-1], key[-1])
+            keys.append((key, how))
+            energies.append(pj)
+            cycles.append(n)
+    scores, open_ = _scores(problem, energies, cycles), list[str]()
+    for place, (key, how) in enumerate(keys):
+        if scores[place] * within >= score * NOISE and how != "left":
+            continue
+        if known.holds(key[:-1]):
+            open_.append(_name(problem, key))
+        else:
+            scores[place] = np.inf
+            by[how], by["room"] = by[how] - 1, by["room"] + 1
+    if bool(table["proved"]) and left:
+        wrong.append("it claims a proof and has classes that are left")
+    least = min(least, float(scores.min(initial=np.inf)), score)
+    title = f"{problem.workload.name} on {problem.hardware.name}"
+    confirmed = score / least if least > 0 else math.inf
+    return Check(title, within, score, confirmed, sum(by.values()), by, tuple(open_), tuple(wrong))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        table = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SpecError.at(path, "", f"cannot be read as JSON: {error}") from None
+    if not isinstance(table, dict) or table.get("format") != FORMAT:
+        raise SpecError.at(path, "format", f"expected '{FORMAT}', as `sparsemap search --prove --out DIR` writes it")
+    for key, kind in NEEDED.items():
+        value = table.get(key)
+        if not isinstance(value, kind) or (kind is NUMBER and isinstance(value, bool)):
+            raise SpecError.at(
+                path, key, f"expected {KINDS[kind]}, found {'nothing' if value is None else repr(value)[:40]}"
+            )
+    if strange := [key for key in OF_PROBLEM if not isinstance(table["problem"].get(key), dict)]:
+        raise SpecError.at(path, f"problem.{strange[0]}", "expected a table")
+    return table
+
+
+def _said(columns: Mapping[str, Any], problem: Problem, path: Path) -> dict[tuple[Any, ...], str]:
+    """By extents and innermost dimension, what the certificate says of a class."""
+    names = [*problem.dims, "innermost", "by"]
+    if missing := [name for name in names if not isinstance(columns.get(name), list)]:
+        raise SpecError.at(path, f"classes.{missing[0]}", "expected a list")
+    rows = zip(*(columns[name] for name in names), strict=False)
+    return {tuple(row[:-1]): str(row[-1]) for row in rows}
+
+
+def _all(problem: Problem) -> Iterator[tuple[Any, ...]]:
+    """Every tile, as extents by dimension, with every dimension whose loop may be innermost around it."""
+    sizes = [problem.sizes[dim] for dim in problem.dims]
+    for tile in itertools.product(*([n for n in range(1, size + 1) if size % n == 0] for size in sizes)):
+        around = [dim for dim, size, extent in zip(problem.dims, sizes, tile, strict=True) if size > extent]
+        for dim in around or problem.dims:
+            yield (*tile, dim)
+
+
+def _name(problem: Problem, key: tuple[Any, ...]) -> str:
+    extents = ", ".join(f"{dim} {extent}" for dim, extent in zip(problem.dims, key[:-1], strict=True))
+    return f"{extents}, innermost {key[-1]}"
+
+
+def _scores(problem: Problem, energies: list[float], cycles: list[float]) -> Array:
+    """By the objective of the problem."""
+    costs = {"energy_pj": np.array(energies), "cycles": np.array(cycles)}
+    rows = Evaluation(costs, np.zeros(len(energies), dtype=np.uint64), ())
+    return problem.evaluator.score(rows.on(problem.chip))

@@ -1,0 +1,255 @@
+"""What no design with a given tile and innermost loop can avoid, in scalar arithmetic, for certificates (`certificate`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from sparsemap import Format, Occupancy, Problem
+from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts import Array, Tensor
+
+from .hierarchies import cheapest, words_of
+
+LESS = 1.0 - 2e-6
+"""Of counts that are rounded on the way."""
+
+
+@attrs.frozen
+class OneTensor:
+    """A tensor of a problem."""
+
+    tensor: Tensor
+    occupancy: Occupancy
+    density: float
+    words: float
+    copies: float
+    """Tiles that the level inside the outermost one holds."""
+    others: float
+    """The product of the densities of all other tensors: no filter leaves less."""
+    bits: dict[tuple[int, ...], float] | None
+    """`hierarchies.cheapest`"""
+
+    def told(self, extents: dict[str, int], coded: bool) -> float:
+        """Bits for each nonzero in the outermost level."""
+        held = self.words * self.density
+        if not coded or held <= 0.0:
+            return 0.0
+        if self.bits is not None:
+            return self.bits[tuple(extents[dim] for dim in self.tensor.dims)] / held
+        return readable(self.words, held) / held if hasattr(self.occupancy, "placements_bits") else 0.0
+
+
+@attrs.frozen(eq=False)
+class Unavoidable:
+    """One problem."""
+
+    problem: Problem
+    tensors: tuple[OneTensor, ...]
+    charges: frozenset[str]
+    coded: bool
+    """Whether metadata are what can be read, and nothing but nonzeros and them is stored."""
+    formats: tuple[Format, ...]
+    fullest: dict[tuple[int, ...], float] = attrs.field(factory=dict)
+    """Bits of the fullest tiles that were asked for, by tensor and extents."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> Unavoidable:
+        """`SpecError` where this arithmetic does not know the cost model or the levels."""
+        model = problem.cost_model
+        if getattr(model, "quirks", None) != "none" or problem.mapping_levels[0].spatial or len(problem.levels) < 2:
+            text = "certificates can be checked of the cost model 'analytic' without quirks, with one outermost memory"
+            raise SpecError.at("certificate", "problem", text)
+        if any(level.spatial and level.storage == 0 for level in problem.mapping_levels) or problem.scenarios:
+            raise SpecError.at("certificate", "problem", "there are instances below the outermost memory, or scenarios")
+        charges = frozenset(charge.type_name for charge in getattr(model, "charges", ()))
+        formats: tuple[Format, ...] = (*problem.candidates("format"), *problem.candidates("beyond-format"))
+        pads = any(f.block > 1 or f.padded or (f.below_compressed and not f.compressed) for f in formats)
+        coded = "run-lengths" in charges and not pads
+        known = not (any(f.flattened or f.group > 1 for f in formats) or problem.space.provides("decoded"))
+        shapes = [tensor.shape(problem.sizes) for tensor in problem.tensors]
+        occupancies = [t.density.occupancy(shape) for t, shape in zip(problem.tensors, shapes, strict=True)]
+        found = []
+        for t, tensor in enumerate(problem.tensors):
+            bits = None
+            if coded and known:
+                bits = cheapest(tensor, dict(problem.sizes), occupancies[t], formats, "pointers" in charges)
+            others = math.prod(min(1.0, o.density) for i, o in enumerate(occupancies) if i != t)
+            copies = float(problem.buffers[1, t]) if "overlap" in charges else 1.0
+            density, words = min(1.0, occupancies[t].density), float(math.prod(shapes[t]))
+            found.append(OneTensor(tensor, occupancies[t], density, words, copies, others, bits))
+        return cls(problem, tuple(found), charges, coded, formats)
+
+    def fits(self, tile: Sequence[int]) -> bool:
+        """Whether a design may hold it in the level inside the outermost one."""
+        chip = self.problem.chip
+        room, word = float(chip.capacity_bits[1]), float(chip.word_bits[1])
+        extents, needed = dict(zip(self.problem.dims, tile, strict=True)), 0.0
+        for t, own in enumerate(self.tensors):
+            words = words_of(own.tensor, extents)
+            if not self.problem.stores(t, 1) or any(c > 1 for rank in own.tensor.ranks for _, c in rank):
+                continue
+            if own.occupancy.by_shape:
+                needed += own.copies * math.floor(words * own.density * LESS)
+                continue
+            most = min(float(words), float(own.occupancy.largest((words,))))
+            if self.coded and bool(chip.shared_capacity[1]) and hasattr(own.occupancy, "placements_bits"):
+                most = min(float(words), most + readable(words, most) / word)
+            needed += own.copies * most
+        return needed * word <= room
+
+    def holds(self, tile: Sequence[int]) -> bool:
+        """The same, where compressed tiles have the cheapest hierarchy of ranks."""
+        chip, needed = self.problem.chip, 0.0
+        extents, word = dict(zip(self.problem.dims, tile, strict=True)), float(chip.word_bits[1])
+        for t, own in enumerate(self.tensors):
+            words = float(words_of(own.tensor, extents))
+            if not self.problem.stores(t, 1) or any(c > 1 for rank in own.tensor.ranks for _, c in rank):
+                continue
+            if own.bits is None or not self.coded or not bool(chip.shared_capacity[1]):
+                return True
+            key = t, *(extents[dim] for dim in own.tensor.dims)
+            if key not in self.fullest:
+                sizes = {dim: extents[dim] for dim in own.tensor.dims}
+                pointers = "pointers" in self.charges
+                bits = cheapest(own.tensor, sizes, own.occupancy, self.formats, pointers, fullest=True)
+                self.fullest[key] = min(bits.values()) * LESS if bits else 0.0
+            most = min(words, float(own.occupancy.largest((int(words),))))
+            needed += own.copies * min(words, most + self.fullest[key] / word)
+        return needed * word <= float(chip.capacity_bits[1])
+
+    def costs(self, tile: Sequence[int], innermost: str) -> tuple[float, float]:
+        """pJ and cycles, at least."""
+        problem, chip = self.problem, self.problem.chip
+        extents = dict(zip(problem.dims, tile, strict=True))
+        loops = {dim: problem.sizes[dim] // extents[dim] for dim in problem.dims}
+        price, width, word = chip.energy_pj, float(chip.metadata_width[0]), float(chip.word_bits[0])
+        filtered = any(place.storage == 0 for place in problem.places)
+        pj = read = written = 0.0
+        for t, own in enumerate(self.tensors):
+            told, d = own.told(extents, self.coded), own.density
+            kept = d * (own.others if filtered else 1.0) * LESS
+            below = problem.stores(t, 1)
+            moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0)
+            if own.tensor.output and below and not filtered and "sums" in self.charges:
+                spent, back, come = self._sums(own, max(moved, own.words), told)
+                pj, read, written = pj + spent, read + back, written + come
+            elif own.tensor.output:
+                arrive, again = max(own.words, moved) * kept, max(0.0, (moved - own.words) * kept - 1.0)
+                if "sums" in self.charges:  # of a word that is visited V times at least d (V + 1) / 2 sums are not zero
+                    arrive, again = max(own.words * kept, arrive / 2.0) if below else 0.0, again / 2.0 if below else 0.0
+                pj += arrive * _each(price, "write", 0, told, width, d)
+                pj += arrive * float(price["read"][1]) if below and "drains" in self.charges else 0.0  # where it leaves
+                pj += again * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
+                written += arrive * min(1.0 + told / word, 1.0 / d)
+                read += again * min(1.0 + told / word, 1.0 / d)
+            else:
+                sent = max(moved, _touched(own.tensor, problem.sizes)) * kept
+                pj += sent * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
+                read += sent * min(1.0 + told / word, 1.0 / d)
+            pj += self._handed_on(t, moved)
+        computes = float(math.prod(problem.sizes[dim] for dim in problem.dims))
+        left = math.prod(own.density for own in self.tensors) * (1.0 - 1e-5)
+        actual, last = max(0.0, computes * left - 4.0), len(problem.levels) - 1
+        pj += actual * float(chip.mac_pj["compute"])
+        lanes, instances = float(chip.fanout[last]), float(chip.instances[last])
+        for t, own in enumerate(self.tensors):  # one access serves no more computes than there are lanes
+            if last and problem.stores(t, last):
+                served = actual if own.tensor.output else computes * own.density * own.others
+                count = max(0.0, served * LESS / lanes - 4.0 * instances)
+                pj += count * float(price["write" if own.tensor.output else "read"][last])
+                if own.tensor.output:  # an instance reads each sum back but for the first time
+                    pj += max(0.0, count - own.words * instances - 4.0 * instances) * float(price["read"][last])
+        limits = (
+            (read, chip.read_bandwidth[0]),
+            (written, chip.write_bandwidth[0]),
+            (read + written, chip.bandwidth[0]),
+        )
+        cycles = max(math.floor(words / float(limit) * LESS) for words, limit in limits)
+        if "leakage" in self.charges:
+            counts = [1 + (int(n) - 1) * float(off) for n, off in zip(chip.instances[:-1], chip.asleep, strict=True)]
+            milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))
+            pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
+        return pj, float(cycles)
+
+    def _sums(self, own: OneTensor, moved: float, told: float) -> tuple[float, float, float]:
+        """pJ, words read and words written of sums that come to the outermost level so often and go back but for the first
+        time. Compressed, a sum that is still zero does not: after the i-th of V visits it is not with the chance
+        1 - (1 - d)^(i/V). Otherwise all do."""
+        chip, d = self.problem.chip, own.density
+        price, word = chip.energy_pj, float(chip.word_bits[0])
+        visits = moved / own.words
+        left = math.exp(math.log(1.0 - d) / visits) if d < 1.0 else 0.0
+        nonzero = moved * (1.0 - left * d / (visits * (1.0 - left))) if d > 0.0 else 0.0
+        ways = []
+        for come, back, bits in ((nonzero, nonzero - own.words * d, told), (moved, moved - own.words, 0.0)):
+            come, back = max(0.0, come * LESS - 4.0), max(0.0, back * LESS - 4.0)
+            put, get = (
+                float(price[action][0]) + bits * float(price[f"metadata_{action}"][0]) / float(chip.metadata_width[0])
+                for action in ("write", "read")
+            )
+            leave = float(price["read"][1]) if "drains" in self.charges else 0.0
+            size = 1.0 + bits / word
+            ways.append((come * (put + leave) + back * (get + float(price["write"][1])), back * size, come * size))
+        (a, b, c), (x, y, z) = ways
+        return min(a, x), min(b, y), min(c, z)
+
+    def _handed_on(self, t: int, moved: float) -> float:
+        """pJ of the levels between the outermost and the innermost one: what has come to them goes on at least once."""
+        problem, own, price, pj = self.problem, self.tensors[t], self.problem.chip.energy_pj, 0.0
+        once = _touched(own.tensor, problem.sizes)
+        words = once if own.tensor.output and "sums" in self.charges else max(moved, once)
+        count = max(0.0, words * own.density * own.others * LESS - 1.0)
+        for level in range(1, len(problem.levels) - 1):
+            if not (problem.stores(t, level) and problem.stores(t, level + 1)):
+                continue
+            if own.tensor.output:
+                leaves = float(price["read"][level + 1]) if "drains" in self.charges else 0.0
+                pj += count * (float(price["write"][level]) + leaves)
+            else:
+                pj += count * (float(price["read"][level]) + float(price["write"][level + 1]))
+        return pj
+
+
+def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], innermost: str) -> float:
+    """Words that the tiles of a tensor bring at least. What the innermost loop moves comes in each of its steps; otherwise all
+    loops that do not move the tensor may lie inside the others. Of two loops along a rank the outer one uncovers little only
+    if its step, less that of the inner one that comes back, is the same or none."""
+    whole = float(words_of(tensor, extents))
+    widths = [1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in tensor.ranks]
+    for rank, width in zip(tensor.ranks, widths, strict=True):
+        for dim, c in rank:
+            if dim == innermost:
+                along = math.prod(
+                    loops[o] for o, other in rank if o == dim or other * extents[o] == 2 * c * extents[dim]
+                )
+                along = along if loops[dim] > 1 else math.prod(loops[o] for o, _ in rank)
+                new = whole * min(1.0, c * extents[dim] / width)
+                return math.prod(loops.values()) / along * (whole + (along - 1) * new)
+    for rank in tensor.ranks:
+        counts, steps = [loops[dim] for dim, _ in rank], {c * extents[dim] for dim, c in rank}
+        whole *= min(counts) if len(counts) > 1 and min(counts) > 1 and len(steps) == 1 else math.prod(counts)
+    return whole
+
+
+def _touched(tensor: Tensor, sizes: dict[str, int]) -> float:
+    """Words that some compute reads."""
+    if any(c > 1 for rank in tensor.ranks for _, c in rank):
+        return float(math.prod(max(sizes[dim] for dim, _ in rank) for rank in tensor.ranks))
+    return float(words_of(tensor, sizes))
+
+
+def _each(price: Mapping[str, Array], action: str, level: int, bits: float, width: float, density: float) -> float:
+    """pJ of a nonzero, with its metadata or with all the zeros."""
+    word, told = float(price[action][level]), float(price[f"metadata_{action}"][level])
+    return min(word + bits * told / width, word / density if density > 0.0 else math.inf)
+
+
+def readable(words: float, held: float) -> float:
+    """Bits that a code which can be read takes on average at least, to tell which of so many words are there; one of them may
+    be known outside."""
+    log = math.lgamma(words + 1) - math.lgamma(held + 1) - math.lgamma(words - held + 1)
+    bits = max(0.0, log / math.log(2.0) - 1.0)
+    return max(0.0, bits - math.log2(1.0 + bits) - math.log2(math.e)) * LESS
