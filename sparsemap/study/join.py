@@ -31,6 +31,14 @@ class TablePoint:
     design: Any = None
 
 
+@attrs.frozen
+class Together:
+    """The steps that are interleaved in a point, whose room is that of all of them and of what slides by in between."""
+
+    parts: tuple[tuple[str, Place, TablePoint], ...]
+    """Step, place of its output, and its point."""
+
+
 @attrs.frozen(kw_only=True)
 class Step:
     """One node of the graph: `tables` has its points by the places of its inputs and of its output, (inputs, output)."""
@@ -43,6 +51,8 @@ class Step:
     """Room that its output takes by place; none where it is not named."""
     in_place: bool = False
     """Whether the output may take the place of inputs that nobody needs afterwards."""
+    parts: tuple[str, ...] = ()
+    """The steps, one after the other, in whose place this one runs them interleaved; its points have `Together` as designs."""
 
 
 @attrs.frozen
@@ -57,11 +67,13 @@ class Chosen:
     """The tensors that are live while it runs, its inputs and its output among them .."""
     live_words: float
     """.. and their room."""
+    beside: float = 0.0
+    """Room of the steps that are interleaved with it, and of what slides by between them."""
 
     @property
     def used(self) -> float:
         """Words in use while it runs: tensors that live and its tiles."""
-        return self.live_words + self.point.room
+        return self.live_words + self.point.room + self.beside
 
 
 @attrs.frozen
@@ -89,24 +101,39 @@ T = TypeVar("T")
 
 
 def joined(
-    steps: Sequence[Step], capacity: float, value: Callable[[float, float], float] = edp, reorder: bool = True
+    steps: Sequence[Step],
+    capacity: float,
+    value: Callable[[float, float], float] = edp,
+    reorder: bool = True,
+    groups: Sequence[Step] = (),
 ) -> JoinedPlan | None:
     """The plan of least `value` (of pJ and cycles), exact for these tables; None if none fits into `capacity` words.
 
     `steps` are in an order in which they can run. Of branches that part and meet again all orders are tried, as long as
-    they are few. `value` has to be quasi-concave, and to grow with both.
+    they are few. `groups` are steps with `parts`, which stand for these where they follow each other. `value` has to be
+    quasi-concave, and to grow with both.
     """
     words = {step.name: step.words for step in steps}
+    by_last: dict[str, list[Step]] = {}
+    for group in groups:
+        by_last.setdefault(group.parts[-1], []).append(group)
     labels: dict[Live, list[Label]] = {(): [(0.0, 0.0, None)]}
-    for block in blocks(steps):
+    for block, chain in stretches(steps):
         after = {name for step in steps[block[-1] + 1 :] for name in step.inputs}
         ends: dict[Live, list[Label]] = {}
-        for order in orders(steps, block) if reorder else [block]:
-            found = labels
-            for at, index in enumerate(order):
-                needed = after.union(*(steps[later].inputs for later in order[at + 1 :]))
-                found = _after(steps[index], found, needed, words, capacity)
-            for state, some in found.items():
+        for order in orders(steps, block) if reorder and not chain else [block]:
+            names = tuple(steps[index].name for index in order)
+            found = [labels]
+            for end, index in enumerate(order, start=1):
+                needed = after.union(*(steps[later].inputs for later in order[end:]))
+                made: dict[Live, list[Label]] = {}
+                for step in (steps[index], *by_last.get(names[end - 1], ())):  # of equal plans the one without chains
+                    begin = end - max(1, len(step.parts))
+                    if not step.parts or names[max(begin, 0) : end] == step.parts:
+                        for state, some in _after(step, found[begin], needed, words, capacity).items():
+                            made.setdefault(state, []).extend(some)
+                found.append({state: hull(some) for state, some in made.items()})
+            for state, some in found[-1].items():
                 ends.setdefault(state, []).extend(some)
         labels = {state: hull(some) for state, some in ends.items()}
     every = [label for some in labels.values() for label in some]
@@ -116,8 +143,21 @@ def joined(
     chosen: list[Chosen] = []
     while link is not None:
         one, link = link
-        chosen.append(one)
+        chosen += _parts(one)[::-1]
     return JoinedPlan(energy_pj, cycles, tuple(chosen[::-1]))
+
+
+def _parts(chosen: Chosen) -> list[Chosen]:
+    """The steps that a chosen one stands for: itself, or its parts."""
+    made = chosen.point.design
+    if not isinstance(made, Together):
+        return [chosen]
+    live, found = dict(chosen.live), []
+    for name, place, point in made.parts:
+        live[name] = place
+        beside = chosen.point.room - point.room
+        found.append(Chosen(name, place, point, tuple(live.items()), chosen.live_words, beside))
+    return found
 
 
 def _after(
@@ -166,6 +206,21 @@ def sums(
             first = ac * be <= bc * ae
         i, j = (i + 1, j) if first else (i, j + 1)
         yield a[i], b[j]
+
+
+def stretches(steps: Sequence[Step]) -> Iterator[tuple[list[int], bool]]:
+    """Blocks, with those of one step each that follow each other as one, and whether it is such a chain."""
+    chain: list[int] = []
+    for block in blocks(steps):
+        if len(block) == 1:
+            chain += block
+            continue
+        if chain:
+            yield chain, True
+        chain = []
+        yield block, False
+    if chain:
+        yield chain, True
 
 
 def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:

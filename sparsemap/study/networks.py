@@ -15,6 +15,7 @@ from ..pieces.data_specs import Network
 from .cells import Outcome
 from .fused import FusedPlan
 from .fused_result import FusedResult
+from .fused_told import result_of, write_designs
 from .network_result import NetworkResult
 from .plan import plan_of
 from .study import Progress, run_cells
@@ -87,12 +88,12 @@ def search_network(
         results: list[NetworkResult | FusedResult] = []
 
         def keep(outcomes: Sequence[Outcome]) -> None:
-            result = whole.result(outcomes)
+            result = result_of(whole, outcomes) if isinstance(whole, FusedPlan) else whole.result(outcomes)
             results.append(result)
             if out:
                 result.write(plan.folder)
                 if isinstance(whole, FusedPlan) and isinstance(result, FusedResult):
-                    whole.write_designs(result)
+                    write_designs(whole, result)
 
         run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster)
         return results[-1]

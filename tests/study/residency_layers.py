@@ -13,10 +13,15 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import load_problem
 from sparsemap.problem.problem import Problem
-from sparsemap.study.join import Step, TablePoint, hull
+from sparsemap.searching.hull import thinned
+from sparsemap.study.interleaved import Member, interleaved
+from sparsemap.study.join import JoinedPlan, Step, TablePoint, joined
+from sparsemap.study.packets import Place
+from sparsemap.study.slides import Outermost, Slide, outermost, slides
 
 REGISTRY = load()
 DRAM, CHIP = "dram", "glb"
+PLACES = Place(DRAM), Place(CHIP)
 SPACE = {
     "name": "case",
     "segments": ["orders", "tiling", "formats", "gate-skip"],
@@ -57,6 +62,7 @@ def problem(node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, lane
         "dims": {dim: node[dim] for dim in "ocpr"},
         "density": {"P": 1.0, "W": 1.0},
         "resides": dict.fromkeys(kept, "GLB"),
+        "resident_words": dict.fromkeys(kept, 0),
     }
     return load_problem(workload, hardware(machine, lanes, mac_pj), SPACE, cost_model="timeloop", registry=REGISTRY)
 
@@ -90,43 +96,64 @@ def every_design(given: Problem) -> Designs:
     return Designs({name: np.ascontiguousarray(column) for name, column in columns.items()})
 
 
-def points(node: Mapping[str, Any], machine: Mapping[str, Any], kept: str) -> list[TablePoint]:
-    """Those of all designs that fit that are on a hull for some room."""
-    found = []
+def points(node: Mapping[str, Any], machine: Mapping[str, Any], kept: str) -> dict[Outermost, list[TablePoint]]:
+    """By outermost loop, those of all designs that fit that are on a hull for some room."""
+    found: dict[Outermost, list[TablePoint]] = {}
     for lanes, mac_pj in machine.get("modes", [[1, machine["mac"]]]):
         given = problem(node, machine, kept, lanes, mac_pj)
         designs = every_design(given)
-        told = given.evaluator.evaluate_designs(designs, detail=True)
+        told, loops = given.evaluator.evaluate_designs(designs, detail=True), outermost(given, designs)
         assert told.detail is not None and told.detail.data_words_max is not None
-        held = told.detail.data_words_max[:, 1].sum(axis=0) - sum(given.resident.values())
+        held = told.detail.data_words_max[:, 1].sum(axis=0)
         for row in np.flatnonzero(told.valid):
             cycles = math.ceil(told.cycles[row]) / lanes
-            found.append(TablePoint(float(told.energy_pj[row]), cycles, float(held[row]), (lanes, int(row))))
-    kinds = sorted({point.room for point in found})
-    wanted = [hull((p.energy_pj, p.cycles, p) for p in found if p.room <= room) for room in kinds]
-    return list(dict.fromkeys(point for some in wanted for _, _, point in some))
+            point = TablePoint(float(told.energy_pj[row]), cycles, float(held[row]), (lanes, int(row)))
+            found.setdefault(loops[row], []).append(point)
+    return {loop: thinned(some, lambda p: (p.energy_pj, p.cycles, p.room)) for loop, some in found.items()}
 
 
-def steps_of(case: Mapping[str, Any], places: tuple[str, ...] = (DRAM, CHIP)) -> list[Step]:
-    """The graph of a case, with tables of all designs; tensors live in `places`."""
-    machine, words, found = case["machine"], dict[str, float](), []
-    price = {DRAM: machine["e0"], CHIP: machine["e1"]}
-    consumed = {name for node in case["nodes"] for name in node["inputs"]}
+def plan_of(case: Mapping[str, Any], whole: bool = True, sliding: bool = True) -> JoinedPlan | None:
+    """The best plan of a case, with tables of all designs; tensors may live on chip as a `whole`, or slide by."""
+    machine, words, steps, members = case["machine"], dict[str, float](), list[Step](), list[Member]()
+    price, nodes = {DRAM: machine["e0"], CHIP: machine["e1"]}, {node["name"]: node for node in case["nodes"]}
+    takers = {name: [node for node in case["nodes"] if name in node["inputs"]] for name in nodes}
     for node in case["nodes"]:
         name, given = node["name"], tuple(name for name in node["inputs"] if name != "input")
         words[name] = float(node["o"] * node["p"] if node["kind"] == "layer" else words[given[0]])
-        tables = {}
-        outer = [places if name in consumed else (DRAM,)]
-        for *inputs, place in product(*(places for _ in given), *outer):
+        tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
+        for *inputs, place in product(*(PLACES for _ in given), PLACES if takers[name] else PLACES[:1]):
             if node["kind"] == "layer":
-                kept = ("P" if inputs == [CHIP] else "") + ("Z" if place == CHIP else "")
-                table = points(node, machine, kept)
+                table = points(
+                    node, machine, ("P" if PLACES[1] in inputs else "") + ("Z" if place == PLACES[1] else "")
+                )
             else:
-                moved = [(words[n], at) for n, at in zip((*given, name), (*inputs, place), strict=True)]
+                moved = [(words[n], at.level) for n, at in zip((*given, name), (*inputs, place), strict=True)]
                 outside = sum(size for size, at in moved if at == DRAM)
-                table = [TablePoint(sum(size * price[at] for size, at in moved), outside / machine["b0"])]
+                table = {None: [TablePoint(sum(size * price[at] for size, at in moved), outside / machine["b0"])]}
             tables[tuple(inputs), place] = table
-        found.append(
-            Step(name=name, inputs=given, tables=tables, words={CHIP: words[name]}, in_place=node["kind"] == "add")
+        allowed = PLACES if whole else PLACES[:1]
+        steps.append(
+            Step(
+                name=name,
+                inputs=given,
+                tables={
+                    key: [point for some in table.values() for point in some]
+                    for key, table in tables.items()
+                    if all(place in allowed for place in (*key[0], key[1]))
+                },
+                words={PLACES[1]: words[name]},
+                in_place=node["kind"] == "add",
+            )
         )
-    return found
+        slid: tuple[Slide, ...] = ()
+        if sliding and node["kind"] == "layer" and [after["kind"] for after in takers[name]] == ["layer"]:
+            both = (problem(one, machine, "", 1, 1.0).loops for one in (node, takers[name][0]))
+            slid = tuple(slide for slide in slides(*both, "P") if slide.made == "p")
+        stuck = frozenset() if whole else frozenset([*given, name])
+        sizes = {dim: node[dim] for dim in "ocpr"} if node["kind"] == "layer" else {}
+        member = Member(
+            name=name, inputs=given, stuck=stuck, slides=slid, words=words[name], sizes=sizes, tables=tables, alike=name
+        )
+        members.append(member)
+    groups = [group for group in interleaved(members, CHIP, machine["cap"]) if len(group.parts) == 2]
+    return joined(steps, machine["cap"], groups=groups)
