@@ -208,6 +208,8 @@ class FusedTables:
                 if given is not None and own is not None:
                     both = tuple(Place(*place) for place in zip(key[0], given, strict=True)), Place(key[1], own)
                     loop = self.outermost[one.node.content][point.design]
+                    if loop and one.node.loops.sizes[loop[0]] % loop[1]:
+                        continue  # it walks along a padded dimension
                     tables.setdefault(both, {}).setdefault(loop, []).append(point)
         return Member(
             name=one.name,

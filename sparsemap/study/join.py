@@ -8,7 +8,6 @@ quasi-concave cost has its least value there, and vertices of a sum of sets are 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from itertools import permutations
 from typing import Any, TypeVar
 
 import attrs
@@ -96,7 +95,7 @@ def edp(energy_pj: float, cycles: float) -> float:
 
 Live = tuple[tuple[str, Place], ...]
 Label = tuple[float, float, Any]
-"""Energy and cycles of some steps, and these as (the last one, those before)."""
+"""Energy and cycles of some steps, and these as what a `Chosen` of the last one has, and those before."""
 T = TypeVar("T")
 
 
@@ -120,30 +119,29 @@ def joined(
     labels: dict[Live, list[Label]] = {(): [(0.0, 0.0, None)]}
     for block, chain in stretches(steps):
         after = {name for step in steps[block[-1] + 1 :] for name in step.inputs}
-        ends: dict[Live, list[Label]] = {}
-        for order in orders(steps, block) if reorder and not chain else [block]:
-            names = tuple(steps[index].name for index in order)
-            found = [labels]
-            for end, index in enumerate(order, start=1):
-                needed = after.union(*(steps[later].inputs for later in order[end:]))
-                made: dict[Live, list[Label]] = {}
-                for step in (steps[index], *by_last.get(names[end - 1], ())):  # of equal plans the one without chains
-                    begin = end - max(1, len(step.parts))
-                    if not step.parts or names[max(begin, 0) : end] == step.parts:
-                        for state, some in _after(step, found[begin], needed, words, capacity).items():
-                            made.setdefault(state, []).extend(some)
-                found.append({state: hull(some) for state, some in made.items()})
-            for state, some in found[-1].items():
-                ends.setdefault(state, []).extend(some)
-        labels = {state: hull(some) for state, some in ends.items()}
+        parts = branches(steps, block) if reorder and not chain else [block[:-1]]
+        done: dict[frozenset[int], dict[Live, list[Label]]] = {frozenset(): labels}
+        for count in range(len(parts)):  # what so many branches make of the labels, whatever their order was
+            for before in [some for some in done if len(some) == count]:
+                for branch in set(range(len(parts))) - before:
+                    rest = [i for b, part in enumerate(parts) if b not in before | {branch} for i in part]
+                    end = [] if len(before) + 1 < len(parts) else block[-1:]
+                    needed = after.union(*(steps[i].inputs for i in (*rest, *(() if end else block[-1:]))))
+                    ended = _run(
+                        [steps[i] for i in (*parts[branch], *end)], done[before], needed, by_last, words, capacity
+                    )
+                    into = done.setdefault(before | {branch}, {})
+                    for state, some in ended.items():
+                        into[state] = hull([*into[state], *some]) if state in into else some
+        labels = done[frozenset(range(len(parts)))]
     every = [label for some in labels.values() for label in some]
     if not every:
         return None
     energy_pj, cycles, link = min(every, key=lambda label: (value(label[0], label[1]), label[0]))
     chosen: list[Chosen] = []
     while link is not None:
-        one, link = link
-        chosen += _parts(one)[::-1]
+        *one, link = link
+        chosen += _parts(Chosen(*one))[::-1]
     return JoinedPlan(energy_pj, cycles, tuple(chosen[::-1]))
 
 
@@ -158,6 +156,29 @@ def _parts(chosen: Chosen) -> list[Chosen]:
         beside = chosen.point.room - point.room
         found.append(Chosen(name, place, point, tuple(live.items()), chosen.live_words, beside))
     return found
+
+
+def _run(
+    steps: Sequence[Step],
+    labels: dict[Live, list[Label]],
+    after: set[str],
+    groups: Mapping[str, Sequence[Step]],
+    words: Mapping[str, Mapping[Place, float]],
+    capacity: float,
+) -> dict[Live, list[Label]]:
+    """What the labels become with some steps one after the other; `after`: outputs that steps after them take."""
+    names = tuple(step.name for step in steps)
+    found = [labels]
+    for end, last in enumerate(steps, start=1):
+        needed = after.union(*(step.inputs for step in steps[end:]))
+        made: dict[Live, list[Label]] = {}
+        for step in (last, *groups.get(last.name, ())):  # of equal plans the one without chains
+            begin = end - max(1, len(step.parts))
+            if not step.parts or names[max(begin, 0) : end] == step.parts:
+                for state, some in _after(step, found[begin], needed, words, capacity).items():
+                    made.setdefault(state, []).extend(some)
+        found.append({state: hull(some) for state, some in made.items()})
+    return found[-1]
 
 
 def _after(
@@ -187,8 +208,7 @@ def _after(
             left |= {step.name: place} if step.name in needed else {}
             here = (*state, (step.name, place))
             found.setdefault(tuple(sorted(left.items(), key=lambda item: item[0])), []).extend(
-                (a[0] + b[0], a[1] + b[1], (Chosen(step.name, place, b[2], here, used), a[2]))
-                for a, b in sums(some, fitting)
+                (a[0] + b[0], a[1] + b[1], (step.name, place, b[2], here, used, a[2])) for a, b in sums(some, fitting)
             )
     return {state: hull(some) for state, some in found.items()}
 
@@ -238,18 +258,14 @@ def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:
         yield list(range(begin, len(steps)))
 
 
-def orders(steps: Sequence[Step], block: Sequence[int]) -> Iterator[list[int]]:
-    """Orders of a block: its branches, which have nothing to do with each other but their source, one after the other in
-    all orders, then its last step; of many branches the given one."""
-    *inner, end = block
+def branches(steps: Sequence[Step], block: Sequence[int]) -> list[list[int]]:
+    """What is before the last step of a block, in parts that have nothing to do with each other but their source and may run
+    in any order; of many parts the order given."""
+    *inner, _ = block
     group = {index: index for index in inner}
     place = {steps[index].name: index for index in inner}
     for index in inner:  # steps that are connected within the block are of one branch
         joined_with = {group[place[name]] for name in steps[index].inputs if name in place} | {group[index]}
         group = {i: min(joined_with) if g in joined_with else g for i, g in group.items()}
-    branches = [[i for i in inner if group[i] == g] for g in dict.fromkeys(group.values())]
-    if len(branches) > MOST_BRANCHES:
-        yield list(block)
-        return
-    for order in permutations(branches):
-        yield [*(index for branch in order for index in branch), end]
+    found = [[i for i in inner if group[i] == g] for g in dict.fromkeys(group.values())]
+    return found if len(found) <= MOST_BRANCHES else [inner]
