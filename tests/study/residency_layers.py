@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import permutations, product
 from typing import Any
 
+import attrs
 import numpy as np
 
 from sparsemap.pieces.loading import load
@@ -112,8 +113,16 @@ def points(node: Mapping[str, Any], machine: Mapping[str, Any], kept: str) -> di
     return {loop: thinned(some, lambda p: (p.energy_pj, p.cycles, p.room)) for loop, some in found.items()}
 
 
-def plan_of(case: Mapping[str, Any], whole: bool = True, sliding: bool = True) -> JoinedPlan | None:
-    """The best plan of a case, with tables of all designs; tensors may live on chip as a `whole`, or slide by."""
+def plan_of(case: Mapping[str, Any], whole: bool = True, sliding: bool = True, longest: int = 2) -> JoinedPlan | None:
+    """The best plan of a case, with tables of all designs; tensors may live on chip as a `whole`, or slide by, between up
+    to `longest` layers that run interleaved."""
+    steps, members = tables_of(case, whole, sliding)
+    capacity = case["machine"]["cap"]
+    groups = [group for group in interleaved(members, CHIP, capacity) if len(group.parts) <= longest]
+    return joined(steps, capacity, groups=groups)
+
+
+def tables_of(case: Mapping[str, Any], whole: bool, sliding: bool) -> tuple[list[Step], list[Member]]:
     machine, words, steps, members = case["machine"], dict[str, float](), list[Step](), list[Member]()
     price, nodes = {DRAM: machine["e0"], CHIP: machine["e1"]}, {node["name"]: node for node in case["nodes"]}
     takers = {name: [node for node in case["nodes"] if name in node["inputs"]] for name in nodes}
@@ -155,5 +164,20 @@ def plan_of(case: Mapping[str, Any], whole: bool = True, sliding: bool = True) -
             name=name, inputs=given, stuck=stuck, slides=slid, words=words[name], sizes=sizes, tables=tables, alike=name
         )
         members.append(member)
-    groups = [group for group in interleaved(members, CHIP, machine["cap"]) if len(group.parts) == 2]
-    return joined(steps, machine["cap"], groups=groups)
+    return steps, members
+
+
+def executable(case: Mapping[str, Any], plan: JoinedPlan) -> list[tuple[Problem, Designs]]:
+    """The designs of a plan, with the tensors on chip and what slides by."""
+    found, places = [], plan.places
+    for node, chosen in zip(case["nodes"], plan.steps, strict=True):
+        edges = {"P": places.get(node["inputs"][0]), "Z": places[node["name"]]}
+        kept = {tensor: place for tensor, place in edges.items() if isinstance(place, Place) and place.level == CHIP}
+        given = problem(node, case["machine"], "".join(kept), chosen.point.design[0], 1.0)
+        made = {"Z": node, "P": next((n for n in case["nodes"] if n["name"] in node["inputs"]), node)}
+        words = {t: int(place.words) or made[t]["o"] * made[t]["p"] for t, place in kept.items()}
+        slid = {tensor: "p" for tensor, place in kept.items() if place.slides}
+        workload = attrs.evolve(given.workload, resident_words=words, slides=slid)
+        row = chosen.point.design[1]
+        found.append((given.variant(workload=workload), every_design(given).take(slice(row, row + 1))))
+    return found
