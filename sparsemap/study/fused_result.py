@@ -212,7 +212,9 @@ class FusedResult:
         if self.gap is not None:
             lines.append(f"bound    {four_digits(self.bound)} by proof: the best plan is within {times(self.gap)}")
         free = "cost what they read and write" if self.counted else "are free"
-        formats = "what is written is what is read" if self.matched else "formats change on the way at no cost"
+        formats = (
+            "what is written is what is read, or converted" if self.matched else "formats change on the way at no cost"
+        )
         lines.append(f"         operations between layers {free}; {formats}")
         return "\n".join(lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,7 @@ from ..problem.evaluation import Detail
 from ..problem.network import INPUT
 from ..problem.problem import Problem
 from .cells import Outcome
+from .conversion import with_conversions
 from .fused import FusedPlan, Kept, Key
 from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
@@ -24,6 +26,10 @@ from .slides import Outermost, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
 """By content and tensors that stay, what designs cost; their `design` is the genome."""
+
+
+MOST_TARGETS = 4
+"""Packets of a tensor that a conversion may write: those of the consumers' best designs."""
 
 
 @attrs.frozen(slots=False)
@@ -132,9 +138,77 @@ class FusedTables:
     @cached_property
     def steps(self) -> list[Step]:
         """The graph with a table for each place of its tensors."""
-        return [
-            self._step(one, {key: self._kept(one, key) for key in self.fused.keys(one)}) for one in self.fused.graph
-        ]
+        found = []
+        for one in self.fused.graph:
+            step = self._step(one, {key: self._kept(one, key) for key in self.fused.keys(one)})
+            found.append(self._rewritten(one, step))
+        return found
+
+    def _rewritten(self, one: GraphNode, step: Step) -> Step:
+        """With conversions of the output, if the hardware has a unit for them."""
+        fused = self.fused
+        converter = fused.problem.hardware.converter
+        if converter is None or not fused.matched or not self.targets[one.name]:
+            return step
+        output = next((i for i, t in enumerate(one.node.loops.tensors) if t.output), -1) if one.node.loops else -1
+        sizes = self.sizes[one.node.content] if one.node.loops else {}
+        levels = {fused.places[0]: 0, fused.places[1]: fused.home}
+        return with_conversions(
+            step,
+            self.targets[one.name],
+            lambda genome: sizes[genome][output] if genome in sizes else float(one.words),
+            one.words,
+            levels,
+            converter,
+            fused.problem.chip,
+        )
+
+    @cached_property
+    def targets(self) -> dict[str, dict[Packet, float]]:
+        """By node, the packets in which layers may want to read its output, with their words and metadata: word by word,
+        and those of the best designs."""
+        found: dict[str, dict[Packet, float]] = {}
+        for one in self.fused.graph:
+            mine: dict[Packet, float] = {PLAIN: float(one.words)}
+            for taker in self.fused.takers[one.name]:
+                loops, content = taker.node.loops, taker.node.content
+                if loops is None or one.node.loops is None:
+                    continue
+                at = list(taker.inputs).index(one.name) - sum(
+                    n == INPUT for n in taker.inputs[: taker.inputs.index(one.name)]
+                )
+                tensor = taker.operands[list(taker.inputs).index(one.name)]
+                index = next(i for i, t in enumerate(loops.tensors) if t.name == tensor)
+                box = math.prod(loops.tensors[index].shape(loops.sizes))
+                points = min(self.tables[content].items(), key=lambda item: len(item[0]))[1]
+                for point in sorted(points, key=lambda p: p.energy_pj * p.cycles):
+                    given, _ = self._written(taker, point)
+                    if given is None or len(mine) >= MOST_TARGETS:
+                        continue
+                    mine.setdefault(given[at], self.sizes[content][point.design][index] * one.words / box)
+            found[one.name] = mine if self.fused.takers[one.name] else {}
+        return found
+
+    @cached_property
+    def sizes(self) -> dict[str, dict[Any, list[float]]]:
+        """By content and genome, the words of each tensor with its metadata, of all of it."""
+        found: dict[str, dict[Any, list[float]]] = {}
+        for content, genomes in self.genomes.items():
+            base = self.fused.plan.problem(self.fused.searched[content][()])
+            told = base.evaluator.evaluate_designs(base.space.decode(np.array(genomes, dtype=np.int64)), detail=True)
+            words, cells = (told.detail.data_words_max, told.detail.cells) if told.detail else (None, None)
+            if words is None or cells is None:
+                raise SearchError(
+                    f"cost model '{base.cost_model.name}' does not tell what tensors take: no conversions"
+                )
+            width = float(base.chip.word_bits[0])
+            totals = []
+            for t in range(len(base.tensors)):
+                cell = cells[t][0]
+                ranks = cell.metadata if cell is not None else None
+                totals.append(words[t, 0] + (np.ceil(ranks.bits(ranks.largest) / width) if ranks is not None else 0.0))
+            found[content] = {genome: [float(one[row]) for one in totals] for row, genome in enumerate(genomes)}
+        return found
 
     def _kept(self, one: GraphNode, key: Key) -> Sequence[TablePoint]:
         if one.node.loops is None:
@@ -193,9 +267,9 @@ class FusedTables:
     @cached_property
     def groups(self) -> list[Step]:
         """Layers that run interleaved, as steps of their own."""
-        return list(
-            interleaved([self._member(one) for one in self.fused.graph], self.fused.places[1], self.fused.capacity)
-        )
+        nodes = [self._member(one) for one in self.fused.graph]
+        found = interleaved(nodes, self.fused.places[1], self.fused.capacity)
+        return [self._rewritten(self.fused.named[group.name], group) for group in found]
 
     def _member(self, one: GraphNode) -> Member:
         fused, before = self.fused, tuple(name for name in one.inputs if name != INPUT)

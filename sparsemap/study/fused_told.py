@@ -15,6 +15,7 @@ from ..files import write_texts
 from ..problem.network import INPUT
 from ..searching.best import Best
 from .cells import Outcome, labels_of
+from .conversion import Converted
 from .fused import FusedPlan, Kept
 from .fused_result import PLAN_FOLDER, FusedLayer, FusedResult
 from .fused_tables import FusedTables
@@ -64,7 +65,9 @@ class _Told:
     def _rows(self, own: Mapping[str, Any]) -> tuple[FusedLayer, ...]:
         fused, rows = self.fused, []
         labels, files, held = labels_of(fused.named), dict[Any, str](), dict[str, int]()
-        for chosen in self.plan.steps:
+        for step in self.plan.steps:
+            made = step.point.design
+            chosen = attrs.evolve(step, point=made.point) if isinstance(made, Converted) else step
             one = fused.named[chosen.step]
             live: dict[str, Any] = dict(chosen.live)
             place: Place = live[one.name]
@@ -103,7 +106,32 @@ class _Told:
                     **self._limits(one, kept, chosen),
                 )
             )
+            if isinstance(made, Converted):
+                rows.append(self._pass(rows[-1], made))
         return tuple(rows)
+
+    def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
+        """The conversion of a layer's output, as a step of its own."""
+        used = row.live_words + (row.words if row.place == self.fused.places[1] else 0)
+        return FusedLayer(
+            layer=f"{row.layer} converted",
+            type="conversion",
+            searched="",
+            macs=0,
+            inputs=(row.layer,),
+            from_places=(row.place,),
+            place=row.place,
+            slides="",
+            words=row.words,
+            packed=row.packed,
+            why=row.why,
+            energy_pj=made.energy_pj,
+            cycles=made.cycles,
+            live=row.live,
+            live_words=row.live_words,
+            used_words=used,
+            kept=(),
+        )
 
     def _words(self, one: GraphNode, kept: Kept, held: Mapping[str, int]) -> dict[str, int]:
         """By tensor of a layer that is on chip, the words of it that are there."""

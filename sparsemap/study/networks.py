@@ -50,7 +50,7 @@ def search_network(
     count: str = "all",
     fuse: bool = False,
     operations: str = "counted",
-    formats: str = "free",
+    formats: str = "matched",
 ) -> NetworkResult | FusedResult:
     """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer, with
     `count = "valid"` the valid ones.
@@ -67,8 +67,9 @@ def search_network(
 
     With `fuse` tensors between layers may stay on chip, and a `FusedResult` comes back: every layer is searched with its
     tensors there as well, and what stays is planned for the whole network. `operations` between layers, such as
-    additions, are `counted` as traffic there, or `free`. `formats` of tensors that are handed over change on the way at no
-    cost (`free`), as layer by layer, or what is written is what is read (`matched`).
+    additions, are `counted` as traffic there, or `free`. `formats`: what is written is what is read (`matched`), unless
+    the hardware has a `converter`, which is paid for, and an output has the density that the next layer reads; or formats
+    change on the way at no cost and densities are those of each layer (`free`).
     """
     from ..pieces.loading import load
 
@@ -79,7 +80,8 @@ def search_network(
     place = nullcontext(os.fspath(out)) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:
         asked = (budget, seed, searcher, space, objective, cost_model, warm_start, count)
-        plan = plan_of(registry, network, hardware, Path(folder).expanduser().resolve(), *asked)
+        where = Path(folder).expanduser().resolve()
+        plan = plan_of(registry, network, hardware, where, *asked, handed=fuse and formats == "matched")
         if start:
             plan = plan.started(start)
 

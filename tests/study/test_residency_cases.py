@@ -95,7 +95,9 @@ def fits(members: list, edges: tuple[str, ...], loops: list, rooms: list[float],
     )
 
 
-@pytest.mark.parametrize(("case", "edges"), zip(CHAINS, PLANS, strict=True), ids=["halo", "pair", "three", "two halos"])
+@pytest.mark.parametrize(
+    ("case", "edges"), list(zip(CHAINS, PLANS, strict=True)), ids=["halo", "pair", "three", "two halos"]
+)
 def test_the_plan_of_a_short_chain_is_the_best_of_all_and_is_executed_as_it_says(case: dict, edges: list[str]) -> None:
     found = layers.plan_of(case, longest=3)
     assert found is not None
