@@ -44,7 +44,7 @@ def with_conversions(
             other = attrs.evolve(here, packet=packet)
             for point in points:
                 costs = converted(converter, stored(_last(point).design), written, words, levels[here.level], chip)
-                room = max(point.room, words) if place in step.words else point.room
+                room = max(point.room, step.words.get(place, 0.0))
                 tables.setdefault((inputs, other), []).append(_followed(point, *costs, room))
             if place in step.words:
                 sizes[other] = step.words[place]

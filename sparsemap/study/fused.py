@@ -19,6 +19,8 @@ from .slides import Slide, slides
 
 SHARE = 4
 """The search of a layer with tensors on chip has the budget over this: it starts from what the layer's own search found."""
+LARGE = 0.25
+"""Share of the level on chip from which on a tensor may slide by; a smaller one stays as a whole."""
 Kept = tuple[str, ...]
 """The tensors of a layer that live on chip."""
 Key = tuple[tuple[str, ...], str]
@@ -88,7 +90,8 @@ class FusedPlan:
         found = {}
         for one, after in zip(self.graph, self.graph[1:], strict=False):
             takes = [tensor for tensor, name in zip(after.operands, after.inputs, strict=False) if name == one.name]
-            if self.takers[one.name] == [after] and len(takes) == 1 and one.node.loops and after.node.loops:
+            large = one.words > LARGE * self.capacity
+            if large and self.takers[one.name] == [after] and len(takes) == 1 and one.node.loops and after.node.loops:
                 found[one.name] = slides(one.node.loops, after.node.loops, takes[0])
         return {name: some for name, some in found.items() if some}
 

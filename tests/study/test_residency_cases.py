@@ -17,7 +17,6 @@ from sparsemap.study.packets import Place
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("residency-cases.jsonl").read_text().splitlines()]
 WHOLE = [case for case in CASES if case["kind"] == "layers"]
-DENSE = [case for case in WHOLE if case["formats"] == ["U"]]
 
 
 def agrees(found: JoinedPlan | None, answer: dict) -> None:
@@ -26,6 +25,9 @@ def agrees(found: JoinedPlan | None, answer: dict) -> None:
     assert found.energy_pj * found.cycles == answer["edp"]
     assert {name: where(found.places[name]) for name in answer["edges"]} == {
         name: edge["where"] for name, edge in answer["edges"].items()
+    }
+    assert {name: "B" if found.places[name].packet else "U" for name in answer["edges"]} == {
+        name: edge["read"] for name, edge in answer["edges"].items()
     }
 
 
@@ -38,9 +40,15 @@ def test_layer_by_layer_in_dram(case: dict) -> None:
     agrees(layers.plan_of(case, whole=False, sliding=False), case["answer"]["dense_dram"])
 
 
-@pytest.mark.parametrize("case", DENSE, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case["id"])
+def test_formats_agree_or_are_converted_in_dram(case: dict) -> None:
+    packed = "B" in case["formats"]
+    agrees(layers.plan_of(case, whole=False, sliding=False, packed=packed), case["answer"]["dram"])
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case["id"])
 def test_whole_tensors_on_chip(case: dict) -> None:
-    agrees(layers.plan_of(case, sliding=False), case["answer"]["dram_or_whole"])
+    agrees(layers.plan_of(case, sliding=False, packed="B" in case["formats"]), case["answer"]["dram_or_whole"])
 
 
 def layer(name: str, o: int, c: int, p: int, r: int = 1, inputs: str = "input") -> dict:
@@ -63,7 +71,7 @@ PLANS = [["keep"], ["glb"], ["keep", "glb"], ["keep", "keep"]]
 
 def every_plan(case: dict) -> Iterator[tuple[float, float]]:
     """All designs of all layers with all places of all tensors between them that fit."""
-    _, members = layers.tables_of(case, whole=True, sliding=True)
+    _, members = layers.tables_of(case, whole=True, sliding=True, packed=False)
     capacity = case["machine"]["cap"]
     for edges in product(("dram", "whole", "slides"), repeat=len(members) - 1):
         tables = []
@@ -108,6 +116,6 @@ def test_the_plan_of_a_short_chain_is_the_best_of_all_and_is_executed_as_it_says
     assert executed.ratio == pytest.approx(1.0, abs=0.03)
 
 
-@pytest.mark.parametrize("case", DENSE, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case["id"])
 def test_tensors_on_chip_as_a_whole_or_sliding_by(case: dict) -> None:
-    agrees(layers.plan_of(case), case["answer"]["best"])
+    agrees(layers.plan_of(case, packed="B" in case["formats"]), case["answer"]["best"])
