@@ -89,10 +89,11 @@ class FusedPlan:
         """By node, the ranks along which its output may slide by: into the next layer, if nobody else takes it."""
         found = {}
         for one, after in zip(self.graph, self.graph[1:], strict=False):
-            takes = [tensor for tensor, name in zip(after.operands, after.inputs, strict=False) if name == one.name]
+            operands = after.operands if after.node.loops else ("",) * len(after.inputs)
+            takes = [tensor for tensor, name in zip(operands, after.inputs, strict=False) if name == one.name]
             large = one.words > LARGE * self.capacity
-            if large and self.takers[one.name] == [after] and len(takes) == 1 and one.node.loops and after.node.loops:
-                found[one.name] = slides(one.node.loops, after.node.loops, takes[0])
+            if large and self.takers[one.name] == [after] and len(takes) == 1:
+                found[one.name] = slides(one.node, after.node, takes[0])
         return {name: some for name, some in found.items() if some}
 
     def keys(self, one: GraphNode, sliding: bool = False) -> list[Key]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import SearchError
 from ..pieces.contracts import Operation
+from ..primes import divisors
 from ..problem.evaluation import Detail
 from ..problem.network import INPUT
 from ..problem.problem import Problem
@@ -22,7 +23,7 @@ from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
 from .join import JoinedPlan, Step, TablePoint, joined
 from .packets import PLAIN, Packet, Place, packets, uncompressed
-from .slides import Outermost, outermost, sliced
+from .slides import Outermost, made, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
 """By content and tensors that stay, what designs cost; their `design` is the genome."""
@@ -273,10 +274,16 @@ class FusedTables:
 
     def _member(self, one: GraphNode) -> Member:
         fused, before = self.fused, tuple(name for name in one.inputs if name != INPUT)
-        if one.node.loops is None or not any(name in fused.sliding for name in (*before, one.name)):
+        if not any(name in fused.sliding for name in (*before, one.name)):
             return Member(name=one.name, inputs=before)
         tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
+        sizes = one.node.loops.sizes if one.node.loops else {walk.dim: walk.size for walk in made(one.node)}
         for key in fused.keys(one, sliding=True):
+            if one.node.loops is None:  # an operation takes turns of any size, along any rank
+                turns = [(dim, size // n) for dim, size in sizes.items() for n in divisors(size)[:-1]]
+                places = tuple(map(Place, key[0])), Place(key[1])
+                tables[places] = {turn: [self.passed(one, key)] for turn in (None, *turns)}
+                continue
             for point in self.tables[one.node.content][fused.kept(one, key)]:
                 given, own = self._written(one, point)
                 if given is not None and own is not None:
@@ -291,9 +298,9 @@ class FusedTables:
             stuck=frozenset(name for name in (*before, one.name) if fused.stuck[name]),
             slides=fused.sliding.get(one.name, ()),
             words=one.words,
-            sizes=one.node.loops.sizes,
+            sizes=sizes,
             tables=tables,
-            alike=(one.node.content, tuple(tables)),
+            alike=(one.node.content if one.node.loops else one.name, tuple(tables)),
         )
 
     # -- the bound

@@ -1,7 +1,8 @@
 """How a tensor slides by: which loop of its producer makes what a loop of its consumer takes, and how much of it lives.
 
-Two layers are interleaved if the outermost loop of both walks along one rank of the tensor between them. The producer
-runs whenever the consumer's next step lacks words; what no later step needs is given up. Nothing is computed twice.
+Two layers, or operations between them, are interleaved if the outermost loop of both walks along one rank of the tensor
+between them. The producer runs whenever the consumer's next step lacks words; what no later step needs is given up.
+Nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import attrs
 import numpy as np
 
 from ..errors import DesignError
-from ..pieces.contracts import Loops, Tensor
+from ..pieces.contracts import Operation
 from ..pieces.contracts.base import Array
 from ..primes import divisors
 from ..problem.designs import Designs
+from ..problem.network import Node
 from ..problem.problem import Problem
 
 Outermost = tuple[str, int] | None
@@ -59,34 +61,66 @@ def _live(rows: int, steps: int, stride: int, reach: int, made: int, taken: int)
     return most
 
 
-def slides(maker: Loops, taker: Loops, operand: str) -> tuple[Slide, ...]:
-    """Along which ranks the output of one layer can slide by as an operand of another. None where ranks are split or merged
-    on the way."""
-    output = next(t for t in maker.tensors if t.output)
-    tensor = next(t for t in taker.tensors if t.name == operand)
-    made, box = output.shape(maker.sizes), tensor.shape(taker.sizes)
-    if len(made) != len(box):
-        return ()
+@attrs.frozen
+class Walk:
+    """How a node goes along one rank of a tensor."""
+
+    dim: str
+    """Its dimension that walks along the rank; empty: none does, or several do."""
+    size: int
+    """Positions of the rank, padding among them."""
+    steps: int = 1
+    """Size of the dimension."""
+    stride: int = 1
+    reach: int = 1
+    """Positions that one step covers."""
+
+
+def made(node: Node) -> tuple[Walk, ...]:
+    """By rank, how a node makes its output; dimensions of operations are the numbers of the ranks."""
+    if node.loops is None:
+        return tuple(Walk(str(rank), size, size) for rank, size in enumerate(node.shape))
+    output = next(t for t in node.loops.tensors if t.output)
+    sizes = output.shape(node.loops.sizes)
+    return tuple(
+        Walk(rank[0][0] if len(rank) == 1 else "", size, size) for rank, size in zip(output.ranks, sizes, strict=True)
+    )
+
+
+def taken(node: Node, operand: str) -> tuple[Walk, ...]:
+    """By rank, how a node takes a tensor, which is this operand of a layer."""
+    if node.loops is None:
+        steps = node.piece.windows(len(node.shape)) if isinstance(node.piece, Operation) else ()
+        return tuple(
+            Walk(str(rank), stride * (size - 1) + reach, size, stride, reach)
+            for rank, ((stride, reach), size) in enumerate(zip(steps, node.shape, strict=False))
+        )
+    tensor = next(t for t in node.loops.tensors if t.name == operand)
+    output, sizes = next(t for t in node.loops.tensors if t.output), node.loops.sizes
     found = []
-    for r, (size, width) in enumerate(zip(made, box, strict=True)):
-        moving = [(dim, stride) for dim, stride in tensor.ranks[r] if dim in _dims(taker)]
-        reach = 1 + sum((taker.sizes[dim] - 1) * c for dim, c in tensor.ranks[r] if dim not in _dims(taker))
-        stride = moving[0][1] if moving else 1
-        if not (-stride < width - size < max(reach, 1)) and moving:
-            return ()
-        if not moving and width != size:
-            return ()
-        if len(moving) == 1 and len(output.ranks[r]) == 1:
-            dim = moving[0][0]
-            across = math.prod(made) // size
-            found.append(Slide(output.ranks[r][0][0], dim, size, taker.sizes[dim], stride, reach, across))
+    for rank, width in zip(tensor.ranks, tensor.shape(sizes), strict=True):
+        moving = [(dim, stride) for dim, stride in rank if dim in output.dims]
+        reach = 1 + sum((sizes[dim] - 1) * c for dim, c in rank if dim not in output.dims)
+        (dim, stride) = moving[0] if len(moving) == 1 else ("", 1)
+        found.append(Walk(dim, width, sizes.get(dim, 1), stride, reach))
     return tuple(found)
 
 
-def _dims(loops: Loops) -> tuple[str, ...]:
-    """The dimensions that the output has."""
-    output: Tensor = next(t for t in loops.tensors if t.output)
-    return output.dims
+def slides(maker: Node, taker: Node, operand: str = "") -> tuple[Slide, ...]:
+    """Along which ranks the output of one node can slide by into another, as an operand of a layer. None where ranks are
+    split or merged on the way."""
+    ours, theirs = made(maker), taken(taker, operand)
+    if len(ours) != len(theirs):
+        return ()
+    found = []
+    for one, other in zip(ours, theirs, strict=True):
+        padding = other.size - one.size
+        if not -other.stride < padding < other.reach if other.dim else padding:
+            return ()
+        if one.dim and other.dim:
+            across = math.prod(walk.size for walk in ours) // one.size
+            found.append(Slide(one.dim, other.dim, one.size, other.steps, other.stride, other.reach, across))
+    return tuple(found)
 
 
 def outermost(problem: Problem, designs: Designs) -> list[Outermost]:

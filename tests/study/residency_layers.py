@@ -15,6 +15,7 @@ from sparsemap.pieces.data_specs import Converter
 from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import load_problem
+from sparsemap.problem.network import Node
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.hull import thinned
 from sparsemap.study.conversion import with_conversions
@@ -227,7 +228,8 @@ def tables_of(case: Mapping[str, Any], whole: bool, sliding: bool, packed: bool)
         steps.append(converting(made, sizes_of, int(words[name]), machine) if takers[name] and packed else made)
         slid: tuple[Slide, ...] = ()
         if sliding and node["kind"] == "layer" and [after["kind"] for after in takers[name]] == ["layer"]:
-            both = (problem(one, machine, "", 1, 1.0).loops for one in (node, takers[name][0]))
+            pair = [problem(one, machine, "", 1, 1.0) for one in (node, takers[name][0])]
+            both = (Node("layer", one.workload, one.loops, (), 1) for one in pair)
             slid = tuple(slide for slide in slides(*both, "P") if slide.made == "p")
         stuck = frozenset() if whole else frozenset([*given, name])
         sizes = {dim: node[dim] for dim in "ocpr"} if node["kind"] == "layer" else {}

@@ -10,6 +10,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.load import load_problem
+from sparsemap.problem.network import Node
 from sparsemap.study.slides import Slide, outermost, sliced, slides
 
 
@@ -41,18 +42,41 @@ def test_what_lives_is_what_a_walk_keeps(seed: int) -> None:
     assert slide.live(made, taken) == walked(rows, steps, stride, reach, made, taken)
 
 
+def node(table: dict) -> Node:
+    problem = load_problem(table, "small")
+    return Node("layer", problem.workload, problem.loops, (), 1)
+
+
 CHAIN = {"type": "conv2d", "k": 8, "c": 4, "p": 8, "q": 8, "r": 3, "s": 3, "padding": 1}
 
 
 def test_rows_and_columns_slide_by_and_what_is_summed_over_does_not() -> None:
-    first, second = (load_problem({**CHAIN, "k": k, "c": c}, "small").loops for k, c in ((8, 4), (4, 8)))
+    first, second = (node({**CHAIN, "k": k, "c": c}) for k, c in ((8, 4), (4, 8)))
     assert [(s.made, s.taken, s.rows, s.reach, s.across) for s in slides(first, second, "P")] == [
         ("p", "p", 8, 3, 64),
         ("q", "q", 8, 3, 64),
     ]
-    depthwise = load_problem({"type": "depthwise", "c": 8, "p": 8, "q": 8}, "small").loops
+    depthwise = node({"type": "depthwise", "c": 8, "p": 8, "q": 8})
     assert [s.made for s in slides(first, depthwise, "P")] == ["k", "p", "q"]
     assert slides(second, second, "P") == ()  # four channels are not eight
+
+
+def test_pools_and_sums_let_tensors_slide_by() -> None:
+    def operation(table: dict, shape: tuple[int, ...]) -> Node:
+        return Node("o", load().build("operation", table), None, (), 1, (), shape)
+
+    first, after = (node({**CHAIN, "k": k, "c": c, "p": p, "q": p}) for k, c, p in ((8, 4, 8), (4, 8, 4)))
+    pool = operation({"type": "max-pool", "r": 2, "s": 2, "stride": 2}, (8, 4, 4))
+    assert [(s.made, s.taken, s.steps, s.live(2, 1)) for s in slides(first, pool)] == [
+        ("k", "0", 8, 2),
+        ("p", "1", 4, 2),
+        ("q", "2", 4, 2),
+    ]
+    assert [(s.made, s.taken) for s in slides(pool, after, "P")] == [("1", "p"), ("2", "q")]
+    total = operation({"type": "add"}, (8, 8, 8))
+    assert [(s.taken, s.live(4, 4)) for s in slides(first, total)] == [("0", 4), ("1", 4), ("2", 4)]
+    mean = operation({"type": "global-average"}, (8, 1, 1))
+    assert slides(first, mean) == ()
 
 
 def test_designs_that_walk_along_a_dimension_first() -> None:

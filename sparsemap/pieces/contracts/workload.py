@@ -170,3 +170,8 @@ class Operation(Piece):
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         """Shape of the output for those of the inputs. ValueError if they do not fit."""
         raise NotImplementedError
+
+    def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
+        """By rank of the output, the positions of every input that one step moves on, and those that it covers; empty: it
+        does not go along ranks, and so needs its inputs as a whole."""
+        return ()
