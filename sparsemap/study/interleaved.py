@@ -16,7 +16,7 @@ from .join import Step, TablePoint, Together
 from .packets import Place
 from .slides import Outermost, Slide
 
-MOST_LAYERS = 4
+MOST_LAYERS = 8
 """Layers of a chain."""
 
 
