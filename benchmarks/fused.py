@@ -11,8 +11,9 @@ plans the first five convolutions of VGG-E instead, which a paper has fused, and
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,8 @@ def main() -> None:
     pairs = list(product(given.networks, given.hardware))
     with ProcessPoolExecutor(given.jobs) as pool:
         asked = [pool.submit(row, *pair, given.budget, given.seed, given.times) for pair in pairs]
+        for one in as_completed(asked):
+            print(*one.result(), file=sys.stderr, flush=True)
         print(markdown_table([head, *(one.result() for one in asked)], "<<>"))
 
 

@@ -28,6 +28,7 @@ def sections(plan: Mapping[str, Any]) -> list[Section]:
     home, peak = plan["home"], plan["peak"]
     most = f"At most {percent(peak['words'] / plan['capacity'])}, at {peak['layer']}."
     moved = f"Operations between layers are {plan['operations']}, formats of what is handed over {plan['formats']}."
+    moved = f"Layers between which a tensor slides by take turns. {moved}"
     return [
         Section(f"What is in {home}", [over_time(plan)], f"Words by time, one step after the other. {most}"),
         Section("Steps of the plan", [_steps(plan)], f"In the order in which they run. {moved}"),
