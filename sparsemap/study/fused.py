@@ -87,7 +87,9 @@ class FusedPlan:
     @cached_property
     def sliding(self) -> dict[str, tuple[Slide, ...]]:
         """By node, the ranks along which its output may slide by: into the next layer, if nobody else takes it."""
-        found = {}
+        found: dict[str, tuple[Slide, ...]] = {}
+        if not all(map(self.problem.space.provides, ("bounds", "order"))):
+            return found
         for one, after in zip(self.graph, self.graph[1:], strict=False):
             operands = after.operands if after.node.loops else ("",) * len(after.inputs)
             takes = [tensor for tensor, name in zip(operands, after.inputs, strict=False) if name == one.name]

@@ -173,7 +173,7 @@ class FusedTables:
             mine: dict[Packet, float] = {PLAIN: float(one.words)}
             for taker in self.fused.takers[one.name]:
                 loops, content = taker.node.loops, taker.node.content
-                if loops is None or one.node.loops is None:
+                if loops is None or one.node.loops is None or not taker.operands:
                     continue
                 at = list(taker.inputs).index(one.name) - sum(
                     n == INPUT for n in taker.inputs[: taker.inputs.index(one.name)]

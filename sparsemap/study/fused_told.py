@@ -76,8 +76,8 @@ class _Told:
             held[one.name] = int(place.words) if place.slides else one.words
             kept = fused.kept(one, (given, place.level))
             on_chip = self._words(one, kept, held)
-            loop = self.tables.outermost[one.node.content][chosen.point.design] if one.node.loops else None
             slid = {tensor for tensor, name in self._taken(one) if name in live and live[name].slides}
+            loop = self.tables.outermost[one.node.content][chosen.point.design] if one.node.loops and slid else None
             walks = {tensor: loop[0] for tensor in kept if tensor in slid and loop}
             same = one.node.content, kept, chosen.point.design, *on_chip.items(), *walks
             rows.append(
