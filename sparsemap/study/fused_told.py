@@ -44,6 +44,7 @@ class _Told:
     tables: FusedTables
     plan: JoinedPlan
     _limited: dict[Any, dict[str, Any]] = attrs.field(factory=dict, init=False)
+    _reasons: dict[Any, str] = attrs.field(factory=dict, init=False)
 
     def result(self, base: Any) -> FusedResult:
         fused = self.fused
@@ -156,6 +157,15 @@ class _Told:
             return ""
         if fused.stuck[one.name] and one.name not in fused.sliding:
             return fused.stuck[one.name]
+        around = (one, *(fused.named[name] for name in one.inputs if name != INPUT), *fused.takers[one.name])
+        alike = tuple((node.node.piece.type_name, node.node.content, node.words) for node in around)
+        if alike not in self._reasons:
+            self._reasons[alike] = self._without(one, inside)
+        return self._reasons[alike]
+
+    def _without(self, one: GraphNode, inside: str) -> str:
+        """What it would cost to have the output of a node on chip; equal nodes with equal neighbours share the answer."""
+        fused = self.fused
 
         def forced(step: Step) -> Step:
             if step.name != one.name:
