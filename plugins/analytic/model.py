@@ -157,6 +157,7 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
     found = np.zeros(batch, dtype=np.uint64)
     products = bounds.prod(axis=1)
     reasons.factors(bounds, found)
+    reasons.slides(bounds, order, found)
     if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
         bounds = np.where(found == 0, bounds, 1.0)
     decoded = decoded_of(known.layout, designs.columns.get("decoded"))

@@ -74,8 +74,18 @@ def stored_of(known: ModelTables, nest: Nest, choices: DesignChoices) -> StoredT
             more.enter(nest, table, rows, drops, packed, words[t], occupied[t], density[t])
             granules[t] = more
     for (t, home), room in lay.problem.resident.items():
-        words[t, home] = words[t, home] * room / nest.tile_words[t, home]
+        there: Array | float = room
+        if t in lay.problem.slides and lay.tensors[t].name not in lay.problem.workload.resident_words:
+            there = nest.volume(t, _turn(nest, home, lay.problem.slides[t]))
+        words[t, home] = words[t, home] * there / nest.tile_words[t, home]
     return StoredTiles(words, occupied, density, granules)
+
+
+def _turn(nest: Nest, home: int, dim: int) -> Array:
+    """(D, B) extents of one turn of the loop along which a tensor slides by: all of the other dimensions."""
+    turn = np.broadcast_to(nest.layout.sizes[:, None], nest.extents[0].shape).copy()
+    turn[dim] = nest.extents[home][dim]
+    return turn
 
 
 def sends_no_empty(lay: Layout, quirks: frozenset[str], packed: PerTile, t: int) -> PerLevel:

@@ -27,6 +27,7 @@ MEANINGS = {
     "factors": "loop bounds do not multiply up to the size",
     "fanout": "more parallel loops than instances below",
     "format-order": "an uncompressed rank below a compressed one, or one whose ends nobody tells",
+    "slides": "the outermost loop is not the one along which a tensor slides by",
     "mechanism": "skips by a tensor that has no metadata, or packs positions that it cannot",
     "decoding": "decoded on its way into a level that cannot",
     "streaming": "compressed where it streams through a level",
@@ -51,6 +52,7 @@ class Reasons:
         names = [f"factors:{dim}" for dim in layout.dims]
         chip = problem.chip
         names += [f"fanout:{chip.names[m.storage]}" for m in problem.mapping_levels if m.spatial]
+        names += [f"slides:{layout.tensors[t].name}" for t in problem.slides]
         names += [f"format-order:{tensor.name}" for tensor in layout.tensors]
         names += [f"mechanism:{place.name}" for place in problem.places]
         if problem.space.provides("decoded"):
@@ -85,6 +87,18 @@ class Reasons:
         if wrong.any():
             for d, dim in enumerate(lay.dims):
                 self.mark(found, f"factors:{dim}", wrong[d])
+
+    def slides(self, bounds: LoopBounds, order: Array, found: PerDesign) -> None:
+        """10(1): the first loop outside the home of a tensor that slides by walks along it."""
+        lay = self.layout
+        for t, dim in lay.problem.slides.items():
+            first, open_ = np.full(len(found), dim), np.ones(len(found), dtype=bool)
+            for group in [lay.temporal[s] for s in range(lay.problem.homes[t])]:
+                for position in range(lay.D):
+                    at = order[group, position].astype(np.int64)
+                    here = open_ & (np.take_along_axis(bounds[group], at[None], axis=0)[0] > 1.0)
+                    first, open_ = np.where(here, at, first), open_ & ~here
+            self.mark(found, f"slides:{lay.tensors[t].name}", first != dim)
 
     def fanout(self, group_products: Array, chip: Chip, found: PerDesign) -> None:
         for group, mapping_level in enumerate(self.layout.problem.mapping_levels):

@@ -67,7 +67,9 @@ def nest_levels(design: Design, detail: Detail) -> list[NestLevel]:
     loops = design.loops if {"bounds", "order"} <= columns else ()
     lives: dict[int, str] = {}
     for t, home in problem.resident:
-        lives[home] = lives.get(home, "all of ") + ("" if home not in lives else " and ") + problem.tensors[t].name
+        share = "what lives of " if t in problem.slides else "all of "
+        lives[home] = f"{lives[home]} and " if home in lives else ""
+        lives[home] += share + problem.tensors[t].name
     levels = [
         (level.name, ", ".join(filter(None, [room(level, detail), lives.get(level.index, "")])), level.index)
         for level in problem.levels

@@ -19,16 +19,28 @@ if TYPE_CHECKING:
     from sparsemap.searching.executed import Execution
 
     from .comparison import executed_over_analytic
+    from .interleaved import ChainVerification, verify_chain
     from .report import CountRow, Verification
     from .run import TooLarge, verify
 
-__all__ = ["CountRow", "TooLarge", "Verification", "executed_over_analytic", "register_commands", "verify"]
+__all__ = [
+    "ChainVerification",
+    "CountRow",
+    "TooLarge",
+    "Verification",
+    "executed_over_analytic",
+    "register_commands",
+    "verify",
+    "verify_chain",
+]
 _LATER = {
+    "ChainVerification": "interleaved",
     "CountRow": "report",
     "TooLarge": "run",
     "Verification": "report",
     "executed_over_analytic": "comparison",
     "verify": "run",
+    "verify_chain": "interleaved",
 }
 
 

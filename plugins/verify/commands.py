@@ -12,7 +12,11 @@ import click
 
 @click.command("verify")
 @click.argument(
-    "design", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="DESIGN.toml|CERTIFICATE.json"
+    "designs",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="DESIGN.toml...|CERTIFICATE.json",
 )
 @click.option("--trials", default=20, show_default=True, type=click.IntRange(min=1), help="Random tensors to draw.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Same seed, same report.")
@@ -22,7 +26,7 @@ import click
 @click.pass_context
 def verify_command(
     context: click.Context,
-    design: Path,
+    designs: tuple[Path, ...],
     trials: int,
     seed: int,
     force: bool,
@@ -35,23 +39,34 @@ def verify_command(
     that the output equals the dense product. Every quantity is printed with what the cost model expects, the measured
     mean and its 95 % confidence interval, and what explains a deviation.
 
-    Of the certificate of a search with --prove, the proof is checked: every class of designs by arithmetic of its own, and
-    those that were tried by trying them again.
+    Several designs are layers of a plan, each of which takes what the one before it makes: they are executed in turns,
+    with what is between them in a buffer of the size that they say. Of the certificate of a search with --prove, the
+    proof is checked: every class of designs by arithmetic of its own, and those that were tried by trying them again.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
     from .run import verify
 
-    if design.suffix == ".json":
+    registry = load(plugin_dirs=plugin_dirs)
+    if designs[0].suffix == ".json" and len(designs) == 1:
         from .certificate import check
 
-        checked = check(design, load(plugin_dirs=plugin_dirs))
+        checked = check(designs[0], registry)
         click.echo(json.dumps(checked.table(), indent=2) if as_json else checked.text(), nl=as_json)
         if not checked.correct:
             context.exit(1)
         return
-    loaded = design_file.load(design, load(plugin_dirs=plugin_dirs))
+    if len(designs) > 1:
+        from .interleaved import verify_chain
+
+        layers = [(one.problem, one.batch) for one in (design_file.load(path, registry) for path in designs)]
+        chain = verify_chain(layers, trials, seed, force)
+        click.echo(json.dumps(chain.table(), indent=2) if as_json else chain.text())
+        if not chain.correct:
+            context.exit(1)
+        return
+    loaded = design_file.load(designs[0], registry)
     with click.progressbar(length=trials, file=sys.stderr if sys.stderr.isatty() else io.StringIO()) as bar:
         found = verify(loaded.problem, loaded.batch, trials, seed, force, lambda _: bar.update(1), compare=True)
     click.echo(json.dumps(found.table(), indent=2) if as_json else found.text(), nl=as_json)

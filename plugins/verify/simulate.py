@@ -168,12 +168,16 @@ class Simulation:
             found[t, s] = index, at.reshape(len(steps), len(places))
         return found
 
-    def trial(self, rng: np.random.Generator, charged: bool = False) -> Trial:
-        """`charged`: with what the charges need that concern time."""
+    def trial(self, rng: np.random.Generator, charged: bool = False, given: Mapping[int, Array] | None = None) -> Trial:
+        """`charged`: with what the charges need that concern time; `given`: by operand its words (n,), in place of drawn
+        ones."""
         nest, out = self.nest, self.nest.output
         masks: list[Array] = [np.zeros(0, dtype=bool)] * len(self.packed)
         values: list[Array] = [np.zeros(0)] * len(self.packed)
         for t in nest.operands:
+            if given is not None:
+                values[t], masks[t] = given[t], (given[t] != 0).reshape(nest.shape(t))
+                continue
             masks[t] = np.asarray(nest.occupancies[t].draw(rng), dtype=bool).reshape(nest.shape(t))
             # positive, so that no sum cancels; whole numbers, so that sums are exact
             values[t] = np.where(masks[t], rng.integers(1, 10, masks[t].shape), 0).reshape(-1).astype(np.float64)

@@ -29,6 +29,9 @@ class Pool(Operation):
         given = one_of(inputs)
         return (given[0], *windows(given, (self.r, self.s), self.stride, (1, 1), self.padding))
 
+    def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
+        return ((1, 1), (self.stride[0], self.r), (self.stride[1], self.s))
+
 
 @attrs.frozen(kw_only=True)
 class MaxPool(Pool):
@@ -63,6 +66,9 @@ class Add(Operation):
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return alike(inputs)
 
+    def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
+        return ((1, 1),) * ranks
+
 
 @attrs.frozen(kw_only=True)
 class Concat(Operation):
@@ -85,6 +91,9 @@ class Multiply(Operation):
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return alike(inputs)
+
+    def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
+        return ((1, 1),) * ranks
 
 
 @attrs.frozen(kw_only=True)

@@ -77,7 +77,7 @@ OF_NETWORKS = (
 @click.option(
     "--formats",
     type=click.Choice(["free", "matched"]),
-    help="With --fuse: whether tensors are read in the format in which they are written.  [default: free]",
+    help="With --fuse: whether tensors are read in the format in which they are written.  [default: matched]",
 )
 @report_option
 @_study_options

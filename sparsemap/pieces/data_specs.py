@@ -53,6 +53,17 @@ class SparseUnits:
 
 
 @attrs.frozen(kw_only=True)
+class Converter:
+    """A unit that rewrites a tensor between two layers, from the format of one to that of the other, in a pass of its own."""
+
+    words_per_cycle: float = attrs.field(validator=attrs.validators.gt(0))
+    """Words of the tensor, zeros among them, that it takes in a cycle."""
+    pj: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
+    """For each of them."""
+    area_mm2: float = attrs.field(validator=attrs.validators.ge(0))
+
+
+@attrs.frozen(kw_only=True)
 class Hardware(Piece):
     """An accelerator: storage levels from the outermost inwards, then the compute units."""
 
@@ -77,6 +88,8 @@ class Hardware(Piece):
     """Name of a space spec, or its table, that it is searched in unless another one is asked for; absent: the usual one."""
     units: SparseUnits | None = None
     """The sparse units that the chip has, which designs choose from; absent: any that a design asks for, without area."""
+    converter: Converter | None = None
+    """What changes formats of tensors between layers; absent: nothing does, they are read as they were written."""
     choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=check_choices)
     """Other values of keys, such as `"levels.GLB.capacity" = ["64 KB", "128 KB"]`: a space of chips. A key may also hold
     `{ choices = [...] }`, or `{ low = "64 KB", high = "1 MB", factor = 2 }` (or `step`), in place of its value; the

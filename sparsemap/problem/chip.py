@@ -71,7 +71,7 @@ class Chip:
     """(S,) float64, without what lies below."""
     mac_area_mm2: Array
     units_area_mm2: Array
-    """Of all decoders and skipping units together, where the hardware lists its `units`."""
+    """Of all decoders and skipping units together, where the hardware lists its `units`, and of its converter."""
     wire_pj_per_bit_mm: Array
     gated_residual: Array
     """Least cost of a gated access or compute, as a share of a full one."""
@@ -175,6 +175,7 @@ def chip_of(
         mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits), "mm2")),
         units_area_mm2=np.array(
             number("units", lambda: _unit_macs(levels, hardware, registry) * technology.mac_area_mm2(16), "mm2")
+            + (hardware.converter.area_mm2 if hardware.converter else 0.0)
         ),
         wire_pj_per_bit_mm=np.array(number("technology.wire_pj_per_bit_mm", lambda: technology.wire_pj_per_bit_mm)),
         gated_residual=np.array(number("technology.gated_residual", lambda: technology.gated_residual, "a share")),

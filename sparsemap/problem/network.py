@@ -68,7 +68,7 @@ class Node:
             for tensor, _ in self._tensors
         ]
         own = unstructure(self.piece) if isinstance(self.piece, Workload) else {}
-        more = [own[key] for key in ("word_bits", "resides", "resident_words") if key in own]
+        more = [own[key] for key in ("word_bits", "resides", "resident_words", "slides") if key in own]
         return json.dumps([list(self.loops.sizes.items()) if self.loops else [], tensors, *more])
 
     @property

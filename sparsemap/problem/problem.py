@@ -298,6 +298,21 @@ class Problem:
         boxes = {t: math.prod(self.tensors[t].shape(self.sizes)) for t, home in enumerate(self.homes) if home}
         return {(t, self.homes[t]): given.get(t, words) for t, words in boxes.items()}
 
+    @cached_property
+    def slides(self) -> dict[int, int]:
+        """By tensor that slides by, the dimension whose loop is the outermost one outside its home."""
+        file, found, output = self._file("workload"), dict[int, int](), next(t for t in self.tensors if t.output)
+        for text, dim in self.workload.slides.items():
+            path = f"slides.{text}"
+            tensor = self.tensor(text, file, path)
+            allowed = [d for d in self.tensors[tensor].dims if d in output.dims]
+            if not self.homes[tensor]:
+                raise SpecError.at(file, path, f"'{text}' resides in no level (resides)")
+            if dim not in allowed:
+                raise SpecError.at(file, path, unknown("dimension of it and of the output", dim, allowed))
+            found[tensor] = self.dims.index(dim)
+        return found
+
     def stores(self, tensor: int, level: int, homes: Sequence[int] = ()) -> bool:
         """Whether a storage level keeps a tensor: no `bypass` of the hardware, and not outside where it resides."""
         if level < (homes or self.homes)[tensor]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import attrs
@@ -25,6 +26,33 @@ def hull(points: Iterable[Corner[T]]) -> list[Corner[T]]:
             found.pop()
         found.append(point)
     return found
+
+
+def thinned(points: Iterable[T], costs: Callable[[T], tuple[float, float, float]]) -> list[T]:
+    """Those of points of (energy, cycles, room) that are on the hull of all that need no more room; of equal ones the first."""
+    corners: list[tuple[float, float]] = []
+    kept = []
+    for point in sorted(points, key=lambda p: costs(p)[2::-1]):
+        energy, cycles, _ = costs(point)
+        place = bisect_left(corners, (energy, cycles))
+        if place and corners[place - 1][1] <= cycles:
+            continue
+        if place < len(corners):
+            if corners[place] == (energy, cycles):
+                continue
+            if place and _above((*corners[place - 1], None), (energy, cycles, None), (*corners[place], None)):
+                continue
+        kept.append(point)
+        end = place
+        while end < len(corners) and corners[end][1] >= cycles:
+            end += 1
+        corners[place:end] = [(energy, cycles)]
+        while place > 1 and _above(*((*corner, None) for corner in corners[place - 2 : place + 1])):
+            del corners[place - 1]
+            place -= 1
+        while place + 2 < len(corners) and _above(*((*corner, None) for corner in corners[place : place + 3])):
+            del corners[place + 1]
+    return kept
 
 
 def _above(a: Corner[T], b: Corner[T], c: Corner[T]) -> bool:

@@ -33,6 +33,8 @@ class FusedLayer:
     """Where each input lives."""
     place: str
     """Where its output lives .."""
+    slides: str
+    """.. as a whole (empty), or sliding by: what lives of it at a time, of how much along which loop .."""
     words: int
     """.. of so many words .."""
     packed: bool
@@ -47,7 +49,11 @@ class FusedLayer:
     used_words: float
     """With its tiles."""
     kept: tuple[str, ...]
-    """Its own tensors that are on chip."""
+    """Its own tensors that are on chip .."""
+    kept_words: Mapping[str, int] = attrs.field(factory=dict)
+    """.. the words of each that are there at a time .."""
+    walks: Mapping[str, str] = attrs.field(factory=dict)
+    """.. and of those that slide by, the dimension of the outermost loop."""
     design: str = ""
     """File of its design below the folder of the run, that of the first step with the same one; empty for operations."""
     genome: tuple[int, ...] = ()
@@ -56,6 +62,11 @@ class FusedLayer:
     limit: str = ""
     """What limits its cycles."""
     by_level: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def home(self) -> str:
+        """Where its output lives, and what of it at a time if it slides by."""
+        return f"{self.place}, {self.slides}" if self.slides else self.place
 
 
 @attrs.frozen(kw_only=True)
@@ -168,7 +179,7 @@ class FusedResult:
                 [
                     row.layer,
                     ", ".join(dict.fromkeys(row.from_places)),
-                    row.place,
+                    row.home,
                     percent(row.used_words / self.capacity),
                     units.format_energy(row.energy_pj),
                     f"{row.cycles:,.0f}",
@@ -186,10 +197,11 @@ class FusedResult:
         if not self.complete:
             return f"plan     incomplete: {self.error or 'not every layer has a design'}"
         (stays, between), seconds = self.stays, self.costs["seconds"]
+        slide = sum(bool(row.slides) for row in self.rows)
         energy, cycles = self.layer_by_layer
         peak = f"{percent(self.peak.used_words / self.capacity)} of {self.home} at {self.peak.layer}"
         lines = [
-            f"plan     {stays} of {between} tensors between layers stay in {self.home}; at most {peak}",
+            f"plan     {stays} of {between} tensors between layers stay in {self.home}, {slide} of them slide by; at most {peak}",
             f"EDP      {four_digits(self.edp)} pJ * cycles, {times(self.gain)} better than layer by layer "
             f"({times(energy / self.energy_pj)} in energy, {times(cycles / self.cycles)} in cycles)",
             f"energy   {units.format_energy(self.energy_pj)}",
@@ -200,7 +212,9 @@ class FusedResult:
         if self.gap is not None:
             lines.append(f"bound    {four_digits(self.bound)} by proof: the best plan is within {times(self.gap)}")
         free = "cost what they read and write" if self.counted else "are free"
-        formats = "what is written is what is read" if self.matched else "formats change on the way at no cost"
+        formats = (
+            "what is written is what is read, or converted" if self.matched else "formats change on the way at no cost"
+        )
         lines.append(f"         operations between layers {free}; {formats}")
         return "\n".join(lines)
 

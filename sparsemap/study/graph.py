@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 
 import attrs
 
-from ..pieces.contracts import Operation
+from ..errors import SpecError
+from ..pieces.contracts import Operation, Workload
+from ..pieces.data_specs import Converter
+from ..pieces.registry import Registry
 from ..problem.chip import Chip
 from ..problem.network import INPUT, Node
 
@@ -37,6 +41,31 @@ def graph_of(nodes: Sequence[Node], batch: int = 1) -> tuple[GraphNode, ...]:
             found.append(GraphNode(name, node, inputs, _operands(node), _words(node, batch)))
             inputs = (name,)
         last[node.name] = found[-1].name
+    return tuple(found)
+
+
+def handed_on(nodes: Sequence[Node], registry: Registry) -> tuple[Node, ...]:
+    """The nodes of a network with the density of every output that of what layers read of it: after the activation. Of
+    several, the largest; of what only operations take, its own."""
+    found = []
+    for node in nodes:
+        takers = [other for other in nodes if node.name in other.inputs or (other is node and node.repeat > 1)]
+        read = [
+            (tensor.density.occupancy(tensor.shape(other.loops.sizes)).density, tensor)
+            for other in takers
+            if other.loops is not None
+            for name, given in zip(_operands(other), other.inputs, strict=False)
+            for tensor in other.loops.tensors
+            if tensor.name == name and (given == node.name or other is node)
+        ]
+        found.append(node)
+        if node.loops is not None and read and isinstance(node.piece, Workload):
+            _, densest = max(read, key=lambda one: one[0])
+            output = next(t for t in node.loops.tensors if t.output)
+            if densest.density != output.density and len(densest.ranks) == len(output.ranks):
+                with suppress(SpecError):  # a workload whose densities are fixed
+                    piece = node.piece.with_densities({output.name: densest.density})
+                    found[-1] = attrs.evolve(node, piece=piece, loops=piece.loops(registry))
     return tuple(found)
 
 
@@ -90,13 +119,26 @@ def passed(
     size, home = output
     read = [(count, level) for count, level in words if operation.moves or level != home]
     written = size if operation.moves else sum(count for count, _ in read)
-    pj, busy = 0.0, dict[int, list[float]]()
-    for action, moved in (("read", read), ("write", [(written, home)])):
-        for count, level in moved:
-            pj += count * float(chip.energy_pj[action][level])
-            busy.setdefault(level, [0.0, 0.0])[action == "write"] += count
+    return _moved([(count, level, "read") for count, level in read] + [(written, home, "write")], chip)
+
+
+def converted(
+    converter: Converter, read: float, written: float, words: float, level: int, chip: Chip
+) -> tuple[float, float]:
+    """pJ and cycles of a pass that rewrites a tensor of so many `words` where it lives: `read` and `written` are words with
+    their metadata."""
+    energy, cycles = _moved([(read, level, "read"), (written, level, "write")], chip)
+    return energy + converter.pj * words, max(cycles, math.ceil(words / converter.words_per_cycle))
+
+
+def _moved(moves: Sequence[tuple[float, int, str]], chip: Chip) -> tuple[float, float]:
+    """pJ and cycles of words that are read or written: (words, level, action) each."""
+    energy, busy = 0.0, dict[int, list[float]]()
+    for count, level, action in moves:
+        energy += count * float(chip.energy_pj[action][level])
+        busy.setdefault(level, [0.0, 0.0])[action == "write"] += count
     cycles = 0.0
     for level, (out, into) in busy.items():
         limits = chip.read_bandwidth[level], chip.write_bandwidth[level], chip.bandwidth[level]
         cycles = max(cycles, *(n / float(b) for n, b in zip((out, into, out + into), limits, strict=True)))
-    return pj, math.ceil(cycles * (1.0 - 1e-12))
+    return energy, math.ceil(cycles * (1.0 - 1e-12))

@@ -8,7 +8,6 @@ quasi-concave cost has its least value there, and vertices of a sum of sets are 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from itertools import permutations
 from typing import Any, TypeVar
 
 import attrs
@@ -31,6 +30,14 @@ class TablePoint:
     design: Any = None
 
 
+@attrs.frozen
+class Together:
+    """The steps that are interleaved in a point, whose room is that of all of them and of what slides by in between."""
+
+    parts: tuple[tuple[str, Place, TablePoint], ...]
+    """Step, place of its output, and its point."""
+
+
 @attrs.frozen(kw_only=True)
 class Step:
     """One node of the graph: `tables` has its points by the places of its inputs and of its output, (inputs, output)."""
@@ -43,6 +50,8 @@ class Step:
     """Room that its output takes by place; none where it is not named."""
     in_place: bool = False
     """Whether the output may take the place of inputs that nobody needs afterwards."""
+    parts: tuple[str, ...] = ()
+    """The steps, one after the other, in whose place this one runs them interleaved; its points have `Together` as designs."""
 
 
 @attrs.frozen
@@ -57,11 +66,13 @@ class Chosen:
     """The tensors that are live while it runs, its inputs and its output among them .."""
     live_words: float
     """.. and their room."""
+    beside: float = 0.0
+    """Room of the steps that are interleaved with it, and of what slides by between them."""
 
     @property
     def used(self) -> float:
         """Words in use while it runs: tensors that live and its tiles."""
-        return self.live_words + self.point.room
+        return self.live_words + self.point.room + self.beside
 
 
 @attrs.frozen
@@ -84,40 +95,90 @@ def edp(energy_pj: float, cycles: float) -> float:
 
 Live = tuple[tuple[str, Place], ...]
 Label = tuple[float, float, Any]
-"""Energy and cycles of some steps, and these as (the last one, those before)."""
+"""Energy and cycles of some steps, and these as what a `Chosen` of the last one has, and those before."""
 T = TypeVar("T")
 
 
 def joined(
-    steps: Sequence[Step], capacity: float, value: Callable[[float, float], float] = edp, reorder: bool = True
+    steps: Sequence[Step],
+    capacity: float,
+    value: Callable[[float, float], float] = edp,
+    reorder: bool = True,
+    groups: Sequence[Step] = (),
 ) -> JoinedPlan | None:
     """The plan of least `value` (of pJ and cycles), exact for these tables; None if none fits into `capacity` words.
 
     `steps` are in an order in which they can run. Of branches that part and meet again all orders are tried, as long as
-    they are few. `value` has to be quasi-concave, and to grow with both.
+    they are few. `groups` are steps with `parts`, which stand for these where they follow each other. `value` has to be
+    quasi-concave, and to grow with both.
     """
     words = {step.name: step.words for step in steps}
+    by_last: dict[str, list[Step]] = {}
+    for group in groups:
+        by_last.setdefault(group.parts[-1], []).append(group)
     labels: dict[Live, list[Label]] = {(): [(0.0, 0.0, None)]}
-    for block in blocks(steps):
+    for block, chain in stretches(steps):
         after = {name for step in steps[block[-1] + 1 :] for name in step.inputs}
-        ends: dict[Live, list[Label]] = {}
-        for order in orders(steps, block) if reorder else [block]:
-            found = labels
-            for at, index in enumerate(order):
-                needed = after.union(*(steps[later].inputs for later in order[at + 1 :]))
-                found = _after(steps[index], found, needed, words, capacity)
-            for state, some in found.items():
-                ends.setdefault(state, []).extend(some)
-        labels = {state: hull(some) for state, some in ends.items()}
+        parts = branches(steps, block) if reorder and not chain else [block[:-1]]
+        done: dict[frozenset[int], dict[Live, list[Label]]] = {frozenset(): labels}
+        for count in range(len(parts)):  # what so many branches make of the labels, whatever their order was
+            for before in [some for some in done if len(some) == count]:
+                for branch in set(range(len(parts))) - before:
+                    rest = [i for b, part in enumerate(parts) if b not in before | {branch} for i in part]
+                    end = [] if len(before) + 1 < len(parts) else block[-1:]
+                    needed = after.union(*(steps[i].inputs for i in (*rest, *(() if end else block[-1:]))))
+                    ended = _run(
+                        [steps[i] for i in (*parts[branch], *end)], done[before], needed, by_last, words, capacity
+                    )
+                    into = done.setdefault(before | {branch}, {})
+                    for state, some in ended.items():
+                        into[state] = hull([*into[state], *some]) if state in into else some
+        labels = done[frozenset(range(len(parts)))]
     every = [label for some in labels.values() for label in some]
     if not every:
         return None
     energy_pj, cycles, link = min(every, key=lambda label: (value(label[0], label[1]), label[0]))
     chosen: list[Chosen] = []
     while link is not None:
-        one, link = link
-        chosen.append(one)
+        *one, link = link
+        chosen += _parts(Chosen(*one))[::-1]
     return JoinedPlan(energy_pj, cycles, tuple(chosen[::-1]))
+
+
+def _parts(chosen: Chosen) -> list[Chosen]:
+    """The steps that a chosen one stands for: itself, or its parts."""
+    made = chosen.point.design
+    if not isinstance(made, Together):
+        return [chosen]
+    live, found = dict(chosen.live), []
+    for name, place, point in made.parts:
+        live[name] = place
+        beside = chosen.point.room - point.room
+        found.append(Chosen(name, place, point, tuple(live.items()), chosen.live_words, beside))
+    return found
+
+
+def _run(
+    steps: Sequence[Step],
+    labels: dict[Live, list[Label]],
+    after: set[str],
+    groups: Mapping[str, Sequence[Step]],
+    words: Mapping[str, Mapping[Place, float]],
+    capacity: float,
+) -> dict[Live, list[Label]]:
+    """What the labels become with some steps one after the other; `after`: outputs that steps after them take."""
+    names = tuple(step.name for step in steps)
+    found = [labels]
+    for end, last in enumerate(steps, start=1):
+        needed = after.union(*(step.inputs for step in steps[end:]))
+        made: dict[Live, list[Label]] = {}
+        for step in (last, *groups.get(last.name, ())):  # of equal plans the one without chains
+            begin = end - max(1, len(step.parts))
+            if not step.parts or names[max(begin, 0) : end] == step.parts:
+                for state, some in _after(step, found[begin], needed, words, capacity).items():
+                    made.setdefault(state, []).extend(some)
+        found.append({state: hull(some) for state, some in made.items()})
+    return found[-1]
 
 
 def _after(
@@ -147,8 +208,7 @@ def _after(
             left |= {step.name: place} if step.name in needed else {}
             here = (*state, (step.name, place))
             found.setdefault(tuple(sorted(left.items(), key=lambda item: item[0])), []).extend(
-                (a[0] + b[0], a[1] + b[1], (Chosen(step.name, place, b[2], here, used), a[2]))
-                for a, b in sums(some, fitting)
+                (a[0] + b[0], a[1] + b[1], (step.name, place, b[2], here, used, a[2])) for a, b in sums(some, fitting)
             )
     return {state: hull(some) for state, some in found.items()}
 
@@ -168,6 +228,21 @@ def sums(
         yield a[i], b[j]
 
 
+def stretches(steps: Sequence[Step]) -> Iterator[tuple[list[int], bool]]:
+    """Blocks, with those of one step each that follow each other as one, and whether it is such a chain."""
+    chain: list[int] = []
+    for block in blocks(steps):
+        if len(block) == 1:
+            chain += block
+            continue
+        if chain:
+            yield chain, True
+        chain = []
+        yield block, False
+    if chain:
+        yield chain, True
+
+
 def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:
     """Runs of steps after each of which nothing but the output of its last one is needed."""
     last: dict[str, int] = {}
@@ -183,18 +258,14 @@ def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:
         yield list(range(begin, len(steps)))
 
 
-def orders(steps: Sequence[Step], block: Sequence[int]) -> Iterator[list[int]]:
-    """Orders of a block: its branches, which have nothing to do with each other but their source, one after the other in
-    all orders, then its last step; of many branches the given one."""
-    *inner, end = block
+def branches(steps: Sequence[Step], block: Sequence[int]) -> list[list[int]]:
+    """What is before the last step of a block, in parts that have nothing to do with each other but their source and may run
+    in any order; of many parts the order given."""
+    *inner, _ = block
     group = {index: index for index in inner}
     place = {steps[index].name: index for index in inner}
     for index in inner:  # steps that are connected within the block are of one branch
         joined_with = {group[place[name]] for name in steps[index].inputs if name in place} | {group[index]}
         group = {i: min(joined_with) if g in joined_with else g for i, g in group.items()}
-    branches = [[i for i in inner if group[i] == g] for g in dict.fromkeys(group.values())]
-    if len(branches) > MOST_BRANCHES:
-        yield list(block)
-        return
-    for order in permutations(branches):
-        yield [*(index for branch in order for index in branch), end]
+    found = [[i for i in inner if group[i] == g] for g in dict.fromkeys(group.values())]
+    return found if len(found) <= MOST_BRANCHES else [inner]

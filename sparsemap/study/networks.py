@@ -15,6 +15,7 @@ from ..pieces.data_specs import Network
 from .cells import Outcome
 from .fused import FusedPlan
 from .fused_result import FusedResult
+from .fused_told import result_of, write_designs
 from .network_result import NetworkResult
 from .plan import plan_of
 from .study import Progress, run_cells
@@ -49,7 +50,7 @@ def search_network(
     count: str = "all",
     fuse: bool = False,
     operations: str = "counted",
-    formats: str = "free",
+    formats: str = "matched",
 ) -> NetworkResult | FusedResult:
     """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer, with
     `count = "valid"` the valid ones.
@@ -66,8 +67,9 @@ def search_network(
 
     With `fuse` tensors between layers may stay on chip, and a `FusedResult` comes back: every layer is searched with its
     tensors there as well, and what stays is planned for the whole network. `operations` between layers, such as
-    additions, are `counted` as traffic there, or `free`. `formats` of tensors that are handed over change on the way at no
-    cost (`free`), as layer by layer, or what is written is what is read (`matched`).
+    additions, are `counted` as traffic there, or `free`. `formats`: what is written is what is read (`matched`), unless
+    the hardware has a `converter`, which is paid for, and an output has the density that the next layer reads; or formats
+    change on the way at no cost and densities are those of each layer (`free`).
     """
     from ..pieces.loading import load
 
@@ -78,7 +80,8 @@ def search_network(
     place = nullcontext(os.fspath(out)) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:
         asked = (budget, seed, searcher, space, objective, cost_model, warm_start, count)
-        plan = plan_of(registry, network, hardware, Path(folder).expanduser().resolve(), *asked)
+        where = Path(folder).expanduser().resolve()
+        plan = plan_of(registry, network, hardware, where, *asked, handed=fuse and formats == "matched")
         if start:
             plan = plan.started(start)
 
@@ -87,12 +90,12 @@ def search_network(
         results: list[NetworkResult | FusedResult] = []
 
         def keep(outcomes: Sequence[Outcome]) -> None:
-            result = whole.result(outcomes)
+            result = result_of(whole, outcomes) if isinstance(whole, FusedPlan) else whole.result(outcomes)
             results.append(result)
             if out:
                 result.write(plan.folder)
                 if isinstance(whole, FusedPlan) and isinstance(result, FusedResult):
-                    whole.write_designs(result)
+                    write_designs(whole, result)
 
         run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster)
         return results[-1]

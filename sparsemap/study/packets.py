@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 import numpy as np
 
 from ..errors import DesignError
@@ -17,6 +18,19 @@ from ..problem.problem import Problem
 Packet = tuple[tuple[int, int, str], ...]
 """From the outermost compressed rank inwards: the tensor's rank that a loop moves, its bound, the name of its format."""
 PLAIN: Packet = ()
+
+
+@attrs.frozen
+class Place:
+    """Where a tensor lives between layers."""
+
+    level: str
+    packet: Packet = PLAIN
+    """The packets in which it is written there."""
+    slides: str = ""
+    """What lives of it at a time, of how much along which loop; empty: the whole of it."""
+    words: float = 0.0
+    """Of a tensor that slides by, what lives of it at a time."""
 
 
 def packet_of(design: Design, tensor: int) -> Packet:

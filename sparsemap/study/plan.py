@@ -25,6 +25,7 @@ from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec.unstructuring import plain
 from .cells import KEPT, Cell, Outcome, as_data, cells_of, chosen_in, labels_of
+from .graph import handed_on
 from .network_result import LayerResult, NetworkResult
 
 if TYPE_CHECKING:
@@ -203,8 +204,10 @@ def plan_of(
     warm_start: str | None = None,
     count: str = "all",
     more: Any = None,
+    handed: bool = False,
 ) -> Plan:
-    """The cells of a network. SpecError for a wrong part, before anything is searched."""
+    """The cells of a network; `handed`: outputs have the density that the next layer reads. SpecError for a wrong part,
+    before anything is searched."""
     base, file = Path("."), ""
     if isinstance(network, str | os.PathLike):
         text = os.fspath(network)
@@ -213,6 +216,7 @@ def plan_of(
     else:
         piece = registry.build("network", network)
     graph = nodes_of(piece, registry, base, file)
+    graph = handed_on(graph, registry) if handed else graph
     nodes = tuple(node for node in graph if node.loops)
     if not nodes:
         raise SearchError(f"network '{piece.name}' has no layer to search")

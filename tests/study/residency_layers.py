@@ -4,26 +4,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from itertools import permutations, product
 from typing import Any
 
+import attrs
 import numpy as np
 
+from sparsemap.pieces.data_specs import Converter
 from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import load_problem
+from sparsemap.problem.network import Node
 from sparsemap.problem.problem import Problem
-from sparsemap.study.join import Step, TablePoint, hull
+from sparsemap.searching.hull import thinned
+from sparsemap.study.conversion import with_conversions
+from sparsemap.study.interleaved import Member, interleaved
+from sparsemap.study.join import JoinedPlan, Step, TablePoint, joined
+from sparsemap.study.packets import PLAIN, Packet, Place
+from sparsemap.study.slides import Outermost, Slide, outermost, slides
 
 REGISTRY = load()
 DRAM, CHIP = "dram", "glb"
+PLACES = Place(DRAM), Place(CHIP)
+BITS: Packet = ((0, 0, "bitmask"),)
+"""Packets of some channels as bitmasks: all that a case has."""
 SPACE = {
     "name": "case",
-    "segments": ["orders", "tiling", "formats", "gate-skip"],
+    "segments": ["orders", "tiling", "formats", "gate-skip", "decoding"],
     "orders": {"type": "cantor"},
     "tiling": {"type": "prime-factors", "padding": "none"},
-    "formats": {"type": "rank-formats", "slots": 5, "candidates": ["uncompressed"], "beyond": "uncompressed"},
-    "gate-skip": {"candidates": ["none"]},
+    "formats": {
+        "type": "rank-formats",
+        "slots": 5,
+        "candidates": ["uncompressed", "bitmask"],
+        "beyond": "uncompressed",
+    },
+    "gate-skip": {
+        "candidates": [
+            "none",
+            {"name": "by-p", "type": "filters", "action": "skip", "filters": [{"target": "W", "leader": "P"}]},
+        ]
+    },
 }
 
 
@@ -35,11 +57,15 @@ def hardware(machine: Mapping[str, Any], lanes: int, mac_pj: float) -> dict[str,
     """A bus for one lane that is as slow as the machine's is for some: cycles are those of one lane, over the lanes."""
 
     def level(name: str, kind: str, pj: float, **more: Any) -> dict[str, Any]:
-        return {"name": name, "class": kind, "energy": {"read": pj, "write": pj}, "metadata_width": 16, **more}
+        energy = dict.fromkeys(("read", "write", "metadata_read", "metadata_write"), pj) | {
+            "encode": 0.0,
+            "decode": 0.0,
+        }
+        return {"name": name, "class": kind, "energy": energy, "metadata_width": 16, **more}
 
     levels = [
         level("DRAM", "dram", machine["e0"], bandwidth=f"{machine['b0'] / lanes} words/cycle"),
-        level("GLB", "sram", machine["e1"], capacity=f"{machine['cap']} words"),
+        level("GLB", "sram", machine["e1"], capacity=f"{machine['cap']} words", gate_skip=True, decodes=["Z"]),
     ]
     if "cap2" in machine:
         levels.append(level("RF", "sram", machine["e2"], capacity=f"{machine['cap2']} words"))
@@ -47,16 +73,21 @@ def hardware(machine: Mapping[str, Any], lanes: int, mac_pj: float) -> dict[str,
     return {"name": "case", "technology": "12nm", "levels": levels, "compute": compute}
 
 
-def problem(node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, lanes: int, mac_pj: float) -> Problem:
-    """One layer with the tensors `kept`, of P and Z, in the buffer."""
+def problem(
+    node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, lanes: int, mac_pj: float, packed: str = ""
+) -> Problem:
+    """One layer with the tensors `kept`, of P and Z, in the buffer, and those `packed` as bitmasks."""
     moved = "p" if node["s"] == 1 else f"{node['s']}*p"
+    nonzeros = {"P": Fraction(node.get("d", 1)), "Z": Fraction(node.get("dz", 1))}
+    density = {t: {"type": "n-of-m", "n": d.numerator, "m": d.denominator} for t, d in nonzeros.items() if t in packed}
     workload = {
         "type": "einsum",
         "name": node["name"],
         "einsum": f"Z[o, p] = P[c, {moved} + r] * W[o, c, r]",
         "dims": {dim: node[dim] for dim in "ocpr"},
-        "density": {"P": 1.0, "W": 1.0},
+        "density": {"P": 1.0, "W": 1.0, "Z": 1.0, **density},
         "resides": dict.fromkeys(kept, "GLB"),
+        "resident_words": dict.fromkeys(kept, 0),
     }
     return load_problem(workload, hardware(machine, lanes, mac_pj), SPACE, cost_model="timeloop", registry=REGISTRY)
 
@@ -86,47 +117,160 @@ def every_design(given: Problem) -> Designs:
     order[:-1] = np.array(orders, dtype=np.int8).transpose(1, 2, 0)[:, :, None]
     count = len(tilings) * len(orders)
     columns = {"bounds": bounds.reshape(levels, 4, count), "order": order.reshape(levels, 4, count)}
-    columns |= {"formats": np.zeros((3, 5, count), np.int8), "mechanisms": np.zeros((0, count), np.int8)}
+    columns |= {"formats": np.zeros((3, 5, count), np.int8), "mechanisms": np.zeros((1, count), np.int8)}
+    columns |= {"decoded": np.full((3, count), levels, np.int8)}
     return Designs({name: np.ascontiguousarray(column) for name, column in columns.items()})
 
 
-def points(node: Mapping[str, Any], machine: Mapping[str, Any], kept: str) -> list[TablePoint]:
-    """Those of all designs that fit that are on a hull for some room."""
-    found = []
+def packing(given: Problem, designs: Designs, packed: str, g: int) -> tuple[Designs, np.ndarray]:
+    """The designs with channels innermost as bitmasks, the output encoded as it leaves the buffer, and computes of zeros
+    skipped; and which of them read and write whole packets of g channels, of an output that leaves once."""
+    names, dims = [t.name for t in given.tensors], list(given.dims)
+    columns = {name: column.copy() for name, column in designs.columns.items()}
+    columns["order"][-1] = np.array([dims.index(dim) for dim in "rpoc"])[:, None]
+    bounds, order = columns["bounds"], columns["order"]
+    whole = np.ones(len(designs), dtype=bool)
+    for tensor, channel in (("P", "c"), ("Z", "o")):
+        if tensor in packed:
+            columns["formats"][names.index(tensor), -1] = 1
+            for level in range(1, len(bounds)):
+                whole &= bounds[level:, dims.index(channel)].prod(axis=0) % g == 0
+    if "P" in packed:
+        columns["mechanisms"][:] = 1
+    if "Z" in packed:
+        columns["decoded"][names.index("Z")] = 1
+        place = np.argsort(order[0], axis=0)
+        for dim in "op":  # no loop over channels that are summed has one of the output inside
+            inside = place[dims.index(dim)] > place[dims.index("c")]
+            whole &= ~(inside & (bounds[0, dims.index("c")] > 1) & (bounds[0, dims.index(dim)] > 1))
+    return Designs(columns), whole
+
+
+def points(
+    node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, packed: str = ""
+) -> dict[Outermost, list[TablePoint]]:
+    """By outermost loop, those of all designs that fit that are on a hull for some room."""
+    found: dict[Outermost, list[TablePoint]] = {}
     for lanes, mac_pj in machine.get("modes", [[1, machine["mac"]]]):
-        given = problem(node, machine, kept, lanes, mac_pj)
-        designs = every_design(given)
-        told = given.evaluator.evaluate_designs(designs, detail=True)
+        encoded = "".join(
+            t for t in packed if t != "Z" or "Z" not in kept
+        )  # at home it is encoded once it is summed up
+        given = problem(node, machine, kept, lanes, mac_pj, encoded)
+        designs, whole = packing(given, every_design(given), packed, machine.get("g", 1)) if packed else (
+            every_design(given), True
+        )  # fmt: skip
+        if encoded != packed:
+            designs.columns["formats"][-1] = 0
+            designs.columns["decoded"][-1] = len(given.levels)
+        told, loops = given.evaluator.evaluate_designs(designs, detail=True), outermost(given, designs)
         assert told.detail is not None and told.detail.data_words_max is not None
-        held = told.detail.data_words_max[:, 1].sum(axis=0) - sum(given.resident.values())
-        for row in np.flatnonzero(told.valid):
+        assert told.detail.metadata_bits_max is not None
+        held = told.detail.data_words_max[:, 1].sum(axis=0)
+        if "P" in packed and "P" not in kept:
+            held = held + np.ceil(told.detail.metadata_bits_max[1] / 16)
+        if "Z" in packed and "Z" in kept:  # its dense tile, beside the packed words
+            held = held + designs.columns["bounds"][1:, [given.dims.index("o"), given.dims.index("p")]].prod(
+                axis=(0, 1)
+            )
+        for row in np.flatnonzero(told.valid & whole):
             cycles = math.ceil(told.cycles[row]) / lanes
-            found.append(TablePoint(float(told.energy_pj[row]), cycles, float(held[row]), (lanes, int(row))))
-    kinds = sorted({point.room for point in found})
-    wanted = [hull((p.energy_pj, p.cycles, p) for p in found if p.room <= room) for room in kinds]
-    return list(dict.fromkeys(point for some in wanted for _, _, point in some))
+            point = TablePoint(float(told.energy_pj[row]), cycles, float(held[row]), (lanes, int(row)))
+            found.setdefault(loops[row], []).append(point)
+    return {loop: thinned(some, lambda p: (p.energy_pj, p.cycles, p.room)) for loop, some in found.items()}
 
 
-def steps_of(case: Mapping[str, Any], places: tuple[str, ...] = (DRAM, CHIP)) -> list[Step]:
-    """The graph of a case, with tables of all designs; tensors live in `places`."""
-    machine, words, found = case["machine"], dict[str, float](), []
-    price = {DRAM: machine["e0"], CHIP: machine["e1"]}
-    consumed = {name for node in case["nodes"] for name in node["inputs"]}
+def plan_of(
+    case: Mapping[str, Any], whole: bool = True, sliding: bool = True, longest: int = 2, packed: bool = False
+) -> JoinedPlan | None:
+    """The best plan of a case, with tables of all designs; tensors may live on chip as a `whole`, or slide by, between up
+    to `longest` layers that run interleaved."""
+    steps, members = tables_of(case, whole, sliding, packed)
+    capacity = case["machine"]["cap"]
+    groups = [group for group in interleaved(members, CHIP, capacity) if len(group.parts) <= longest]
+    return joined(steps, capacity, groups=groups)
+
+
+def tables_of(case: Mapping[str, Any], whole: bool, sliding: bool, packed: bool) -> tuple[list[Step], list[Member]]:
+    machine, words, steps, members = case["machine"], dict[str, float](), list[Step](), list[Member]()
+    every = [attrs.evolve(place, packet=bits) for place in PLACES for bits in ((PLAIN, BITS) if packed else (PLAIN,))]
+    price, nodes = {DRAM: machine["e0"], CHIP: machine["e1"]}, {node["name"]: node for node in case["nodes"]}
+    takers = {name: [node for node in case["nodes"] if name in node["inputs"]] for name in nodes}
     for node in case["nodes"]:
         name, given = node["name"], tuple(name for name in node["inputs"] if name != "input")
         words[name] = float(node["o"] * node["p"] if node["kind"] == "layer" else words[given[0]])
-        tables = {}
-        outer = [places if name in consumed else (DRAM,)]
-        for *inputs, place in product(*(places for _ in given), *outer):
+        tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
+        for *inputs, place in product(*(every for _ in given), every if takers[name] else every[:1]):
+            edges = [*(("P", at) for at in inputs), ("Z", place)]
+            bits = "".join(tensor for tensor, at in edges if at.packet)
             if node["kind"] == "layer":
-                kept = ("P" if inputs == [CHIP] else "") + ("Z" if place == CHIP else "")
-                table = points(node, machine, kept)
+                table = points(node, machine, "".join(tensor for tensor, at in edges if at.level == CHIP), bits)
+            elif bits:
+                continue  # it works word by word
             else:
-                moved = [(words[n], at) for n, at in zip((*given, name), (*inputs, place), strict=True)]
+                moved = [(words[n], at.level) for n, at in zip((*given, name), (*inputs, place), strict=True)]
                 outside = sum(size for size, at in moved if at == DRAM)
-                table = [TablePoint(sum(size * price[at] for size, at in moved), outside / machine["b0"])]
+                table = {None: [TablePoint(sum(size * price[at] for size, at in moved), outside / machine["b0"])]}
             tables[tuple(inputs), place] = table
-        found.append(
-            Step(name=name, inputs=given, tables=tables, words={CHIP: words[name]}, in_place=node["kind"] == "add")
+        allowed = [place for place in every if whole or place.level == DRAM]
+        share = Fraction(node.get("dz", 1)) + Fraction(1, 16)
+        sizes_of = {place: math.ceil(words[name] * share) if place.packet else words[name] for place in every}
+        made = Step(
+            name=name,
+            inputs=given,
+            tables={
+                key: [point for some in table.values() for point in some]
+                for key, table in tables.items()
+                if all(place in allowed for place in (*key[0], key[1]))
+            },
+            words={place: size for place, size in sizes_of.items() if place.level == CHIP},
+            in_place=node["kind"] == "add",
         )
+        steps.append(converting(made, sizes_of, int(words[name]), machine) if takers[name] and packed else made)
+        slid: tuple[Slide, ...] = ()
+        if sliding and node["kind"] == "layer" and [after["kind"] for after in takers[name]] == ["layer"]:
+            pair = [problem(one, machine, "", 1, 1.0) for one in (node, takers[name][0])]
+            both = (Node("layer", one.workload, one.loops, (), 1) for one in pair)
+            slid = tuple(slide for slide in slides(*both, "P") if slide.made == "p")
+        stuck = frozenset() if whole else frozenset([*given, name])
+        sizes = {dim: node[dim] for dim in "ocpr"} if node["kind"] == "layer" else {}
+        member = Member(
+            name=name, inputs=given, stuck=stuck, slides=slid, words=words[name], sizes=sizes, tables=tables, alike=name
+        )
+        members.append(member)
+    return steps, members
+
+
+def converting(step: Step, sizes: Mapping[Place, float], words: int, machine: Mapping[str, Any]) -> Step:
+    """The step with conversions, by a unit that costs nothing: both ways, one format at a time."""
+    table = hardware(machine, 1, machine["mac"])
+    table["levels"][1]["bandwidth"] = f"{machine['b1']} words/cycle"
+    chip = load_problem({"type": "matmul", "m": 2, "k": 2, "n": 2}, table, registry=REGISTRY).chip
+    unit, found = Converter(words_per_cycle=1e9, area_mm2=0.0), step
+    size = {place.packet: size for place, size in sizes.items()}
+    for packet, other in ((PLAIN, BITS), (BITS, PLAIN)):
+        mine = {key: some for key, some in step.tables.items() if key[1].packet == other}
+        made = with_conversions(
+            attrs.evolve(step, tables=mine), {packet: size[packet]}, lambda _, read=size[other]: read, words,
+            {DRAM: 0, CHIP: 1}, unit, chip,
+        )  # fmt: skip
+        more = {key: some for key, some in made.tables.items() if key[1].packet == packet}
+        found = attrs.evolve(
+            found, tables={key: [*found.tables.get(key, ()), *more.get(key, ())] for key in {**found.tables, **more}}
+        )
+    return found
+
+
+def executable(case: Mapping[str, Any], plan: JoinedPlan) -> list[tuple[Problem, Designs]]:
+    """The designs of a plan, with the tensors on chip and what slides by."""
+    found, places = [], plan.places
+    for node, chosen in zip(case["nodes"], plan.steps, strict=True):
+        edges = {"P": places.get(node["inputs"][0]), "Z": places[node["name"]]}
+        kept = {tensor: place for tensor, place in edges.items() if isinstance(place, Place) and place.level == CHIP}
+        given = problem(node, case["machine"], "".join(kept), chosen.point.design[0], 1.0)
+        made = {"Z": node, "P": next((n for n in case["nodes"] if n["name"] in node["inputs"]), node)}
+        words = {t: int(place.words) or made[t]["o"] * made[t]["p"] for t, place in kept.items()}
+        slid = {tensor: "p" for tensor, place in kept.items() if place.slides}
+        workload = attrs.evolve(given.workload, resident_words=words, slides=slid)
+        row = chosen.point.design[1]
+        found.append((given.variant(workload=workload), every_design(given).take(slice(row, row + 1))))
     return found

@@ -117,9 +117,38 @@ def test_a_run_goes_on_where_it_was(folder: Path, result: FusedResult) -> None:
 
 def test_a_tensor_that_does_not_fit_is_named_with_its_size() -> None:
     tight = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "287 words"}]}
-    found = planned(hardware=tight, budget=30, network={**BLOCK, "layers": BLOCK["layers"][:1] + BLOCK["layers"][-1:]})
-    assert found.rows[0].why == "288 words, Buffer holds 287" and found.stays == (0, 1)
+    last = [{"name": "mean", "type": "global-average"}, {"name": "last", "type": "linear", "m": 1, "k": 8, "n": 4}]
+    found = planned(hardware=tight, budget=30, network={**BLOCK, "layers": [BLOCK["layers"][0], *last]})
+    assert found.rows[0].why == "288 words, Buffer holds 287" and found.rows[0].place == "DRAM"
     assert found.edp <= math.prod(found.layer_by_layer)
+
+
+LINES: dict[str, Any] = {
+    "name": "lines",
+    "input": [2, 24, 24],
+    "layers": [
+        {"name": "widen", "type": "conv2d", "k": 24, "c": 2, "p": 24, "q": 24},
+        {"name": "each", "type": "depthwise", "c": 24, "p": 24, "q": 24, "r": 3, "s": 3, "padding": 1},
+        {"name": "narrow", "type": "conv2d", "k": 2, "c": 24, "p": 24, "q": 24},
+    ],
+}
+
+
+def test_layers_run_interleaved_where_what_is_between_them_does_not_fit(tmp_path: Path) -> None:
+    small = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "5000 words"}]}
+    found = planned(tmp_path, network=LINES, hardware=small)
+    widen, each, narrow = found.rows
+    assert (widen.place, each.place) == ("Buffer", "Buffer") and widen.words == each.words == 13_824 > found.capacity
+    assert widen.slides and each.slides and widen.used_words == each.used_words == narrow.used_words <= 5000
+    assert sum(row.kept_words["Z"] for row in (widen, each)) < narrow.used_words
+    assert found.edp == found.energy_pj * found.cycles < math.prod(found.layer_by_layer) / 4
+    for row in found.rows:
+        written = design_file.load(tmp_path / row.design, load())
+        assert dict(written.problem.workload.slides) == row.walks and row.walks
+        there = written.problem.evaluator.evaluate_designs(written.batch)
+        assert there.valid[0] and (there.energy_pj[0], there.cycles[0]) == (row.energy_pj, row.cycles)
+        moved = {name: there["reads"] for name, there in row.by_level["levels"][0].get("tensors", {}).items()}
+        assert not set(moved) & set(row.kept)
 
 
 def test_without_shapes_nothing_stays() -> None:
@@ -161,7 +190,7 @@ def test_the_command_prints_where_every_tensor_lives(folder: Path, result: Fused
     ]
     found = CliRunner().invoke(cli, [*given, "--out", str(folder)])
     assert found.exit_code == 0, found.output
-    assert f"{result.stays[0]} of 4 tensors between layers stay in Buffer" in found.output
+    assert f"{result.stays[0]} of 4 tensors between layers stay in Buffer, 0 of them slide by" in found.output
 
 
 SPARSE = {"density": {"P": 0.3, "Q": 0.5, "Z": 0.3}}

@@ -6,12 +6,14 @@ import json
 import math
 import random
 from collections.abc import Iterator
-from itertools import permutations, product
+from itertools import product
 from pathlib import Path
 
+import attrs
 import pytest
 
-from sparsemap.study.join import Chosen, Step, TablePoint, blocks, hull, joined, orders
+from sparsemap.searching.hull import thinned
+from sparsemap.study.join import Chosen, Step, TablePoint, Together, blocks, branches, hull, joined
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("residency-cases.jsonl").read_text().splitlines()]
 
@@ -118,21 +120,77 @@ def allowed(steps: list[Step]) -> Iterator[list[Step]]:
     yield [x, b, b2, a, y]
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_steps_that_run_interleaved_are_part_of_the_plan(seed: int) -> None:
+    rng = random.Random(seed)
+    count = rng.randint(2, 4)
+
+    def table(*keys: tuple[tuple[str, ...], str]) -> dict[tuple[tuple[str, ...], str], list[TablePoint]]:
+        return {key: [TablePoint(*(rng.randint(1, 60) for _ in range(3))) for _ in range(2)] for key in keys}
+
+    steps = [
+        Step(
+            name=f"n{i}",
+            inputs=(f"n{i - 1}",) if i else (),
+            tables=table(*product([("dram",), ("chip",)] if i else [()], ["dram", "chip"])),
+            words={"chip": float(rng.randint(1, 40))},
+        )
+        for i in range(count)
+    ]
+    capacity, plans = float(rng.randint(60, 120)), []
+    groups = []
+    for first, last in [(0, 1), (count - 2, count - 1), (0, count - 1)]:
+        names = tuple(f"n{i}" for i in range(first, last + 1))
+        parts = [(name, "slides", TablePoint(1.0, 1.0, 1.0)) for name in names]
+        points = {
+            key: [
+                attrs.evolve(point, design=Together((*parts[:-1], (names[-1], key[1], parts[-1][2])))) for point in some
+            ]
+            for key, some in table(
+                *((steps[first].inputs and (p,), o) for p in ("dram", "chip") for o in ("dram",))
+            ).items()
+        }
+        groups.append(Step(name=names[-1], inputs=steps[first].inputs, tables=points, words={}, parts=names))
+    for chosen in product([False, True], repeat=len(groups)):
+        some = [group for group, used in zip(groups, chosen, strict=True) if used]
+        covered = [name for group in some for name in group.parts]
+        if len(covered) == len(set(covered)):
+            by_first = {group.parts[0]: group for group in some}
+            left = [by_first.get(s.name, s) for s in steps if s.name not in covered or s.name in by_first]
+            plans += [energy * cycles for energy, cycles, _ in every_plan(left, capacity)]
+    found = joined(steps, capacity, groups=groups)
+    assert (found is None) == (not plans)
+    if found is not None:
+        assert found.energy_pj * found.cycles == min(plans)
+        assert [chosen.step for chosen in found.steps] == [step.name for step in steps]
+
+
 def test_blocks_end_where_one_tensor_is_left_and_branches_change_places() -> None:
     def step(name: str, *inputs: str) -> Step:
         return Step(name=name, inputs=inputs, tables={}, words={})
 
     steps = [step("x"), step("a", "x"), step("b", "x"), step("y", "a", "b"), step("z", "y")]
     assert list(blocks(steps)) == [[0], [1, 2, 3], [4]]
-    assert sorted(orders(steps, [1, 2, 3])) == [[1, 2, 3], [2, 1, 3]]
+    assert branches(steps, [1, 2, 3]) == [[1], [2]]
     many = [step("x"), *(step(f"b{i}", "x") for i in range(5)), step("y", *(f"b{i}" for i in range(5)))]
-    assert len(list(orders(many, list(range(1, 7))))) == 1  # too many branches: the order of the file
-    assert len(list(orders(many, [1, 2, 3, 6]))) == len(list(permutations(range(3))))
+    assert branches(many, list(range(1, 7))) == [list(range(1, 6))]  # too many branches: the order of the file
+    assert branches(many, [1, 2, 3, 6]) == [[1], [2], [3]]
 
 
 def test_a_hull_keeps_what_any_weight_may_want() -> None:
     points = [(10.0, 10.0, "a"), (3.0, 30.0, "b"), (7.0, 21.0, "inside"), (3.0, 31.0, "worse"), (30.0, 10.0, "worse")]
     assert [name for _, _, name in hull(points)] == ["b", "a"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_left_has_the_hull_of_every_room(seed: int) -> None:
+    rng = random.Random(seed)
+    points = [(rng.randint(1, 30), rng.randint(1, 30), rng.randint(1, 6)) for _ in range(40)]
+    left = thinned(points, lambda point: point)
+    assert len(left) < len(points)
+    for room in range(1, 7):
+        every, some = ([corner[:2] for corner in hull(p for p in of if p[2] <= room)] for of in (points, left))
+        assert every == some
 
 
 def test_a_plan_that_does_not_fit_is_none() -> None:

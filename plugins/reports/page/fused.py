@@ -12,13 +12,14 @@ from sparsemap.spec.units import format_count
 from ..charts import Chart, Mark, colour
 from .content import Headline, PageTable, Section, number, numbers
 
-PARTS = ("tensors that stay", "tiles")
+PARTS = ("tensors that stay", "tiles and what slides by")
 
 
 def headline(plan: Mapping[str, Any]) -> Headline:
     """EDP of the plan, and what it is worth."""
     (edp,) = numbers(plan, "fused.", ["edp"])
-    note = f"{times(plan['gain'])} better; {plan['stay']} of {plan['tensors']} tensors stay in {plan['home']}"
+    slide = sum(bool(row.get("slides")) for row in plan["layers"])
+    note = f"{times(plan['gain'])} better; {plan['stay']} of {plan['tensors']} tensors stay in {plan['home']}, {slide} slide by"
     return Headline("EDP with tensors on chip", edp, note)
 
 
@@ -27,6 +28,7 @@ def sections(plan: Mapping[str, Any]) -> list[Section]:
     home, peak = plan["home"], plan["peak"]
     most = f"At most {percent(peak['words'] / plan['capacity'])}, at {peak['layer']}."
     moved = f"Operations between layers are {plan['operations']}, formats of what is handed over {plan['formats']}."
+    moved = f"Layers between which a tensor slides by take turns. {moved}"
     return [
         Section(f"What is in {home}", [over_time(plan)], f"Words by time, one step after the other. {most}"),
         Section("Steps of the plan", [_steps(plan)], f"In the order in which they run. {moved}"),
@@ -83,5 +85,16 @@ def _steps(plan: Mapping[str, Any]) -> PageTable:
         used = number(row["used_words"], format_count, f"{at}used_words")
         places = ", ".join(dict.fromkeys(row["from_places"]))
         told = numbers(row, at, ["energy_pj", "cycles"])
-        rows.append([row["layer"], places, row["place"], *told, used, busy, row["limit"] or "-", row["why"] or "-"])
+        rows.append(
+            [
+                row["layer"],
+                places,
+                ", ".join(filter(None, [row["place"], row.get("slides")])),
+                *told,
+                used,
+                busy,
+                row["limit"] or "-",
+                row["why"] or "-",
+            ]
+        )
     return PageTable(head, rows)

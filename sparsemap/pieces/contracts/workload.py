@@ -129,6 +129,9 @@ class Workload(Piece):
     left it there, or a later one took it from there."""
     resident_words: Mapping[str, int] = attrs.field(factory=dict)
     """Of tensors that reside, the words that take room, where these are not their box: padding and holes take none."""
+    slides: Mapping[str, str] = attrs.field(factory=dict)
+    """Of tensors that reside, the dimension along which they slide by, since the layer on the other side runs interleaved: the
+    outermost loop outside the level walks along it, and the level keeps what one turn of that loop needs."""
 
     def loops(self, registry: Any) -> Loops:
         """Dimensions, tensors and index projections; `registry` resolves the names of density models."""
@@ -167,3 +170,8 @@ class Operation(Piece):
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         """Shape of the output for those of the inputs. ValueError if they do not fit."""
         raise NotImplementedError
+
+    def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
+        """By rank of the output, the positions of every input that one step moves on, and those that it covers; empty: it
+        does not go along ranks, and so needs its inputs as a whole."""
+        return ()

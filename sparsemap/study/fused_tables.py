@@ -1,0 +1,332 @@
+"""What designs of the layers of a network cost, by where their tensors live: the tables that a plan is joined from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..errors import SearchError
+from ..pieces.contracts import Operation
+from ..primes import divisors
+from ..problem.evaluation import Detail
+from ..problem.network import INPUT
+from ..problem.problem import Problem
+from .cells import Outcome
+from .conversion import with_conversions
+from .fused import FusedPlan, Kept, Key
+from .graph import GraphNode, passed
+from .interleaved import Member, interleaved
+from .join import JoinedPlan, Step, TablePoint, joined
+from .packets import PLAIN, Packet, Place, packets, uncompressed
+from .slides import Outermost, made, outermost, sliced
+
+Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
+"""By content and tensors that stay, what designs cost; their `design` is the genome."""
+
+
+MOST_TARGETS = 4
+"""Packets of a tensor that a conversion may write: those of the consumers' best designs."""
+
+
+@attrs.frozen(slots=False)
+class FusedTables:
+    """The tables of a plan, made of the outcomes of its cells by folder."""
+
+    fused: FusedPlan
+    outcomes: Mapping[str, Outcome]
+
+    @cached_property
+    def genomes(self) -> dict[str, list[tuple[int, ...]]]:
+        """By content, the designs that searches of a layer have kept, and those made of them: with tensors between layers
+        uncompressed, and with one loop outside that tensors can slide by."""
+        found = {}
+        for content, cells in self.fused.searched.items():
+            some: list[tuple[int, ...]] = []
+            for cell in cells.values():
+                numbers = self.outcomes[cell.folder].numbers if cell.folder in self.outcomes else {}
+                some += [tuple(row["genome"]) for row in numbers.get("hull") or ()]
+            base = self.fused.plan.problem(cells[()])
+            if self.fused.matched and some:
+                some += uncompressed(base, some, self.edges[content])
+            walks = self.walks[content]
+            if walks and some:
+                some += sliced(base, some, walks)
+            found[content] = list(dict.fromkeys(some))
+        return found
+
+    @cached_property
+    def walks(self) -> dict[str, list[str]]:
+        """By content, the dimensions along which tensors may slide by."""
+        fused, found = self.fused, dict[str, list[str]]()
+        for content, group in fused.layers.items():
+            made = [slide.made for one in group for slide in fused.sliding.get(one.name, ())]
+            taken = [slide.taken for one in group for name in one.inputs for slide in fused.sliding.get(name, ())]
+            base = fused.plan.problem(fused.searched[content][()])
+            sizes = fused.layers[content][0].node.loops
+            assert sizes is not None
+            found[content] = [d for d in dict.fromkeys([*made, *taken]) if base.sizes[d] == sizes.sizes[d]]
+        return found
+
+    @cached_property
+    def edges(self) -> dict[str, list[int]]:
+        """By content, the tensors of a layer that another node makes or takes."""
+        found = {}
+        for content, group in self.fused.layers.items():
+            base = self.fused.plan.problem(self.fused.searched[content][()])
+            taken = {t for one in group for t, name in zip(one.operands, one.inputs, strict=False) if name != INPUT}
+            found[content] = [t for t, tensor in enumerate(base.tensors) if tensor.output or tensor.name in taken]
+        return found
+
+    @cached_property
+    def tables(self) -> Tables:
+        return {
+            content: {
+                kept: self._points(self.fused.variant(content, kept), genomes) for kept in self.fused.wanted[content]
+            }
+            for content, genomes in self.genomes.items()
+        }
+
+    @cached_property
+    def packets(self) -> dict[str, dict[Any, dict[int, Packet]]]:
+        """By content and genome, the packets of each tensor that is handed over; empty where formats change at no cost."""
+        found: dict[str, dict[Any, dict[int, Packet]]] = {}
+        for content, genomes in self.genomes.items() if self.fused.matched else ():
+            base, edges = self.fused.plan.problem(self.fused.searched[content][()]), self.edges[content]
+            told = packets(base, base.space.decode(np.array(genomes, dtype=np.int64)), edges) if genomes else []
+            found[content] = {g: dict(zip(edges, p, strict=True)) for g, p in zip(genomes, told, strict=True)}
+        return found
+
+    @cached_property
+    def outermost(self) -> dict[str, dict[Any, Outermost]]:
+        """By content and genome, the first loop outside the level on chip."""
+        found = {}
+        for content, genomes in self.genomes.items():
+            base = self.fused.plan.problem(self.fused.searched[content][()])
+            told = outermost(base, base.space.decode(np.array(genomes, dtype=np.int64))) if genomes else []
+            found[content] = dict(zip(genomes, told, strict=True))
+        return found
+
+    def _points(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> list[TablePoint]:
+        if not genomes:
+            return []
+        designs = problem.space.decode(np.array(genomes, dtype=np.int64))
+        told = problem.evaluator.evaluate_designs(designs, detail=True)
+        room = self._room(problem, told.detail or Detail())
+        return [
+            TablePoint(float(told.energy_pj[row]), float(told.cycles[row]), float(room[row]), genomes[row])
+            for row in np.flatnonzero(told.valid).tolist()
+        ]
+
+    def _room(self, problem: Problem, detail: Detail) -> np.ndarray:
+        """(n,) words of the level on chip that designs need for what does not live there."""
+        s, chip = self.fused.home, problem.chip
+        if detail.data_words_max is None or detail.metadata_bits_max is None:
+            raise SearchError(
+                f"cost model '{problem.cost_model.name}' does not tell the room that designs need: no --fuse"
+            )
+        copies = problem.cost_model.copies(problem)
+        words = detail.data_words_max[:, s] * (1.0 if copies is None else np.asarray(copies)[:, s, None])
+        bits = detail.metadata_bits_max[s] if np.all(chip.shared_capacity[s]) else np.zeros(words.shape[1])
+        return np.asarray(words.sum(axis=0) + np.ceil(bits / chip.word_bits[s]))
+
+    # -- steps
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The graph with a table for each place of its tensors."""
+        found = []
+        for one in self.fused.graph:
+            step = self._step(one, {key: self._kept(one, key) for key in self.fused.keys(one)})
+            found.append(self._rewritten(one, step))
+        return found
+
+    def _rewritten(self, one: GraphNode, step: Step) -> Step:
+        """With conversions of the output, if the hardware has a unit for them."""
+        fused = self.fused
+        converter = fused.problem.hardware.converter
+        if converter is None or not fused.matched or not self.targets[one.name]:
+            return step
+        output = next((i for i, t in enumerate(one.node.loops.tensors) if t.output), -1) if one.node.loops else -1
+        sizes = self.sizes[one.node.content] if one.node.loops else {}
+        levels = {fused.places[0]: 0, fused.places[1]: fused.home}
+        return with_conversions(
+            step,
+            self.targets[one.name],
+            lambda genome: sizes[genome][output] if genome in sizes else float(one.words),
+            one.words,
+            levels,
+            converter,
+            fused.problem.chip,
+        )
+
+    @cached_property
+    def targets(self) -> dict[str, dict[Packet, float]]:
+        """By node, the packets in which layers may want to read its output, with their words and metadata: word by word,
+        and those of the best designs."""
+        found: dict[str, dict[Packet, float]] = {}
+        for one in self.fused.graph:
+            mine: dict[Packet, float] = {PLAIN: float(one.words)}
+            for taker in self.fused.takers[one.name]:
+                loops, content = taker.node.loops, taker.node.content
+                if loops is None or one.node.loops is None or not taker.operands:
+                    continue
+                at = list(taker.inputs).index(one.name) - sum(
+                    n == INPUT for n in taker.inputs[: taker.inputs.index(one.name)]
+                )
+                tensor = taker.operands[list(taker.inputs).index(one.name)]
+                index = next(i for i, t in enumerate(loops.tensors) if t.name == tensor)
+                box = math.prod(loops.tensors[index].shape(loops.sizes))
+                points = min(self.tables[content].items(), key=lambda item: len(item[0]))[1]
+                for point in sorted(points, key=lambda p: p.energy_pj * p.cycles):
+                    given, _ = self._written(taker, point)
+                    if given is None or len(mine) >= MOST_TARGETS:
+                        continue
+                    mine.setdefault(given[at], self.sizes[content][point.design][index] * one.words / box)
+            found[one.name] = mine if self.fused.takers[one.name] else {}
+        return found
+
+    @cached_property
+    def sizes(self) -> dict[str, dict[Any, list[float]]]:
+        """By content and genome, the words of each tensor with its metadata, of all of it."""
+        found: dict[str, dict[Any, list[float]]] = {}
+        for content, genomes in self.genomes.items():
+            base = self.fused.plan.problem(self.fused.searched[content][()])
+            told = base.evaluator.evaluate_designs(base.space.decode(np.array(genomes, dtype=np.int64)), detail=True)
+            words, cells = (told.detail.data_words_max, told.detail.cells) if told.detail else (None, None)
+            if words is None or cells is None:
+                raise SearchError(
+                    f"cost model '{base.cost_model.name}' does not tell what tensors take: no conversions"
+                )
+            width = float(base.chip.word_bits[0])
+            totals = []
+            for t in range(len(base.tensors)):
+                cell = cells[t][0]
+                ranks = cell.metadata if cell is not None else None
+                totals.append(words[t, 0] + (np.ceil(ranks.bits(ranks.largest) / width) if ranks is not None else 0.0))
+            found[content] = {genome: [float(one[row]) for one in totals] for row, genome in enumerate(genomes)}
+        return found
+
+    def _kept(self, one: GraphNode, key: Key) -> Sequence[TablePoint]:
+        if one.node.loops is None:
+            return [self.passed(one, key)]
+        return self.tables[one.node.content][self.fused.kept(one, key)]
+
+    def _step(self, one: GraphNode, tables: Mapping[Key, Sequence[TablePoint]]) -> Step:
+        made: dict[Any, list[TablePoint]] = {}
+        for key, points in tables.items():
+            for point in points:
+                given, own = self._written(one, point)
+                if given is not None and own is not None:
+                    inputs = tuple(Place(*both) for both in zip(key[0], given, strict=True))
+                    made.setdefault((inputs, Place(key[1], own)), []).append(point)
+        before = tuple(name for name in one.inputs if name != INPUT)
+        words: dict[Any, float] = {place: float(one.words) for _, place in made if place.level == self.fused.places[1]}
+        return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
+
+    def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
+        """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
+        nobody can write or read them: operations work word by word, and ranks that are split or merged have no packets."""
+        names = [name for name in one.inputs if name != INPUT]
+        mine = self.packets.get(one.node.content, {}).get(point.design) if one.node.loops else None
+        if mine is None:
+            return (PLAIN,) * len(names), PLAIN
+        fused, loops = self.fused, one.node.loops
+        tensors = {t.name: i for i, t in enumerate(fused.plan.problem(fused.searched[one.node.content][()]).tensors)}
+        assert loops is not None
+        given: list[Packet] = []
+        for tensor, name in zip(one.operands, one.inputs, strict=False):
+            if name == INPUT:
+                continue
+            packet, maker = mine[tensors[tensor]], fused.named[name].node.loops
+            ranks = next(t.ranks for t in loops.tensors if t.name == tensor)
+            if packet != PLAIN and (
+                maker is None or len(next(t.ranks for t in maker.tensors if t.output)) != len(ranks)
+            ):
+                return None, None
+            given.append(packet)
+        if len(given) < len(names):
+            given = [PLAIN] * len(names)
+        output = next(t.name for t in loops.tensors if t.output)
+        return tuple(given), mine[tensors[output]] if fused.takers[one.name] else PLAIN
+
+    def passed(self, one: GraphNode, key: Key) -> TablePoint:
+        """What an operation costs."""
+        fused = self.fused
+        if not fused.counted or not one.words or not isinstance(one.node.piece, Operation):
+            return TablePoint(0.0, 0.0)
+        level, given = {fused.places[0]: 0, fused.places[1]: fused.home}, iter(key[0])
+        moved = [(fused.named[name].words, level[next(given)]) for name in one.inputs if name != INPUT]
+        if INPUT in one.inputs:
+            moved.append((fused.plan.input_words, 0))
+        return TablePoint(*passed(one.node.piece, moved, (one.words, level[key[1]]), fused.problem.chip))
+
+    @cached_property
+    def groups(self) -> list[Step]:
+        """Layers that run interleaved, as steps of their own."""
+        nodes = [self._member(one) for one in self.fused.graph]
+        found = interleaved(nodes, self.fused.places[1], self.fused.capacity)
+        return [self._rewritten(self.fused.named[group.name], group) for group in found]
+
+    def _member(self, one: GraphNode) -> Member:
+        fused, before = self.fused, tuple(name for name in one.inputs if name != INPUT)
+        if not any(name in fused.sliding for name in (*before, one.name)):
+            return Member(name=one.name, inputs=before)
+        tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
+        sizes = one.node.loops.sizes if one.node.loops else {walk.dim: walk.size for walk in made(one.node)}
+        for key in fused.keys(one, sliding=True):
+            if one.node.loops is None:  # an operation takes turns of any size, along any rank
+                turns = [(dim, size // n) for dim, size in sizes.items() for n in divisors(size)[:-1]]
+                places = tuple(map(Place, key[0])), Place(key[1])
+                tables[places] = {turn: [self.passed(one, key)] for turn in (None, *turns)}
+                continue
+            for point in self.tables[one.node.content][fused.kept(one, key)]:
+                given, own = self._written(one, point)
+                if given is not None and own is not None:
+                    both = tuple(Place(*place) for place in zip(key[0], given, strict=True)), Place(key[1], own)
+                    loop = self.outermost[one.node.content][point.design]
+                    if loop and one.node.loops.sizes[loop[0]] % loop[1]:
+                        continue  # it walks along a padded dimension
+                    tables.setdefault(both, {}).setdefault(loop, []).append(point)
+        return Member(
+            name=one.name,
+            inputs=before,
+            stuck=frozenset(name for name in (*before, one.name) if fused.stuck[name]),
+            slides=fused.sliding.get(one.name, ()),
+            words=one.words,
+            sizes=sizes,
+            tables=tables,
+            alike=(one.node.content if one.node.loops else one.name, tuple(tables)),
+        )
+
+    # -- the bound
+
+    @cached_property
+    def bound(self) -> JoinedPlan | None:
+        """No plan of designs of the space has less: the join of the layers' bounds, without room; None: some have none."""
+        fused, found = self.fused, dict[str, dict[Kept, list[TablePoint]]]()
+        for content, sets in fused.wanted.items():
+            pairs: dict[Kept, list[TablePoint]] = {}
+            every = tuple(sorted({tensor for kept in sets for tensor in kept}))
+            for kept in ((), every):  # what is in between moves no less than with all that may stay
+                bound = fused.variant(content, kept).lower_bound
+                if bound is None:
+                    return None
+                both = zip(bound.energy_pj.tolist(), bound.cycles.tolist(), strict=True)
+                pairs[kept] = [TablePoint(energy, cycles) for energy, cycles in both]
+            found[content] = {kept: pairs[every if kept else ()] for kept in sets}
+        steps = []
+        for one in fused.graph:
+            made: dict[Any, list[TablePoint]] = {}
+            for key in fused.keys(one, sliding=True):
+                table = (
+                    [self.passed(one, key)] if one.node.loops is None else found[one.node.content][fused.kept(one, key)]
+                )
+                made[tuple(map(Place, key[0])), Place(key[1])] = table
+            before = tuple(name for name in one.inputs if name != INPUT)
+            steps.append(Step(name=one.name, inputs=before, tables=made, words={}))
+        return joined(steps, fused.capacity, fused.value)

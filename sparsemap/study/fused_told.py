@@ -1,0 +1,220 @@
+"""From what searches of a network have found to its plan, and what it tells of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..errors import DesignError
+from ..files import write_texts
+from ..problem.network import INPUT
+from ..searching.best import Best
+from .cells import Outcome, labels_of
+from .conversion import Converted
+from .fused import FusedPlan, Kept
+from .fused_result import PLAN_FOLDER, FusedLayer, FusedResult
+from .fused_tables import FusedTables
+from .graph import GraphNode
+from .join import Chosen, JoinedPlan, Step, TablePoint, joined
+from .packets import PLAIN, Place
+
+
+def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:
+    """The result of the outcomes that there are: of the searches, and once all have a design, of the join."""
+    base = fused.plan.result([one for one in outcomes if one.cell.folder in {c.folder for c in fused.plan.cells}])
+    by_folder = {outcome.cell.folder: outcome for outcome in outcomes}
+    nothing = FusedResult(base=base, home=fused.places[1], outside=fused.places[0])
+    if not base.complete or len(by_folder) < len(fused.cells):
+        return nothing
+    tables = FusedTables(fused, by_folder)
+    plan = joined(tables.steps, fused.capacity, fused.value, groups=tables.groups)
+    if plan is None:
+        return attrs.evolve(nothing, error="no plan fits on the chip")
+    return _Told(fused, tables, plan).result(base)
+
+
+@attrs.frozen
+class _Told:
+    fused: FusedPlan
+    tables: FusedTables
+    plan: JoinedPlan
+    _limited: dict[Any, dict[str, Any]] = attrs.field(factory=dict, init=False)
+    _reasons: dict[Any, str] = attrs.field(factory=dict, init=False)
+
+    def result(self, base: Any) -> FusedResult:
+        fused = self.fused
+        own = {layer.layer: layer for layer in base.layers}
+        alone = [self._own(one, own) for one in fused.graph]
+        bound = self.tables.bound
+        return FusedResult(
+            base=base,
+            home=fused.places[1],
+            outside=fused.places[0],
+            capacity=fused.capacity,
+            rows=self._rows(own),
+            layer_by_layer=(sum(p.energy_pj for p in alone), sum(p.cycles for p in alone)),
+            bound=None if bound is None else fused.value(bound.energy_pj, bound.cycles),
+            counted=fused.counted,
+            matched=fused.matched,
+        )
+
+    def _rows(self, own: Mapping[str, Any]) -> tuple[FusedLayer, ...]:
+        fused, rows = self.fused, []
+        labels, files, held = labels_of(fused.named), dict[Any, str](), dict[str, int]()
+        for step in self.plan.steps:
+            made = step.point.design
+            chosen = attrs.evolve(step, point=made.point) if isinstance(made, Converted) else step
+            one = fused.named[chosen.step]
+            live: dict[str, Any] = dict(chosen.live)
+            place: Place = live[one.name]
+            inputs = tuple(live[name].level if name != INPUT else fused.places[0] for name in one.inputs)
+            given = tuple(live[name].level for name in one.inputs if name != INPUT)
+            held[one.name] = int(place.words) if place.slides else one.words
+            kept = fused.kept(one, (given, place.level))
+            on_chip = self._words(one, kept, held)
+            slid = {tensor for tensor, name in self._taken(one) if name in live and live[name].slides}
+            loop = self.tables.outermost[one.node.content][chosen.point.design] if one.node.loops and slid else None
+            walks = {tensor: loop[0] for tensor in kept if tensor in slid and loop}
+            same = one.node.content, kept, chosen.point.design, *on_chip.items(), *walks
+            rows.append(
+                FusedLayer(
+                    layer=one.name,
+                    type=one.node.piece.type_name,
+                    searched=own[one.node.name].searched if one.node.name in own else "",
+                    macs=one.node.macs,
+                    inputs=one.inputs,
+                    from_places=inputs,
+                    place=place.level,
+                    slides=place.slides,
+                    packed=place.packet != PLAIN,
+                    words=one.words,
+                    why=self._why(one, place),
+                    energy_pj=chosen.point.energy_pj,
+                    cycles=chosen.point.cycles,
+                    live=tuple(name for name, there in live.items() if there.level == fused.places[1]),
+                    live_words=chosen.live_words,
+                    used_words=chosen.used,
+                    kept=kept,
+                    kept_words=on_chip,
+                    walks=walks,
+                    design=files.setdefault(same, f"{PLAN_FOLDER}/{labels[one.name]}.toml") if one.node.loops else "",
+                    genome=chosen.point.design or (),
+                    **self._limits(one, kept, chosen),
+                )
+            )
+            if isinstance(made, Converted):
+                rows.append(self._pass(rows[-1], made))
+        return tuple(rows)
+
+    def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
+        """The conversion of a layer's output, as a step of its own."""
+        used = row.live_words + (row.words if row.place == self.fused.places[1] else 0)
+        return FusedLayer(
+            layer=f"{row.layer} converted",
+            type="conversion",
+            searched="",
+            macs=0,
+            inputs=(row.layer,),
+            from_places=(row.place,),
+            place=row.place,
+            slides="",
+            words=row.words,
+            packed=row.packed,
+            why=row.why,
+            energy_pj=made.energy_pj,
+            cycles=made.cycles,
+            live=row.live,
+            live_words=row.live_words,
+            used_words=used,
+            kept=(),
+        )
+
+    def _words(self, one: GraphNode, kept: Kept, held: Mapping[str, int]) -> dict[str, int]:
+        """By tensor of a layer that is on chip, the words of it that are there."""
+        taken = dict(self._taken(one))
+        return {tensor: held[taken[tensor]] for tensor in kept}
+
+    def _taken(self, one: GraphNode) -> list[tuple[str, str]]:
+        """The tensors of a layer, and the nodes that make them."""
+        made = [(t.name, one.name) for t in one.node.loops.tensors if t.output] if one.node.loops else []
+        return [*zip(one.operands, one.inputs, strict=False), *made]
+
+    def _own(self, one: GraphNode, own: Mapping[str, Any]) -> TablePoint:
+        """What a node costs layer by layer: its best design for itself, with all tensors outside."""
+        if one.node.name in own:
+            return TablePoint(own[one.node.name].energy_pj, own[one.node.name].cycles)
+        return self.tables.passed(one, self.fused.keys(one)[0])
+
+    def _why(self, one: GraphNode, place: Place) -> str:
+        """Why the output of a node is not on chip; empty if it is."""
+        fused, inside = self.fused, self.fused.places[1]
+        if place.level == inside:
+            return ""
+        if fused.stuck[one.name] and one.name not in fused.sliding:
+            return fused.stuck[one.name]
+        around = (one, *(fused.named[name] for name in one.inputs if name != INPUT), *fused.takers[one.name])
+        alike = tuple((node.node.piece.type_name, node.node.content, node.words) for node in around)
+        if alike not in self._reasons:
+            self._reasons[alike] = self._without(one, inside)
+        return self._reasons[alike]
+
+    def _without(self, one: GraphNode, inside: str) -> str:
+        """What it would cost to have the output of a node on chip; equal nodes with equal neighbours share the answer."""
+        fused = self.fused
+
+        def forced(step: Step) -> Step:
+            if step.name != one.name:
+                return step
+            tables: Any = step.tables
+            return attrs.evolve(step, tables={key: some for key, some in tables.items() if key[1].level == inside})
+
+        steps, groups = (list(map(forced, some)) for some in (self.tables.steps, self.tables.groups))
+        other = joined(steps, fused.capacity, fused.value, reorder=False, groups=groups)
+        if other is None:
+            return f"no room beside tiles and what lives ({one.words:,} words)"
+        ratio = fused.value(other.energy_pj, other.cycles) / fused.value(self.plan.energy_pj, self.plan.cycles)
+        return f"on chip the network is {ratio:.3f}x worse" if ratio > 1 else "nothing gained"
+
+    def _limits(self, one: GraphNode, kept: Kept, chosen: Chosen) -> dict[str, Any]:
+        """Utilisation of the compute units, what limits a layer, and its breakdown."""
+        if one.node.loops is None:
+            return {}
+        key = one.node.content, kept, chosen.point.design
+        if key not in self._limited:
+            best = self._best(one, kept, chosen)
+            found, computes = best.breakdown(), best.detail.computes
+            share = None if computes is None else float(computes[0]) / (best.cycles * best.problem.compute_instances)
+            limit = found.limit.removeprefix("the ")
+            self._limited[key] = {"utilisation": share, "limit": limit, "by_level": found.to_dict()}
+        return self._limited[key]
+
+    def _best(self, one: GraphNode, kept: Kept, chosen: Chosen) -> Best:
+        """The design of a layer in the plan, with its tensors where they live."""
+        genome = np.array(chosen.point.design, dtype=np.int64)
+        costs = {"energy_pj": chosen.point.energy_pj, "cycles": chosen.point.cycles}
+        return Best(self.fused.variant(one.node.content, kept), genome, costs, self.fused.value(*costs.values()))
+
+
+def write_designs(fused: FusedPlan, result: FusedResult) -> list[Path]:
+    """Writes the designs of a plan to the folder `plan`, a file for each different one, as `FusedLayer.design` says."""
+    texts: dict[Path, str] = {}
+    for row in result.rows:
+        one, path = fused.named[row.layer], fused.plan.folder / row.design
+        if row.design and path not in texts:
+            base = fused.variant(one.node.content, row.kept)
+            there = attrs.evolve(base.workload, resident_words=dict(row.kept_words), slides=dict(row.walks))
+            numbers = {"energy_pj": row.energy_pj, "cycles": row.cycles}
+            best = Best(
+                base.variant(workload=there),
+                np.array(row.genome, dtype=np.int64),
+                numbers,
+                fused.value(row.energy_pj, row.cycles),
+            )
+            with suppress(DesignError):  # it has columns that no file can hold
+                texts[path] = best.text(path.parent)
+    return write_texts(texts)

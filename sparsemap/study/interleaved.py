@@ -1,0 +1,183 @@
+"""Layers that run interleaved: chains of them, between which tensors slide by, as steps of a join.
+
+All layers of a chain have their tiles on chip all the time, beside what lives of the tensors between them, so that each
+moves what it does alone with these tensors on chip, and energies and cycles add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from ..searching.hull import thinned
+from .join import Step, TablePoint, Together
+from .packets import Place
+from .slides import Outermost, Slide
+
+MOST_LAYERS = 8
+"""Layers of a chain."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Member:
+    """A node of the graph as chains need it."""
+
+    name: str
+    inputs: tuple[str, ...]
+    """Nodes whose outputs it takes."""
+    stuck: frozenset[str] = frozenset()
+    """Those of them, and itself, whose outputs cannot live on chip as a whole."""
+    slides: tuple[Slide, ...] = ()
+    """Along which ranks its output may slide by, into the next node."""
+    words: int = 0
+    """Of its output."""
+    sizes: Mapping[str, int] = attrs.field(factory=dict)
+    tables: Mapping[tuple[tuple[Place, ...], Place], Mapping[Outermost, Sequence[TablePoint]]] = attrs.field(
+        factory=dict
+    )
+    """By places of the inputs and of the output, and by the outermost loop of the design."""
+    alike: Any = None
+    """Equal for nodes with equal tables."""
+
+    def role(self, sliding: str, home: Place, slides: bool) -> tuple[Any, ...]:
+        """What its points depend on in a chain: which input slides by, which tensors may not stay, and whether its output
+        slides by."""
+        stays = tuple(name in self.stuck for name in (*self.inputs, self.name))
+        return self.alike, self.inputs.index(sliding) if sliding else -1, stays, slides and self.slides
+
+
+@attrs.frozen
+class _Row:
+    """Points of the layers of a chain, and the places of their outputs; that of the last one is None if it slides by."""
+
+    energy_pj: float
+    cycles: float
+    room: float
+    parts: tuple[tuple[Place | None, TablePoint], ...]
+
+    @property
+    def costs(self) -> tuple[float, float, float]:
+        return self.energy_pj, self.cycles, self.room
+
+    def after(self, slid: Place, place: Place | None, point: TablePoint) -> _Row:
+        *before, (_, last) = self.parts
+        room = self.room + slid.words + point.room
+        parts = (*before, (slid, last), (place, point))
+        return _Row(self.energy_pj + point.energy_pj, self.cycles + point.cycles, room, parts)
+
+
+Chains = dict[tuple[tuple[Place, ...], Place | None], dict[Outermost, list[_Row]]]
+"""By places of the inputs and of the last output (None: it slides by), and by the outermost loop of the last layer."""
+
+
+def interleaved(nodes: Sequence[Member], home: str, capacity: float) -> Iterator[Step]:
+    """The chains of nodes that follow each other, as far as they fit into `capacity` words of the level `home`."""
+    known: dict[Any, Chains] = {}
+    for first, one in enumerate(nodes):
+        if not one.slides:
+            continue
+        history: tuple[Any, ...] = (one.role("", Place(home), True),)
+        if history not in known:
+            rows = _roles(one, "", Place(home), slides=True)
+            known[history] = {
+                key: {at: [_Row(p.energy_pj, p.cycles, p.room, ((None, p),)) for p in some] for at, some in by.items()}
+                for key, by in rows.items()
+            }
+        chains = known[history]
+        for last in range(first + 1, min(first + MOST_LAYERS, len(nodes))):
+            before, after = nodes[last - 1], nodes[last]
+            if not before.slides or not chains:
+                break
+            ended = _extended(known, history, before, after, Place(home), capacity, slides=False)
+            if ended:
+                yield _step(nodes[first : last + 1], ended, home)
+            if not after.slides:
+                break
+            chains = _extended(known, history, before, after, Place(home), capacity, slides=True)
+            history = (*history, after.role(before.name, Place(home), True))
+
+
+def _roles(
+    one: Member, sliding: str, home: Place, slides: bool
+) -> dict[tuple[tuple[Place, ...], Place | None], dict[Outermost, list[TablePoint]]]:
+    """The points of a node in a chain, by places of its inputs but for the one that slides by, and of its output."""
+    found: dict[Any, dict[Outermost, list[TablePoint]]] = {}
+    for (inputs, place), by_loop in one.tables.items():
+        others = [(name, at) for name, at in zip(one.inputs, inputs, strict=True) if name != sliding]
+        slid = [at for name, at in zip(one.inputs, inputs, strict=True) if name == sliding]
+        if any(at != home for at in slid) or (slides and place != home):
+            continue
+        kept = [*others, *([] if slides else [(one.name, place)])]
+        if any(at.level == home.level and name in one.stuck for name, at in kept):
+            continue
+        for loop, points in by_loop.items():
+            key = tuple(at for _, at in others), None if slides else place
+            found.setdefault(key, {}).setdefault(loop, []).extend(points)
+    return {
+        key: {loop: thinned(some, lambda p: (p.energy_pj, p.cycles, p.room)) for loop, some in by_loop.items()}
+        for key, by_loop in found.items()
+    }
+
+
+def _extended(
+    known: dict[Any, Chains], history: tuple[Any, ...], before: Member, after: Member, home: Place, capacity: float,
+    slides: bool,
+) -> Chains:  # fmt: skip
+    """Chains with one more layer."""
+    name = (*history, after.role(before.name, home, slides))
+    if name in known:
+        return known[name]
+    found: Chains = {}
+    roles = _roles(after, before.name, home, slides)
+    for (given, _), by_loop in known[history].items():
+        for (more, place), by_next in roles.items():
+            made = found.setdefault(((*given, *more), place), {})
+            for loop, rows in by_loop.items():
+                for following, points in by_next.items():
+                    slid = _slid(before, loop, after, following, home)
+                    if slid is not None:
+                        # all chains of a last layer end in one table
+                        made.setdefault(following if slides else None, []).extend(
+                            row.after(slid, place, point)
+                            for row in rows
+                            for point in points
+                            if row.room + slid.words + point.room <= capacity
+                        )
+    known[name] = {
+        key: {loop: thinned(rows, lambda row: row.costs) for loop, rows in by_loop.items() if rows}
+        for key, by_loop in found.items()
+    }
+    return known[name]
+
+
+def _slid(before: Member, loop: Outermost, after: Member, following: Outermost, home: Place) -> Place | None:
+    """What lives of the tensor between two layers with these outermost loops; None: they cannot run interleaved."""
+    best: Place | None = None
+    for slide in before.slides:
+        if (loop and loop[0] != slide.made) or (following and following[0] != slide.taken):
+            continue
+        made, taken = (
+            one.sizes[dim] // (at[1] if at else 1)
+            for one, dim, at in ((before, slide.made, loop), (after, slide.taken, following))
+        )
+        live = slide.live(made, taken)
+        if best is None or live * slide.across < best.words:
+            text = f"{live} of {slide.rows} {slide.made}"
+            best = attrs.evolve(home, slides=text, words=float(live * slide.across))
+    return best
+
+
+def _step(members: Sequence[Member], chains: Chains, home: str) -> Step:
+    """A chain as a step of the join."""
+    names = tuple(one.name for one in members)
+    tables: dict[Any, list[TablePoint]] = {}
+    for (inputs, place), by_loop in chains.items():
+        assert place is not None
+        for row in (row for rows in by_loop.values() for row in rows):
+            together = Together(tuple((name, at, point) for name, (at, point) in zip(names, row.parts, strict=True)))
+            tables.setdefault((inputs, place), []).append(TablePoint(row.energy_pj, row.cycles, row.room, together))
+    outside = tuple(name for one in members for name in one.inputs if name not in names)
+    words = {place: float(members[-1].words) for _, place in tables if place.level == home}
+    return Step(name=names[-1], inputs=outside, tables=tables, words=words, parts=names)

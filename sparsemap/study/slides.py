@@ -1,0 +1,208 @@
+"""How a tensor slides by: which loop of its producer makes what a loop of its consumer takes, and how much of it lives.
+
+Two layers, or operations between them, are interleaved if the outermost loop of both walks along one rank of the tensor
+between them. The producer runs whenever the consumer's next step lacks words; what no later step needs is given up.
+Nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import attrs
+import numpy as np
+
+from ..errors import DesignError
+from ..pieces.contracts import Operation
+from ..pieces.contracts.base import Array
+from ..primes import divisors
+from ..problem.designs import Designs
+from ..problem.network import Node
+from ..problem.problem import Problem
+
+Outermost = tuple[str, int] | None
+"""The outermost loop of a design, as dimension and bound; None: the level on chip holds all of the layer at once."""
+
+
+@attrs.frozen
+class Slide:
+    """One rank of a tensor that one layer makes and another takes."""
+
+    made: str
+    """The producer's dimension that walks along it .."""
+    taken: str
+    """.. and the consumer's."""
+    rows: int
+    """Positions of the rank, without padding."""
+    steps: int
+    """Size of the consumer's dimension."""
+    stride: int
+    reach: int
+    """Positions that one step of the consumer covers."""
+    across: int
+    """Words of the tensor per position."""
+
+    def live(self, made: int, taken: int) -> int:
+        """The most positions that live at a time if the producer makes `made` at once and the consumer takes `taken` steps
+        at once."""
+        return _live(self.rows, self.steps, self.stride, self.reach, made, taken)
+
+
+@cache
+def _live(rows: int, steps: int, stride: int, reach: int, made: int, taken: int) -> int:
+    padding = max(0, stride * (steps - 1) + reach - rows) // 2
+    most = there = 0
+    for first in range(0, steps, taken):
+        needed = min(rows, max(1, stride * (first + taken - 1) + reach - padding))
+        there = max(there, min(rows, -(-needed // made) * made))
+        most = max(most, there - min(max(0, stride * first - padding), there - made))
+    return most
+
+
+@attrs.frozen
+class Walk:
+    """How a node goes along one rank of a tensor."""
+
+    dim: str
+    """Its dimension that walks along the rank; empty: none does, or several do."""
+    size: int
+    """Positions of the rank, padding among them."""
+    steps: int = 1
+    """Size of the dimension."""
+    stride: int = 1
+    reach: int = 1
+    """Positions that one step covers."""
+
+
+def made(node: Node) -> tuple[Walk, ...]:
+    """By rank, how a node makes its output; dimensions of operations are the numbers of the ranks."""
+    if node.loops is None:
+        return tuple(Walk(str(rank), size, size) for rank, size in enumerate(node.shape))
+    output = next(t for t in node.loops.tensors if t.output)
+    sizes = output.shape(node.loops.sizes)
+    return tuple(
+        Walk(rank[0][0] if len(rank) == 1 else "", size, size) for rank, size in zip(output.ranks, sizes, strict=True)
+    )
+
+
+def taken(node: Node, operand: str) -> tuple[Walk, ...]:
+    """By rank, how a node takes a tensor, which is this operand of a layer."""
+    if node.loops is None:
+        steps = node.piece.windows(len(node.shape)) if isinstance(node.piece, Operation) else ()
+        return tuple(
+            Walk(str(rank), stride * (size - 1) + reach, size, stride, reach)
+            for rank, ((stride, reach), size) in enumerate(zip(steps, node.shape, strict=False))
+        )
+    tensor = next(t for t in node.loops.tensors if t.name == operand)
+    output, sizes = next(t for t in node.loops.tensors if t.output), node.loops.sizes
+    found = []
+    for rank, width in zip(tensor.ranks, tensor.shape(sizes), strict=True):
+        moving = [(dim, stride) for dim, stride in rank if dim in output.dims]
+        reach = 1 + sum((sizes[dim] - 1) * c for dim, c in rank if dim not in output.dims)
+        (dim, stride) = moving[0] if len(moving) == 1 else ("", 1)
+        found.append(Walk(dim, width, sizes.get(dim, 1), stride, reach))
+    return tuple(found)
+
+
+def slides(maker: Node, taker: Node, operand: str = "") -> tuple[Slide, ...]:
+    """Along which ranks the output of one node can slide by into another, as an operand of a layer. None where ranks are
+    split or merged on the way."""
+    ours, theirs = made(maker), taken(taker, operand)
+    if len(ours) != len(theirs):
+        return ()
+    found = []
+    for one, other in zip(ours, theirs, strict=True):
+        padding = other.size - one.size
+        if not -other.stride < padding < other.reach if other.dim else padding:
+            return ()
+        if one.dim and other.dim:
+            across = math.prod(walk.size for walk in ours) // one.size
+            found.append(Slide(one.dim, other.dim, one.size, other.steps, other.stride, other.reach, across))
+    return tuple(found)
+
+
+def outermost(problem: Problem, designs: Designs) -> list[Outermost]:
+    """Per design, the first loop outside the outermost level on chip."""
+    bounds, order = designs.columns["bounds"][0], designs.columns["order"][0].astype(np.int64)
+    ordered = np.take_along_axis(bounds, order, axis=0)
+    first = (ordered > 1.0).argmax(axis=0)
+    columns = np.arange(bounds.shape[1])
+    axes, found = order[first, columns], ordered[first, columns]
+    return [
+        (problem.dims[axis], int(bound)) if bound > 1.0 else None
+        for axis, bound in zip(axes.tolist(), found.tolist(), strict=True)
+    ]
+
+
+def sliced(problem: Problem, genomes: Sequence[tuple[int, ...]], dims: Sequence[str]) -> list[tuple[int, ...]]:
+    """Designs like these that walk along one of some dimensions first, in steps of every size: with the other dimensions
+    whole on chip, or as they were. What is taken from a fan-out for it, other dimensions fill."""
+    designs = problem.space.decode(np.array(genomes, dtype=np.int64))
+    groups = problem.mapping_levels
+    inner = next((g for g, level in enumerate(groups) if level.storage == 1 and not level.spatial), None)
+    if inner is None:
+        return []
+    spatial = [g for g, level in enumerate(groups) if level.spatial]
+    rows, bounds, orders = [], [], []
+    for row in range(len(designs)):
+        column, order = designs.columns["bounds"][..., row], designs.columns["order"][..., row]
+        for axis in map(problem.dims.index, dims):
+            for steps in divisors(int(column[:, axis].prod()))[1:]:
+                for made in _walks(column, axis, steps, inner, spatial):
+                    rows.append(row)
+                    bounds.append(made)
+                    orders.append(_ordered(order, column, made, axis, inner))
+    if not rows:
+        return []
+    columns = {name: column[..., rows] for name, column in designs.columns.items()}
+    columns |= {"bounds": np.stack(bounds, axis=-1), "order": np.stack(orders, axis=-1)}
+    try:
+        found = problem.space.encode(Designs({name: np.ascontiguousarray(c) for name, c in columns.items()}))
+    except DesignError:  # a space that fixes some of it
+        return []
+    return list(dict.fromkeys(map(tuple, found.tolist())))
+
+
+def _walks(bounds: Array, axis: int, steps: int, inner: int, spatial: Sequence[int]) -> Iterator[Array]:
+    """Bounds (L, D) like those of one design whose outermost level has so many steps of one dimension."""
+    others = [d for d in range(bounds.shape[1]) if d != axis]
+    whole = bounds.copy()
+    whole[inner] *= whole[0]
+    whole[0], left = 1.0, steps
+    whole[0, axis] = steps
+    freed = {}
+    for group in (inner, *(g for g in range(len(bounds)) if g not in (0, inner))):
+        taken = math.gcd(left, int(whole[group, axis]))
+        whole[group, axis] /= taken
+        left //= taken
+        if taken > 1 and group in spatial:
+            freed[group] = taken
+    if not freed:
+        yield whole
+        if (bounds[0, others] > 1.0).any():
+            outside = whole.copy()
+            outside[0, others] = bounds[0, others]
+            outside[inner, others] = bounds[inner, others]
+            yield outside
+        return
+    for first in others:
+        made = whole.copy()
+        for group, count in freed.items():
+            for d in (first, *(d for d in others if d != first)):
+                moved = math.gcd(count, int(made[inner, d]))
+                made[inner, d] /= moved
+                made[group, d] *= moved
+                count //= moved
+        if made[inner, first] < whole[inner, first]:
+            yield made
+
+
+def _ordered(order: Array, before: Array, bounds: Array, axis: int, inner: int) -> Array:
+    """The order (L, D) with the dimension first outside, and what has come in from there first inside."""
+    found = order.copy()
+    found[0] = sorted(order[0], key=lambda d: d != axis)
+    came = (before[0] > 1.0) & (bounds[0] == 1.0)
+    found[inner] = sorted(order[inner], key=lambda d: not came[d])
+    return found
