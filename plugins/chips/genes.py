@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from sparsemap import Problem, load_problem
-from sparsemap.errors import DesignError, SpecError, unknown
+from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment, naming
 from sparsemap.problem.designs import Designs
+from sparsemap.problem.hardware_space import fixed_table, own_value, with_value
 from sparsemap.spec.unstructuring import unstructure
 
 SHARED = ("all", "sizes", "units")
@@ -53,11 +53,6 @@ class ChipGenes(Segment):
         return problem.remember((ChipGenes.every, self), lambda: self._every(problem))
 
     def _every(self, problem: Problem) -> tuple[Gene, ...]:
-        known = [level.name for level in problem.levels]
-        for key in problem.hardware.choices:
-            first, _, rest = key.partition(".")
-            if first == "levels" and (level := rest.rpartition(".")[0].partition(".")[0]) not in known:
-                raise SpecError.at(problem.files.get("hardware", ""), f"choices.{key}", unknown("level", level, known))
         genes = [Gene(key, values) for key, values in problem.hardware.choices.items() if self.share != "units"]
         if self.share != "sizes":
             base = attrs.evolve(problem.hardware, units=None)
@@ -112,6 +107,22 @@ class ChipGenes(Segment):
         every = zip(self.every(problem), genes, strict=True)
         return {gene.name: gene.values[int(value)] for gene, value in every if gene.unit is None}
 
+    def own(self, problem: Problem, used: Mapping[str, Mapping[str, Sequence[str]]]) -> Array | None:
+        """Genes (g,) of the hardware as it stands with the first of these units that fit, by kind and tensor or place; None
+        where its own values are not among the choices."""
+        table, genes, taken = fixed_table(problem.hardware), list[int](), dict[tuple[str, str], int]()
+        for gene in self.every(problem):
+            if gene.unit is None:
+                value = own_value(table, gene.name)
+            else:
+                names = used.get(gene.unit[0], {}).get(gene.unit[1], ())
+                turn = taken[gene.unit] = taken.get(gene.unit, -1) + 1
+                value = names[turn] if turn < len(names) else ""
+            if value not in gene.values:
+                return None
+            genes.append(gene.values.index(value))
+        return np.array(genes, np.int64)
+
     def table(self, genes: Array, problem: Problem) -> dict[str, Any]:
         """The hardware of one chip (g,), as a spec."""
         return table_of(problem, self.every(problem), genes, self.share)
@@ -124,13 +135,12 @@ def _units(key: str, of: str, names: list[str], count: int) -> list[Gene]:
 
 def table_of(problem: Problem, every: tuple[Gene, ...], genes: Array, share: str) -> dict[str, Any]:
     hardware = problem.hardware
-    table = unstructure(attrs.evolve(hardware, choices={}, constraints=(), units=None))
-    table = copy.deepcopy(table) | {"kind": "hardware", "name": hardware.name}
+    table = fixed_table(hardware)
     units: dict[str, dict[str, list[str]]] = {"formats": {}, "mechanisms": {}}
     for gene, value in zip(every, genes, strict=True):
         chosen = gene.values[int(value)]
         if gene.unit is None:
-            _set(table, gene.name, chosen, problem.files.get("hardware", ""))
+            table = with_value(table, gene.name, chosen, problem.files.get("hardware", ""))
         elif chosen and chosen not in (mine := units[gene.unit[0]].setdefault(gene.unit[1], [])):
             mine.append(chosen)
     if share != "sizes":
@@ -138,24 +148,3 @@ def table_of(problem: Problem, every: tuple[Gene, ...], genes: Array, share: str
     elif hardware.units is not None:
         table["units"] = unstructure(hardware.units)
     return table
-
-
-def _set(table: dict[str, Any], path: str, value: Any, file: str) -> None:
-    """Sets a key by its path; an entry of a list goes by its `name`. `present = false` takes the entry away."""
-    *walk, last = path.split(".")
-    if last == "present" and len(walk) == 2:
-        if value is False:
-            table[walk[0]] = [item for item in table[walk[0]] if item.get("name") != walk[1]]
-        return
-    place: Any = table
-    for step in walk:
-        known = {item.get("name"): item for item in place} if isinstance(place, list) else place
-        if step not in known:
-            if not isinstance(place, list) and step in ("compute",):
-                place = place.setdefault(step, {})
-                continue
-            if walk[0] == "levels":  # of a level that this chip has not
-                return
-            raise SpecError.at(file, f"choices.{path}", unknown("key", step, [str(key) for key in known]))
-        place = known[step]
-    place[last] = value

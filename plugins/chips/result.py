@@ -45,6 +45,9 @@ class ChipResult:
     base: str
     objective: str
     share: str
+    fuse: bool
+    folders: tuple[str, ...]
+    """Of the networks, each with its layers as `sparsemap run` writes them."""
     budget: int
     layer_budget: int
     seed: int
@@ -57,7 +60,13 @@ class ChipResult:
 
     @property
     def valid(self) -> list[Mapping[str, Any]]:
-        return [row for row in self.tried if not row["reason"]]
+        """The chips whose layers were all searched."""
+        return [row for row in self.tried if not row["reason"] and "stopped" not in row]
+
+    @property
+    def stopped(self) -> int:
+        """Chips that were not searched to their end, since they could not win."""
+        return sum("stopped" in row for row in self.tried)
 
     @property
     def front(self) -> list[Mapping[str, Any]]:
@@ -69,19 +78,31 @@ class ChipResult:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per distinct layer: its costs on the chip and, with a strategy of its own, on the given hardware."""
+        """A row per distinct layer: its costs on the chip, all times that it runs, and what these are of those that it has on
+        the given hardware with a strategy of its own."""
         rows = []
         for mine, free in zip(self.final["layers"], self.reference["layers"], strict=True):
-            row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles", "folder")}
-            row["share_of_energy"] = mine["times"] * mine["energy_pj"] / self.final["energy_pj"]
-            row["share_of_cycles"] = mine["times"] * mine["cycles"] / self.final["cycles"]
+            row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles")}
+            row["share_of_energy"] = mine["energy_pj"] / self.final["energy_pj"]
+            row["share_of_cycles"] = mine["cycles"] / self.final["cycles"]
             row["edp_over_free"] = mine["energy_pj"] * mine["cycles"] / (free["energy_pj"] * free["cycles"])
             rows.append(row)
         return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        keys = ("networks", "base", "objective", "share", "budget", "layer_budget", "seed", "searcher")
+        keys = (
+            "networks",
+            "base",
+            "objective",
+            "share",
+            "fuse",
+            "folders",
+            "budget",
+            "layer_budget",
+            "seed",
+            "searcher",
+        )
         totals = {key: self.final[key] for key in (*TOTALS, "area_mm2", "units_mm2")} | {"edp_js": self.edp_js}
         return {
             **{key: getattr(self, key) for key in keys},
@@ -93,6 +114,7 @@ class ChipResult:
             "parts_mm2": dict(self.parts_mm2),
             "chips": len(self.tried),
             "valid": len(self.valid),
+            "stopped": self.stopped,
             "layers": self.rows(),
             "hardware": dict(self.hardware),
         }
@@ -124,10 +146,13 @@ class ChipResult:
             f"energy     {format_energy(final['energy_pj'])}",
             f"time       {1e3 * final['seconds']:,.4g} ms, {final['cycles']:,.0f} cycles",
             f"chip       {final['area_mm2']:.4g} mm2, {final['units_mm2']:.3g} of it sparse units; {power:.3g} W",
-            f"search     {len(self.tried):,} chips, {len(self.valid):,} of them valid, {self.layer_budget:,} designs a layer"
-            f"   {self.searcher}, seed {self.seed}",
+            f"search     {len(self.tried):,} chips, {self.layer_budget:,} designs a layer   {self.searcher}, seed {self.seed}",
+            f"           {len(self.valid):,} chips searched to their end, {self.stopped:,} stopped that could not win",
             f"compared   {self.base}, each layer with any formats and units: {edp_js(other):.4g} J * s, "
             f"{times(edp_js(other) / self.edp_js)} of the chip's",
+            "judged     by plans of the networks, with tensors between layers on chip"
+            if self.fuse
+            else "judged     layer by layer: tensors between layers go through the outermost level",
             "",
             *(f"{key:<26} {value}" for key, value in sizes(self.searched).items()),
             *(
