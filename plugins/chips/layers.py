@@ -25,6 +25,7 @@ from sparsemap.problem.designs import Design
 from sparsemap.problem.load import objective_of
 from sparsemap.problem.network import Node, distinct, nodes_of
 from sparsemap.searching.hull import Corner, hull
+from sparsemap.searching.result import Result
 from sparsemap.searching.start import start_of
 from sparsemap.study.cells import KEPT, Cell, Outcome
 from sparsemap.study.fused import FusedPlan, Kept
@@ -178,14 +179,17 @@ def searched_layer(
     """What the searches of a distinct layer on a chip have found, by folder of their cells; with a folder their results
     are written. A search starts from the designs of `near`, one with tensors on chip from those of the layer itself too."""
     node, _ = layers_of(inner.networks, inner.plugin_dirs)[index]
+    wholes = wholes_on(table, inner, folder)
+    mine = next(whole for whole in wholes if node.content in whole.cells)
+    problem = mine.plan.problem(mine.cells[node.content][()])
     genomes: Array | None = None
     with suppress(DesignError):  # designs that have no counterpart on this chip
         designs = [_design(source, inner, node, genome) for source in near for genome in source.genomes[index][:GIVEN]]
-        start = start_of(inner.problem(node, table), designs, count=len(designs), seed=inner.seed) if designs else None
+        start = start_of(problem, designs, count=len(designs), seed=inner.seed) if designs else None
         genomes = None if start is None else start.genomes
     known: dict[str, Any] = {}
     found: dict[str, dict[str, Any]] = {}
-    for whole in wholes_on(table, inner, folder):
+    for whole in wholes:
         first = genomes
         for cell in whole.cells.get(node.content, {}).values():
             key = json.dumps(cell.parts, sort_keys=True, default=str)
@@ -195,12 +199,22 @@ def searched_layer(
             result = known[key]
             if folder and result.best is not None:
                 result.write(cell.folder)
-            told = result.to_dict()
-            numbers = {key: told.get(key) for key in KEPT}
-            found[cell.folder] = {"numbers": numbers, "genome": result.best.genome.tolist() if result.best else None}
+            found[cell.folder] = {
+                "numbers": _numbers(result, bool(folder)),
+                "genome": result.best.genome.tolist() if result.best else None,
+            }
             own = [np.array(corner[2], np.int64)[None] for corner in result.hull]
             first = np.concatenate([*own, *([genomes] if genomes is not None else [])]) if own else genomes
     return found
+
+
+def _numbers(result: Result, every: bool) -> dict[str, Any]:
+    """What an outcome has of a search: for the totals of a chip its costs and hull will do."""
+    if every:
+        told = result.to_dict()
+        return {key: told.get(key) for key in KEPT}
+    costs = {key: getattr(result.best, key, None) for key in ("energy_pj", "cycles")}
+    return costs | {"hull": [{"genome": genome.tolist()} for _, _, genome in result.hull]}
 
 
 def _design(source: Source, inner: Inner, node: Node, genome: Sequence[int]) -> Design:

@@ -69,7 +69,9 @@ def wrong_choices(hardware: Hardware, registry: Registry, file: str) -> list[Mis
         first, _, rest = path.partition(".")
         name, _, key = rest.partition(".")
         if first == "levels" and not (name in known and key):
-            said = unknown("level", name, [*map(str, known)]) if key or name not in known else "expected levels.NAME.KEY"
+            said = (
+                unknown("level", name, [*map(str, known)]) if key or name not in known else "expected levels.NAME.KEY"
+            )
             found.append(Mistake(file, f"choices.{path}", said))
             continue
         for value in values:
