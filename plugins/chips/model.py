@@ -28,7 +28,8 @@ from sparsemap.searching.identity import differences
 from sparsemap.spec.expressions import Expression
 
 from .genes import ChipGenes
-from .layers import COSTS, Inner, Source, evaluated_chip, layers_of, values_of
+from .layers import Inner, Source, layers_of
+from .worth import COSTS, evaluated_chip, values_of
 
 REASONS = {
     "constraint": "the chip breaks a constraint of its space",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CHIP_FILE, RESULT_FILE, FRONT_FILE, LAYERS_FILE = "chip.toml", "design.json", "front.csv", "layers.csv"
+EXECUTED_FILE = "executed.csv"
 FIGURE = "chips"
 """Name of the figure, written where matplotlib is installed."""
 TOTALS = ("energy_pj", "cycles", "seconds")
@@ -40,6 +41,8 @@ class ChipResult:
     reference: Mapping[str, Any]
     """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for."""
     tried: tuple[Mapping[str, Any], ...]
+    executed: tuple[Mapping[str, Any], ...]
+    """Its designs on sampled tensors, if that was asked for: file, energy and cycles over those claimed, or why not."""
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
     base: str
@@ -130,6 +133,8 @@ class ChipResult:
             LAYERS_FILE: csv_text(self.rows()),
             FRONT_FILE: csv_text(front),
         }
+        if self.executed:
+            texts[EXECUTED_FILE] = csv_text(self.executed)
         written = write_texts({folder / name: text for name, text in texts.items()})
         with suppress(ImportError):  # figures need the extra `plots`
             written += save(partial(drawn, self), folder, FIGURE)
@@ -153,6 +158,7 @@ class ChipResult:
             "judged     by plans of the networks, with tensors between layers on chip"
             if self.fuse
             else "judged     layer by layer: tensors between layers go through the outermost level",
+            *self._executed(),
             "",
             *(f"{key:<26} {value}" for key, value in sizes(self.searched).items()),
             *(
@@ -162,6 +168,14 @@ class ChipResult:
             ),
         ]
         return lines
+
+    def _executed(self) -> list[str]:
+        done = [row for row in self.executed if not row["refused"]]
+        if not done:
+            return [f"executed   none: {row['refused']}" for row in self.executed[:1]]
+        means = [math.exp(math.fsum(math.log(row[key]) for row in done) / len(done)) for key in TOTALS[:2]]
+        needs = f"need {means[0]:.3f} of the energy and {means[1]:.3f} of the cycles claimed, on the geometric mean"
+        return [f"executed   {len(done)} of {len(self.executed)} designs, on sampled tensors: they {needs}"]
 
     def units(self, key: str) -> Mapping[str, Sequence[str]]:
         found: Mapping[str, Mapping[str, Sequence[str]]] = self.hardware.get("units") or self.final["units"]

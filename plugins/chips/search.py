@@ -7,6 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from sparsemap.problem.hardware_space import fixed_table, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
 from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
+from sparsemap.study.fused_result import PLAN_FOLDER
 
-from .layers import COSTS, Inner, Source, evaluated_chip, folders_of, layers_of, registry_of
+from .layers import Inner, Source, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, broken_of, digest_of, segment_of, source_of
 from .result import ChipResult
+from .worth import COSTS, evaluated_chip, executed_design
 
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
 SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
@@ -58,6 +61,8 @@ class DesignTask:
     """Whether tensors between layers may stay on chip."""
     stop: bool = True
     """Whether a chip is stopped that cannot win any more."""
+    execute: bool = False
+    """Whether the designs of the chosen chip are executed."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
 
@@ -236,6 +241,7 @@ def _chosen(
     final = evaluated_chip(hardware, wide, near, folder=task.out, run=run_layers)
     if final["reason"]:
         raise SearchError(f"the layers of the chip that was found: {final['error']}")
+    executed = _executed(task, tried, told) if task.execute else []
     chip = task.layer_on(hardware)
     final |= {"seconds": final["cycles"] / float(chip.chip.clock_hz)}
     return ChipResult(
@@ -245,6 +251,7 @@ def _chosen(
         searched=best,
         reference=reference,
         tried=tuple(tried.rows.values()),
+        executed=tuple(executed),
         parts_mm2=_parts(chip),
         base=problem.hardware.name,
         objective=task.objective,
@@ -256,6 +263,18 @@ def _chosen(
         seed=task.seed,
         searcher=run.searcher.name or run.searcher.type_name,
     )
+
+
+def _executed(task: DesignTask, tried: Tried, told: Told) -> list[dict[str, Any]]:
+    """Every design of the chosen chip on sampled tensors."""
+    within = PLAN_FOLDER if task.fuse else "*"
+    files = sorted(file for name in folders_of(task.networks) for file in (task.out / name).glob(f"{within}/*.toml"))
+    work = partial(executed_design, seed=task.seed, plugin_dirs=task.plugin_dirs)
+    found = {}
+    for count, (index, row) in enumerate(tried.map(work, [str(file) for file in files])):
+        told("designs executed", count + 1, len(files), math.inf)
+        found[index] = {"design": str(files[index].relative_to(task.out)), **row}
+    return [found[index] for index in sorted(found)]
 
 
 def _parts(problem: Problem) -> dict[str, float]:
