@@ -30,7 +30,7 @@ from sparsemap.spec.unstructuring import unstructure
 
 RANDOM = {"type": "random", "batch": 16}
 """Chips drawn uniformly; constraints hold for them as for all."""
-KINDS = {"chip": {}, "same sizes": {"share": "units"}, "random": {"searcher": RANDOM}}
+KINDS = {"chip": {"execute": True}, "same sizes": {"share": "units"}, "random": {"searcher": RANDOM}}
 """What `found` searches for each network."""
 
 
@@ -105,10 +105,19 @@ def found(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str
         rows.append([name, f"{own:.4g}", f"{one:.4g}", less(own, one), f"{two:.4g}", less(own, two), f"{free:.4g}"])
         for kind in KINDS:
             chips.append([name, kind, *described(results[name, kind])])
+    told = [f"{name}: {needs}" for name in networks if (needs := executed(results[name, "chip"]))]
     return (
         f"{given.budget} chips of `{given.hardware}`, {given.layer_budget} designs a layer on each, at most the "
         f"{area(given.platform):.4g} mm2 of `{given.platform}`, whose own units come on top of that; judged by plans with "
-        "tensors on chip.\n\n" + markdown_table(rows, "<>") + "\n\n" + markdown_table(chips, "<<<>><<>>") + "\n"
+        "tensors on chip.\n\n" + markdown_table(rows, "<>") + "\n\n" + markdown_table(chips, "<<<>><<>>") + "\n\n"
+        "Designs of the chips executed on sampled tensors, over what is claimed: " + "; ".join(told or ["none"]) + ".\n"
+    )
+
+
+def executed(result: Mapping[str, Any]) -> str:
+    found = result["executed"] if result.get("executed", {}).get("designs") else {}
+    return (
+        found and f"energy {found['energy_pj']:.3f}, cycles {found['cycles']:.3f} ({found['designs']} of {found['of']})"
     )
 
 

@@ -118,6 +118,7 @@ class ChipResult:
             "chips": len(self.tried),
             "valid": len(self.valid),
             "stopped": self.stopped,
+            **({"executed": self.needed} if self.executed else {}),
             "layers": self.rows(),
             "hardware": dict(self.hardware),
         }
@@ -169,13 +170,21 @@ class ChipResult:
         ]
         return lines
 
-    def _executed(self) -> list[str]:
+    @property
+    def needed(self) -> dict[str, Any]:
+        """What the designs that were executed need of what is claimed, on the geometric mean, and how many of them were."""
         done = [row for row in self.executed if not row["refused"]]
-        if not done:
+        means = {key: math.exp(math.fsum(math.log(row[key]) for row in done) / len(done)) for key in TOTALS[:2] if done}
+        return {"designs": len(done), "of": len(self.executed), **means}
+
+    def _executed(self) -> list[str]:
+        found = self.needed
+        if not found["designs"]:
             return [f"executed   none: {row['refused']}" for row in self.executed[:1]]
-        means = [math.exp(math.fsum(math.log(row[key]) for row in done) / len(done)) for key in TOTALS[:2]]
-        needs = f"need {means[0]:.3f} of the energy and {means[1]:.3f} of the cycles claimed, on the geometric mean"
-        return [f"executed   {len(done)} of {len(self.executed)} designs, on sampled tensors: they {needs}"]
+        needs = f"they need {found['energy_pj']:.3f} of the energy and {found['cycles']:.3f} of the cycles claimed"
+        return [
+            f"executed   {found['designs']} of {found['of']} designs, on sampled tensors: {needs}, on the geometric mean"
+        ]
 
     def units(self, key: str) -> Mapping[str, Sequence[str]]:
         found: Mapping[str, Mapping[str, Sequence[str]]] = self.hardware.get("units") or self.final["units"]
