@@ -26,6 +26,7 @@ from sparsemap.study.fused_result import PLAN_FOLDER
 
 from .layers import Inner, Source, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, broken_of, digest_of, segment_of, source_of
+from .neighbours import neighbours_of
 from .result import ChipResult
 from .worth import COSTS, evaluated_chip, executed_design
 
@@ -63,6 +64,8 @@ class DesignTask:
     """Whether a chip is stopped that cannot win any more."""
     execute: bool = False
     """Whether the designs of the chosen chip are executed."""
+    neighbours: bool = False
+    """Whether the chips that differ from the chosen one in one choice or unit are judged as well."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
 
@@ -202,12 +205,18 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
 
 
 def _start(problem: Problem, reference: Mapping[str, Any]) -> Array | None:
-    """Chips that the search starts from: the hardware as it stands with the units that its layers have used most, and with
-    none; None if its values are not among the choices."""
+    """Chips that the search starts from: the hardware as it stands with the units that its layers have used most, with
+    none, and with one size a step smaller or larger; None if its values are not among the choices."""
     segment = segment_of(problem)
-    units: list[Mapping[str, Any]] = [reference["used_most"], {}]
-    found = [genes for used in units if (genes := segment.own(problem, used)) is not None]
-    return np.array(found) if found else None
+    own = segment.own(problem, reference["used_most"])
+    if own is None:
+        return None
+    found = [own, np.where([gene.unit is None for gene in segment.every(problem)], own, 0)]
+    for g, gene in enumerate(segment.every(problem)):
+        for value in (own[g] - 1, own[g] + 1):
+            if gene.unit is None and 0 <= value < len(gene.values):
+                found.append(np.where(np.arange(len(own)) == g, value, own))
+    return np.array(found)
 
 
 def _chosen(
@@ -242,6 +251,7 @@ def _chosen(
     if final["reason"]:
         raise SearchError(f"the layers of the chip that was found: {final['error']}")
     executed = _executed(task, tried, told) if task.execute else []
+    beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.neighbours else []
     chip = task.layer_on(hardware)
     final |= {"seconds": final["cycles"] / float(chip.chip.clock_hz)}
     return ChipResult(
@@ -252,6 +262,7 @@ def _chosen(
         reference=reference,
         tried=tuple(tried.rows.values()),
         executed=tuple(executed),
+        neighbours=tuple(beside),
         parts_mm2=_parts(chip),
         base=problem.hardware.name,
         objective=task.objective,
@@ -263,6 +274,10 @@ def _chosen(
         seed=task.seed,
         searcher=run.searcher.name or run.searcher.type_name,
     )
+
+
+def _told_as(told: Told, what: str, count: int, of: int) -> None:
+    told(what, count, of, math.inf)
 
 
 def _executed(task: DesignTask, tried: Tried, told: Told) -> list[dict[str, Any]]:

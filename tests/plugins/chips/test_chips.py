@@ -283,7 +283,7 @@ def test_chips_that_are_stopped_could_not_have_won(task):
 
 
 def test_constraints_hold_and_one_that_cannot_be_read_is_named(task, tmp_path, monkeypatch):
-    result = designed(task)
+    result = designed(attrs.evolve(task, budget=2, layer_budget=10))
     assert all(row["set"]["levels.Buffer.capacity"] != "256 words" for row in result.valid)
     for text, said in [("Buffer.capcity <= 3", "did you mean 'Buffer.capacity'"), ("area_mm2 <", "area_mm2 <")]:
         with pytest.raises(SpecError, match=said):
