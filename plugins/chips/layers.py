@@ -25,6 +25,7 @@ from sparsemap.searching.result import Result
 from sparsemap.searching.start import start_of
 from sparsemap.study.cells import KEPT, Cell, Outcome
 from sparsemap.study.fused import FusedPlan, Kept
+from sparsemap.study.join import JoinedPlan, joined
 from sparsemap.study.plan import Plan, plan_of
 
 GIVEN = 2
@@ -117,6 +118,22 @@ class Whole:
             mine = {cell.folder: outcomes[cell.folder] for cell in self.cells[content].values()}
             self._points[content] = self.fused.tables(mine)[content]
         return self._points[content]
+
+    def planned(self, outcomes: Mapping[str, Outcome]) -> JoinedPlan | None:
+        """The best plan with tensors on chip; None if none fits."""
+        assert self.fused is not None
+        tables = {content: self.points(content, outcomes) for content in self.cells}
+        return joined(self.fused.steps(tables), self.fused.capacity, self.fused.value)
+
+    def write(self, outcomes: Mapping[str, Outcome]) -> None:
+        """The tables and plans, as `sparsemap run` writes them."""
+        mine = [outcomes[cell.folder] for some in self.cells.values() for cell in some.values()]
+        if self.fused is None:
+            self.plan.result(mine).write(self.plan.folder)
+            return
+        result = self.fused.result(mine)
+        result.write(self.plan.folder)
+        self.fused.write_designs(result)
 
     def times(self, content: str) -> int:
         return sum(node.repeat for node in distinct(self.plan.nodes)[content])

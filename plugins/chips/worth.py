@@ -23,7 +23,7 @@ from sparsemap.problem.network import Node
 from sparsemap.searching.best import Best
 from sparsemap.searching.hull import Corner, hull
 from sparsemap.study.cells import Outcome
-from sparsemap.study.join import joined, sums
+from sparsemap.study.join import sums
 
 from .layers import Inner, Source, Whole, costs_of, layers_of, registry_of, searched_layer, wholes_on
 
@@ -170,7 +170,7 @@ def _totals(
                 of[content]["cycles"].append(count)
                 of[content]["genomes"].append(tuple(genome))
         if write:
-            _write(whole, done)
+            whole.write(done)
     for node, _ in layers:
         row = of[node.content]
         some: list[tuple[int, ...]] = sorted(
@@ -202,27 +202,13 @@ def _run(
             energy, cycles = costs_of(done[folder]) or (math.inf, math.inf)
             yield node.content, node.repeat * energy, node.repeat * cycles, genomes[folder]
         return
-    fused = whole.fused
-    tables = {content: whole.points(content, done) for content in whole.cells}
-    plan = joined(fused.steps(tables), fused.capacity, fused.value)
+    plan = whole.planned(done)
     if plan is None:
         raise _NoDesign(f"no plan of {whole.plan.network} fits on the chip")
     for chosen in plan.steps:
-        node = fused.named[chosen.step].node
+        node = whole.fused.named[chosen.step].node
         content = node.content if node.loops is not None else ""
         yield content, chosen.point.energy_pj, chosen.point.cycles, chosen.point.design
-
-
-def _write(whole: Whole, done: Mapping[str, Outcome]) -> None:
-    """The tables and plans of a network, as `sparsemap run` writes them."""
-    cells = [cell.folder for some in whole.cells.values() for cell in some.values()]
-    outcomes = [done[name] for name in cells]
-    if whole.fused is None:
-        whole.plan.result(outcomes).write(whole.plan.folder)
-        return
-    result = whole.fused.result(outcomes)
-    result.write(whole.plan.folder)
-    whole.fused.write_designs(result)
 
 
 def _note_units(design: Design, share: float, used: dict[str, dict[str, Counter[str]]]) -> None:
