@@ -19,6 +19,10 @@ SHARED = ("all", "sizes", "units")
 """What the layers share: sizes and units, sizes alone (any layer has any unit, without area), units alone."""
 
 
+MOST_CHANGES = 4
+"""Genes that one move changes."""
+
+
 @attrs.frozen
 class Gene:
     """One gene of a chip: what it sets, and the values to choose from."""
@@ -75,21 +79,22 @@ class ChipGenes(Segment):
         return Genes(tuple(gene.name for gene in every), np.zeros(len(every), np.int64), high, ordered=False)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """One key moves to a neighbour in its list as often as anywhere; a unit becomes any other."""
-        every = self.every(problem)
-        bounds = self.genes(problem)
-        rows = np.arange(genes.shape[1])
-        free = np.flatnonzero(bounds.high > 0)
+        """Changes one gene, or a few, so that a size can grow as another shrinks: a size as often as a unit. A size moves to
+        a neighbour in its list as often as anywhere; a unit becomes any other."""
         changed = genes.copy()
-        if not free.size:
+        high = self.genes(problem).high
+        free = high > 0
+        keys = np.array([gene.unit is None for gene in self.every(problem)])
+        groups = [np.flatnonzero(free & kind) for kind in (keys, ~keys) if (free & kind).any()]
+        if not groups:
             return changed
-        which = free[rng.integers(0, len(free), size=len(rows))]
-        high, now = bounds.high[which], genes[which, rows]
-        far = (now + 1 + (rng.random(len(rows)) * high).astype(np.int64)) % (high + 1)
-        near = np.clip(now + rng.choice([-1, 1], size=len(rows)), 0, high)
-        keys = np.array([gene.unit is None for gene in every])
-        step = keys[which] & (rng.random(len(rows)) < 0.5) & (near != now)
-        changed[which, rows] = np.where(step, near, far)
+        for row in range(genes.shape[1]):
+            for _ in range(min(int(rng.geometric(0.5)), MOST_CHANGES)):
+                g = int(rng.choice(groups[int(rng.integers(len(groups)))]))
+                now = int(changed[g, row])
+                near = int(np.clip(now + rng.choice([-1, 1]), 0, high[g]))
+                far = (now + 1 + int(rng.integers(high[g]))) % (int(high[g]) + 1)
+                changed[g, row] = near if keys[g] and near != now and rng.random() < 0.5 else far
         return changed
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:

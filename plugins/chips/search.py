@@ -133,7 +133,7 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
         reference = _reference(task, problem, tried, told)
         table = fixed_table(problem.hardware)
         tried.reference = Source(table=table, genomes=[row["genomes"] for row in reference["layers"]])
-        start = _start(problem, reference) if searcher.takes_migrants else None
+        start = _start(problem, reference, max(task.budget // 4, 2)) if searcher.takes_migrants else None
         run = Search(problem, searcher, Budget(task.budget, count="valid"), task.seed, start)
         tried.told = lambda valid: told("chips", min(valid, task.budget), task.budget, run.archive.score)
         try:
@@ -204,19 +204,21 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
     return found
 
 
-def _start(problem: Problem, reference: Mapping[str, Any]) -> Array | None:
-    """Chips that the search starts from: the hardware as it stands with the units that its layers have used most, with
-    none, and with one size a step smaller or larger; None if its values are not among the choices."""
+def _start(problem: Problem, reference: Mapping[str, Any], most: int) -> Array | None:
+    """Chips that the search starts from, `most` at most: the hardware as it stands with the units that its layers have used
+    most, and with none; one size a step larger or smaller; one larger for another that is smaller. None if its values are
+    not among the choices."""
     segment = segment_of(problem)
     own = segment.own(problem, reference["used_most"])
     if own is None:
         return None
-    found = [own, np.where([gene.unit is None for gene in segment.every(problem)], own, 0)]
-    for g, gene in enumerate(segment.every(problem)):
-        for value in (own[g] - 1, own[g] + 1):
-            if gene.unit is None and 0 <= value < len(gene.values):
-                found.append(np.where(np.arange(len(own)) == g, value, own))
-    return np.array(found)
+    size = np.array([gene.unit is None for gene in segment.every(problem)])
+    high = np.array([len(gene.values) - 1 for gene in segment.every(problem)])
+    steps = np.eye(len(own), dtype=np.int64)[size]
+    moved = [sign * step for step in steps for sign in (-1, 1)]
+    moved += [more - less for more in steps for less in steps if more is not less]
+    found = [own, np.where(size, own, 0), *(own + step for step in moved)]
+    return np.array([genes for genes in found if ((genes >= 0) & (genes <= high)).all()][:most])
 
 
 def _chosen(
