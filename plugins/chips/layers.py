@@ -101,7 +101,6 @@ class Whole:
 
     plan: Plan
     fused: FusedPlan | None
-    _points: dict[str, Mapping[Kept, Sequence[Any]]] = attrs.field(factory=dict, init=False)
 
     @cached_property
     def cells(self) -> dict[str, dict[Kept, Cell]]:
@@ -110,20 +109,33 @@ class Whole:
             return self.fused.searched
         return {content: {(): cell} for content, cell in zip(distinct(self.plan.nodes), self.plan.cells, strict=True)}
 
-    def points(self, content: str, outcomes: Mapping[str, Outcome]) -> Mapping[Kept, Sequence[Any]]:
-        """By the tensors that stay, what the designs of a layer cost: all that its searches keep, or its best one."""
+    @property
+    def _most(self) -> dict[str, Kept]:
+        """By content, all tensors that may stay."""
+        assert self.fused is not None
+        return {
+            content: tuple(sorted({t for kept in sets for t in kept})) for content, sets in self.fused.wanted.items()
+        }
+
+    def least(self, content: str, outcomes: Mapping[str, Outcome]) -> list[Corner[None]]:
+        """What the designs that were found for a layer cost at least: with all on chip that may stay there."""
+        cells = self.cells[content]
         if self.fused is None:
-            return {(): [outcomes[self.cells[content][()].folder]]}
-        if content not in self._points:
-            mine = {cell.folder: outcomes[cell.folder] for cell in self.cells[content].values()}
-            self._points[content] = self.fused.tables(mine)[content]
-        return self._points[content]
+            found = outcomes[cells[()].folder].numbers
+            return [] if found["energy_pj"] is None else [(found["energy_pj"], found["cycles"], None)]
+        rows = [row["genome"] for cell in cells.values() for row in outcomes[cell.folder].numbers["hull"]]
+        if not rows:
+            return []
+        problem = self.fused.variant(content, self._most[content])
+        told = problem.evaluator.evaluate_designs(problem.space.decode(np.array(rows, np.int64)))
+        both = zip(told.energy_pj[told.valid].tolist(), told.cycles[told.valid].tolist(), strict=True)
+        return hull((energy, cycles, None) for energy, cycles in both)
 
     def planned(self, outcomes: Mapping[str, Outcome]) -> JoinedPlan | None:
         """The best plan with tensors on chip; None if none fits."""
         assert self.fused is not None
-        tables = {content: self.points(content, outcomes) for content in self.cells}
-        return joined(self.fused.steps(tables), self.fused.capacity, self.fused.value)
+        steps = self.fused.steps(self.fused.tables(outcomes))
+        return joined(steps, self.fused.capacity, self.fused.value)
 
     def write(self, outcomes: Mapping[str, Outcome]) -> None:
         """The tables and plans, as `sparsemap run` writes them."""
@@ -143,9 +155,7 @@ class Whole:
         if self.fused is None:
             problem = self.plan.problem(self.cells[content][()])
         else:
-            problem = self.fused.variant(
-                content, tuple(sorted({t for kept in self.fused.wanted[content] for t in kept}))
-            )
+            problem = self.fused.variant(content, self._most[content])
         found = problem.lower_bound
         if found is None:
             return []
@@ -230,11 +240,3 @@ def _numbers(result: Result, every: bool) -> dict[str, Any]:
 def _design(source: Source, inner: Inner, node: Node, genome: Sequence[int]) -> Design:
     problem = inner.problem(node, source.table)
     return Design(problem, problem.space.decode(np.array([genome], np.int64)))
-
-
-def costs_of(point: Any) -> tuple[float, float] | None:
-    """Energy and cycles of a point of a table, or of an outcome."""
-    if isinstance(point, Outcome):
-        numbers = point.numbers
-        return None if numbers["energy_pj"] is None else (numbers["energy_pj"], numbers["cycles"])
-    return point.energy_pj, point.cycles

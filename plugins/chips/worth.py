@@ -21,11 +21,11 @@ from sparsemap.problem.designs import Design
 from sparsemap.problem.load import objective_of
 from sparsemap.problem.network import Node
 from sparsemap.searching.best import Best
-from sparsemap.searching.hull import Corner, hull
+from sparsemap.searching.hull import Corner
 from sparsemap.study.cells import Outcome
 from sparsemap.study.join import sums
 
-from .layers import Inner, Source, Whole, costs_of, layers_of, registry_of, searched_layer, wholes_on
+from .layers import Inner, Source, Whole, layers_of, registry_of, searched_layer, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
 """What a chip costs, by name."""
@@ -118,9 +118,7 @@ class _Judge:
         """A layer has been searched."""
         for w, whole in enumerate(self.wholes):
             if (w, content) in self.least:
-                tables = whole.points(content, outcomes)
-                points = [costs_of(point) for some in tables.values() for point in some]
-                self.least[w, content] = hull((*point, None) for point in points if point is not None)
+                self.least[w, content] = whole.least(content, outcomes)
 
     def beaten(self) -> dict[str, float] | None:
         """What the chip costs at least, if a rival is better than that."""
@@ -199,7 +197,7 @@ def _run(
     if whole.fused is None:
         for node in whole.plan.nodes:
             folder = whole.cells[node.content][()].folder
-            energy, cycles = costs_of(done[folder]) or (math.inf, math.inf)
+            energy, cycles = (done[folder].numbers[cost] for cost in COSTS[:2])
             yield node.content, node.repeat * energy, node.repeat * cycles, genomes[folder]
         return
     plan = whole.planned(done)
