@@ -1,8 +1,9 @@
 """One chip for networks: `sparsemap design` searches sizes and sparse units of a hardware together with the designs of all
 layers.
 
-A hardware with `choices` is a space of chips (`genes`); a chip is worth what the layers of its networks cost on it when
-they are searched there (`layers`, `model`); `search` runs the outer search, `result` writes the chip and its designs.
+A hardware with `choices` is a space of chips (`genes`). A chip is worth what the plans of its networks cost when their
+layers are searched on it (`layers`, `worth`, `model`); `search` runs the outer search, `neighbours` judges the chips
+beside the chosen one, `result` writes it with its designs.
 """
 
 from __future__ import annotations

@@ -45,7 +45,19 @@ def _amount(units: dict[str, float]) -> Any:
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option("--jobs", "-j", default=1, show_default=True, type=click.IntRange(min=1), help="Chips at a time.")
-@click.option("--searcher", default="chips", show_default=True, help="Of chips: a name or TOML file.")
+@click.option(
+    "--searcher",
+    help="Of chips: a name or TOML file.  [default: chips, or nsga2 for an objective such as pareto:edp,area]",
+)
+@click.option(
+    "--fuse/--no-fuse",
+    default=True,
+    show_default=True,
+    help="Let tensors between layers stay on chip: plan each network.",
+)
+@click.option(
+    "--stop/--no-stop", default=True, show_default=True, help="Stop chips that by bounds of their layers cannot win."
+)
 @click.option("--space", help="Of the layers: a name or TOML file, whose formats and mechanisms may become units.")
 @click.option("--cost-model", help="Of the layers: a name or TOML file.")
 @click.option(
@@ -55,6 +67,10 @@ def _amount(units: dict[str, float]) -> Any:
     type=click.Choice(["all", "sizes", "units"]),
     help="What is searched: sizes and units, sizes (each layer has any units, free of area), or units.",
 )
+@click.option(
+    "--neighbours", is_flag=True, help="Judge the chips that differ in one choice or unit: what each is worth."
+)
+@click.option("--execute", is_flag=True, help="Execute the designs of the chosen chip on sampled tensors.")
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed.")
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON.")
@@ -94,4 +110,4 @@ def design(
             click.echo(output.wrapped(line, " " * 11))
         click.echo("\n" + output.table(result.table(), "<>"))
     if not quiet:
-        output.say(f"chip.toml, design.json, layers.csv, front.csv and a folder per layer are in {task.out}")
+        output.say(f"chip.toml, design.json, layers.csv, front.csv and a folder per network are in {task.out}")

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from sparsemap import Problem, load_problem
-from sparsemap.errors import DesignError, SpecError, unknown
+from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment, naming
 from sparsemap.problem.designs import Designs
+from sparsemap.problem.hardware_space import fixed_table, own_value, with_value
 from sparsemap.spec.unstructuring import unstructure
 
 SHARED = ("all", "sizes", "units")
 """What the layers share: sizes and units, sizes alone (any layer has any unit, without area), units alone."""
+
+
+MOST_CHANGES = 4
+"""Genes that one move changes."""
 
 
 @attrs.frozen
@@ -53,11 +57,6 @@ class ChipGenes(Segment):
         return problem.remember((ChipGenes.every, self), lambda: self._every(problem))
 
     def _every(self, problem: Problem) -> tuple[Gene, ...]:
-        known = [level.name for level in problem.levels]
-        for key in problem.hardware.choices:
-            first, _, rest = key.partition(".")
-            if first == "levels" and (level := rest.rpartition(".")[0].partition(".")[0]) not in known:
-                raise SpecError.at(problem.files.get("hardware", ""), f"choices.{key}", unknown("level", level, known))
         genes = [Gene(key, values) for key, values in problem.hardware.choices.items() if self.share != "units"]
         if self.share != "sizes":
             base = attrs.evolve(problem.hardware, units=None)
@@ -80,21 +79,22 @@ class ChipGenes(Segment):
         return Genes(tuple(gene.name for gene in every), np.zeros(len(every), np.int64), high, ordered=False)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """One key moves to a neighbour in its list as often as anywhere; a unit becomes any other."""
-        every = self.every(problem)
-        bounds = self.genes(problem)
-        rows = np.arange(genes.shape[1])
-        free = np.flatnonzero(bounds.high > 0)
+        """Changes one gene, or a few, so that a size can grow as another shrinks: a size as often as a unit. A size moves to
+        a neighbour in its list as often as anywhere; a unit becomes any other."""
         changed = genes.copy()
-        if not free.size:
+        high = self.genes(problem).high
+        free = high > 0
+        keys = np.array([gene.unit is None for gene in self.every(problem)])
+        groups = [np.flatnonzero(free & kind) for kind in (keys, ~keys) if (free & kind).any()]
+        if not groups:
             return changed
-        which = free[rng.integers(0, len(free), size=len(rows))]
-        high, now = bounds.high[which], genes[which, rows]
-        far = (now + 1 + (rng.random(len(rows)) * high).astype(np.int64)) % (high + 1)
-        near = np.clip(now + rng.choice([-1, 1], size=len(rows)), 0, high)
-        keys = np.array([gene.unit is None for gene in every])
-        step = keys[which] & (rng.random(len(rows)) < 0.5) & (near != now)
-        changed[which, rows] = np.where(step, near, far)
+        for row in range(genes.shape[1]):
+            for _ in range(min(int(rng.geometric(0.5)), MOST_CHANGES)):
+                g = int(rng.choice(groups[int(rng.integers(len(groups)))]))
+                now = int(changed[g, row])
+                near = int(np.clip(now + rng.choice([-1, 1]), 0, high[g]))
+                far = (now + 1 + int(rng.integers(high[g]))) % (int(high[g]) + 1)
+                changed[g, row] = near if keys[g] and near != now and rng.random() < 0.5 else far
         return changed
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
@@ -112,6 +112,22 @@ class ChipGenes(Segment):
         every = zip(self.every(problem), genes, strict=True)
         return {gene.name: gene.values[int(value)] for gene, value in every if gene.unit is None}
 
+    def own(self, problem: Problem, used: Mapping[str, Mapping[str, Sequence[str]]]) -> Array | None:
+        """Genes (g,) of the hardware as it stands with the first of these units that fit, by kind and tensor or place; None
+        where its own values are not among the choices."""
+        table, genes, taken = fixed_table(problem.hardware), list[int](), dict[tuple[str, str], int]()
+        for gene in self.every(problem):
+            if gene.unit is None:
+                value = own_value(table, gene.name)
+            else:
+                names = used.get(gene.unit[0], {}).get(gene.unit[1], ())
+                turn = taken[gene.unit] = taken.get(gene.unit, -1) + 1
+                value = names[turn] if turn < len(names) else ""
+            if value not in gene.values:
+                return None
+            genes.append(gene.values.index(value))
+        return np.array(genes, np.int64)
+
     def table(self, genes: Array, problem: Problem) -> dict[str, Any]:
         """The hardware of one chip (g,), as a spec."""
         return table_of(problem, self.every(problem), genes, self.share)
@@ -124,13 +140,12 @@ def _units(key: str, of: str, names: list[str], count: int) -> list[Gene]:
 
 def table_of(problem: Problem, every: tuple[Gene, ...], genes: Array, share: str) -> dict[str, Any]:
     hardware = problem.hardware
-    table = unstructure(attrs.evolve(hardware, choices={}, constraints=(), units=None))
-    table = copy.deepcopy(table) | {"kind": "hardware", "name": hardware.name}
+    table = fixed_table(hardware)
     units: dict[str, dict[str, list[str]]] = {"formats": {}, "mechanisms": {}}
     for gene, value in zip(every, genes, strict=True):
         chosen = gene.values[int(value)]
         if gene.unit is None:
-            _set(table, gene.name, chosen, problem.files.get("hardware", ""))
+            table = with_value(table, gene.name, chosen, problem.files.get("hardware", ""))
         elif chosen and chosen not in (mine := units[gene.unit[0]].setdefault(gene.unit[1], [])):
             mine.append(chosen)
     if share != "sizes":
@@ -138,24 +153,3 @@ def table_of(problem: Problem, every: tuple[Gene, ...], genes: Array, share: str
     elif hardware.units is not None:
         table["units"] = unstructure(hardware.units)
     return table
-
-
-def _set(table: dict[str, Any], path: str, value: Any, file: str) -> None:
-    """Sets a key by its path; an entry of a list goes by its `name`. `present = false` takes the entry away."""
-    *walk, last = path.split(".")
-    if last == "present" and len(walk) == 2:
-        if value is False:
-            table[walk[0]] = [item for item in table[walk[0]] if item.get("name") != walk[1]]
-        return
-    place: Any = table
-    for step in walk:
-        known = {item.get("name"): item for item in place} if isinstance(place, list) else place
-        if step not in known:
-            if not isinstance(place, list) and step in ("compute",):
-                place = place.setdefault(step, {})
-                continue
-            if walk[0] == "levels":  # of a level that this chip has not
-                return
-            raise SpecError.at(file, f"choices.{path}", unknown("key", step, [str(key) for key in known]))
-        place = known[step]
-    place[last] = value

@@ -7,10 +7,9 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,21 +17,25 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap import CostModel, Evaluation, Problem, load_problem
-from sparsemap.errors import SpecError
+from sparsemap import CostModel, Evaluation, Problem
+from sparsemap.errors import SearchError, SpecError
+from sparsemap.files import write_text
+from sparsemap.pieces.contracts import Array
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
+from sparsemap.problem.load import objective_of
+from sparsemap.searching.identity import differences
 from sparsemap.spec.expressions import Expression
 
 from .genes import ChipGenes
-from .layers import Inner, evaluated_chip, layers_of, registry_of
+from .layers import Inner, Source, layers_of
+from .worth import COSTS, evaluated_chip, values_of
 
 REASONS = {
     "constraint": "the chip breaks a constraint of its space",
     "no-design": "a layer has no valid design on the chip",
     "layer-failed": "the search of a layer failed",
 }
-COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
 SIZES = ("capacity", "fanout", "instances", "word_bits", "bandwidth")
 """What constraints may ask of a level, as `GLB.capacity` (bits), `GLB.bandwidth` (words a cycle)."""
 
@@ -45,27 +48,38 @@ class Tried:
     jobs: int = 1
     told: Callable[[int], None] | None = None
     """Called with the number of valid chips so far."""
+    reference: Source | None = None
+    """Designs that every layer may start from."""
     rows: dict[str, dict[str, Any]] = attrs.field(factory=dict)
+    batch: int = 0
+    """Batches that the search has asked for: a chip starts from those of earlier ones and has to beat them, so that what it
+    is worth does not depend on how many are evaluated at a time."""
     _pool: ProcessPoolExecutor | None = None
 
-    def read(self, about: str) -> None:
-        """Takes what an earlier run of the same search has left; a line cut short by its end does not count."""
+    def read(self, about: Mapping[str, Any]) -> None:
+        """Takes what an earlier run of the same search has left; a line cut short by its end does not count. `SearchError`
+        if the file is of another search."""
         if self.path is None:
             return
         if self.path.exists():
             lines = self.path.read_text("utf-8").splitlines(keepends=True)
-            if lines and lines[0].rstrip("\n") == about:
-                good = [lines[0]]
+            with suppress(ValueError):
+                if lines and (found := json.loads(lines[0])) != about:
+                    raise SearchError(
+                        f"{self.path} is of a search that differs from this one: {differences(found, about)}. "
+                        "Give another folder (--out), or remove that one"
+                    )
+                good = lines[:1]
                 for line in lines[1:]:
                     with suppress(ValueError):
                         if line.endswith("\n"):
                             row = json.loads(line)
                             self.rows[row["digest"]] = row
                             good.append(line)
-                self.path.write_text("".join(good), "utf-8")
-                return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(about + "\n", "utf-8")
+                if good:
+                    write_text(self.path, "".join(good))
+                    return
+        write_text(self.path, json.dumps(about) + "\n")
 
     def add(self, row: dict[str, Any]) -> None:
         self.rows[row["digest"]] = row
@@ -77,24 +91,31 @@ class Tried:
         if self.told is not None:
             self.told(sum(not row["reason"] for row in self.rows.values()))
 
-    def run(
-        self, chips: Mapping[str, tuple[Any, Mapping[str, Any]]], worth: Callable[[Mapping[str, Any]], dict[str, Any]]
-    ) -> None:
-        """Evaluates the chips that have not been, `jobs` at a time; each comes with what a reader wants to know of it."""
-        new = {digest: table for digest, (_, table) in chips.items() if digest not in self.rows}
-        if self.jobs == 1 or len(new) < 2:
-            for digest, table in new.items():
-                self.add({"digest": digest, "set": chips[digest][0], **worth(table)})
+    def earlier(self) -> list[dict[str, Any]]:
+        """The chips of earlier batches whose layers were all searched, in an order that does not depend on jobs."""
+        rows = (row for row in self.rows.values() if row["batch"] < self.batch and whole(row))
+        return sorted(rows, key=lambda row: (row["batch"], row["digest"]))
+
+    def run(self, chips: Mapping[str, Mapping[str, Any]], worth: Callable[..., dict[str, Any]]) -> None:
+        """Evaluates the chips that have not been, `jobs` at a time: what `worth` says of the arguments of each."""
+        new = {digest: given for digest, given in chips.items() if digest not in self.rows}
+        digests = list(new)
+        for index, row in self.map(worth, list(new.values())):
+            self.add({"digest": digests[index], "batch": self.batch, **row})
+
+    def map(self, work: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """Results with the places of what was given, as they come, from `jobs` processes."""
+        if self.jobs == 1 or len(given) < 2:
+            yield from enumerate(map(work, given))
             return
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self.jobs, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
             )
-        waiting = {self._pool.submit(worth, table): digest for digest, table in new.items()}
+        waiting = {self._pool.submit(work, item): index for index, item in enumerate(given)}
         try:
             for future in as_completed(waiting):
-                digest = waiting[future]
-                self.add({"digest": digest, "set": chips[digest][0], **future.result()})
+                yield waiting[future], future.result()
         except BaseException:
             self.close()
             raise
@@ -105,11 +126,16 @@ class Tried:
             self._pool = None
 
 
+def whole(row: Mapping[str, Any]) -> bool:
+    """Whether a chip is valid, and all of its layers were searched."""
+    return not row["reason"] and "stopped" not in row
+
+
 @attrs.frozen(kw_only=True)
 class ChipModel(CostModel):
-    """Energy, cycles and time of all layers together, each searched on the chip; area with the units that they use.
+    """Energy, cycles and time of all networks together, each layer searched on the chip; area with the units that they use.
 
-    Energies and cycles of the layers are summed; a chip that breaks a constraint is not searched.
+    A chip that breaks a constraint is not searched; one that earlier ones beat by proof has the costs of the bound.
     """
 
     type_name: ClassVar[str] = "chip-layers"
@@ -120,6 +146,8 @@ class ChipModel(CostModel):
     """How layers are searched."""
     constraints: tuple[str, ...] = ()
     """Besides those of the hardware."""
+    stop: bool = True
+    """Whether chips that cannot win are stopped."""
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
         return REASONS
@@ -128,13 +156,18 @@ class ChipModel(CostModel):
         return problem.remember((ChipModel.tried, self), Tried)
 
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
-        (segment,) = (item for item in problem.space.segments.values() if isinstance(item, ChipGenes))
-        chips = [(segment.sizes(genes, problem), segment.table(genes, problem)) for genes in designs.columns["chip"].T]
-        digests = [digest_of(table) for _, table in chips]
+        segment = segment_of(problem)
         tried = self.tried(problem)
-        rules = tuple(dict.fromkeys((*problem.hardware.constraints, *self.constraints)))
-        tried.run(dict(zip(digests, chips, strict=True)), partial(worth_of, inner=self.inner, constraints=rules))
-        rows = [tried.rows[digest] for digest in digests]
+        chips = {digest_of(segment.table(genes, problem)): genes for genes in designs.columns["chip"].T}
+        tried.batch += 1
+        earlier = tried.earlier()
+        rivals = self._values(problem, earlier) if self.stop else np.zeros((0, 1))
+        given = {
+            digest: self.asked(problem, segment, genes, self.near(problem, segment, genes, earlier, tried), rivals)
+            for digest, genes in chips.items()
+        }
+        tried.run(given, worth_of)
+        rows = [tried.rows[digest_of(segment.table(genes, problem))] for genes in designs.columns["chip"].T]
         names = tuple(REASONS)
         reasons = np.array([1 << names.index(row["reason"]) if row["reason"] else 0 for row in rows], np.uint64)
         costs = {
@@ -142,29 +175,84 @@ class ChipModel(CostModel):
         }
         return Evaluation(costs, reasons, names)
 
+    def _values(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> Array:
+        """(n, M) what the objective says of chips."""
+        objective = objective_of(problem.registry, self.inner.aim, costs=COSTS)
+        return values_of(
+            objective, problem.chip, *(np.array([row[name] for row in rows], np.float64) for name in COSTS)
+        )
+
+    def rules(self, problem: Problem) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*problem.hardware.constraints, *self.constraints)))
+
+    def asked(
+        self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[Source], rivals: Array
+    ) -> dict[str, Any]:
+        """What `worth_of` needs to know of a chip (g,)."""
+        return {
+            "table": segment.table(genes, problem),
+            "genes": genes.tolist(),
+            "set": segment.sizes(genes, problem),
+            "inner": self.inner,
+            "constraints": self.rules(problem),
+            "near": near,
+            "rivals": rivals,
+        }
+
+    def near(
+        self, problem: Problem, segment: ChipGenes, genes: Array, earlier: Sequence[Mapping[str, Any]], tried: Tried
+    ) -> list[Source]:
+        """The chip tried before that differs in least, the better one of two, and the hardware as it stands."""
+        every = segment.every(problem)
+        span = np.array([max(len(gene.values) - 1, 1) if gene.unit is None else 1 for gene in every])
+
+        def distance(row: Mapping[str, Any]) -> float:
+            apart = np.abs(np.array(row["genes"]) - genes) / span
+            return float(np.minimum(apart, 1.0).sum())
+
+        found = [] if tried.reference is None else [tried.reference]
+        if earlier:
+            values = self._values(problem, earlier)[:, 0]
+            best = min(range(len(earlier)), key=lambda i: (distance(earlier[i]), values[i], earlier[i]["digest"]))
+            found.insert(0, source_of(earlier[best], segment, problem))
+        return found
+
+
+def segment_of(problem: Problem) -> ChipGenes:
+    (segment,) = (item for item in problem.space.segments.values() if isinstance(item, ChipGenes))
+    return segment
+
+
+def source_of(row: Mapping[str, Any], segment: ChipGenes, problem: Problem) -> Source:
+    """The designs of a chip that was evaluated."""
+    table = segment.table(np.array(row["genes"], np.int64), problem)
+    return Source(table=table, genomes=[layer["genomes"] for layer in row["layers"]])
+
 
 def digest_of(table: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(table, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def worth_of(table: Mapping[str, Any], inner: Inner, constraints: tuple[str, ...]) -> dict[str, Any]:
+def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a chip is worth, as plain data: constraints on sizes and on area without units come before any search."""
+    table, inner, constraints = given["table"], given["inner"], given["constraints"]
+    found = {"genes": given["genes"], "set": given["set"], "hardware": dict(table)}
     node, _ = layers_of(inner.networks, inner.plugin_dirs)[0]
-    registry = registry_of(inner.plugin_dirs)
-    bare = load_problem(node.piece, {**table, "units": {}}, inner.space, registry=registry)
-    broken = broken_of(constraints, bare.chip, {"area_mm2": float(bare.chip.total_area_mm2)})
-    if broken:
-        return {"hardware": dict(table), "reason": "constraint", "error": broken}
-    found = evaluated_chip(table, inner)
+    bare = inner.problem(node, {**table, "units": {}}).chip
+    area = float(bare.total_area_mm2)
+    if broken := broken_of(constraints, bare, {"area_mm2": area}):
+        return {**found, "reason": "constraint", "error": broken}
+    found |= evaluated_chip(table, inner, given["near"], given["rivals"], area)
     if found["reason"]:
         return found
-    with_units = {**table, "units": found["units"]} if "units" in table else table
-    chip = load_problem(node.piece, with_units, inner.space, registry=registry).chip
-    found |= {
-        "hardware": dict(with_units),
-        "area_mm2": float(chip.total_area_mm2),
-        "units_mm2": float(chip.units_area_mm2),
-    }
+    found["seconds"] = found["cycles"] / float(bare.clock_hz)
+    if "stopped" in found:
+        return {**found, "area_mm2": area}
+    chip = bare
+    if "units" in table:
+        found["hardware"] = {**table, "units": found["units"]}
+        chip = inner.problem(node, found["hardware"]).chip
+    found |= {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
     found["power_w"] = found["energy_pj"] * 1e-12 / found["seconds"]
     found["edp"] = found["energy_pj"] * found["cycles"]
     broken = broken_of(constraints, chip, {key: value for key, value in found.items() if isinstance(value, float)})

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CHIP_FILE, RESULT_FILE, FRONT_FILE, LAYERS_FILE = "chip.toml", "design.json", "front.csv", "layers.csv"
+EXECUTED_FILE = "executed.csv"
 FIGURE = "chips"
 """Name of the figure, written where matplotlib is installed."""
 TOTALS = ("energy_pj", "cycles", "seconds")
@@ -40,11 +41,19 @@ class ChipResult:
     reference: Mapping[str, Any]
     """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for."""
     tried: tuple[Mapping[str, Any], ...]
+    executed: tuple[Mapping[str, Any], ...]
+    """Its designs on sampled tensors, if that was asked for: file, energy and cycles over those claimed, or why not."""
+    neighbours: tuple[Mapping[str, Any], ...]
+    """Chips that differ from it in one choice, if they were asked for: EDP and area over its own, and of the layer that would
+    gain most."""
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
     base: str
     objective: str
     share: str
+    fuse: bool
+    folders: tuple[str, ...]
+    """Of the networks, each with its layers as `sparsemap run` writes them."""
     budget: int
     layer_budget: int
     seed: int
@@ -57,7 +66,13 @@ class ChipResult:
 
     @property
     def valid(self) -> list[Mapping[str, Any]]:
-        return [row for row in self.tried if not row["reason"]]
+        """The chips whose layers were all searched."""
+        return [row for row in self.tried if not row["reason"] and "stopped" not in row]
+
+    @property
+    def stopped(self) -> int:
+        """Chips that were not searched to their end, since they could not win."""
+        return sum("stopped" in row for row in self.tried)
 
     @property
     def front(self) -> list[Mapping[str, Any]]:
@@ -69,19 +84,31 @@ class ChipResult:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per distinct layer: its costs on the chip and, with a strategy of its own, on the given hardware."""
+        """A row per distinct layer: its costs on the chip, all times that it runs, and what these are of those that it has on
+        the given hardware with a strategy of its own."""
         rows = []
         for mine, free in zip(self.final["layers"], self.reference["layers"], strict=True):
-            row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles", "folder")}
-            row["share_of_energy"] = mine["times"] * mine["energy_pj"] / self.final["energy_pj"]
-            row["share_of_cycles"] = mine["times"] * mine["cycles"] / self.final["cycles"]
+            row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles")}
+            row["share_of_energy"] = mine["energy_pj"] / self.final["energy_pj"]
+            row["share_of_cycles"] = mine["cycles"] / self.final["cycles"]
             row["edp_over_free"] = mine["energy_pj"] * mine["cycles"] / (free["energy_pj"] * free["cycles"])
             rows.append(row)
         return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        keys = ("networks", "base", "objective", "share", "budget", "layer_budget", "seed", "searcher")
+        keys = (
+            "networks",
+            "base",
+            "objective",
+            "share",
+            "fuse",
+            "folders",
+            "budget",
+            "layer_budget",
+            "seed",
+            "searcher",
+        )
         totals = {key: self.final[key] for key in (*TOTALS, "area_mm2", "units_mm2")} | {"edp_js": self.edp_js}
         return {
             **{key: getattr(self, key) for key in keys},
@@ -93,6 +120,13 @@ class ChipResult:
             "parts_mm2": dict(self.parts_mm2),
             "chips": len(self.tried),
             "valid": len(self.valid),
+            "stopped": self.stopped,
+            **({"executed": self.needed} if self.executed else {}),
+            **({"neighbours": list(self.neighbours)} if self.neighbours else {}),
+            "tried": [
+                {"edp_js": edp_js(row), "area_mm2": row["area_mm2"], "power_w": row["power_w"], "set": sizes(row)}
+                for row in self.valid
+            ],
             "layers": self.rows(),
             "hardware": dict(self.hardware),
         }
@@ -108,6 +142,8 @@ class ChipResult:
             LAYERS_FILE: csv_text(self.rows()),
             FRONT_FILE: csv_text(front),
         }
+        if self.executed:
+            texts[EXECUTED_FILE] = csv_text(self.executed)
         written = write_texts({folder / name: text for name, text in texts.items()})
         with suppress(ImportError):  # figures need the extra `plots`
             written += save(partial(drawn, self), folder, FIGURE)
@@ -124,10 +160,14 @@ class ChipResult:
             f"energy     {format_energy(final['energy_pj'])}",
             f"time       {1e3 * final['seconds']:,.4g} ms, {final['cycles']:,.0f} cycles",
             f"chip       {final['area_mm2']:.4g} mm2, {final['units_mm2']:.3g} of it sparse units; {power:.3g} W",
-            f"search     {len(self.tried):,} chips, {len(self.valid):,} of them valid, {self.layer_budget:,} designs a layer"
-            f"   {self.searcher}, seed {self.seed}",
+            f"search     {len(self.tried):,} chips, {self.layer_budget:,} designs a layer   {self.searcher}, seed {self.seed}",
+            f"           {len(self.valid):,} chips searched to their end, {self.stopped:,} stopped that could not win",
             f"compared   {self.base}, each layer with any formats and units: {edp_js(other):.4g} J * s, "
             f"{times(edp_js(other) / self.edp_js)} of the chip's",
+            "judged     by plans of the networks, with tensors between layers on chip"
+            if self.fuse
+            else "judged     layer by layer: tensors between layers go through the outermost level",
+            *self._executed(),
             "",
             *(f"{key:<26} {value}" for key, value in sizes(self.searched).items()),
             *(
@@ -137,6 +177,22 @@ class ChipResult:
             ),
         ]
         return lines
+
+    @property
+    def needed(self) -> dict[str, Any]:
+        """What the designs that were executed need of what is claimed, on the geometric mean, and how many of them were."""
+        done = [row for row in self.executed if not row["refused"]]
+        means = {key: math.exp(math.fsum(math.log(row[key]) for row in done) / len(done)) for key in TOTALS[:2] if done}
+        return {"designs": len(done), "of": len(self.executed), **means}
+
+    def _executed(self) -> list[str]:
+        found = self.needed
+        if not found["designs"]:
+            return [f"executed   none: {row['refused']}" for row in self.executed[:1]]
+        needs = f"they need {found['energy_pj']:.3f} of the energy and {found['cycles']:.3f} of the cycles claimed"
+        return [
+            f"executed   {found['designs']} of {found['of']} designs, on sampled tensors: {needs}, on the geometric mean"
+        ]
 
     def units(self, key: str) -> Mapping[str, Sequence[str]]:
         found: Mapping[str, Mapping[str, Sequence[str]]] = self.hardware.get("units") or self.final["units"]

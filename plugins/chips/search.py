@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 
-from sparsemap import Budget, Problem, Search, SearchError
+from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version__
 from sparsemap.files import write_text
+from sparsemap.pieces.contracts import Array, Searcher
+from sparsemap.problem.costs import ALIASES
+from sparsemap.problem.hardware_space import fixed_table, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
 from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
+from sparsemap.study.fused_result import PLAN_FOLDER
 
-from .genes import ChipGenes
-from .layers import Inner, designs_of, evaluated_chip, layers_of, registry_of
-from .model import COSTS, ChipModel, Tried, broken_of, digest_of
+from .layers import Inner, Source, folders_of, layers_of, registry_of
+from .model import ChipModel, Tried, broken_of, digest_of, segment_of, source_of
+from .neighbours import neighbours_of
 from .result import ChipResult
+from .worth import COSTS, evaluated_chip, executed_design
 
-REFERENCE, LAYERS, TRIED_FILE = "reference", "layers", "chips.jsonl"
-SEARCHER = "chips"
+REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
+SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
+"""Of chips, for one value and for several."""
 WIDER = 4
 """How many times the designs of a layer are allowed for those of reference, and for the layers of the chosen chip."""
 Told = Callable[[str, int, int, float], None]
@@ -45,43 +53,65 @@ class DesignTask:
     """Designs per distinct layer and chip."""
     seed: int = 0
     jobs: int = 1
-    searcher: Any = SEARCHER
+    searcher: Any = None
+    """Of chips."""
     space: Any = None
     cost_model: Any = None
     share: str = "all"
+    fuse: bool = True
+    """Whether tensors between layers may stay on chip."""
+    stop: bool = True
+    """Whether a chip is stopped that cannot win any more."""
+    execute: bool = False
+    """Whether the designs of the chosen chip are executed."""
+    neighbours: bool = False
+    """Whether the chips that differ from the chosen one in one choice or unit are judged as well."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
 
+    @property
+    def inner(self) -> Inner:
+        """How the layers are searched: for the objective of the chip, where more energy or cycles never make that better and
+        it is one value; otherwise for EDP."""
+        objective = objective_of(registry_of(self.plugin_dirs), self.objective, costs=COSTS)
+        moved = {ALIASES.get(name, name) for name in objective.costs} - {"area_mm2"}
+        fits = len(objective.names) == 1 and objective.monotone and moved
+        return Inner(
+            networks=self.networks,
+            budget=self.layer_budget,
+            seed=self.seed,
+            objective=self.objective if fits else "edp",
+            aim=self.objective,
+            fuse=self.fuse,
+            space=self.space,
+            cost_model=self.cost_model,
+            plugin_dirs=self.plugin_dirs,
+        )
 
-def outer_problem(task: DesignTask, reference: str) -> Problem:
+    def layer_on(self, hardware: Any) -> Problem:
+        """The first layer on a hardware."""
+        node, _ = layers_of(self.networks, self.plugin_dirs)[0]
+        return make_problem(registry_of(self.plugin_dirs), node.piece, hardware, self.space, "edp", self.cost_model)
+
+
+def outer_problem(task: DesignTask) -> Problem:
     """The problem whose designs are chips. `SpecError` for a wrong part, before anything is searched."""
     registry = registry_of(task.plugin_dirs)
-    inner = inner_of(task, reference)
     segment = {"type": "chip-genes", "share": task.share, **({"space": task.space} if task.space else {})}
     space = {"name": "chips", "segments": ["chip"], "chip": segment}
     node, _ = layers_of(task.networks, task.plugin_dirs)[0]
-    model = ChipModel(name="chip-layers", inner=inner, constraints=task.constraints)
-    objective_of(registry, task.objective, costs=COSTS)
+    model = ChipModel(name="chip-layers", inner=task.inner, constraints=task.constraints, stop=task.stop)
     problem = make_problem(registry, node.piece, task.hardware, space, task.objective, model)
-    sample = {**unstructure(attrs.evolve(problem.hardware, choices={}, constraints=(), units=None)), "units": {}}
+    if mistakes := wrong_choices(problem.hardware, registry, problem.files.get("hardware", "")):
+        raise SpecError(mistakes)
     if not problem.hardware.choices and task.share == "sizes":
         raise SearchError(f"hardware '{problem.hardware.name}' has no `choices`, so there is no size to search")
-    chip = make_problem(registry, node.piece, sample, task.space, "edp", task.cost_model).chip
+    if task.fuse and not any(level.instances == 1 for level in problem.levels[1:]):
+        text = f"no level of '{problem.hardware.name}' on chip is there once, so that no tensor can stay in one"
+        raise SearchError(f"{text}; judge layer by layer with --no-fuse")
+    chip = task.layer_on({**fixed_table(problem.hardware), "units": {}}).chip
     broken_of((*problem.hardware.constraints, *task.constraints), chip, {})  # raises what cannot be read
     return problem
-
-
-def inner_of(task: DesignTask, reference: str) -> Inner:
-    return Inner(
-        networks=task.networks,
-        budget=task.layer_budget,
-        seed=task.seed,
-        objective="edp",
-        space=task.space,
-        cost_model=task.cost_model,
-        reference=reference,
-        plugin_dirs=task.plugin_dirs,
-    )
 
 
 def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
@@ -91,73 +121,104 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     say, and ends with the same result.
     """
     told = told or (lambda what, count, of, score: None)
-    searcher_of(outer_problem(task, ""), task.searcher)  # mistakes first
-    reference = _reference(task, told)
-    problem = outer_problem(task, str(task.out / REFERENCE))
+    problem = outer_problem(task)
+    several = len(problem.objective.names) > 1
+    searcher = searcher_of(problem, task.searcher or (FRONT_SEARCHER if several else SEARCHER))
     model = problem.cost_model
     assert isinstance(model, ChipModel)
     tried = model.tried(problem)
     tried.path, tried.jobs = task.out / TRIED_FILE, task.jobs
-    tried.read(_about(task, problem))
-    run = Search(problem, task.searcher, Budget(task.budget, count="valid"), task.seed)
-    tried.told = lambda valid: told("chips", min(valid, task.budget), task.budget, run.archive.score)
+    tried.read(_about(task, problem, searcher))
     try:
-        while run.ask() is not None:
-            run.tell(run.evaluate())
-            told("chips", run.budget.total - run.budget.left, task.budget, run.archive.score)
+        reference = _reference(task, problem, tried, told)
+        table = fixed_table(problem.hardware)
+        tried.reference = Source(table=table, genomes=[row["genomes"] for row in reference["layers"]])
+        start = _start(problem, reference, max(task.budget // 4, 2)) if searcher.takes_migrants else None
+        run = Search(problem, searcher, Budget(task.budget, count="valid"), task.seed, start)
+        tried.told = lambda valid: told("chips", min(valid, task.budget), task.budget, run.archive.score)
+        try:
+            while run.ask() is not None:
+                run.tell(run.evaluate())
+                told("chips", run.budget.total - run.budget.left, task.budget, run.archive.score)
+        finally:
+            run.close()
+        tried.told = None
+        result = _chosen(task, problem, run, tried, reference, told)
     finally:
         tried.close()
-        run.close()
-    result = _chosen(task, problem, run, tried, reference, told)
     result.write(task.out)
     return result
 
 
-def _about(task: DesignTask, problem: Problem) -> str:
+def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, Any]:
     """What a file of tried chips is of: all that their numbers depend on."""
-    layers = [[node.content, times] for node, times in layers_of(task.networks, task.plugin_dirs)]
-    model = make_problem(
-        problem.registry,
-        problem.workload,
-        attrs.evolve(problem.hardware, choices={}),
-        task.space,
-        "edp",
-        task.cost_model,
-    )
+    model = task.layer_on(fixed_table(problem.hardware))
+    plugins = {plugin.name: plugin.contents for plugin in problem.registry.plugins if plugin.contents}
+    layers = json.dumps([[node.content, times] for node, times in layers_of(task.networks, task.plugin_dirs)])
     parts = {
-        "layers": layers,
+        "sparsemap": __version__,
+        **({"plugins": plugins} if plugins else {}),
+        **{
+            key: getattr(task, key)
+            for key in ("networks", "objective", "layer_budget", "seed", "share", "fuse", "stop")
+        },
+        "constraints": task.constraints,
+        "searcher": unstructure(searcher),
         "hardware": unstructure(problem.hardware),
         "space": unstructure(model.space_spec),
         "cost_model": unstructure(model.cost_model),
-        "layer_budget": task.layer_budget,
-        "seed": task.seed,
-        "constraints": task.constraints,
+        "layers": hashlib.sha256(layers.encode()).hexdigest()[:16],
     }
-    return json.dumps(parts, sort_keys=True, default=str)
+    return json.loads(json.dumps(parts, sort_keys=True, default=str))
 
 
-def _reference(task: DesignTask, told: Told) -> dict[str, Any]:
+def _layers(tried: Tried, told: Callable[[int], None]) -> Callable[[Any, Iterable[int]], Iterable[Any]]:
+    """How the layers of one chip are searched several at a time."""
+
+    def run(work: Callable[[int], Any], indices: Iterable[int]) -> Iterator[Any]:
+        for count, (_, found) in enumerate(tried.map(work, list(indices))):
+            told(count + 1)
+            yield found
+
+    return run
+
+
+def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> dict[str, Any]:
     """The hardware as it stands, every layer with formats and units of its own choosing: what searches start from, and
     what chips are compared with."""
-    registry = registry_of(task.plugin_dirs)
-    hardware = (
-        registry.resolve("hardware", task.hardware) if isinstance(task.hardware, str | os.PathLike) else task.hardware
-    )
-    piece = registry.build("hardware", hardware)
-    table = {"kind": "hardware", **unstructure(attrs.evolve(piece, choices={}, constraints=(), units=None))}
+    table = fixed_table(problem.hardware)
     file = task.out / REFERENCE / "reference.json"
-    about = json.dumps([table, attrs.asdict(inner_of(task, ""))], sort_keys=True, default=str)
+    about = json.dumps([__version__, table, attrs.asdict(task.inner)], sort_keys=True, default=str)
     if file.exists():
         kept = json.loads(file.read_text("utf-8"))
         if kept.get("about") == about:
             return kept["found"]
-    told("reference designs", 0, 1, math.inf)
-    wide = attrs.evolve(inner_of(task, ""), budget=WIDER * task.layer_budget)
-    found = evaluated_chip(table, wide, task.out / REFERENCE)
+    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
+    count = len(layers_of(task.networks, task.plugin_dirs))
+    run = _layers(tried, lambda done: told("reference designs", done, count, math.inf))
+    found = evaluated_chip(table, wide, folder=task.out / REFERENCE, run=run)
     if found["reason"]:
         raise SearchError(f"on {table.get('name', 'the hardware')} itself: {found['error'] or found['reason']}")
+    found["seconds"] = found["cycles"] / float(problem.chip.clock_hz)
     write_text(file, json.dumps({"about": about, "found": found}))
     return found
+
+
+def _start(problem: Problem, reference: Mapping[str, Any], most: int) -> Array | None:
+    """Chips that the search starts from, `most` at most: the hardware as it stands with the units that its layers have used
+    most, and with none; one size a step larger or smaller; one larger for another that is smaller. None if its values are
+    not among the choices."""
+    segment = segment_of(problem)
+    own = segment.own(problem, reference["used_most"])
+    if own is None:
+        return None
+    size = np.array([gene.unit is None for gene in segment.every(problem)])
+    high = np.array([len(gene.values) - 1 for gene in segment.every(problem)])
+    steps = np.eye(len(own), dtype=np.int64)[size]
+    moved = [sign * step for step in steps for sign in (-1, 1)]
+    moved += [more - less for more in steps for less in steps if more is not less]
+    found = [own, np.where(size, own, 0), *(own + step for step in moved)]
+    return np.array([genes for genes in found if ((genes >= 0) & (genes <= high)).all()][:most])
 
 
 def _chosen(
@@ -174,11 +235,8 @@ def _chosen(
         counts = Counter(row.get("error") or row["reason"] for row in tried.rows.values())
         text = "; ".join(f"{count} of {name}" for name, count in counts.most_common(3))
         raise SearchError(f"none of {len(tried.rows):,} chips is valid: {text or 'none was tried'}")
-    (segment,) = (item for item in problem.space.segments.values() if isinstance(item, ChipGenes))
-    table = segment.table(run.archive.genome, problem)
-    best = tried.rows[digest_of(table)]
-    inner = inner_of(task, str(task.out / REFERENCE))
-    wide = attrs.evolve(inner, budget=WIDER * inner.budget)
+    segment = segment_of(problem)
+    best = tried.rows[digest_of(segment.table(run.archive.genome, problem))]
     about = f"One chip for {', '.join(task.networks)}, from the space of {problem.hardware.name}"
     named = {
         "kind": "hardware",
@@ -187,15 +245,17 @@ def _chosen(
         "source": "sparsemap design",
     }
     hardware = {**named, **{key: value for key, value in best["hardware"].items() if key not in named}}
-    final = evaluated_chip(
-        hardware,
-        wide,
-        task.out / LAYERS,
-        designs_of(best, table, inner),
-        lambda count, of: told("layers of the chip", count, of, run.archive.score),
-    )
+    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
+    assert tried.reference is not None
+    near = [source_of(best, segment, problem), tried.reference]
+    run_layers = _layers(tried, lambda done: told("layers of the chip", done, len(best["layers"]), run.archive.score))
+    final = evaluated_chip(hardware, wide, near, folder=task.out, run=run_layers)
     if final["reason"]:
         raise SearchError(f"the layers of the chip that was found: {final['error']}")
+    executed = _executed(task, tried, told) if task.execute else []
+    beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.neighbours else []
+    chip = task.layer_on(hardware)
+    final |= {"seconds": final["cycles"] / float(chip.chip.clock_hz)}
     return ChipResult(
         networks=task.networks,
         hardware=hardware,
@@ -203,17 +263,35 @@ def _chosen(
         searched=best,
         reference=reference,
         tried=tuple(tried.rows.values()),
-        parts_mm2=_parts(
-            make_problem(problem.registry, problem.workload, hardware, task.space, "edp", task.cost_model)
-        ),
+        executed=tuple(executed),
+        neighbours=tuple(beside),
+        parts_mm2=_parts(chip),
         base=problem.hardware.name,
         objective=task.objective,
         share=task.share,
+        fuse=task.fuse,
+        folders=tuple(folders_of(task.networks)),
         budget=task.budget,
         layer_budget=task.layer_budget,
         seed=task.seed,
         searcher=run.searcher.name or run.searcher.type_name,
     )
+
+
+def _told_as(told: Told, what: str, count: int, of: int) -> None:
+    told(what, count, of, math.inf)
+
+
+def _executed(task: DesignTask, tried: Tried, told: Told) -> list[dict[str, Any]]:
+    """Every design of the chosen chip on sampled tensors."""
+    within = PLAN_FOLDER if task.fuse else "*"
+    files = sorted(file for name in folders_of(task.networks) for file in (task.out / name).glob(f"{within}/*.toml"))
+    work = partial(executed_design, seed=task.seed, plugin_dirs=task.plugin_dirs)
+    found = {}
+    for count, (index, row) in enumerate(tried.map(work, [str(file) for file in files])):
+        told("designs executed", count + 1, len(files), math.inf)
+        found[index] = {"design": str(files[index].relative_to(task.out)), **row}
+    return [found[index] for index in sorted(found)]
 
 
 def _parts(problem: Problem) -> dict[str, float]:

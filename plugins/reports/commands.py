@@ -159,7 +159,7 @@ def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...])
 def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tuple[str, ...]) -> None:
     """Write a page about RESULTS: one HTML file that needs nothing else.
 
-    A result is the folder of a search, of a network or of a study, or a design file; several folders are put side by
+    A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are put side by
     side, and the page says which is best.
     """
     from sparsemap.files import write_text

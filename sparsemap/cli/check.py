@@ -16,6 +16,7 @@ from ..pieces import defaults
 from ..pieces.data_specs import DESIGN_KIND
 from ..pieces.registry import Origin, Registry
 from ..problem import design_file
+from ..problem.hardware_space import wrong_choices
 from ..problem.load import located, make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
 from ..problem.problem import Problem
@@ -101,6 +102,7 @@ class Check:
         levels, technology = self.attempt(lambda: problem.levels), self.attempt(lambda: problem.technology)
         if levels is not None and technology is not None:
             self.attempt(lambda: problem.chip)
+            self.mistakes |= dict.fromkeys(wrong_choices(piece, self.registry, self.file))
 
     def partly(self, workload: Any = None, hardware: Any = None) -> Problem:
         """A problem of which only some parts are asked for."""

@@ -27,6 +27,8 @@ COUNTS = {
 }
 SPARSE = {
     "bert-base-90": "bert-base",
+    "bert-base-2of4": "bert-base",
+    "mobilenetv2-85": "mobilenetv2",
     "resnet50-90": "resnet50",
     "vit-b-16-50": "vit-b-16",
     **{f"{name}-2of4": name for name in ("llama3-8b-prefill", "llama3-8b-decode", "mixtral-8x7b-prefill")},

@@ -1,4 +1,4 @@
-"""`report.html`: a search, a network, a study or several results as one page that needs nothing but itself."""
+"""`report.html`: a search, a network, a study, a chip or several results as one page that needs nothing but itself."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ def page_of(paths: Sequence[Path], registry: Registry) -> Page:
     `SearchError` for folders with none of these.
     """
     from ..sides import NETWORK, TABLE
-    from . import beside, network, one, study
+    from . import beside, chip, network, one, study
 
     if len(paths) > 1:
         return beside.comparison(paths)
     (path,) = paths
     if not path.is_dir() or (path / RESULT_FILE).exists():
         return one.page(path, registry)
+    if (path / chip.CHIP).exists():
+        return chip.chip(path, registry)
     if (path / NETWORK).exists():
         return network.network(path, registry)
     if (path / TABLE).exists():
         return study.study(path)
-    made = f"{RESULT_FILE} and {HISTORY_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
+    made = f"{RESULT_FILE} and {HISTORY_FILE} of a search, {NETWORK} of a network, {TABLE} of a study, or {chip.CHIP} of a chip"
     raise SearchError(f"{path}: nothing to report: expected {made}")
 
 

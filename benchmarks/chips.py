@@ -1,0 +1,196 @@
+"""One chip for a network against what it has to beat, and what sharing costs: a page of tables.
+
+    python benchmarks/chips.py found --jobs 16 --out found.md
+    python benchmarks/chips.py sharing --jobs 16 --budget 60 --layer-budget 100 --out sharing.md
+
+`found` searches one chip for each network at the area of a platform, and stands it beside the platform with the best
+units that all layers share, and beside the best of as many random chips. `sharing` lets sizes and units be those of each
+layer, or of all layers, judged layer by layer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from sparsemap_plugins.chips.layers import layers_of, registry_of
+from sparsemap_plugins.chips.search import DesignTask, designed
+
+from sparsemap import load_problem
+from sparsemap.files import markdown_table, percent, write_text
+from sparsemap.spec import toml_io
+from sparsemap.spec.unstructuring import unstructure
+
+RANDOM = {"type": "random", "batch": 16}
+"""Chips drawn uniformly; constraints hold for them as for all."""
+KINDS = {"chip": {"execute": True}, "same sizes": {"share": "units"}, "random": {"searcher": RANDOM}}
+"""What `found` searches for each network."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("part", choices=["found", "sharing"])
+    parser.add_argument("--networks", nargs="+")
+    parser.add_argument("--hardware", default="mobile-space")
+    parser.add_argument("--platform", default="mobile", help="whose area the chips may have")
+    parser.add_argument("--budget", type=int, default=200, help="chips")
+    parser.add_argument("--layer-budget", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--work", type=Path, help="folder of the searches, which go on there")
+    parser.add_argument("--out", type=Path, default=Path("chips.md"))
+    given = parser.parse_args()
+    usual = ["resnet50-90", "bert-base-2of4"] + ["mobilenetv2-85"] * (given.part == "sharing")
+    networks = given.networks or usual
+    begin = time.time()
+    with tempfile.TemporaryDirectory() as folder:
+        work = given.work or Path(folder)
+        text = (found if given.part == "found" else sharing)(given, networks, work)
+    text += f"\n{time.time() - begin:,.0f} s on {given.jobs} cores.\n"
+    print(text)
+    write_text(given.out, text)
+
+
+def area(platform: str) -> float:
+    return float(load_problem("mm1", platform).chip.total_area_mm2)
+
+
+def task_of(given: argparse.Namespace, networks: Sequence[str], out: Path, jobs: int, **more: Any) -> DesignTask:
+    limit = () if more.get("share") == "units" else (f"area_mm2 <= {area(given.platform)!r}",)
+    about = {"budget": given.budget, "layer_budget": given.layer_budget, "seed": given.seed, "constraints": limit}
+    return DesignTask(
+        networks=tuple(networks), **{"hardware": given.hardware, "out": out, "jobs": jobs, **about, **more}
+    )
+
+
+def run(task: DesignTask) -> dict[str, Any]:
+    return designed(task).to_dict()
+
+
+def several(tasks: Mapping[Any, DesignTask], jobs: int) -> dict[Any, dict[str, Any]]:
+    """The results of designs that run side by side."""
+    with ProcessPoolExecutor(min(jobs, len(tasks)), get_context("spawn")) as pool:
+        return dict(zip(tasks, pool.map(run, tasks.values()), strict=True))
+
+
+# ------------------------------------------------------------------------------------------------------------- found
+
+
+def found(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str:
+    sizes = {name: len(layers_of((name,), ())) for name in networks}
+    parts = {
+        name: max(1, round(given.jobs * size / sum(sizes.values()) / len(KINDS) + 0.5)) for name, size in sizes.items()
+    }
+    tasks = {
+        (name, kind): task_of(given, [name], work / f"{name}--{kind.replace(' ', '-')}", parts[name], **more)
+        for name in networks
+        for kind, more in KINDS.items()
+    }
+    results = several(tasks, len(tasks))
+    head = ["network", "EDP of the chip, J s", f"{given.platform}, best shared units", "better by", "best random chip"]
+    rows, chips = [[*head, "better by", "each layer any units"]], [
+        ["network", "chip", "sizes", "mm2", "W", "formats", "mechanisms", "searched whole", "stopped"]
+    ]  # fmt: skip
+    for name in networks:
+        chip, same, drawn = (results[name, kind] for kind in KINDS)
+        own, one, two = (result["edp_js"] for result in (chip, same, drawn))
+        free = chip["reference"]["edp_js"]
+        rows.append([name, f"{own:.4g}", f"{one:.4g}", less(own, one), f"{two:.4g}", less(own, two), f"{free:.4g}"])
+        for kind in KINDS:
+            chips.append([name, kind, *described(results[name, kind])])
+    told = [f"{name}: {needs}" for name in networks if (needs := executed(results[name, "chip"]))]
+    return (
+        f"{given.budget} chips of `{given.hardware}`, {given.layer_budget} designs a layer on each, at most the "
+        f"{area(given.platform):.4g} mm2 of `{given.platform}`, whose own units come on top of that; judged by plans with "
+        "tensors on chip.\n\n" + markdown_table(rows, "<>") + "\n\n" + markdown_table(chips, "<<<>><<>>") + "\n\n"
+        "Designs of the chips executed on sampled tensors, over what is claimed: " + "; ".join(told or ["none"]) + ".\n"
+    )
+
+
+def executed(result: Mapping[str, Any]) -> str:
+    found = result["executed"] if result.get("executed", {}).get("designs") else {}
+    return (
+        found and f"energy {found['energy_pj']:.3f}, cycles {found['cycles']:.3f} ({found['designs']} of {found['of']})"
+    )
+
+
+def less(mine: float, other: float) -> str:
+    return percent(1 - mine / other, 1)
+
+
+def described(result: Mapping[str, Any]) -> list[str]:
+    """Sizes, area, power, units and counts of a chip."""
+    levels = {level["name"]: level for level in result["hardware"]["levels"][1:]}
+    sizes = "; ".join(f"{name} {level['capacity']}, {level['fanout']} below" for name, level in levels.items())
+    units = [
+        "; ".join(f"{of} {', '.join(names)}" for of, names in result["units"][key].items() if names)
+        for key in ("formats", "mechanisms")
+    ]
+    counts = [str(result[key]) for key in ("valid", "stopped")]
+    return [sizes, f"{result['area_mm2']:.4g}", f"{result['power_w']:.3g}", *units, *counts]
+
+
+# ----------------------------------------------------------------------------------------------------------- sharing
+
+
+def sharing(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str:
+    """Phase by phase: shared by all, shared sizes, and each layer by itself with any units; then with the shared ones."""
+    alone = {name: alone_in(name, work) for name in networks}
+    first: dict[Any, DesignTask] = {}
+    for name in networks:
+        jobs = max(1, given.jobs // (2 * len(networks)))
+        for share in ("all", "sizes"):
+            first[name, share] = task_of(given, [name], work / f"{name}--{share}", jobs, share=share, fuse=False)
+        for layer, file in alone[name].items():
+            out = work / name / f"{layer}--free"
+            first[name, layer] = task_of(given, [file], out, 1, share="sizes", fuse=False)
+    results = several(first, given.jobs)
+    space = registry_of(()).spec("hardware", given.hardware)
+    again = {}
+    for name in networks:
+        units = results[name, "all"]["units"]
+        table = {**space, "name": f"{given.hardware}-units", "extends": given.hardware, "units": units}
+        for layer, file in alone[name].items():
+            out = work / name / f"{layer}--units"
+            again[name, layer] = task_of(given, [file], out, 1, share="sizes", fuse=False, hardware=table)
+    shared = several(again, given.jobs)
+    rows = [["network", "sizes and units per layer, EDP in J s", "sizes shared", "units shared", "all shared"]]
+    for name in networks:
+        times = {str(i): count for i, (_, count) in enumerate(layers_of((name,), ()))}
+        free, units = (
+            math.fsum(times[layer] * some[name, layer]["energy_pj"] for layer in times)
+            * 1e-12
+            * math.fsum(times[layer] * some[name, layer]["seconds"] for layer in times)
+            for some in (results, shared)
+        )
+        sizes, every = (results[name, share]["edp_js"] for share in ("sizes", "all"))
+        rows.append([name, f"{free:.4g}", *(f"{one / free:.3f}x" for one in (sizes, units, every))])
+    return (
+        f"{given.budget} chips of `{given.hardware}`, {given.layer_budget} designs a layer on each, at most "
+        f"{area(given.platform):.4g} mm2, judged layer by layer. EDP of all layers where each has a chip and units of its "
+        "own, and what it becomes where sizes, units (those of the chip that shares all) or both are the same for all. "
+        "Units that a layer takes for itself cost no area.\n\n" + markdown_table(rows, "<>") + "\n"
+    )
+
+
+def alone_in(network: str, work: Path) -> dict[str, str]:
+    """By place, a network of one distinct layer each."""
+    files = {}
+    for i, (node, _) in enumerate(layers_of((network,), ())):
+        table = {key: value for key, value in unstructure(node.piece).items() if key not in ("kind", "name")}
+        layer = {"name": "layer", "type": node.piece.type_name, **table}
+        path = work / "layers" / f"{network}-{i}.toml"
+        write_text(path, toml_io.dumps({"kind": "network", "name": f"{network}-{i}", "layers": [layer]}))
+        files[str(i)] = str(path)
+    return files
+
+
+if __name__ == "__main__":
+    main()

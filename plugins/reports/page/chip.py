@@ -1,0 +1,297 @@
+"""The page of `sparsemap design`: one chip for networks, to scale, with what each of its choices is worth."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparsemap.errors import SparseMapError, listed
+from sparsemap.files import percent, times
+from sparsemap.pieces.registry import Registry
+from sparsemap.plots import COLOURS, Figure, plain_log, subplots, tipped
+from sparsemap.problem import design_file
+from sparsemap.spec.units import format_count, format_energy
+
+from ..charts import GREY, Chart, Mark, scale
+from ..design_charts import timed_words
+from ..outcome import DesignOutcome
+from ..sides import NETWORK, json_of, sides_of
+from ..wording import area_text, power_text, time_text
+from .content import Headline, Page, PageTable, PrintedNumber, Section, command, made, number, share
+
+CHIP = "design.json"
+"""What a folder of `sparsemap design` has."""
+Box = tuple[float, float, float, float]
+"""Left, bottom, width and height."""
+
+
+def chip(folder: Path, registry: Registry) -> Page:
+    """The page of a chip: floor plan, roofline with all layers, the chips that were tried, and what each choice is worth."""
+    found = json_of(folder / CHIP)
+    edp, base = found["edp_js"], found["reference"]["edp_js"]
+    tiles = [
+        Headline("EDP, J · s", number(edp, lambda x: f"{x:.3e}", "edp_js"), f"{times(base / edp)} of {found['base']}"),
+        Headline("energy", number(found["energy_pj"], format_energy, "energy_pj")),
+        Headline("time", number(found["seconds"], time_text, "seconds"), f"{format_count(found['cycles'])} cycles"),
+        Headline(
+            "area", number(found["area_mm2"], area_text, "area_mm2"), f"{area_text(found['units_mm2'])} sparse units"
+        ),
+        Headline("power", number(found["power_w"], power_text, "power_w")),
+        Headline(
+            "chips", PrintedNumber(found["chips"], f"{found['chips']:,}", "chips"), f"{found['stopped']:,} stopped"
+        ),
+    ]
+    roofline = [chart] if (chart := _roofline(folder, found, registry)) else []
+    plan = "planned with tensors on chip" if found["fuse"] else "layer by layer"
+    sections = [
+        Section("Floor plan", [_floor(found), _sizes(found)], "Areas to scale, all instances of a level together."),
+        Section(
+            "Chips tried, and layers on this one",
+            [_tried(found), *roofline],
+            "Chips whose layers were all searched. Zeros count as multiplications: above the roof they are skipped.",
+        ),
+        *_worth(found),
+        Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
+    ]  # fmt: skip
+    words = command(f"design {' '.join(found['networks'])} {found['base']}", found, layer_budget=found["layer_budget"])
+    title = f"A chip for {listed(found['folders'])}"
+    return Page(
+        title,
+        [made(folder, {}, words, CHIP), f"Judged {plan}."],
+        tiles,
+        [s for s in sections if s],
+        (),
+        _verdict(found),
+    )
+
+
+def _verdict(found: Mapping[str, Any]) -> list[str]:
+    parts = sorted(found["parts_mm2"].items(), key=lambda part: -part[1])
+    most = " and ".join(f"{name} {percent(area / found['area_mm2'])}" for name, area in parts[:2])
+    ratio = found["reference"]["edp_js"] / found["edp_js"]
+    beside = f"its EDP is {times(ratio)} better than" if ratio > 1 else f"its EDP is {times(1 / ratio)} that of"
+    names, cost = found["folders"], f"{time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
+    lines = [
+        f"{listed(names)} take{'s' * (len(names) == 1)} {cost} on {area_text(found['area_mm2'])}; {beside} {found['base']} "
+        f"where each layer has any formats and units for free. Of the area {most}."
+    ]
+    if rows := found.get("neighbours"):
+        idle = [row for row in rows if not _size(row) and row["edp"] <= row["area"] ** -1 and row["edp"] < 1.005]
+        better = [row for row in rows if _size(row) and row["edp"] < 0.99]
+        lines += (
+            [f"Hardly worth {'its' if len(idle) == 1 else 'their'} area: {listed(map(_unit, idle))}."] if idle else []
+        )
+        lines += [f"Better in EDP by itself: {listed(map(_change, better))}."] if better else []
+    return lines
+
+
+# ------------------------------------------------------------------------------------------------------------ floor plan
+
+
+def boxes_of(areas: Sequence[float], box: Box) -> list[Box]:
+    """Rectangles of these areas, which add up to that of the box: the longer side is cut where it halves them best."""
+    if len(areas) < 2:
+        return [box] * len(areas)
+    left, bottom, width, height = box
+    whole = math.fsum(areas)
+    cut = min(range(1, len(areas)), key=lambda i: abs(math.fsum(areas[:i]) - whole / 2))
+    part = math.fsum(areas[:cut]) / whole if whole else 0.5
+    if width >= height:
+        one, two = (left, bottom, part * width, height), (left + part * width, bottom, (1 - part) * width, height)
+    else:
+        one, two = (
+            (left, bottom + (1 - part) * height, width, part * height),
+            (left, bottom, width, (1 - part) * height),
+        )
+    return [*boxes_of(areas[:cut], one), *boxes_of(areas[cut:], two)]
+
+
+def _floor(found: Mapping[str, Any]) -> Chart:
+    parts = sorted(found["parts_mm2"].items(), key=lambda part: -part[1])
+    whole = math.fsum(area for _, area in parts)
+    tips = [f"{name}\n{area_text(area)}, {percent(area / whole, 1)}" for name, area in parts]
+    marks = [Mark(area, name, tip=tip) for (name, area), tip in zip(parts, tips, strict=True)]
+
+    def draw(width: float) -> Figure:
+        from matplotlib.patches import Rectangle
+
+        figure, axes = subplots(1, 1, (width, 0.75 * width))
+        axes.axis("off")
+        axes.set(xlim=(0, 1), ylim=(0, 0.7), aspect="equal")
+        for i, (mark, box) in enumerate(
+            zip(marks, boxes_of([mark.value for mark in marks], (0, 0, 1, 0.7)), strict=True)
+        ):
+            left, bottom, wide, high = box
+            patch = Rectangle(
+                (left, bottom), wide, high, facecolor=COLOURS[i % len(COLOURS)], edgecolor="white", alpha=0.75
+            )
+            axes.add_patch(patch)
+            tipped(patch, [mark.tip])
+            if min(wide / 0.12, high / 0.07) > 1:
+                text = f"{mark.part}\n{area_text(mark.value)}\n{percent(mark.value / whole)}"
+                axes.text(left + wide / 2, bottom + high / 2, text, ha="center", va="center", fontsize=7.5)
+        return figure
+
+    return Chart(marks, draw, f"{area_text(whole)}, to scale")
+
+
+def _sizes(found: Mapping[str, Any]) -> PageTable:
+    """Level by level what the chip is, and which units it has there."""
+    parts, units, levels = found["parts_mm2"], found["units"], found["hardware"]["levels"]
+    compute = found["hardware"].get("compute", {}).get("name", "MAC")
+    rows, count = [], 1
+    for level in levels:
+        name, below = level["name"], level.get("fanout", 1)
+        skips = ", ".join(units["mechanisms"].get(name, ())) or "-"
+        rows.append([name, f"{count:,}", str(level.get("capacity", "-")), number(parts.get(name), area_text), skips])
+        count *= below
+    skips = ", ".join(units["mechanisms"].get(compute, ())) or "-"
+    rows.append([compute, f"{count:,}", "-", number(parts.get(compute), area_text), skips])
+    packed = "; ".join(f"{of} {', '.join(names)}" for of, names in units["formats"].items() if names) or "-"
+    rows.append(["sparse units", "-", "-", number(parts.get("sparse units"), area_text), f"formats {packed}"])
+    return PageTable(["part", "instances", "capacity", "area", "skips and formats"], rows)
+
+
+# --------------------------------------------------------------------------------------------------------- chips, layers
+
+
+def _tried(found: Mapping[str, Any]) -> Chart:
+    """EDP over area of the chips tried, with those that no other beats in both as steps, and the chosen one."""
+    rows = sorted(found["tried"], key=lambda row: (row["area_mm2"], row["edp_js"]))
+    front: list[Any] = []
+    for row in rows:
+        if not front or row["edp_js"] < front[-1]["edp_js"]:
+            front.append(row)
+
+    def tip(row: Mapping[str, Any]) -> str:
+        sizes = ", ".join(f"{key.removeprefix('levels.')} {value}" for key, value in row["set"].items())
+        return f"{area_text(row['area_mm2'])}, {row['edp_js']:.3e} J s, {power_text(row['power_w'])}\n{sizes}"
+
+    marks = [Mark(row["area_mm2"], "tried", at=row["edp_js"], tip=tip(row)) for row in rows]
+    chosen = Mark(found["area_mm2"], "chosen", at=found["edp_js"], tip=f"the chip\n{area_text(found['area_mm2'])}")
+
+    def draw(width: float) -> Figure:
+        figure, axes = subplots(1, 1, (width, 0.6 * width + 0.4))
+        dots = axes.scatter([m.value for m in marks], [m.at for m in marks], s=16, color=GREY, label="tried")
+        tipped(dots, [m.tip for m in marks])
+        steps = [row["area_mm2"] for row in front], [row["edp_js"] for row in front]
+        axes.step(*steps, where="post", color=COLOURS[0], label="front")
+        star = axes.scatter([chosen.value], [chosen.at], s=70, marker="*", color=COLOURS[1], label="the chip", zorder=4)
+        tipped(star, [chosen.tip])
+        axes.axhline(
+            found["reference"]["edp_js"], color=COLOURS[2], linestyle="--", label=f"{found['base']}, any units"
+        )
+        scale(axes.yaxis, [*(m.at for m in marks), chosen.at, found["reference"]["edp_js"]])
+        scale(axes.xaxis, [*(m.value for m in marks), chosen.value])
+        axes.set(xlabel="area, mm2", ylabel="EDP, J s")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+        return figure
+
+    return Chart([*marks, chosen], draw, "EDP over area")
+
+
+def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int, int, Path]]:
+    """Name, how often, multiplications, and file of every design of the chip."""
+    for name in found["folders"]:
+        rows = json_of(folder / name / NETWORK).get("fused", {}).get("layers", [])
+        files = Counter(row["design"] for row in rows if row["design"])
+        first = {row["design"]: row for row in reversed(rows)}
+        for file, count in files.items():
+            yield first[file]["layer"], count, first[file]["macs"], folder / name / file
+        if not rows:
+            for part in sides_of(folder / name)[0].parts:
+                yield part.name, part.repeat, part.about["macs"], part.folder / "design.toml"
+
+
+def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> Chart | None:
+    """Multiplications a cycle against multiplications a word of the outermost level, a point per design; None where no level
+    has a bandwidth."""
+    marks, roof, weights = [], (0.0, 0.0), []
+    for name, count, macs, file in _designs(folder, found):
+        try:
+            outcome = DesignOutcome.of(design_file.load(str(file), registry))
+        except SparseMapError:  # designs of another version
+            continue
+        outer, problem = outcome.design.problem.levels[0], outcome.design.problem
+        words = sum(timed_words(one) for one in outcome.accesses.values() if one.level is outer)
+        width = outer.bandwidth or (outer.read_bandwidth or math.inf) + (outer.write_bandwidth or math.inf)
+        if words and math.isfinite(width) and outcome.valid:
+            roof = width, float(problem.compute_instances)
+            told = f"{macs / words:.3g} multiplications a word of {outer.name}, {macs / outcome.cycles:,.4g} a cycle"
+            tip = f"{name}, {count} times\n{told}\nlimited by {outcome.column}"
+            marks.append(Mark(macs / words, name, at=macs / outcome.cycles, tip=tip))
+            weights.append(count * outcome.cycles)
+    if not marks:
+        return None
+    low, high = (f(m.value for m in marks) * by for f, by in ((min, 0.5), (max, 2.0)))
+    low, high = min(low, roof[1] / roof[0] / 2), max(high, roof[1] / roof[0] * 2)
+
+    def draw(width: float) -> Figure:
+        figure, axes = subplots(1, 1, (width, 0.6 * width + 0.4))
+        corner = roof[1] / roof[0]
+        axes.plot(
+            [low, corner, high], [min(x * roof[0], roof[1]) for x in (low, corner, high)], color="black", linewidth=1.1
+        )
+        sizes = [14 + 200 * weight / math.fsum(weights) for weight in weights]
+        dots = axes.scatter([m.value for m in marks], [m.at for m in marks], s=sizes, color=COLOURS[0], alpha=0.7)
+        tipped(dots, [m.tip for m in marks])
+        axes.set(xscale="log", yscale="log", xlim=(low, high))
+        for axis in (axes.xaxis, axes.yaxis):
+            plain_log(axis, (1,) if high > 100 * low else (1, 2, 5))
+        axes.set(xlabel="multiplications per word of the outermost level", ylabel="multiplications per cycle")
+        return figure
+
+    return Chart(marks, draw, "roofline: a point per design, larger ones take more of the time")
+
+
+# ------------------------------------------------------------------------------------------------------------- choices
+
+
+def _size(row: Mapping[str, Any]) -> bool:
+    return not row["key"].startswith(("formats.", "mechanisms."))
+
+
+def _unit(row: Mapping[str, Any]) -> str:
+    return f"{row['value']} of {row['key'].partition('.')[2]}"
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    return f"{row['key'].removeprefix('levels.')} {row['other']} ({percent(row['edp'] - 1, 1)})"
+
+
+def _worth(found: Mapping[str, Any]) -> Iterator[Section]:
+    """What the chips beside it cost, where they were judged: another value of each size, and without each unit."""
+    rows = found.get("neighbours") or []
+    sizes, units = ([(i, row) for i, row in enumerate(rows) if _size(row) is wanted] for wanted in (True, False))
+
+    def cells(i: int, row: Mapping[str, Any]) -> list[Any]:
+        layer = f"{row['layer']}: {times(row['edp_of_layer'])}" if row["edp_of_layer"] < 0.9995 else "none"
+        told = [number(row[key], times, f"neighbours.{i}.{key}") for key in ("edp", "area")]
+        return [*told, layer]
+
+    if sizes:
+        table = [
+            [row["key"].removeprefix("levels."), str(row["value"]), str(row["other"]), *cells(i, row)]
+            for i, row in sizes
+        ]
+        head = ["size", "is", "would be", "EDP", "area", "the layer that would gain most"]
+        yield Section("What each size costs", [PageTable(head, table)], "With another value, over those of the chip.")
+    if units:
+        table = [[_unit(row), *cells(i, row), "yes" if row["edp"] * row["area"] > 1 else "no"] for i, row in units]
+        head = ["unit", "EDP without it", "area", "the layer that would gain most", "pays for its area"]
+        text = "A unit pays where leaving it out makes EDP worse by more than it makes the chip smaller."
+        yield Section("Which units pay", [PageTable(head, table)], text)
+
+
+def _layers(found: Mapping[str, Any]) -> PageTable:
+    head = ["layer", "times", "energy", "cycles", "of energy", "of cycles", "EDP, chip over given hardware"]
+    told = {"energy_pj": format_energy, "cycles": format_count, "share_of_energy": share, "share_of_cycles": share}
+    rows = []
+    for i, row in sorted(enumerate(found["layers"]), key=lambda pair: -pair[1]["cycles"]):
+        numbers = [number(row[key], how, f"layers.{i}.{key}") for key, how in told.items()]
+        ratio = number(row["edp_over_free"], times, f"layers.{i}.edp_over_free")
+        rows.append([row["layer"], str(row["times"]), *numbers, ratio])
+    return PageTable(head, rows)

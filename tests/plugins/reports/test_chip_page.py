@@ -1,0 +1,64 @@
+"""The page of a chip that was designed for networks."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from sparsemap_plugins.chips.search import DesignTask, designed
+from sparsemap_plugins.reports import page
+from sparsemap_plugins.reports.page.chip import boxes_of
+
+from sparsemap.pieces.loading import load
+
+HARDWARE = """
+kind = "hardware"
+name = "tiny-space"
+extends = "small"
+technology = "12nm-recommended"
+levels.Buffer.capacity = { choices = ["64 words", "128 words"] }
+"""
+NETWORK = """
+kind = "network"
+name = "one"
+layers = [{ name = "a", workload = "small-sparse", repeat = 3 }]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("chip")
+    (place / "chip.toml").write_text(HARDWARE)
+    (place / "one.toml").write_text(NETWORK)
+    names = {"networks": (str(place / "one.toml"),), "hardware": str(place / "chip.toml"), "out": place / "out"}
+    designed(DesignTask(**names, space="small", budget=3, layer_budget=20, neighbours=True))
+    return place / "out"
+
+
+def test_the_page_has_what_an_architect_asks_for(folder):
+    found = json.loads((folder / "design.json").read_text())
+    made = page.page_of([folder], load())
+    titles = [section.title for section in made.sections]
+    assert titles[:2] == ["Floor plan", "Chips tried, and layers on this one"] and "Layers" in titles
+    assert {"What each size costs", "Which units pay"} & {*titles}
+    floor, tried, roofline = (
+        chart for section in made.sections[:2] for chart in section.blocks if hasattr(chart, "marks")
+    )
+    assert {mark.part: mark.value for mark in floor.marks} == found["parts_mm2"]
+    assert len(tried.marks) == found["valid"] + 1
+    assert len(roofline.marks) == len(json.loads((folder / "one" / "network.json").read_text())["fused"]["layers"]) - 2
+    text = page.html(made)
+    assert "A chip for one" in text and "http" not in text.split("</style>")[1].replace("http://www.w3.org", "")
+
+
+def test_a_floor_plan_has_the_areas_of_its_parts():
+    areas = [5.0, 3.0, 1.0, 0.5, 0.5]
+    boxes = boxes_of(areas, (0.0, 0.0, 2.0, 5.0))
+    assert [width * height for _, _, width, height in boxes] == pytest.approx(areas)
+    assert math.fsum(width * height for _, _, width, height in boxes) == pytest.approx(10.0)
+    for i, (left, bottom, width, height) in enumerate(boxes):
+        for other in boxes[i + 1 :]:
+            apart = left + width <= other[0] + 1e-9 or other[0] + other[2] <= left + 1e-9
+            assert apart or bottom + height <= other[1] + 1e-9 or other[1] + other[3] <= bottom + 1e-9
