@@ -25,6 +25,8 @@ from sparsemap.searching.result import Result
 from sparsemap.searching.start import start_of
 from sparsemap.study.cells import KEPT, Cell, Outcome
 from sparsemap.study.fused import FusedPlan, Kept
+from sparsemap.study.fused_tables import FusedTables
+from sparsemap.study.fused_told import result_of, write_designs
 from sparsemap.study.join import JoinedPlan, joined
 from sparsemap.study.plan import Plan, plan_of
 
@@ -134,8 +136,8 @@ class Whole:
     def planned(self, outcomes: Mapping[str, Outcome]) -> JoinedPlan | None:
         """The best plan with tensors on chip; None if none fits."""
         assert self.fused is not None
-        steps = self.fused.steps(self.fused.tables(outcomes))
-        return joined(steps, self.fused.capacity, self.fused.value)
+        tables = FusedTables(self.fused, outcomes)
+        return joined(tables.steps, self.fused.capacity, self.fused.value, groups=tables.groups)
 
     def write(self, outcomes: Mapping[str, Outcome]) -> None:
         """The tables and plans, as `sparsemap run` writes them."""
@@ -143,9 +145,9 @@ class Whole:
         if self.fused is None:
             self.plan.result(mine).write(self.plan.folder)
             return
-        result = self.fused.result(mine)
+        result = result_of(self.fused, mine)
         result.write(self.plan.folder)
-        self.fused.write_designs(result)
+        write_designs(self.fused, result)
 
     def times(self, content: str) -> int:
         return sum(node.repeat for node in distinct(self.plan.nodes)[content])
