@@ -106,7 +106,7 @@ class Detail:
     gated_computes: Array | None = None
     skipped_computes: Array | None = None
     cells: Sequence[Sequence[TensorAtLevel | None]] | None = None
-    """[t][s]; None where a level does not store the tensor."""
+    """By tensor, then by level; None where a level does not store the tensor."""
 
     def knows(self, *names: str) -> bool:
         """Whether the model gives all of these fields."""

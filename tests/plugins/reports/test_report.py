@@ -223,18 +223,6 @@ def test_a_search_without_a_valid_design_says_why(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="no Playwright: pages are not opened in a browser")
-    paths = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
-    if not (path := next(paths, None)):
-        pytest.skip("no Chromium on this machine: pages are not opened in a browser")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def opened(browser, evil):
     """That page, and what the browser complained of or asked for."""
     page, trouble = browser.new_page(viewport={"width": 1400, "height": 900}), []
