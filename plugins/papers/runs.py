@@ -26,7 +26,8 @@ from sparsemap.pieces.loading import load
 from sparsemap.study.cells import Cell, Outcome, built_in, cells_of
 from sparsemap.study.study import run_cells, write_tables
 
-T, U = TypeVar("T"), TypeVar("U")
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 @attrs.frozen(eq=False, slots=False)
