@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import attrs
@@ -88,8 +87,8 @@ def report(runner: Runner, name: str) -> Report:
         return f"layers   {rows[0]['layer']}, {rows[0]['model']}"
 
     parts = [(layer, model) for layer in layers for model in MODELS]
-    found = runner.each(partial(rows_of, scale=runner.scale), parts)
-    rows = list(chain.from_iterable(step_progress(found, len(parts), told)))
+    found: Iterator[list[Row]] = runner.each(partial(rows_of, scale=runner.scale), parts)
+    rows = [row for some in step_progress(found, len(parts), told) for row in some]
     key = ("design", "layer", "sparsity", "words/cycle")
     by_model = {
         model: Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows if one["model"] == model})
