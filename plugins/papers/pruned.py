@@ -38,18 +38,21 @@ class PrunedPoint:
 
 def points(runner: Runner, page: str, wanted: Iterable[Options]) -> list[PrunedPoint]:
     """Runs the points that are not there yet, and reads all."""
-    wanted, found = list(wanted), []
-    seeds = runner.seeds or SEEDS
-    for number, options in enumerate(wanted, 1):
-        options = {**options, "seeds": seeds}
-        words = "-".join(str(value) for key, value in options.items() if key not in ("seeds", "network"))
+    places: dict[Path, Options] = {}
+    for options in wanted:
+        words = "-".join(str(value) for key, value in options.items() if key != "network")
         folder = (runner.work or Path("runs/paper")) / page / words.replace(":", "of").replace(",", "-")
-        if not _is_of(folder, options):
-            say(f"{page}: point {number} of {len(wanted)}: {words}")
-            given = {**options, "out": folder}
-            said_by("prune", "digits", *(f"--{key.replace('_', '-')}={value}" for key, value in given.items()))
-        found.append(PrunedPoint(options, read_csv(folder / "runs.csv")))
-    return found
+        places[folder] = {**options, "seeds": runner.seeds or SEEDS}
+    lacking = [(folder, options) for folder, options in places.items() if not _is_of(folder, options)]
+    for number, _ in enumerate(runner.each(_run, lacking), 1):
+        say(f"{page}: {number} of {len(lacking)} points are there: {lacking[number - 1][0].name}")
+    return [PrunedPoint(options, read_csv(folder / "runs.csv")) for folder, options in places.items()]
+
+
+def _run(point: tuple[Path, Options]) -> None:
+    folder, options = point
+    given = {**options, "out": folder}
+    said_by("prune", "digits", *(f"--{key.replace('_', '-')}={value}" for key, value in given.items()))
 
 
 def _is_of(folder: Path, options: Options) -> bool:

@@ -7,8 +7,10 @@ import io
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +27,7 @@ from sparsemap.study.cells import Cell, Outcome, built_in, cells_of
 from sparsemap.study.study import run_cells, write_tables
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -145,6 +148,14 @@ class Runner:
         if failed := sum(outcome.state == "failed" for outcome in outcomes):
             raise SparseMapError(f"{failed} of {len(outcomes)} searches of study '{name}' failed")
         return outcomes
+
+    def each(self, work: Callable[[U], T], items: Sequence[U]) -> Iterator[T]:
+        """What `work` makes of each item, in their order; `jobs` of them at a time in processes of their own."""
+        if min(self.jobs, len(items)) < 2:
+            yield from map(work, items)
+            return
+        with ProcessPoolExecutor(self.jobs, get_context("spawn")) as pool:
+            yield from pool.map(work, items)
 
 
 def said_by(verb: str, *words: str) -> str:

@@ -105,14 +105,10 @@ def cells() -> Iterator[tuple[TensorCore, float, float]]:
                 yield machine, sparsity, bandwidth
 
 
-def rows_of(product: Product, scale: float) -> list[Row]:
-    """All cells of a product in both models, with this share of the budgets."""
-    registry = _registry()
-    return [
-        machine.best(product, sparsity, words, model, registry, scale)
-        for model in MODELS
-        for machine, sparsity, words in cells()
-    ]
+def rows_of(where: tuple[Product, str], scale: float) -> list[Row]:
+    """All cells of a product in a cost model, with this share of the budgets."""
+    (product, model), registry = where, _registry()
+    return [machine.best(product, sparsity, words, model, registry, scale) for machine, sparsity, words in cells()]
 
 
 @cache

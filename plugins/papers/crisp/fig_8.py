@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
-from itertools import chain, repeat
-from multiprocessing import get_context
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -87,14 +84,11 @@ def report(runner: Runner, name: str) -> Report:
     layers = products(runner.registry, runner.workloads)
 
     def told(rows: list[Row]) -> str:
-        return f"layers   {rows[0]['layer']}"
+        return f"layers   {rows[0]['layer']}, {rows[0]['model']}"
 
-    with ExitStack() as stack:
-        run: Any = map
-        if runner.jobs > 1:
-            run = stack.enter_context(ProcessPoolExecutor(runner.jobs, get_context("spawn"))).map
-        found = step_progress(run(rows_of, layers, repeat(runner.scale)), len(layers), told)
-        rows = list(chain.from_iterable(found))
+    parts = [(layer, model) for layer in layers for model in MODELS]
+    found: Iterator[list[Row]] = runner.each(partial(rows_of, scale=runner.scale), parts)
+    rows = [row for some in step_progress(found, len(parts), told) for row in some]
     key = ("design", "layer", "sparsity", "words/cycle")
     by_model = {
         model: Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows if one["model"] == model})

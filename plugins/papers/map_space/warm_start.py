@@ -43,6 +43,9 @@ STARTS = {
     "three similar layers, filled": "-",
 }
 """What a search may start from, and Fig. 9's mean EDP of it over that at the end."""
+LEAST, MOST = 3.3, 7.3
+"""Fig. 11: how many times fewer generations a warm search needs, from MnasNet to the network that gains most."""
+PAPERS_MAPPER = "gamma"
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -81,6 +84,10 @@ class WarmLayer:
     def change(self) -> float:
         """EDP of the warm search at its end over that of the cold one."""
         return self.warm.edp / self.cold.edp
+
+    def first(self, how: str) -> float:
+        """The best EDP of the first batch of one of the searches over that at the end."""
+        return self.runs[how].history["best_score"][0] / self.end
 
     def target(self, near: float = 0.0) -> float:
         """The score at which the cold search has converged, or so many times that of its end."""
@@ -272,9 +279,11 @@ def fig_11(study: Study, layers: Sequence[WarmLayer]) -> Report:
         for goal, near in goals.items()
     ]
     text = _page(
-        study, reached=100 * REACHED, table=[["mapper", "network", *COLUMNS], *rows],
+        study, reached=100 * REACHED, table=[["mapper", "network", "paper", *COLUMNS], *map(_with_papers, rows)],
         later=[["mapper", "target", *LATER, *(f"chance: {column}" for column in LATER)], *later],
         close=percent(arithmetic_mean(float(abs(layer.change - 1) <= 0.01) for layer in layers)),
+        LEAST=LEAST, MOST=MOST, mapper=PAPERS_MAPPER, sizes=_sizes(groups), starts=STARTS["random"],
+        why=[["mapper", *WHY], *([mapper, *_why(same)] for mapper, same in mappers.items())],
     )  # fmt: skip
     headline = "\n".join(
         f"{' '.join(row[:2])}: " + ", ".join(map(" ".join, zip(COLUMNS, row[2:], strict=True))) for row in rows
@@ -293,13 +302,41 @@ def fig_11(study: Study, layers: Sequence[WarmLayer]) -> Report:
 
 COLUMNS = ("generations", "by chance", "sums", "own target", "EDP", "worst")
 LATER = ("speed-up", "later")
+WHY = ("cold begins at", "warm begins at", "warm begins above", "gain there", "gain elsewhere")
+LayerGroups = Mapping[tuple[str, str], Sequence[WarmLayer]]
+"""By mapper and network."""
+
+
+def _gain(layers: Iterable[WarmLayer]) -> float:
+    return geometric_mean(layer.speedup() for layer in layers)
+
+
+def _with_papers(row: Sequence[str]) -> list[str]:
+    return [*row[:2], times(LEAST) if row[1] == "mnasnet" else f"to {times(MOST)}", *row[2:]]
+
+
+def _sizes(groups: LayerGroups) -> str:
+    """How far the paper's mapper is from the paper's range, at its ends."""
+    gains = {network: _gain(same) for (mapper, network), same in groups.items() if mapper == PAPERS_MAPPER}
+    ends = [(min(gains, key=lambda x: gains[x]), LEAST), (max(gains, key=lambda x: gains[x]), MOST)]
+    return " and ".join(f"{times(gains[x])} ({x}), {percent(gains[x] / paper)} of the paper's end" for x, paper in ends)
+
+
+def _why(layers: Sequence[WarmLayer]) -> list[str]:
+    """Where searches begin, and what those gain whose start is worse than a random one."""
+    started = [layer for layer in layers if layer.before]
+    above = [layer for layer in started if layer.first("warm") > layer.first("cold")]
+    rest = [layer for layer in started if layer not in above]
+    begins = [times(geometric_mean(layer.first(how) for layer in started)) for how in ("cold", "warm")]
+    share = percent(len(above) / len(started)) if started else "-"
+    return [*begins, share, *(times(_gain(some)) if some else "-" for some in (above, rest))]
 
 
 def _row(layers: Sequence[WarmLayer]) -> list[str]:
     changes = [layer.change for layer in layers]
     cold, warm = (sum(generations_to(x.runs[how], x.target()) for x in layers) for how in ("cold", "warm"))
     return [
-        times(geometric_mean(layer.speedup() for layer in layers)),
+        times(_gain(layers)),
         times(geometric_mean(layer.speedup(chance=True) for layer in layers)),
         times(cold / warm),
         times(geometric_mean(layer.speedup(own=True) for layer in layers)),
@@ -314,7 +351,7 @@ def _later(layers: Sequence[WarmLayer], near: float, chance: bool) -> list[str]:
     return [times(geometric_mean(found)), percent(arithmetic_mean(float(x < 1) for x in found))]
 
 
-def draw_11(groups: Mapping[tuple[str, str], Sequence[WarmLayer]]) -> Figure:
+def draw_11(groups: LayerGroups) -> Figure:
     shown: Mapping[str, Callable[[WarmLayer], float]] = {
         "generations, cold over warm (x)": WarmLayer.speedup,
         "EDP at the end, warm over cold (x)": lambda layer: layer.change,
