@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F8_E4M3": "<
 
 UNREADABLE = (
     *(ValueError, OSError, EOFError, KeyError, MemoryError, AttributeError),
-    *(RuntimeError, zlib.error, zipfile.BadZipFile),
+    *(RuntimeError, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
 )
 """What NumPy and zipfile raise for files that are damaged, encrypted, or packed in ways that Python lacks."""
 

@@ -127,3 +127,10 @@ def test_archives_that_python_cannot_unpack_are_told(flags: int, tmp_path: Path)
     path.write_bytes(data)
     with pytest.raises(SpecError, match=r"x\.npz: cannot be read"):
         read_arrays(path)
+
+
+def test_a_header_that_is_no_python_is_told(tmp_path):
+    header = b"{'descr': '<f4', Hshape': (4,), }".ljust(117) + b"\n"
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(SpecError, match=r"x\.npy: cannot be read"):
+        read_arrays(tmp_path / "x.npy")

@@ -69,7 +69,11 @@ class ModelImport:
         if wrong:
             text = f"{wrong:,} of {weights.size:,} words are no finite numbers (NaN or infinity)"
             raise SpecError.at(shown(self.path), f"weights of layer '{layer.name}'", text)
-        tensor = layer.tensor(weights)
+        try:
+            tensor = layer.tensor(weights)
+        except ValueError:  # a damaged file: shapes say something else than there are words
+            text = f"has {weights.size:,} words, which do not fill the sizes that the model's shapes give it"
+            raise SpecError.at(shown(self.path), f"weights of layer '{layer.name}'", text) from None
         self.patterns[layer.name] = pattern = found_in(layer.view(tensor))
         if not pattern.density:
             self.notes.append(f"layer '{layer.name}' has zeros only; one word counts as nonzero")
