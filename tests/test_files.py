@@ -4,6 +4,7 @@ import csv
 import errno
 import math
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,7 @@ def test_archives_that_python_cannot_unpack_are_told(flags: int, tmp_path: Path)
 
 def test_a_header_that_is_no_python_is_told(tmp_path):
     header = b"{'descr': '<f4', Hshape': (4,), }".ljust(117) + b"\n"
-    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
-    with pytest.raises(SpecError, match=r"x\.npy: cannot be read"):
-        read_arrays(tmp_path / "x.npy")
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as members:
+        members.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(SpecError, match=r"x\.npz: cannot be read"):
+        read_arrays(tmp_path / "x.npz")
