@@ -61,6 +61,7 @@ class Converter:
     pj: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
     """For each of them."""
     area_mm2: float = attrs.field(validator=attrs.validators.ge(0))
+    """Of one such unit."""
 
 
 @attrs.frozen(kw_only=True)
