@@ -191,11 +191,11 @@ class LowerBound:
         nothing, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
         words, density, volume = self.words, min(1.0, self.densities[t]), self.volumes[t]
         visits = moved / volume
-        none = (1.0 - density) ** (1.0 / visits)
-        nonzero = moved * (1.0 - none * density / (visits * (1.0 - none))) if density > 0.0 else 0.0 * moved
+        some = -np.expm1(np.log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
+        nonzero = moved * (1.0 - (1.0 - some) * density / (visits * some)) if density > 0.0 else 0.0 * moved
         found = []
         for count, back, bits in ((nonzero, nonzero - volume * density, told), (moved, moved - volume, None)):
-            count, back = (np.maximum(0.0, part * (1.0 - 2e-6) - 4.0) for part in (count, back))
+            count, back = (np.maximum(0.0, part * (1.0 - 2e-6) - 1e-12 * moved - 4.0) for part in (count, back))
             put, get = (words.each(0, action, bits) for action in ("update", "read"))
             leave = words.each(child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
             fill = words.each(child, "fill", None if bits is None else inside)
