@@ -300,3 +300,14 @@ def test_importing_sparsemap_loads_no_plugin_and_nothing_heavy() -> None:
 def test_loading_all_plugins_imports_nothing_heavy() -> None:
     loaded = modules_after("from sparsemap.pieces.loading import load\nload(env={})")
     assert not loaded & set(HEAVY), "a plugin imports the package of an extra when it is loaded, not when it is used"
+
+
+def test_a_class_name_says_one_thing():
+    """A reader who meets a public name in two rooms looks for one meaning."""
+    homes: dict[str, list[str]] = {}
+    for folder in ("sparsemap", "plugins"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(path.name)
+    assert not {name: files for name, files in homes.items() if len(files) > 1}

@@ -37,7 +37,7 @@ tried."""
 
 
 @attrs.frozen(eq=False)
-class Steps:
+class RankSteps:
     """Every rank that a hierarchy of a tensor may have: n steps from one part of it to a larger one."""
 
     dims: Array
@@ -67,7 +67,7 @@ class Steps:
     """.. and (n,) its place among these."""
 
     @classmethod
-    def of(cls, lay: Layout, t: int, sizes: Array) -> Steps | None:
+    def of(cls, lay: Layout, t: int, sizes: Array) -> RankSteps | None:
         """Those of a part with extents `sizes` (D,). None: there are too many, or ranks whose lengths depend on their order
         (strides)."""
         dims = np.flatnonzero(lay.relevant[t] & (sizes > 1.0))
@@ -116,7 +116,7 @@ class Steps:
 class LeastRanks:
     """Bits of metadata of a compressed tensor at the outermost level, at least."""
 
-    steps: Steps
+    steps: RankSteps
     through: Array
     """(m,) by part, those of the cheapest hierarchy of ranks that passes it."""
 
@@ -127,7 +127,7 @@ class LeastRanks:
     @classmethod
     def of(cls, known: ModelTables, t: int) -> LeastRanks | None:
         """None: not known."""
-        steps = Steps.of(known.layout, t, known.layout.sizes) if _told_by_ranks(known, t) else None
+        steps = RankSteps.of(known.layout, t, known.layout.sizes) if _told_by_ranks(known, t) else None
         if steps is None:
             return None
         inside, outside, done = _cheapest(known, t, steps, False)
@@ -138,7 +138,7 @@ class LeastRanks:
 
 def most_bits(known: ModelTables, t: int, extents: Array) -> float:
     """Bits of the fullest tile with these extents (D,), in the cheapest hierarchy of ranks; 0 where it is not known."""
-    steps = Steps.of(known.layout, t, extents) if _told_by_ranks(known, t) else None
+    steps = RankSteps.of(known.layout, t, extents) if _told_by_ranks(known, t) else None
     if steps is None:
         return 0.0
     inside, _, done = _cheapest(known, t, steps, True)
@@ -153,7 +153,7 @@ def _told_by_ranks(known: ModelTables, t: int) -> bool:
     return plain and not decodes and formats.every_fiber and not tables.by_shape and bool(formats.compressed.any())
 
 
-def _cheapest(known: ModelTables, t: int, steps: Steps, fullest: bool) -> tuple[Array, Array, Array]:
+def _cheapest(known: ModelTables, t: int, steps: RankSteps, fullest: bool) -> tuple[Array, Array, Array]:
     """Bits of the cheapest hierarchies: of the ranks up to a part, and further out, by what the next rank outside tells, (told,
     m) each, where the ranks inside are compressed; and (m,) up to a part of which ranks further out are not. `fullest`: of
     a tile that holds the most; otherwise the mean."""
@@ -188,7 +188,7 @@ def _runs(keys: Array) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
 
-def _prices(known: ModelTables, t: int, steps: Steps, fullest: bool) -> tuple[Array, Array]:
+def _prices(known: ModelTables, t: int, steps: RankSteps, fullest: bool) -> tuple[Array, Array]:
     """Bits (told, ends, n) of every step in the cheapest compressed format, where the next rank outside tells so much and it
     tells the ends of the fibers inside, or not; and (n,) of offsets in an uncompressed one, which tell them."""
     formats, pointers = known.formats, known.options.pointers
@@ -208,11 +208,11 @@ def _prices(known: ModelTables, t: int, steps: Steps, fullest: bool) -> tuple[Ar
 
 @attrs.frozen(eq=False)
 class _Mean:
-    """Mean bits of the steps that differ, `Steps.first`."""
+    """Mean bits of the steps that differ, `RankSteps.first`."""
 
     known: ModelTables
     t: int
-    steps: Steps
+    steps: RankSteps
 
     def bits(self, form: int, filled: bool) -> tuple[Array, Array]:
         """Metadata and payload (n,) of one of `all_formats`; `filled`: every fiber holds something."""
@@ -240,7 +240,7 @@ class _Fullest:
     """(3, n) chances that the part below, the part of a fiber hold anything there, and the part below anywhere."""
 
     @classmethod
-    def of(cls, known: ModelTables, t: int, steps: Steps) -> _Fullest:
+    def of(cls, known: ModelTables, t: int, steps: RankSteps) -> _Fullest:
         occupancy, tile = known.layout.occupancies[t], (int(steps.box.max()),)
         most = np.array([min(float(tile[0]), float(occupancy.largest(tile)))])
         sizes, which = np.unique(np.stack([steps.below, steps.box])[:, steps.first], return_inverse=True)

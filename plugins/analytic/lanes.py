@@ -20,7 +20,7 @@ from .stored import parts
 
 
 @attrs.frozen(eq=False)
-class Lanes:
+class DealtLanes:
     """What dealing changes for a batch."""
 
     most: PerTile
@@ -35,7 +35,7 @@ class Lanes:
     """By packed tensor, the passes over its tile for every one without packing."""
 
 
-def lanes_of(known: ModelTables, nest: Nest, genes: Array) -> Lanes | None:
+def lanes_of(known: ModelTables, nest: Nest, genes: Array) -> DealtLanes | None:
     """None: no design deals anything."""
     chosen = list(_chosen(known, genes))
     if not chosen:
@@ -70,7 +70,7 @@ def lanes_of(known: ModelTables, nest: Nest, genes: Array) -> Lanes | None:
         mean[deal.target, deal.level + 1 :, rows] = there[:, None]  # that of the innermost such level
         if deal.target in lay.operands:
             kept[rows] = np.minimum(kept[rows], there)
-    return Lanes(most, mean, units * kept, empty, passes)
+    return DealtLanes(most, mean, units * kept, empty, passes)
 
 
 def fewest(known: ModelTables, nest: Nest, genes: Array) -> PerLevel:

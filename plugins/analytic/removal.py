@@ -18,7 +18,7 @@ from .prepared import DesignChoices, ModelTables
 from .stored import StoredTiles
 
 if TYPE_CHECKING:
-    from .lanes import Lanes
+    from .lanes import DealtLanes
 
 
 @attrs.frozen(eq=False)
@@ -110,7 +110,7 @@ class Removals:
     """All filters."""
     time: Removal
     """The same, or with `gate-time` those that let no cycle pass."""
-    lanes: Lanes | None = None
+    lanes: DealtLanes | None = None
     """What is dealt out to lanes (7.4)."""
 
     @property

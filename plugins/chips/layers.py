@@ -70,7 +70,7 @@ class Inner:
 
 
 @attrs.frozen(kw_only=True)
-class Source:
+class KnownChip:
     """A chip whose designs searches start from: its hardware, and by distinct layer some genomes there."""
 
     table: Mapping[str, Any]
@@ -196,7 +196,7 @@ def folders_of(networks: Sequence[str]) -> list[str]:
 
 
 def searched_layer(
-    index: int, table: Mapping[str, Any], inner: Inner, near: Sequence[Source], folder: str | os.PathLike[str] = ""
+    index: int, table: Mapping[str, Any], inner: Inner, near: Sequence[KnownChip], folder: str | os.PathLike[str] = ""
 ) -> dict[str, dict[str, Any]]:
     """What the searches of a distinct layer on a chip have found, by folder of their cells; with a folder their results
     are written. A search starts from the designs of `near`, one with tensors on chip from those of the layer itself too."""
@@ -239,6 +239,6 @@ def _numbers(result: Result, every: bool) -> dict[str, Any]:
     return costs | {"hull": [{"genome": genome.tolist()} for _, _, genome in result.hull]}
 
 
-def _design(source: Source, inner: Inner, node: Node, genome: Sequence[int]) -> Design:
+def _design(source: KnownChip, inner: Inner, node: Node, genome: Sequence[int]) -> Design:
     problem = inner.problem(node, source.table)
     return Design(problem, problem.space.decode(np.array([genome], np.int64)))

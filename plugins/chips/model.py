@@ -28,7 +28,7 @@ from sparsemap.searching.identity import differences
 from sparsemap.spec.expressions import Expression
 
 from .genes import ChipGenes
-from .layers import Inner, Source, layers_of
+from .layers import Inner, KnownChip, layers_of
 from .worth import COSTS, evaluated_chip, values_of
 
 REASONS = {
@@ -48,7 +48,7 @@ class Tried:
     jobs: int = 1
     told: Callable[[int], None] | None = None
     """Called with the number of valid chips so far."""
-    reference: Source | None = None
+    reference: KnownChip | None = None
     """Designs that every layer may start from."""
     rows: dict[str, dict[str, Any]] = attrs.field(factory=dict)
     batch: int = 0
@@ -186,7 +186,7 @@ class ChipModel(CostModel):
         return tuple(dict.fromkeys((*problem.hardware.constraints, *self.constraints)))
 
     def asked(
-        self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[Source], rivals: Array
+        self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], rivals: Array
     ) -> dict[str, Any]:
         """What `worth_of` needs to know of a chip (g,)."""
         return {
@@ -201,7 +201,7 @@ class ChipModel(CostModel):
 
     def near(
         self, problem: Problem, segment: ChipGenes, genes: Array, earlier: Sequence[Mapping[str, Any]], tried: Tried
-    ) -> list[Source]:
+    ) -> list[KnownChip]:
         """The chip tried before that differs in least, the better one of two, and the hardware as it stands."""
         every = segment.every(problem)
         span = np.array([max(len(gene.values) - 1, 1) if gene.unit is None else 1 for gene in every])
@@ -223,10 +223,10 @@ def segment_of(problem: Problem) -> ChipGenes:
     return segment
 
 
-def source_of(row: Mapping[str, Any], segment: ChipGenes, problem: Problem) -> Source:
+def source_of(row: Mapping[str, Any], segment: ChipGenes, problem: Problem) -> KnownChip:
     """The designs of a chip that was evaluated."""
     table = segment.table(np.array(row["genes"], np.int64), problem)
-    return Source(table=table, genomes=[layer["genomes"] for layer in row["layers"]])
+    return KnownChip(table=table, genomes=[layer["genomes"] for layer in row["layers"]])
 
 
 def digest_of(table: Mapping[str, Any]) -> str:

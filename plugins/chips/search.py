@@ -24,7 +24,7 @@ from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
 from sparsemap.study.fused_result import PLAN_FOLDER
 
-from .layers import Inner, Source, folders_of, layers_of, registry_of
+from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, broken_of, digest_of, segment_of, source_of
 from .neighbours import neighbours_of
 from .result import ChipResult
@@ -132,7 +132,7 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     try:
         reference = _reference(task, problem, tried, told)
         table = fixed_table(problem.hardware)
-        tried.reference = Source(table=table, genomes=[row["genomes"] for row in reference["layers"]])
+        tried.reference = KnownChip(table=table, genomes=[row["genomes"] for row in reference["layers"]])
         start = _start(problem, reference, max(task.budget // 4, 2)) if searcher.takes_migrants else None
         run = Search(problem, searcher, Budget(task.budget, count="valid"), task.seed, start)
         tried.told = lambda valid: told("chips", min(valid, task.budget), task.budget, run.archive.score)

@@ -25,7 +25,7 @@ from sparsemap.searching.hull import Corner
 from sparsemap.study.cells import Outcome
 from sparsemap.study.join import sums
 
-from .layers import Inner, Source, Whole, layers_of, registry_of, searched_layer, wholes_on
+from .layers import Inner, KnownChip, Whole, layers_of, registry_of, searched_layer, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
 """What a chip costs, by name."""
@@ -34,7 +34,7 @@ COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
 def evaluated_chip(
     table: Mapping[str, Any],
     inner: Inner,
-    near: Sequence[Source] = (),
+    near: Sequence[KnownChip] = (),
     rivals: Array | None = None,
     area_mm2: float = 0.0,
     folder: str | os.PathLike[str] = "",

@@ -14,7 +14,7 @@ from .charts import GREY, Chart, Mark, bars, colour, legend
 from .design_charts import timed_words
 from .loop_nest import held
 from .outcome import DesignOutcome
-from .sides import Part
+from .sides import SidePart
 from .wording import area_text, scaled_text
 
 DRAWN = 12
@@ -138,7 +138,7 @@ def busy_chart(outcome: DesignOutcome) -> Chart | None:
     return bars(marks, "cycles", ends, ("busy", WAITING), title="who is busy, of the time of the layer")
 
 
-def timeline_chart(parts: Sequence[Part]) -> Chart | None:
+def timeline_chart(parts: Sequence[SidePart]) -> Chart | None:
     """The layers of a network one after the other, each in the row of what limits it; None without a clock."""
     known = [part for part in parts if part.known and math.isfinite(part.seconds)]
     if not known:

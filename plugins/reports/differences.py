@@ -30,7 +30,7 @@ WIDE = (5, 6, 1)
 
 
 @attrs.frozen
-class Step:
+class DiffStep:
     """Values that differ and change together, and what that costs."""
 
     name: str
@@ -46,7 +46,7 @@ class Step:
         return {"change": self.name, "values": texts, "alone": self.alone.to_dict(), "in_turn": self.after.to_dict()}
 
 
-def steps(first: Base, second: Base) -> list[Step]:
+def steps(first: Base, second: Base) -> list[DiffStep]:
     """The differences with their costs; after the last one the first design is the second."""
     one, other = first.table, second.table
     # pieces that only the other design names, so that one format or mechanism can change alone
@@ -56,7 +56,7 @@ def steps(first: Base, second: Base) -> list[Step]:
         texts = tuple((_name(one, place), _text(_at(one, place)), _text(_at(other, place))) for place in places)
         change = {place: _at(other, place) for place in places}
         before = before | change
-        made.append(Step(name, texts, first.changed(pieces | change), first.changed(before)))
+        made.append(DiffStep(name, texts, first.changed(pieces | change), first.changed(before)))
     return made
 
 
@@ -176,7 +176,7 @@ def shortened_list(values: Sequence[Any]) -> str:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequence[Step]) -> list[str]:
+def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequence[DiffStep]) -> list[str]:
     """The two designs, a row per difference with what it costs, and the values that differ."""
     ends = []
     for name, base in zip(names, (first, second), strict=True):

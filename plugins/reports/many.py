@@ -21,7 +21,19 @@ from sparsemap.spec.units import format_energy
 
 from .chip_charts import timeline_chart
 from .explain import OF, Explanation
-from .sides import NETWORK, TABLE, WORTH_NAMES, Side, deciding, labelled, name_of, ratio, sides_of, verdict, worth_of
+from .sides import (
+    NETWORK,
+    TABLE,
+    WORTH_NAMES,
+    Compared,
+    deciding,
+    labelled,
+    name_of,
+    ratio,
+    sides_of,
+    verdict,
+    worth_of,
+)
 from .stacks import stack
 from .variants import ALL, Base, Free, freed
 from .wording import change_text, time_text
@@ -159,7 +171,7 @@ def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
     return _cells(paths, found)
 
 
-def _layers(given: Sequence[Side]) -> tuple[list[str], dict[str, Any]]:
+def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
     one, other = labelled(given)
     if one.problem != other.problem:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
@@ -187,7 +199,7 @@ def _layers(given: Sequence[Side]) -> tuple[list[str], dict[str, Any]]:
     return lines, {"a": ends[0], "b": ends[1], "verdict": said, "layers": layers}
 
 
-def _cells(paths: Sequence[Path], found: Sequence[Sequence[Side]]) -> tuple[list[str], dict[str, Any]]:
+def _cells(paths: Sequence[Path], found: Sequence[Sequence[Compared]]) -> tuple[list[str], dict[str, Any]]:
     """Cells of two studies with the same workload, hardware, searcher and seed, or which two have in common."""
     keyed = [{side.folder.name: side for side in sides} for sides in found]
     common = [name for name in keyed[0] if name in keyed[1]]

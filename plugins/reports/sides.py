@@ -36,7 +36,7 @@ EQUAL = 1e-3
 
 
 @attrs.frozen
-class Part:
+class SidePart:
     """A layer of a network, all its repetitions together in `share`; or the whole of a search."""
 
     name: str
@@ -71,7 +71,7 @@ class Part:
 
 
 @attrs.frozen
-class Side:
+class Compared:
     """A search or a network on a chip."""
 
     label: str
@@ -85,7 +85,7 @@ class Side:
     objective: str
     numbers: Mapping[str, Any]
     """`edp`, `energy_pj`, `cycles`, `costs`, `gap`, None where there is no design."""
-    parts: tuple[Part, ...]
+    parts: tuple[SidePart, ...]
     folder: Path
 
     @property
@@ -107,7 +107,7 @@ class Side:
         return self.numbers.get("edp") if found is None and key == "edp_js" else found
 
 
-def sides_of(path: Path) -> list[Side]:
+def sides_of(path: Path) -> list[Compared]:
     """The folder of a search or of a network as a side, that of a study as a side per cell; `SearchError` for others."""
     if (path / RESULT_FILE).is_file():
         return [_search(path)]
@@ -130,12 +130,12 @@ def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
     return folder if folder.is_dir() and any((folder / name).exists() for name in (RESULT_FILE, NETWORK)) else None
 
 
-def _search(path: Path) -> Side:
+def _search(path: Path) -> Compared:
     table = checked(path, read_result(path), OF_SEARCH)
     model = table.get("identity", {}).get("cost_model", {}).get("name") or ""
     costs = table.get("costs") or {}
     cycle = costs["seconds"] / costs["cycles"] if costs.get("seconds") else math.nan
-    part = Part(table["workload"], 1, Breakdown.from_dict(table), path, cycle, table)
+    part = SidePart(table["workload"], 1, Breakdown.from_dict(table), path, cycle, table)
     searched = f"{table['searcher']}, seed {table['seed']}"
     about = (
         table["workload"],
@@ -146,15 +146,17 @@ def _search(path: Path) -> Side:
         table.get("objective", ""),
         table,
     )
-    return Side(path.resolve().name, *about, (part,), path)
+    return Compared(path.resolve().name, *about, (part,), path)
 
 
-def _network(path: Path) -> Side:
+def _network(path: Path) -> Compared:
     table = checked(path, json_of(path / NETWORK), OF_NETWORK)
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
     results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
     parts = [
-        Part(layer["layer"], layer["repeat"], Breakdown.from_dict(layer, found), path / layer["searched"], cycle, layer)
+        SidePart(
+            layer["layer"], layer["repeat"], Breakdown.from_dict(layer, found), path / layer["searched"], cycle, layer
+        )
         for layer in table["layers"]
         if (found := results[layer["searched"]]) is not None
     ]
@@ -162,7 +164,7 @@ def _network(path: Path) -> Side:
     searched = f"{table['searcher']}, seed {table['seed']}"
     model = known.get("identity", {}).get("cost_model", {}).get("name") or ""
     about = table["network"], table["hardware"], table["searcher"], searched, model, known.get("objective", ""), table
-    return Side(path.resolve().name, *about, tuple(parts), path)
+    return Compared(path.resolve().name, *about, tuple(parts), path)
 
 
 def json_of(path: Path) -> Any:
@@ -192,7 +194,7 @@ def checked(path: Path, table: Any, keys: Iterable[str]) -> dict[str, Any]:
     return table
 
 
-def labelled(sides: Sequence[Side]) -> list[Side]:
+def labelled(sides: Sequence[Compared]) -> list[Compared]:
     """With labels that tell sides apart: the folder, or its whole path."""
     for names in ([side.label for side in sides], [str(side.folder) for side in sides]):
         if len(set(names)) == len(names):
@@ -203,20 +205,20 @@ def labelled(sides: Sequence[Side]) -> list[Side]:
 # ------------------------------------------------------------------------------------------------------------- verdicts
 
 
-def worth_of(sides: Iterable[Side]) -> str:
+def worth_of(sides: Iterable[Compared]) -> str:
     """The cost that ranks these sides: that of their objective if they have one in common."""
     objectives = {side.objective for side in sides}
     return WORTH.get(next(iter(objectives)), "edp_js") if len(objectives) == 1 else "edp_js"
 
 
-def ratio(side: Side, base: Side, worth: str) -> float | None:
+def ratio(side: Compared, base: Compared, worth: str) -> float | None:
     """A side's worth over another's; both by energy times seconds, or both by pJ * cycles where one has no clock."""
     keys = ("edp",) if worth == "edp_js" and not all("edp_js" in one.costs for one in (side, base)) else (worth,)
     values = [one.numbers.get("edp") if key == "edp" else one.value(key) for key in keys for one in (side, base)]
     return values[0] / values[1] if values[0] is not None and values[1] else None
 
 
-def deciding(side: Side, other: Side, worth: str = "edp_js") -> dict[str, float]:
+def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str, float]:
     """By part that both have, what it has of the difference between two sides, the largest first; they add up to 1.
 
     A part weighs what it takes more of the energy, of the time, or of both, as shares of the mean of the two sides.
@@ -238,13 +240,13 @@ PARTS = ("energy_pj", "seconds")
 """Costs that add up over the parts."""
 
 
-def value(side: Side, key: str) -> float:
+def value(side: Compared, key: str) -> float:
     return math.fsum(getattr(part, key) for part in side.parts if part.known)
 
 
-def verdict(sides: Sequence[Side]) -> list[str]:
+def verdict(sides: Sequence[Compared]) -> list[str]:
     """A sentence or two for each problem that several sides have: which one is best, by how much, because of which parts."""
-    groups: dict[tuple[str, str], list[Side]] = {}
+    groups: dict[tuple[str, str], list[Compared]] = {}
     for side in sides:
         groups.setdefault(side.problem, []).append(side)
     lines = [_best(found) for found in groups.values() if len(found) > 1]
@@ -254,13 +256,13 @@ def verdict(sides: Sequence[Side]) -> list[str]:
     return [overall(list(groups.values()))]
 
 
-def name_of(side: Side, sides: Sequence[Side]) -> str:
+def name_of(side: Compared, sides: Sequence[Compared]) -> str:
     """The hardware where that tells the sides apart, else the label."""
     known = [one.hardware for one in sides]
     return side.hardware if len(set(known)) == len(known) else side.label
 
 
-def _best(sides: Sequence[Side]) -> str:
+def _best(sides: Sequence[Compared]) -> str:
     worth = worth_of(sides)
     known = sorted((side for side in sides if side.value(worth)), key=lambda side: side.value(worth) or math.inf)
     if len(known) < 2:
@@ -290,7 +292,7 @@ def _best(sides: Sequence[Side]) -> str:
     return text
 
 
-def costs_text(side: Side, other: Side) -> str:
+def costs_text(side: Compared, other: Compared) -> str:
     """`1.2 ms instead of 2 ms (-40 %), 3 mJ instead of 2 mJ (+50 %)`, and areas."""
     parts = []
     for key, text in TOLD.items():
@@ -303,13 +305,13 @@ def costs_text(side: Side, other: Side) -> str:
     return ", ".join(parts)
 
 
-def _part_text(part: Part, theirs: Part, share: float, other: str) -> str:
+def _part_text(part: SidePart, theirs: SidePart, share: float, other: str) -> str:
     about = f"{time_text(part.seconds)} instead of {time_text(theirs.seconds)}"
     limit = theirs.costs.limit.removesuffix(f", {WAITING}")
     return f"{part.name} has {percent(share)} of it, {about}" + (f", limited by {limit} on {other}" if limit else "")
 
 
-def overall(groups: Sequence[Sequence[Side]]) -> str:
+def overall(groups: Sequence[Sequence[Compared]]) -> str:
     """Which hardware or folder is best over many problems, by the geometric mean over the first one's."""
     ratios: dict[str, list[float]] = {}
     for sides in groups:

@@ -13,14 +13,14 @@ from sparsemap.spec.units import format_count, format_energy
 
 from .charts import Chart, Mark, bars
 from .design_charts import energy_scale
-from .sides import Part
+from .sides import SidePart
 from .wording import PREFIXES, time_text
 
-Bar = tuple[str, Sequence[Part], str]
+Bar = tuple[str, Sequence[SidePart], str]
 """A name, the parts that it is the sum of, and a text at its end, by default the value."""
 
 
-def stack(rows: Sequence[Bar], key: str, title: str = "", among: Sequence[Part] = ()) -> Chart:
+def stack(rows: Sequence[Bar], key: str, title: str = "", among: Sequence[SidePart] = ()) -> Chart:
     """A bar for each row: `energy_pj` by level and charge, or `seconds` by what limits them (cycles where no clock is
     known), with all repetitions. Bars add up to what their parts cost. Colours are those of a chart with the parts `among`
     which these are."""

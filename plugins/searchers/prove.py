@@ -50,7 +50,7 @@ class Prove(Searcher):
                 "objective knows no bounds of classes of designs; expected a cost model without quirks, one objective that "
                 "grows with energy and cycles, and no scenarios"
             )
-        run = _Run(space, self.within)
+        run = _Proving(space, self.within)
         few = run.few(rng)
         asked = np.inf
         while run.open.any():
@@ -78,7 +78,7 @@ class Prove(Searcher):
                 return
 
 
-class _Run:
+class _Proving:
     """The best score so far, and the classes that may hold one that is better by the factor."""
 
     def __init__(self, space: Space, within: float) -> None:

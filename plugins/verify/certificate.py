@@ -49,7 +49,7 @@ NOISE = 1.0 - 1e-9
 
 
 @attrs.frozen
-class Check:
+class Certified:
     """What became of a certificate."""
 
     title: str
@@ -84,7 +84,7 @@ class Check:
         return attrs.asdict(self) | {"correct": self.correct}
 
 
-def check(path: Path, registry: Registry) -> Check:
+def check(path: Path, registry: Registry) -> Certified:
     """`SpecError` if the file, or the design that it names, cannot be read."""
     table = _read(path)
     given = table["problem"]
@@ -135,7 +135,7 @@ def check(path: Path, registry: Registry) -> Check:
     least = min(least, float(scores.min(initial=np.inf)), score)
     title = f"{problem.workload.name} on {problem.hardware.name}"
     confirmed = score / least if least > 0 else math.inf
-    return Check(title, within, score, confirmed, sum(by.values()), by, tuple(open_), tuple(wrong))
+    return Certified(title, within, score, confirmed, sum(by.values()), by, tuple(open_), tuple(wrong))
 
 
 def _read(path: Path) -> dict[str, Any]:

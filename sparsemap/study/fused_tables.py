@@ -22,7 +22,7 @@ from .fused import FusedPlan, Kept, Key
 from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
 from .join import JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, Packet, Place, packets, uncompressed
+from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed
 from .slides import Outermost, made, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
@@ -222,8 +222,8 @@ class FusedTables:
             for point in points:
                 given, own = self._written(one, point)
                 if given is not None and own is not None:
-                    inputs = tuple(Place(*both) for both in zip(key[0], given, strict=True))
-                    made.setdefault((inputs, Place(key[1], own)), []).append(point)
+                    inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
+                    made.setdefault((inputs, TensorPlace(key[1], own)), []).append(point)
         before = tuple(name for name in one.inputs if name != INPUT)
         words: dict[Any, float] = {place: float(one.words) for _, place in made if place.level == self.fused.places[1]}
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
@@ -281,13 +281,16 @@ class FusedTables:
         for key in fused.keys(one, sliding=True):
             if one.node.loops is None:  # an operation takes turns of any size, along any rank
                 turns = [(dim, size // n) for dim, size in sizes.items() for n in divisors(size)[:-1]]
-                places = tuple(map(Place, key[0])), Place(key[1])
+                places = tuple(map(TensorPlace, key[0])), TensorPlace(key[1])
                 tables[places] = {turn: [self.passed(one, key)] for turn in (None, *turns)}
                 continue
             for point in self.tables[one.node.content][fused.kept(one, key)]:
                 given, own = self._written(one, point)
                 if given is not None and own is not None:
-                    both = tuple(Place(*place) for place in zip(key[0], given, strict=True)), Place(key[1], own)
+                    both = (
+                        tuple(TensorPlace(*place) for place in zip(key[0], given, strict=True)),
+                        TensorPlace(key[1], own),
+                    )
                     loop = self.outermost[one.node.content][point.design]
                     if loop and one.node.loops.sizes[loop[0]] % loop[1]:
                         continue  # it walks along a padded dimension
@@ -326,7 +329,7 @@ class FusedTables:
                 table = (
                     [self.passed(one, key)] if one.node.loops is None else found[one.node.content][fused.kept(one, key)]
                 )
-                made[tuple(map(Place, key[0])), Place(key[1])] = table
+                made[tuple(map(TensorPlace, key[0])), TensorPlace(key[1])] = table
             before = tuple(name for name in one.inputs if name != INPUT)
             steps.append(Step(name=one.name, inputs=before, tables=made, words={}))
         return joined(steps, fused.capacity, fused.value)

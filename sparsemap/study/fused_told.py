@@ -21,7 +21,7 @@ from .fused_result import PLAN_FOLDER, FusedLayer, FusedResult
 from .fused_tables import FusedTables
 from .graph import GraphNode
 from .join import Chosen, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, Place
+from .packets import PLAIN, TensorPlace
 
 
 def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:
@@ -71,7 +71,7 @@ class _Told:
             chosen = attrs.evolve(step, point=made.point) if isinstance(made, Converted) else step
             one = fused.named[chosen.step]
             live: dict[str, Any] = dict(chosen.live)
-            place: Place = live[one.name]
+            place: TensorPlace = live[one.name]
             inputs = tuple(live[name].level if name != INPUT else fused.places[0] for name in one.inputs)
             given = tuple(live[name].level for name in one.inputs if name != INPUT)
             held[one.name] = int(place.words) if place.slides else one.words
@@ -150,7 +150,7 @@ class _Told:
             return TablePoint(own[one.node.name].energy_pj, own[one.node.name].cycles)
         return self.tables.passed(one, self.fused.keys(one)[0])
 
-    def _why(self, one: GraphNode, place: Place) -> str:
+    def _why(self, one: GraphNode, place: TensorPlace) -> str:
         """Why the output of a node is not on chip; empty if it is."""
         fused, inside = self.fused, self.fused.places[1]
         if place.level == inside:

@@ -13,7 +13,7 @@ import attrs
 
 from ..searching.hull import thinned
 from .join import Step, TablePoint, Together
-from .packets import Place
+from .packets import TensorPlace
 from .slides import Outermost, Slide
 
 MOST_LAYERS = 8
@@ -34,14 +34,14 @@ class Member:
     words: int = 0
     """Of its output."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
-    tables: Mapping[tuple[tuple[Place, ...], Place], Mapping[Outermost, Sequence[TablePoint]]] = attrs.field(
-        factory=dict
+    tables: Mapping[tuple[tuple[TensorPlace, ...], TensorPlace], Mapping[Outermost, Sequence[TablePoint]]] = (
+        attrs.field(factory=dict)
     )
     """By places of the inputs and of the output, and by the outermost loop of the design."""
     alike: Any = None
     """Equal for nodes with equal tables."""
 
-    def role(self, sliding: str, home: Place, slides: bool) -> tuple[Any, ...]:
+    def role(self, sliding: str, home: TensorPlace, slides: bool) -> tuple[Any, ...]:
         """What its points depend on in a chain: which input slides by, which tensors may not stay, and whether its output
         slides by."""
         stays = tuple(name in self.stuck for name in (*self.inputs, self.name))
@@ -55,20 +55,20 @@ class _Row:
     energy_pj: float
     cycles: float
     room: float
-    parts: tuple[tuple[Place | None, TablePoint], ...]
+    parts: tuple[tuple[TensorPlace | None, TablePoint], ...]
 
     @property
     def costs(self) -> tuple[float, float, float]:
         return self.energy_pj, self.cycles, self.room
 
-    def after(self, slid: Place, place: Place | None, point: TablePoint) -> _Row:
+    def after(self, slid: TensorPlace, place: TensorPlace | None, point: TablePoint) -> _Row:
         *before, (_, last) = self.parts
         room = self.room + slid.words + point.room
         parts = (*before, (slid, last), (place, point))
         return _Row(self.energy_pj + point.energy_pj, self.cycles + point.cycles, room, parts)
 
 
-Chains = dict[tuple[tuple[Place, ...], Place | None], dict[Outermost, list[_Row]]]
+Chains = dict[tuple[tuple[TensorPlace, ...], TensorPlace | None], dict[Outermost, list[_Row]]]
 """By places of the inputs and of the last output (None: it slides by), and by the outermost loop of the last layer."""
 
 
@@ -78,9 +78,9 @@ def interleaved(nodes: Sequence[Member], home: str, capacity: float) -> Iterator
     for first, one in enumerate(nodes):
         if not one.slides:
             continue
-        history: tuple[Any, ...] = (one.role("", Place(home), True),)
+        history: tuple[Any, ...] = (one.role("", TensorPlace(home), True),)
         if history not in known:
-            rows = _roles(one, "", Place(home), slides=True)
+            rows = _roles(one, "", TensorPlace(home), slides=True)
             known[history] = {
                 key: {at: [_Row(p.energy_pj, p.cycles, p.room, ((None, p),)) for p in some] for at, some in by.items()}
                 for key, by in rows.items()
@@ -90,18 +90,18 @@ def interleaved(nodes: Sequence[Member], home: str, capacity: float) -> Iterator
             before, after = nodes[last - 1], nodes[last]
             if not before.slides or not chains:
                 break
-            ended = _extended(known, history, before, after, Place(home), capacity, slides=False)
+            ended = _extended(known, history, before, after, TensorPlace(home), capacity, slides=False)
             if ended:
                 yield _step(nodes[first : last + 1], ended, home)
             if not after.slides:
                 break
-            chains = _extended(known, history, before, after, Place(home), capacity, slides=True)
-            history = (*history, after.role(before.name, Place(home), True))
+            chains = _extended(known, history, before, after, TensorPlace(home), capacity, slides=True)
+            history = (*history, after.role(before.name, TensorPlace(home), True))
 
 
 def _roles(
-    one: Member, sliding: str, home: Place, slides: bool
-) -> dict[tuple[tuple[Place, ...], Place | None], dict[Outermost, list[TablePoint]]]:
+    one: Member, sliding: str, home: TensorPlace, slides: bool
+) -> dict[tuple[tuple[TensorPlace, ...], TensorPlace | None], dict[Outermost, list[TablePoint]]]:
     """The points of a node in a chain, by places of its inputs but for the one that slides by, and of its output."""
     found: dict[Any, dict[Outermost, list[TablePoint]]] = {}
     for (inputs, place), by_loop in one.tables.items():
@@ -122,7 +122,7 @@ def _roles(
 
 
 def _extended(
-    known: dict[Any, Chains], history: tuple[Any, ...], before: Member, after: Member, home: Place, capacity: float,
+    known: dict[Any, Chains], history: tuple[Any, ...], before: Member, after: Member, home: TensorPlace, capacity: float,
     slides: bool,
 ) -> Chains:  # fmt: skip
     """Chains with one more layer."""
@@ -152,9 +152,11 @@ def _extended(
     return known[name]
 
 
-def _slid(before: Member, loop: Outermost, after: Member, following: Outermost, home: Place) -> Place | None:
+def _slid(
+    before: Member, loop: Outermost, after: Member, following: Outermost, home: TensorPlace
+) -> TensorPlace | None:
     """What lives of the tensor between two layers with these outermost loops; None: they cannot run interleaved."""
-    best: Place | None = None
+    best: TensorPlace | None = None
     for slide in before.slides:
         if (loop and loop[0] != slide.made) or (following and following[0] != slide.taken):
             continue

@@ -21,7 +21,7 @@ PLAIN: Packet = ()
 
 
 @attrs.frozen
-class Place:
+class TensorPlace:
     """Where a tensor lives between layers."""
 
     level: str

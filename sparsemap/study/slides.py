@@ -62,7 +62,7 @@ def _live(rows: int, steps: int, stride: int, reach: int, made: int, taken: int)
 
 
 @attrs.frozen
-class Walk:
+class RankWalk:
     """How a node goes along one rank of a tensor."""
 
     dim: str
@@ -76,23 +76,24 @@ class Walk:
     """Positions that one step covers."""
 
 
-def made(node: Node) -> tuple[Walk, ...]:
+def made(node: Node) -> tuple[RankWalk, ...]:
     """By rank, how a node makes its output; dimensions of operations are the numbers of the ranks."""
     if node.loops is None:
-        return tuple(Walk(str(rank), size, size) for rank, size in enumerate(node.shape))
+        return tuple(RankWalk(str(rank), size, size) for rank, size in enumerate(node.shape))
     output = next(t for t in node.loops.tensors if t.output)
     sizes = output.shape(node.loops.sizes)
     return tuple(
-        Walk(rank[0][0] if len(rank) == 1 else "", size, size) for rank, size in zip(output.ranks, sizes, strict=True)
+        RankWalk(rank[0][0] if len(rank) == 1 else "", size, size)
+        for rank, size in zip(output.ranks, sizes, strict=True)
     )
 
 
-def taken(node: Node, operand: str) -> tuple[Walk, ...]:
+def taken(node: Node, operand: str) -> tuple[RankWalk, ...]:
     """By rank, how a node takes a tensor, which is this operand of a layer."""
     if node.loops is None:
         steps = node.piece.windows(len(node.shape)) if isinstance(node.piece, Operation) else ()
         return tuple(
-            Walk(str(rank), stride * (size - 1) + reach, size, stride, reach)
+            RankWalk(str(rank), stride * (size - 1) + reach, size, stride, reach)
             for rank, ((stride, reach), size) in enumerate(zip(steps, node.shape, strict=False))
         )
     tensor = next(t for t in node.loops.tensors if t.name == operand)
@@ -102,7 +103,7 @@ def taken(node: Node, operand: str) -> tuple[Walk, ...]:
         moving = [(dim, stride) for dim, stride in rank if dim in output.dims]
         reach = 1 + sum((sizes[dim] - 1) * c for dim, c in rank if dim not in output.dims)
         (dim, stride) = moving[0] if len(moving) == 1 else ("", 1)
-        found.append(Walk(dim, width, sizes.get(dim, 1), stride, reach))
+        found.append(RankWalk(dim, width, sizes.get(dim, 1), stride, reach))
     return tuple(found)
 
 

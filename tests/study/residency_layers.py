@@ -21,12 +21,12 @@ from sparsemap.searching.hull import thinned
 from sparsemap.study.conversion import with_conversions
 from sparsemap.study.interleaved import Member, interleaved
 from sparsemap.study.join import JoinedPlan, Step, TablePoint, joined
-from sparsemap.study.packets import PLAIN, Packet, Place
+from sparsemap.study.packets import PLAIN, Packet, TensorPlace
 from sparsemap.study.slides import Outermost, Slide, outermost, slides
 
 REGISTRY = load()
 DRAM, CHIP = "dram", "glb"
-PLACES = Place(DRAM), Place(CHIP)
+PLACES = TensorPlace(DRAM), TensorPlace(CHIP)
 BITS: Packet = ((0, 0, "bitmask"),)
 """Packets of some channels as bitmasks: all that a case has."""
 SPACE = {
@@ -240,7 +240,7 @@ def tables_of(case: Mapping[str, Any], whole: bool, sliding: bool, packed: bool)
     return steps, members
 
 
-def converting(step: Step, sizes: Mapping[Place, float], words: int, machine: Mapping[str, Any]) -> Step:
+def converting(step: Step, sizes: Mapping[TensorPlace, float], words: int, machine: Mapping[str, Any]) -> Step:
     """The step with conversions, by a unit that costs nothing: both ways, one format at a time."""
     table = hardware(machine, 1, machine["mac"])
     table["levels"][1]["bandwidth"] = f"{machine['b1']} words/cycle"
@@ -265,7 +265,9 @@ def executable(case: Mapping[str, Any], plan: JoinedPlan) -> list[tuple[Problem,
     found, places = [], plan.places
     for node, chosen in zip(case["nodes"], plan.steps, strict=True):
         edges = {"P": places.get(node["inputs"][0]), "Z": places[node["name"]]}
-        kept = {tensor: place for tensor, place in edges.items() if isinstance(place, Place) and place.level == CHIP}
+        kept = {
+            tensor: place for tensor, place in edges.items() if isinstance(place, TensorPlace) and place.level == CHIP
+        }
         given = problem(node, case["machine"], "".join(kept), chosen.point.design[0], 1.0)
         made = {"Z": node, "P": next((n for n in case["nodes"] if n["name"] in node["inputs"]), node)}
         words = {t: int(place.words) or made[t]["o"] * made[t]["p"] for t, place in kept.items()}

@@ -16,7 +16,7 @@ from sparsemap.study.conversion import Converted, with_conversions
 from sparsemap.study.fused_result import FusedResult
 from sparsemap.study.graph import converted
 from sparsemap.study.join import Step, TablePoint, Together
-from sparsemap.study.packets import Place
+from sparsemap.study.packets import TensorPlace
 from sparsemap.study.plan import plan_of
 
 LAYER = {"type": "conv2d", "k": 8, "c": 8, "p": 8, "q": 8, "density": {"P": 0.3, "Q": 0.5}}
@@ -47,7 +47,7 @@ def test_a_pass_pays_what_it_reads_and_writes_and_the_unit() -> None:
 def test_any_packets_are_written_and_rewritten_as_those_that_are_wanted() -> None:
     chip = load_problem({"type": "matmul", "m": 4, "k": 4, "n": 4}, CHIP).chip
     mine, theirs = ((0, 4, "bitmask"),), ((1, 2, "bitmask"),)
-    here, there = Place("Buffer", mine), Place("Buffer", theirs)
+    here, there = TensorPlace("Buffer", mine), TensorPlace("Buffer", theirs)
     point = TablePoint(100.0, 10.0, 5.0, "design")
     step = Step(name="a", inputs=(), tables={((), here): [point]}, words={here: 64.0})
     unit = Converter(**UNIT)
@@ -56,7 +56,7 @@ def test_any_packets_are_written_and_rewritten_as_those_that_are_wanted() -> Non
     (other,) = found.tables[(), there]
     costs = converted(unit, 20.0, 24.0, 64, 1, chip)
     assert other == TablePoint(100.0 + costs[0], 10.0 + costs[1], 64.0, Converted(point, *costs))
-    chain = TablePoint(300.0, 30.0, 9.0, Together((("x", Place("Buffer"), point), ("a", here, point))))
+    chain = TablePoint(300.0, 30.0, 9.0, Together((("x", TensorPlace("Buffer"), point), ("a", here, point))))
     group = attrs.evolve(step, tables={((), here): [chain]}, parts=("x", "a"))
     found = with_conversions(group, {theirs: 24.0}, lambda _: 20.0, 64, {"Buffer": 1}, unit, chip)
     (other,) = found.tables[(), there]

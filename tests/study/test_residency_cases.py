@@ -13,7 +13,7 @@ from sparsemap_plugins.verify import verify_chain
 from test_slides import walked
 
 from sparsemap.study.join import JoinedPlan
-from sparsemap.study.packets import Place
+from sparsemap.study.packets import TensorPlace
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("residency-cases.jsonl").read_text().splitlines()]
 WHOLE = [case for case in CASES if case["kind"] == "layers"]
@@ -31,7 +31,7 @@ def agrees(found: JoinedPlan | None, answer: dict) -> None:
     }
 
 
-def where(place: Place) -> str:
+def where(place: TensorPlace) -> str:
     return "keep" if place.slides else place.level
 
 

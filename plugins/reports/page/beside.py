@@ -12,7 +12,7 @@ from sparsemap.files import times
 from sparsemap.spec.units import format_energy
 
 from ..charts import Chart, Mark, strips
-from ..sides import PARTS, WORTH_NAMES, Side, deciding, labelled, name_of, ratio, sides_of, verdict, worth_of
+from ..sides import PARTS, WORTH_NAMES, Compared, deciding, labelled, name_of, ratio, sides_of, verdict, worth_of
 from ..stacks import stack
 from ..wording import CHIP_COSTS, COST_NAMES, chip_text, time_text
 from .content import Cell, Headline, Page, PageTable, Section, number, numbers, share
@@ -27,7 +27,7 @@ def comparison(paths: Sequence[Path]) -> Page:
     """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
     sides = labelled([side for path in paths for side in sides_of(path)])
     worth, several = worth_of(sides), len({side.model for side in sides}) > 1
-    first: dict[tuple[str, str], Side] = {}
+    first: dict[tuple[str, str], Compared] = {}
     points, rows, ratios = [], [], []
     for i, side in enumerate(sides):
         base = first.setdefault(side.problem, side) if side.numbers["edp"] is not None else side
@@ -71,14 +71,14 @@ def comparison(paths: Sequence[Path]) -> Page:
     return Page(title, lines, tiles, sections, verdict=verdict(sides))
 
 
-def _tile(side: Side, label: str) -> Headline:
+def _tile(side: Compared, label: str) -> Headline:
     """The time of a side, and beside it energy, power and area."""
     rest = {key: value for key, value in side.costs.items() if key != "seconds"}
     note = ", ".join(filter(None, [format_energy(side.numbers["energy_pj"]), chip_text(rest)]))
     return Headline(label, number(side.value("seconds"), time_text), note)
 
 
-def layer_blocks(sides: Sequence[Side]) -> list[PageTable | Chart]:
+def layer_blocks(sides: Sequence[Compared]) -> list[PageTable | Chart]:
     """For the first network that several sides have: its layers on each, and how long they take, as far as the best and
     the next one differ in them; nothing if no two have layers in common."""
     subjects = dict.fromkeys(side.problem for side in sides if len(side.parts) > 1)
@@ -89,7 +89,7 @@ def layer_blocks(sides: Sequence[Side]) -> list[PageTable | Chart]:
     return []
 
 
-def _layers(sides: Sequence[Side]) -> list[PageTable | Chart]:
+def _layers(sides: Sequence[Compared]) -> list[PageTable | Chart]:
     worth = worth_of(sides)
     best, second, *others = sorted(sides, key=lambda side: side.value(worth) or 0.0)
     shares = deciding(best, second, worth)
@@ -114,7 +114,7 @@ def _layers(sides: Sequence[Side]) -> list[PageTable | Chart]:
     return [PageTable(head, rows), *(stack(bars, key, among=every) for key in PARTS)]
 
 
-def _means(sides: Sequence[Side], ratios: Sequence[float | None]) -> PageTable:
+def _means(sides: Sequence[Compared], ratios: Sequence[float | None]) -> PageTable:
     """Ratios by hardware and searcher."""
     found: dict[tuple[str, str], list[float]] = {}
     for side, over in zip(sides, ratios, strict=True):

@@ -30,14 +30,14 @@ class PrintedNumber:
 
 
 @attrs.frozen
-class Link:
+class PageLink:
     """A text that leads to a section of the page."""
 
     text: str
     anchor: str
 
 
-Cell = str | PrintedNumber | Link
+Cell = str | PrintedNumber | PageLink
 
 
 @attrs.frozen

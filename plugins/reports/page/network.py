@@ -16,7 +16,7 @@ from sparsemap.spec.units import format_energy
 
 from ..charts import Chart
 from ..chip_charts import timeline_chart
-from ..sides import NETWORK, PARTS, Side, json_of, sides_of
+from ..sides import NETWORK, PARTS, Compared, json_of, sides_of
 from ..stacks import stack
 from ..variants import Base, freed
 from ..wording import change_text, time_text
@@ -24,8 +24,8 @@ from . import costs, fused, nest
 from .content import (
     Cell,
     Headline,
-    Link,
     Page,
+    PageLink,
     PageTable,
     PrintedNumber,
     Section,
@@ -87,7 +87,7 @@ def network(folder: Path, registry: Registry) -> Page:
     )
 
 
-def _verdict(found: Mapping[str, Any], side: Side) -> list[str]:
+def _verdict(found: Mapping[str, Any], side: Compared) -> list[str]:
     if found["edp"] is None:
         return []
     shares = {key: {x["layer"]: x[f"share_of_{key}"] for x in found["layers"]} for key in ("cycles", "energy_pj")}
@@ -105,7 +105,7 @@ def _verdict(found: Mapping[str, Any], side: Side) -> list[str]:
     return [f"{first} Most goes to {most}.{bound}"]
 
 
-def _table(found: Mapping[str, Any], side: Side, pages: Mapping[str, Section]) -> PageTable:
+def _table(found: Mapping[str, Any], side: Compared, pages: Mapping[str, Section]) -> PageTable:
     """The layers of a network, each with a link to its section."""
     parts = {part.name: part for part in side.parts}
     told = {
@@ -119,7 +119,7 @@ def _table(found: Mapping[str, Any], side: Side, pages: Mapping[str, Section]) -
         first = edp if layer["edp"] is not None else layer["state"]
         seconds = part.seconds / part.repeat
         name: Cell = (
-            Link(layer["layer"], pages[layer["searched"]].anchor) if layer["searched"] in pages else layer["layer"]
+            PageLink(layer["layer"], pages[layer["searched"]].anchor) if layer["searched"] in pages else layer["layer"]
         )
         more = [number(seconds, time_text), number(part.costs.units_used, share), part.limit]
         rows.append([name, str(layer["repeat"]), *more, first, *others])
@@ -131,7 +131,7 @@ def _shape(layer: Mapping[str, Any]) -> str:
     return f"{layer['type']}, sizes {layer['sizes']}; density {layer['densities']}"
 
 
-def _layers(side: Side, registry: Registry) -> Iterator[tuple[str, Section]]:
+def _layers(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]]:
     """A closed section for each design of the network: loop nest, cycles, one thing free."""
     for part in (part for part in side.parts if part.known and part.name == part.about["searched"]):
         try:

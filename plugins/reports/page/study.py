@@ -13,7 +13,7 @@ from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BY, NAMED, Comparison, compare
 
 from ..charts import Chart, Mark, strips
-from ..sides import NETWORK, TABLE, Side, cell_folder, checked, json_of, labelled, result_of, sides_of, verdict
+from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, json_of, labelled, result_of, sides_of, verdict
 from ..wording import CHIP_COSTS
 from .beside import layer_blocks
 from .content import Cell, Headline, Page, PageTable, PrintedNumber, Section, made, number, numbers
@@ -84,7 +84,7 @@ def _result(path: Path | None) -> dict[str, Any]:
     return {**json_of(path / NETWORK), "versions": versions, "chosen": chosen_in(layers)}
 
 
-def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Side]:
+def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
     """The cells that are networks, of the searcher and seed that come first, by their hardware."""
     found: dict[tuple[str, str], Path] = {}
     for row, path in zip(rows, folders, strict=True):

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.chips import model as chip_model
-from sparsemap_plugins.chips.layers import Source, layers_of
+from sparsemap_plugins.chips.layers import KnownChip, layers_of
 from sparsemap_plugins.chips.model import segment_of, worth_of
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
 from sparsemap_plugins.verify.run import verify
@@ -272,7 +272,7 @@ def test_chips_that_are_stopped_could_not_have_won(task):
     model, segment = problem.cost_model, segment_of(problem)
     tried = model.tried(problem)
     genomes = [row["genomes"] for row in result.reference["layers"]]
-    tried.reference = Source(table=fixed_table(problem.hardware), genomes=genomes)
+    tried.reference = KnownChip(table=fixed_table(problem.hardware), genomes=genomes)
     tried.rows = {row["digest"]: row for row in result.tried}
     for row in stopped:
         tried.batch, genes = row["batch"], np.array(row["genes"])
