@@ -14,13 +14,27 @@ import numpy as np
 
 from sparsemap import Budget, Space
 from sparsemap.pieces.boundary import crossed, filled, mutated, picked, survivors
-from sparsemap.pieces.contracts import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
+from sparsemap.pieces.contracts import (
+    Context,
+    Crossover,
+    Genomes,
+    Init,
+    Mutation,
+    Proposals,
+    Scored,
+    Searcher,
+    Selection,
+)
 
 from .calibration import Calibration
+from .genes import Seen
 from .operators.crossover import OnePoint
 from .operators.inits import UniformInit
 from .operators.mutation import RandomReset
 from .operators.selection import Ranking
+
+TRIES = 100
+"""Batches of known designs after which a search without `repeats` ends."""
 
 
 @attrs.frozen(kw_only=True)
@@ -50,17 +64,37 @@ class Evolution(Searcher):
     calibration: Calibration = attrs.field(factory=Calibration)
     """How sensitivities are measured."""
 
+    repeats: bool = True
+    """Whether children that were proposed before are proposed again, as the paper's are; a search without ends once
+    it finds no others, for evaluations that are dear."""
+
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         notes: Mapping[str, Any] = {}
         if self.calibrate:
             notes = yield from self.calibration.measure(space, budget, rng)
         size = min(self.population, max(budget.total // 10, 2))
         parents = yield from filled(self.init, size, Context(space, rng, budget.progress, notes))
+        seen = Seen()
+        seen.new(parents.genomes)
         while True:
             while not np.isfinite(parents.scores).any():  # nothing valid to select from: keep sampling
                 sampled = yield space.sample(4 * self.offspring, rng)
                 parents = survivors(self.selection, parents, sampled, size)
             context = Context(space, rng, budget.progress, notes)
             pairs = picked(self.selection, parents, self.offspring, context)
-            children: Scored = yield mutated(self.mutation, crossed(self.crossover, pairs, context), context)
+            genomes = mutated(self.mutation, crossed(self.crossover, pairs, context), context)
+            if not self.repeats:
+                genomes = self._fresh(genomes, seen, context)
+                if not len(genomes):
+                    return
+            children: Scored = yield genomes
             parents = survivors(self.selection, parents, children, size)
+
+    def _fresh(self, genomes: Genomes, seen: Seen, context: Context) -> Genomes:
+        """Those that were not proposed before; samples where there are none, and none where these are known as well."""
+        for _ in range(TRIES):
+            fresh = genomes[seen.new(genomes)]
+            if len(fresh):
+                return fresh
+            genomes = context.space.sample(self.offspring, context.rng)
+        return genomes[:0]

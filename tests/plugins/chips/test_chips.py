@@ -294,8 +294,9 @@ def test_constraints_hold_and_one_that_cannot_be_read_is_named(task, tmp_path, m
 
 
 @pytest.mark.slow
-def test_of_every_chip_and_every_mapping_the_best_is_found_by_many_seeds(tmp_path, registry):
-    """Every design of both layers is evaluated on every chip; then 20 searches look for the best of all."""
+def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_path, registry):
+    """Every design of both layers is evaluated on every chip; then 20 searches look for the best of all. They try each of
+    the nine chips that hold the constraint once, for no chip is tried twice."""
     units = """compute.gate_skip = false\n[units]\nformats = { P = ["bitmask"] }\nmechanisms = { Buffer = ["skip-q-by-p"] }\n"""
     (tmp_path / "chip.toml").write_text(HARDWARE + units)
     layer = 'einsum = "Z[m] = P[m, k] * Q[k]", density = { P = 0.5, Q = 0.5 }'
@@ -324,9 +325,7 @@ def test_of_every_chip_and_every_mapping_the_best_is_found_by_many_seeds(tmp_pat
         best = min(best, energy * 1e-12 * cycles / float(problem.chip.clock_hz))
     ends = [designed(attrs.evolve(task, seed=seed, out=tmp_path / str(seed))).edp_js for seed in range(20)]
     assert min(ends) == pytest.approx(best, rel=1e-12)
-    assert (
-        sum(end <= best * (1 + 1e-12) for end in ends) >= 8
-    )  # 13 when this was written; a search of 12 chips is short
+    assert sum(end <= best * (1 + 1e-12) for end in ends) >= 18
 
 
 def test_designs_of_the_search_start_the_layers_of_the_chip(task):

@@ -143,3 +143,11 @@ def test_segment_moves_change_one_segment_at_a_time():
     changed = np.add.reduceat(SegmentMoves().mutate(genomes, context) != genomes, segments, axis=1) > 0
     assert (changed.sum(axis=1) <= 1).all()
     assert changed.any(axis=0).all()
+
+
+def test_an_evolution_without_repeats_proposes_no_design_twice_and_ends_when_all_were(monkeypatch):
+    monkeypatch.setattr("toy_problem.HIGH", np.array([3, 2, 2, 2, 1, 1, 1, 1]))
+    few = {"type": "evolution", "offspring": 8, "population": 4}
+    result = search(toy_problem(), 400, searcher={**few, "repeats": False})
+    assert 24 <= result.evaluations <= 24 + 4  # each of 24 designs once, but for what the initialisation lost
+    assert search(toy_problem(), 400, searcher=few).evaluations == 400
