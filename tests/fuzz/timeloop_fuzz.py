@@ -4,59 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+import sys
+from pathlib import Path
 
-PROBLEM = """
-problem:
-  shape:
-    name: product
-    dimensions: [A, B, C]
-    data-spaces:
-      - {name: X, projection: [[[A]], [[C]]]}
-      - {name: Y, projection: [[[C]], [[B]]]}
-      - {name: S, projection: [[[A]], [[B]]], read-write: true}
-  instance: {A: 8, B: 12, C: 6, densities: {X: {distribution: hypergeometric, density: 0.5}}}
-"""
-TREE = """
-architecture:
-  version: 0.3
-  subtree:
-    - name: chip
-      local:
-        - {name: Far, class: DRAM, attributes: {width: 32, datawidth: 8, read_bandwidth: 4, write_bandwidth: 4}}
-        - {name: Mid, class: SRAM, attributes: {depth: 256, width: 16, datawidth: 8, metadata_storage_width: 8}}
-      subtree:
-        - name: PE[0..7]
-          local:
-            - {name: Near, class: regfile, attributes: {depth: 16, width: 8, datawidth: 8, metadata_storage_width: 8}}
-            - {name: Unit, class: intmac, attributes: {datawidth: 8}}
-"""
-NODES = """
-architecture:
-  version: 0.4
-  nodes:
-    - !Container {name: chip, attributes: {technology: 45nm}}
-    - !Component {name: Far, class: DRAM, attributes: {width: 32, datawidth: 8, read_bandwidth: 4, write_bandwidth: 4}}
-    - !Component {name: Mid, class: SRAM, attributes: {depth: 256, width: 16, datawidth: 8, metadata_storage_width: 8}}
-    - !Container {name: PE, spatial: {meshX: 4, meshY: 2}}
-    - !Component {name: Near, class: regfile, attributes: {depth: 16, width: 8, datawidth: 8, metadata_storage_width: 8}}
-    - !Component {name: Unit, class: intmac, attributes: {datawidth: 8}}
-"""
-ENERGIES = """
-ERT:
-  version: 0.3
-  tables:
-    - {name: chip.Far, actions: [{name: read, energy: 400}, {name: write, energy: 480}, {name: idle, energy: 0}]}
-    - {name: chip.Mid, actions: [{name: read, energy: 4}, {name: write, energy: 5}, {name: idle, energy: 0.5}]}
-    - {name: "chip.PE[0..7].Unit", actions: [{name: mac_random, energy: 2}, {name: mac_gated, energy: 0.25}]}
-"""
-MAPPING = """
-mapping:
-  - {target: Far, type: temporal, factors: A=2 B=0 C=1, permutation: BAC}
-  - {target: Mid, type: temporal, factors: A=1 B=2 C=3, permutation: CBA}
-  - {target: SPREAD, type: spatial, factors: A=4 B=1 C=2, permutation: CAB, split: 1}
-  - {target: Near, type: temporal, factors: A=1 B=3 C=1, permutation: BAC}
-  - {target: Near, type: bypass, keep: [S], bypass: [X, Y], stream: [Y]}
-"""
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from timeloop_texts import ENERGIES, MAPPING, NODES, PROBLEM, TREE
+
 CONSTRAINTS = """
 constraints:
   targets:
@@ -106,7 +59,9 @@ def project(rng: random.Random) -> str:
     """A whole project in one text."""
     nodes = rng.random() < 0.5
     sparse = SPARSE % rng.choice(ACTIONS) if rng.random() < 0.8 else ""
-    rest = rng.choice((MAPPING, MAPPING, CONSTRAINTS)).replace("SPREAD", "PE" if nodes else "Mid")
+    streamed = MAPPING.replace("bypass: [X, Y]", "bypass: [X, Y], stream: [Y]")
+    mapped = streamed.replace("Mid, type: spatial", "PE, type: spatial") if nodes else streamed
+    rest = rng.choice((mapped, mapped, CONSTRAINTS))
     return mutated("".join((PROBLEM, NODES if nodes else TREE, ENERGIES, rest, sparse)), rng)
 
 

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.importing.importer import ModelImport
+from sparsemap_plugins.importing.layers import ImportedLayer
 
 from sparsemap import arrays
 from sparsemap.cli.main import cli
+from sparsemap.errors import SpecError
 
 onnx = pytest.importorskip("onnx")
 from onnx import helper, numpy_helper  # noqa: E402
@@ -226,3 +229,13 @@ def test_a_sparse_constant_counts_its_zeros(tmp_path: Path):
     onnx.save(made, tmp_path / "m.onnx")
     text = refused(tmp_path / "m.onnx")
     assert "'w'" in text and "MatMul" in text
+
+
+def test_weights_that_do_not_fill_their_sizes_are_refused_by_name():
+    """As a damaged file has them: its shapes say something else than there are words."""
+    layer = ImportedLayer(table={"type": "depthwise", "name": "y", "c": 4, "r": 3, "s": 3})
+    found = ModelImport(Path("model.onnx"), Path("net.toml"), None, False, lambda text: None)
+    with pytest.raises(
+        SpecError, match=r"model\.onnx: weights of layer 'y': has 32 words, which do not fill the sizes"
+    ):
+        found.weights_of(layer, np.ones(32, np.float32))
