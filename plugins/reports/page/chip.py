@@ -33,7 +33,7 @@ def chip(folder: Path, registry: Registry) -> Page:
     found = json_of(folder / CHIP)
     edp, base = found["edp_js"], found["reference"]["edp_js"]
     tiles = [
-        Headline("EDP, J · s", number(edp, lambda x: f"{x:.3e}", "edp_js"), f"{times(base / edp)} of {found['base']}"),
+        Headline("EDP, J · s", number(edp, lambda x: f"{x:.3e}", "edp_js"), f"{times(edp / base)} of {found['base']}"),
         Headline("energy", number(found["energy_pj"], format_energy, "energy_pj")),
         Headline("time", number(found["seconds"], time_text, "seconds"), f"{format_count(found['cycles'])} cycles"),
         Headline(

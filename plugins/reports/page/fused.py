@@ -7,9 +7,10 @@ from typing import Any
 
 from sparsemap.files import percent, times
 from sparsemap.plots import Figure, subplots, tipped
-from sparsemap.spec.units import format_count
+from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import Chart, Mark, colour
+from ..wording import time_text
 from .content import Headline, PageTable, Section, number, numbers
 
 PARTS = ("tensors that stay", "tiles and what slides by")
@@ -21,6 +22,17 @@ def headline(plan: Mapping[str, Any]) -> Headline:
     slide = sum(bool(row.get("slides")) for row in plan["layers"])
     note = f"{times(plan['gain'])} better; {plan['stay']} of {plan['tensors']} tensors stay in {plan['home']}, {slide} slide by"
     return Headline("EDP with tensors on chip", edp, note)
+
+
+def verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
+    """The sentence that a page opens with: what the network takes by its plan, and what layer by layer."""
+    seconds = (plan["costs"]["seconds"] or 0.0) / plan["cycles"]
+
+    def of(row: Mapping[str, Any]) -> str:
+        return f"{time_text(seconds * row['cycles'])} and {format_energy(row['energy_pj'])}"
+
+    apart = f"layer by layer, operations between layers too, {of(plan['layer_by_layer'])}"
+    return f"With tensors on chip {network} takes {of(plan)} on {hardware}; {apart}."
 
 
 def sections(plan: Mapping[str, Any]) -> list[Section]:

@@ -75,16 +75,16 @@ def network(folder: Path, registry: Registry) -> Page:
         ),
         *pages.values(),
     ]
+    verdict, flag = _verdict(found, side), ""
     if (plan := found.get("fused") or {}).get("complete"):
+        verdict, flag = [fused.verdict(plan, found["network"], found["hardware"]), *verdict], " --fuse"
         tiles.insert(0, fused.headline(plan))
         sections = [*fused.sections(plan), *sections]
     known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
     about = {"objective": side.objective or None, **found}
-    words = command(f"run {found['network']}", about, hardware=found["hardware"], warm_start=found["warm_start"])
+    words = command(f"run {found['network']}", about, hardware=found["hardware"], warm_start=found["warm_start"]) + flag
     origin = made(folder, known, words, NETWORK)
-    return Page(
-        f"{found['network']} on {found['hardware']}", [origin], tiles, sections, warnings, _verdict(found, side)
-    )
+    return Page(f"{found['network']} on {found['hardware']}", [origin], tiles, sections, warnings, verdict)
 
 
 def _verdict(found: Mapping[str, Any], side: Compared) -> list[str]:

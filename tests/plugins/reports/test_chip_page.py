@@ -11,7 +11,9 @@ from sparsemap_plugins.chips.search import DesignTask, designed
 from sparsemap_plugins.reports import page
 from sparsemap_plugins.reports.page.chip import boxes_of
 
+from sparsemap.files import times
 from sparsemap.pieces.loading import load
+from sparsemap.spec.units import format_energy
 
 HARDWARE = """
 kind = "hardware"
@@ -46,11 +48,20 @@ def test_the_page_has_what_an_architect_asks_for(folder):
     floor, tried, roofline = (
         chart for section in made.sections[:2] for chart in section.blocks if hasattr(chart, "marks")
     )
+    assert made.tiles[0].note == f"{times(found['edp_js'] / found['reference']['edp_js'])} of tiny-space"
     assert {mark.part: mark.value for mark in floor.marks} == found["parts_mm2"]
     assert len(tried.marks) == found["valid"] + 1
     assert len(roofline.marks) == len(json.loads((folder / "one" / "network.json").read_text())["fused"]["layers"]) - 2
     text = page.html(made)
     assert "A chip for one" in text and "http" not in text.split("</style>")[1].replace("http://www.w3.org", "")
+
+
+def test_the_page_of_a_planned_network_opens_with_what_the_plan_takes(folder):
+    plan = json.loads((folder / "one" / "network.json").read_text())["fused"]
+    made = page.page_of([folder / "one"], load())
+    energies = [format_energy(row["energy_pj"]) for row in (plan, plan["layer_by_layer"])]
+    assert made.verdict[0].startswith("With tensors on chip one takes ")
+    assert all(energy in made.verdict[0] for energy in energies) and "--fuse" in made.lines[0]
 
 
 def test_a_floor_plan_has_the_areas_of_its_parts():
