@@ -13,7 +13,6 @@ from sparsemap import DensityModel, Occupancy, SpecError
 
 POINTS = 5
 """Densities of a range that names none."""
-RULES = ("inverse", "equal", "probability")
 Weights = Literal["inverse", "equal", "probability"] | tuple[float, ...]
 
 share = [attrs.validators.gt(0), attrs.validators.le(1)]
