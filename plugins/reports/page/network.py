@@ -77,7 +77,10 @@ def network(folder: Path, registry: Registry) -> Page:
     ]
     verdict, flag = _verdict(found, side), ""
     if (plan := found.get("fused") or {}).get("complete"):
-        verdict, flag = [fused.verdict(plan, found["network"], found["hardware"]), *verdict], " --fuse"
+        verdict, flag = (
+            [fused.verdict(plan, found["network"], found["hardware"]), *(f"Layer by layer, {x}" for x in verdict)],
+            " --fuse",
+        )
         tiles.insert(0, fused.headline(plan))
         sections = [*fused.sections(plan), *sections]
     known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
