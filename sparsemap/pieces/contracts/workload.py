@@ -187,11 +187,14 @@ class Operation(Piece):
     moves: ClassVar[bool] = True
     """Whether it reads its inputs and writes its output; False: it puts words behind each other, or leaves some out."""
 
+    wordwise: ClassVar[bool] = False
+    """Whether a word of the output needs but that word of each input, so that it can be made where one of them is written."""
+
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         """Shape of the output for those of the inputs. ValueError if they do not fit."""
         raise NotImplementedError
 
     def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
-        """By rank of the output, the positions of every input that one step moves on, and those that it covers; empty: it
-        does not go along ranks, and so needs its inputs as a whole."""
+        """By rank of the output, the positions of every input that one step moves on, and those that it covers, (0, 0) if it
+        needs all of the rank at once; empty: it does not go along ranks, and so needs its inputs as a whole."""
         return ()
