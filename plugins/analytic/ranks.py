@@ -87,7 +87,7 @@ class FormatTables:
     every_fiber: bool = False
     """Whether fibers that hold nothing are counted where they are there."""
 
-    @property
+    @cached_property
     def all_formats(self) -> tuple[Format, ...]:
         """The formats, then each again with an offset for every position."""
         every = (*self.formats, *self.told)
