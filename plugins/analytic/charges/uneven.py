@@ -13,7 +13,7 @@ from ..actions import NONE
 from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
-from .imbalance import finest_looks, maxima_of, tile_work
+from .imbalance import Thinned, maxima_of, tile_work
 from .maxima import Maxima, deviation_of
 
 
@@ -25,6 +25,7 @@ class Uneven:
     nest: Nest
     choices: DesignChoices
     removal: Removal
+    thinned: Thinned
     cycles: PerDesign
     """Of the mean lane, in which it works."""
 
@@ -35,10 +36,10 @@ class Uneven:
     def work(self, t: int, h: int, rows: Rows) -> PerDesign:
         """(n,) cycles, if the run were one tile: of the longest work of the lanes that use one tile of t at level h."""
         known = self.known
-        looks = finest_looks(known, self.choices, self.removal)[:, rows]
+        looks = self.thinned.looks[:, rows]
         if not np.isfinite(looks).any():
             return np.zeros(len(rows))
-        work, alone = tile_work(known, self.nest, t, h, rows)
+        work, alone = tile_work(known, self.nest, self.thinned, t, h, rows)
         longest = self._maxima.ratios(work, looks) - 1.0
         return np.where(alone, math.sqrt(math.pi), deviation_of(work.units)) * longest * self.cycles[rows]
 
