@@ -82,4 +82,3 @@ class JointNonzeros:
         exact = np.isclose(emptied, 1.0 - self.share([t])) & np.isclose(share, 1.0 - self.share([other]))
         given = self.share([t])
         return np.where(exact, 1.0 - (self.share([t, other]) / given if given > 0.0 else 0.0), share)
-

@@ -154,7 +154,7 @@ class Gamma(DensityModel):
                 raise SpecError.at(self.file, "", f"holds {len(found)} ranks, expected a matrix of blocks")
             size[:] = found
 
-        kept = read_nonzeros(self.file, Limits(expect, "512 MB", grid))
+        kept = read_nonzeros(self.file, Limits(expect, "512 MB"))
         mask = np.zeros(size, bool)
         mask[tuple(kept)] = True
         return mask

@@ -37,8 +37,8 @@ class Limits:
     """Raises SpecError for a shape that is not the tensor's."""
     max_size: str
     """The memory that reading may take, as the spec has it."""
-    tensor: tuple[int, ...]
-    """The shape of the workload's tensor."""
+    tensor: tuple[int, ...] = ()
+    """The shape of the workload's tensor, for files that tell none."""
     left: int = attrs.field(init=False)
     """Bytes that may still be allocated."""
     shape: tuple[int, ...] = ()
@@ -96,6 +96,8 @@ def _read_digits(path: Path, limits: Limits) -> Found:
     digits = np.frombuffer(b"".join(path.read_bytes().split()), np.uint8) - np.uint8(ord("0"))
     if (digits > 1).any():
         raise ValueError("expected the digits 0 and 1, one per word")
+    if not limits.tensor:
+        raise ValueError("tells no shape; write an .npy file")
     limits.announced(limits.tensor)
     if digits.size != math.prod(limits.tensor):
         raise ValueError(f"holds {digits.size:,} words, and the workload's tensor has {math.prod(limits.tensor):,}")

@@ -37,7 +37,6 @@ SMALL = 1e-3
 FEW = 1e-5
 """The relative deviation of cycles that single counts explain."""
 CAUSES = (
-    ("no energy of reads is given", "a price that the energy table lacks"),
     ("stream;", "words that stream through"),
     ("neighbours hand each other no words", "words of windows that neighbours hand on"),
 )

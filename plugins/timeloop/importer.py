@@ -115,7 +115,14 @@ class Density(Part):
     """A plain number is a fixed-structured density; a tensor without density is dense."""
 
     distribution: Literal[
-        "fixed", "fixed-structured", "fixed_structured", "hypergeometric", "banded", "diagonal", "real-data", "actual-data"
+        "fixed",
+        "fixed-structured",
+        "fixed_structured",
+        "hypergeometric",
+        "banded",
+        "diagonal",
+        "real-data",
+        "actual-data",
     ] = "fixed"
     density: float | None = attrs.field(default=None, validator=_share)
     band_width: int = attrs.field(default=0, validator=attrs.validators.ge(0))
