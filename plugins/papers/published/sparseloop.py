@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from os.path import commonpath
 from pathlib import Path
 
 from sparsemap.errors import SparseMapError
@@ -28,7 +28,7 @@ def report(runner: Runner, name: str) -> Report:
         raise SparseMapError(f"--clone: {runner.clone} has no set-up with inputs and a reference output")
     rows = [_row(one) for one in found]
     head = ["set-up", "cycles", "reference", "energy pJ", "reference", "levels pJ (reference)", "reason"]
-    above = os.path.commonprefix([str(row["set_up"]) for row in rows]).rfind("/") + 1
+    above = len(commonpath([str(row["set_up"]) for row in rows])) + 1
     table = markdown_table([head, *(_line(row, above) for row in rows)], "<>>>><<")
     text = (
         "# Sparseloop's artifact, set-up by set-up\n\n"
