@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any, cast
@@ -84,10 +84,10 @@ def measured(
     registry, found = runner.registry, dict[str, dict[str, float]]()
     if "set_ups" in one:
         pattern, root = {**one, **(base or {})}["set_ups"].format(**one), clone_of(runner)
-        folders = sorted(root.glob(f"**/{pattern}"))
-        if not folders:
+        found_files = [inputs_of(folder, "timeloop-model") for folder in sorted(root.glob(f"**/{pattern}"))]
+        if not any(found_files):
             raise SparseMapError(f"--clone: {root} has no {pattern}")
-        each = [set_up_measured(folder, registry) for folder in folders]
+        each = [set_up_measured(files, registry) for files in found_files if files]
         for model in MODELS:
             parts = [one[model] for one in each]
             found[model] = {name: sum(part[name] for part in parts) for name in parts[0]} if all(parts) else {}
@@ -118,9 +118,9 @@ def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str,
     }
 
 
-def set_up_measured(folder: Path, registry: Any) -> dict[str, dict[str, float]]:
-    """Of the design whose inputs lie beside a folder of outputs; nothing where it does not fit."""
-    imported = import_project(inputs_of(folder, "timeloop-model"), older=True)
+def set_up_measured(files: Sequence[Path], registry: Any) -> dict[str, dict[str, float]]:
+    """Of the design of input files; nothing where it does not fit."""
+    imported = import_project(files, older=True)
     found = {}
     for model in MODELS:
         try:
