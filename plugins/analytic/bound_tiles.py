@@ -63,7 +63,8 @@ class TileGrid:
         chip = self.layout.problem.chip
         if not np.isfinite(chip.capacity_bits[level]):
             return np.ones(self.extents.shape[1], dtype=bool)
-        return least.room(level, self.words(self.extents)) <= chip.capacity_bits[level] / chip.word_bits[level]
+        room = np.broadcast_to(least.room(level, self.words(self.extents)), self.extents.shape[1])  # of no tensor: one
+        return room <= chip.capacity_bits[level] / chip.word_bits[level]
 
     def least_inside(self, values: Array) -> Array:
         """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile."""

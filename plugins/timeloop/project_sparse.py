@@ -31,6 +31,8 @@ UNITS = {
     "UOP": ("0", "fibers * (length + 1)"),
 }
 """Units of metadata and payload by code (cost model, section 6.2)."""
+LISTS = {"B": "mask", "CP": "coordinates", "RLE": "runs"}
+"""What an encoder writes (`lists` of a format)."""
 OLDER_QUIRKS = ("first-fills", "lane-shares")
 """What evaluators before v3.0.3 count otherwise; they round no coordinates up either, and a list of flattened dimensions
 takes one loop of each."""
@@ -227,6 +229,8 @@ def _piece(rank: Rank | None, older: bool) -> tuple[str, dict[str, Any]]:
         "metadata_bits": str(metadata),
         "payload": pointers,
         "payload_bits": str(payload),
+        **({"lists": LISTS[code]} if code in LISTS and metadata else {}),
+        **({"entry_bits": str(metadata)} if code == "RLE" and metadata else {}),
     }
     return f"{code.lower()}-{metadata}-{payload}", table
 
