@@ -161,7 +161,7 @@ class Transfers:
 
     def turns(self, t: int, h: int) -> PerDesign:
         """Tiles of tensor t that level h has in turn."""
-        moved = self.traffic.leaving[h] if t == self.layout.output else self.traffic.fills[t, h]
+        moved = self.traffic.leaving[h] if t == self.layout.output else self.traffic.brought[t, h]
         return moved / self.nest.tile_words[t, h]
 
     def _cycles(self, s: int, read: PerTile, written: PerTile, tensors: list[int]) -> PerDesign:
