@@ -19,6 +19,7 @@ def register_charges():
         "run-lengths": "charges:RunLengths",
         "pointers": "charges:Pointers",
         "imbalance": "charges:Imbalance",
+        "vectors": "charges:Vectors",
         "intersection": "charges:Intersection",
         "overlap": "charges:Overlap",
         "leakage": "charges:Leakage",
