@@ -85,8 +85,8 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
     parts = (nest.bounds, nest.steps, thinned.held, thinned.grows)
     bounds, steps, held, grows = (np.take(part, rows, axis=-1) for part in parts)
     groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None]
-    stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.work_stealing]
-    coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.work_stealing]
+    stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.shares_work]
+    coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.shares_work]
     block, dim = np.repeat([s for s, _ in coupling], lay.D), np.tile(np.arange(lay.D), len(coupling))
     strides = _strides(lay, bounds, [s for s, _ in coupling])
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
@@ -121,9 +121,8 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
     return _boxes(known, nest, extent, loops, further, dim, parts, np.concatenate(next_dim), np.concatenate(turns))
 
 
-def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, rows: Array) -> tuple[WorkBoxes, Array]:
-    """What the lanes that use one tile of t at level h do with it, and whether a design has a single one, which then
-    stands beside another one of its kind."""
+def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, rows: Array) -> WorkBoxes:
+    """What the lanes that use one tile of t at level h do with it."""
     lay = known.layout
     parent = lay.parent(t, h)
     assert parent is not None
@@ -136,11 +135,7 @@ def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, 
     extent = inside * thinned.held[h - 1, t][:, rows]
     one, none = np.ones(len(rows)), np.full(len(rows), -1)
     strides = _strides(lay, bounds, [s for s, _ in groups])
-    work = _boxes(known, nest, extent, loops, strides, dim, one.astype(np.int64), none, one)
-    alone = work.units == 1.0
-    lanes = [np.where(alone, 2.0, own) for own in work.lanes]
-    pairs = {pair: np.where(alone, 2.0, both) for pair, both in work.pairs.items()}
-    return attrs.evolve(work, lanes=lanes, pairs=pairs, units=np.where(alone, 2.0, work.units)), alone
+    return _boxes(known, nest, extent, loops, strides, dim, one.astype(np.int64), none, one)
 
 
 def _stays(lay: Layout, bounds: Array, order: Array) -> tuple[Array, Array]:
