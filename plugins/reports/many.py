@@ -19,14 +19,13 @@ from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
 
-from .chip_charts import timeline_chart
 from .explain import OF, Explanation
 from .sides import (
-    NETWORK,
     TABLE,
     WORTH_NAMES,
     Compared,
     deciding,
+    is_result,
     labelled,
     name_of,
     ratio,
@@ -34,7 +33,7 @@ from .sides import (
     verdict,
     worth_of,
 )
-from .stacks import stack
+from .stacks import stack, timeline
 from .variants import ALL, Base, Free, freed
 from .wording import change_text, time_text
 
@@ -50,8 +49,10 @@ LESS = (6, 4, 1)
 
 
 def is_many(path: Path) -> bool:
-    """Whether a folder is that of a network or of a study."""
-    return not (path / RESULT_FILE).exists() and any((path / name).exists() for name in (NETWORK, TABLE))
+    """Whether a folder is that of a network or of a study, or has folders of results."""
+    if not path.is_dir() or any((path / name).exists() for name in (RESULT_FILE, DESIGN_FILE)):
+        return False
+    return is_result(path) or any(map(is_result, path.iterdir()))
 
 
 # ------------------------------------------------------------------------------------------------------------- explain
@@ -81,9 +82,8 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     """What limits the layers of a network, or the cells of a study, and what they would cost with one thing free."""
     if quantity not in OF:
         raise SearchError(f"{path}: of many designs only {listed(OF)} can be explained; name the folder of one of them")
-    sides = sides_of(path)
-    several = len(sides) > 1 or (path / TABLE).exists()
-    parts = [(side.label if several else part.name, part) for side in sides for part in side.parts if part.known]
+    sides = labelled(sides_of(path))
+    parts = [(_name(side, part.name, sides), part) for side in sides for part in side.parts if part.known]
     made: dict[Path, Base] = {}
     layers: list[_Layer] = []
     for name, part in parts:
@@ -91,7 +91,7 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
             made[part.folder] = Base(design_file.load(str(part.folder / DESIGN_FILE), registry))
         base = made[part.folder]
         found = {x.name: (x.outcome.energy_pj, x.outcome.costs["seconds"]) for x in _alone(base, quantity)}
-        layers.append(_Layer(name if len(parts) > 1 else part.name, part.repeat, part.folder, base, found))
+        layers.append(_Layer(name, part.repeat, part.folder, base, found))
     if not layers:
         raise SearchError(f"{path}: has no design to explain")
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
@@ -99,12 +99,17 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     if len(sides) == 1:
         energy, seconds = totals[""]
         lines += [f"{time_text(seconds)}, {format_energy(energy)}, one layer after the other", ""]
-    lines.append(output.table(_rows(layers, quantity), "<>>>>><<", less=LESS))
+    lines.append(output.table(_rows(layers, quantity), "<>>>>>><", less=LESS))
     if len(sides) == 1:
         lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]
     lines += ["", f"`sparsemap explain {layers[0].folder}` says more of one of them"]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(*found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
+
+
+def _name(side: Compared, part: str, sides: Sequence[Compared]) -> str:
+    """A layer of the only network, or which layer of which result."""
+    return part if len(sides) == 1 else side.label if len(side.parts) == 1 else f"{side.label}/{part}"
 
 
 def _alone(base: Base, quantity: str) -> list[Free]:
@@ -232,7 +237,7 @@ def figure_of(path: Path, kind: str) -> Figure:
         )
     sides = sides_of(path)
     if kind == "timeline":
-        if (chart := timeline_chart(sides[0].parts)) is None:
+        if (chart := timeline(sides[0].parts)) is None:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
         return chart.draw(COLUMN)
     one = len(sides) == 1 and not (path / TABLE).exists()

@@ -107,19 +107,27 @@ class Compared:
         return self.numbers.get("edp") if found is None and key == "edp_js" else found
 
 
+def is_result(path: Path) -> bool:
+    """Whether a folder is that of a search, a network or a study."""
+    return any((path / name).is_file() for name in (RESULT_FILE, NETWORK, TABLE))
+
+
 def sides_of(path: Path) -> list[Compared]:
-    """The folder of a search or of a network as a side, that of a study as a side per cell; `SearchError` for others."""
+    """The folder of a search or of a network as a side, that of a study as a side per cell, any other one that has such
+    folders as their sides; `SearchError` where there are none."""
     if (path / RESULT_FILE).is_file():
         return [_search(path)]
     if (path / NETWORK).is_file():
         return [_network(path)]
     if (path / TABLE).is_file():
-        names = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
-        return [
-            attrs.evolve(side, label=f"{path.resolve().name}/{side.label}") for name in names for side in sides_of(name)
-        ]
-    made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
-    raise SearchError(f"{path}: nothing to report: expected the folder of a search, with {made}")
+        below = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
+    else:
+        below = [name for name in sorted(path.iterdir()) if is_result(name)] if path.is_dir() else []
+    if not below:
+        made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
+        raise SearchError(f"{path}: nothing to report: expected the folder of a search, with {made}")
+    sides = [side for name in below for side in sides_of(name)]
+    return [attrs.evolve(side, label=f"{path.resolve().name}/{side.label}") for side in sides]
 
 
 def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
@@ -273,8 +281,8 @@ def _best(sides: Sequence[Compared]) -> str:
     one, other = (name_of(side, sides) for side in (best, second))
     if more < 1 + EQUAL:
         return f"{one} and {other} are equal for {best.subject}."
-    by = f"{times(more)} less {WORTH_NAMES[worth]}" if worth != "edp_js" else f"energy x time is {times(more)} less"
-    text = f"{one} is better than {other} for {best.subject}: {by}. It takes {costs_text(best, second)}."
+    text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
+    text += f"It takes {costs_text(best, second)}."
     decide = deciding(best, second, worth)
     if len(decide) > 1:
         names: list[str] = []

@@ -26,9 +26,10 @@ FULL = 200
 def comparison(paths: Sequence[Path]) -> Page:
     """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
     sides = labelled([side for path in paths for side in sides_of(path)])
-    worth, several = worth_of(sides), len({side.model for side in sides}) > 1
+    worth = worth_of(sides)
     first: dict[tuple[str, str], Compared] = {}
     points, rows, ratios = [], [], []
+    over_first = f"{WORTH_NAMES[worth]} over the first"
     for i, side in enumerate(sides):
         base = first.setdefault(side.problem, side) if side.numbers["edp"] is not None else side
         over = ratio(side, base, worth) if side.numbers["edp"] is not None else None
@@ -37,15 +38,17 @@ def comparison(paths: Sequence[Path]) -> Page:
         if over is not None:
             tip = f"{side.label}: {side.searched}\n{WORTH_NAMES[worth]} {times(over)} of {base.label}"
             points.append(Mark(over, side.searcher, f"{side.subject} on {side.hardware}{model}", tip=tip))
-        edp, *others = numbers(side.numbers, f"{i}.", ("edp", "energy_pj", "cycles"))
-        gap = numbers(side.numbers, f"{i}.", ["gap"])
+        edp, energy, cycles, gap = numbers(side.numbers, f"{i}.", ("edp", "energy_pj", "cycles", "gap"))
         costs = numbers(side.costs, f"{i}.costs.", tuple(CHIP_COSTS))
-        about: list[Cell] = [side.label, side.subject, side.hardware, *([side.model] if several else []), side.searched]
-        rows.append([*about, *costs, others[0], number(over, times), edp, others[1], *gap, side.limit])
-    over_first = f"{WORTH_NAMES[worth]} over the first"
-    head = ["result", "workload", "hardware", *(["cost model"] if several else []), "searcher", *COST_NAMES.values()]
-    head += ["energy", over_first, "EDP", "cycles", "over the bound", "limited by"]
-    blocks: list[Any] = [PageTable(head, rows)]
+        about = {"result": side.label, "workload": side.subject, "hardware": side.hardware, "cost model": side.model}
+        told = {"energy": energy, over_first: number(over, times), "EDP": edp, "cycles": cycles, "over the bound": gap}
+        rows.append(
+            {**about, "searcher": side.searched, **dict(zip(COST_NAMES.values(), costs, strict=True)), **told}
+            | {"limited by": side.limit}
+        )
+    texts = ("workload", "hardware", "cost model", "searcher", "limited by")  # told above the table where all have one
+    head = [key for key in rows[0] if key not in texts or len({row[key] for row in rows}) > 1]
+    blocks: list[Any] = [PageTable(head, [[row[key] for key in head] for row in rows])]
     if len(points) > len({(point.row, point.part) for point in points}):  # seeds, or other repetitions
         blocks.append(_means(sides, ratios))
     if points:
@@ -60,7 +63,7 @@ def comparison(paths: Sequence[Path]) -> Page:
     sections.append(Section("Results", blocks, text))
     known = [side for side in sides if side.parts and side.numbers["edp"] is not None][:FULL]
     if any(part.costs.known for side in known for part in side.parts):
-        bars = [(side.label, side.parts, "") for side in known]
+        bars = [(name_of(side, sides), side.parts, "") for side in known]
         text = "By level and charge, and by what limits it; bars add up to the whole."
         sections.append(Section("Energy and time", [stack(bars, key) for key in PARTS], text))
     names_of = " or ".join(name_of(side, sides) for side in sides)

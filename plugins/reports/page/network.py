@@ -15,9 +15,8 @@ from sparsemap.searching.result import DESIGN_FILE
 from sparsemap.spec.units import format_energy
 
 from ..charts import Chart
-from ..chip_charts import timeline_chart
 from ..sides import NETWORK, PARTS, Compared, json_of, sides_of
-from ..stacks import stack
+from ..stacks import stack, timeline
 from ..variants import Base, freed
 from ..wording import change_text, time_text
 from . import costs, fused, nest
@@ -60,7 +59,7 @@ def network(folder: Path, registry: Registry) -> Page:
         ends = {name: "" if part is None else percent(part, 1) for name, part in shares.items()}
         return stack([(part.name, [part], ends[part.name]) for part in side.parts], key)
 
-    line = [chart] if (chart := timeline_chart(side.parts)) else []
+    line = [chart] if (chart := timeline(side.parts)) else []
     pages = dict(_layers(side, registry))
     sections = [
         Section(

@@ -27,7 +27,7 @@ WHAT = {"cost_model": "cost models", "space": "spaces", "hardware": "hardware", 
 Row = Mapping[str, Any]
 
 
-def study(folder: Path) -> Page:
+def study(folder: Path, registry: Any = None) -> Page:
     """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
     told = read_csv(folder / TABLE) or [{}]
     rows = [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
