@@ -117,8 +117,8 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
             add(temporal[h] * held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
     add(temporal[0], np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
     extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)
-    parts, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
-    return _boxes(known, nest, extent, loops, further, dim, parts, np.concatenate(next_dim), np.concatenate(turns))
+    copies, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
+    return _boxes(known, nest, extent, loops, further, dim, copies, np.concatenate(next_dim), np.concatenate(turns))
 
 
 def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, rows: Array) -> WorkBoxes:
