@@ -119,9 +119,14 @@ class VectorSteps:
             full = math.prod(work.shape[at] for at in axes if at >= first)
             there = work.any(axis=others, keepdims=True).sum(axis=axes, keepdims=True)
             steps = steps * -(-there // full)
+        tiles, instances = work.shape[0], work.shape[first - 1]
+        together = math.prod(steps.shape[first:])
+        steps = np.moveaxis(steps, first - 1, 1).reshape(tiles, instances, -1)
+        if together > 1:  # lanes along loops that move several operands take positions with work, in turn
+            order = np.argsort(steps == 0, axis=2, kind="stable")
+            steps = np.take_along_axis(steps, order, axis=2).reshape(tiles, instances, -1, together).max(axis=3)
         inner = tuple(at for at in range(work.ndim) if at not in (0, first - 1))
-        taken = steps.sum(axis=inner) / math.prod(steps.shape[first:])
-        found = taken - work.sum(axis=inner) / math.prod(self.lanes)
+        found = steps.sum(axis=2) - work.sum(axis=inner) / math.prod(self.lanes)
         return np.repeat(found, math.prod(self.lanes), axis=1)
 
 
