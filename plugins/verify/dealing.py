@@ -113,15 +113,20 @@ class VectorSteps:
     def more(self, occupied: Array) -> Array:
         """(tiles, units) cycles beyond those with full lanes; `occupied` (steps, units) bool, of whole tiles."""
         work = occupied.reshape(len(occupied) // self.block, *self.temporal, -1, *self.lanes)
-        first, steps = 2 + len(self.temporal), np.ones(())
+        first, steps = 2 + len(self.temporal), np.ones([1] * work.ndim)
         for axes in self.own:
             others = tuple(at for some in self.own if some is not axes for at in some)
             full = math.prod(work.shape[at] for at in axes if at >= first)
             there = work.any(axis=others, keepdims=True).sum(axis=axes, keepdims=True)
             steps = steps * -(-there // full)
+        tiles, instances = work.shape[0], work.shape[first - 1]
+        together = math.prod(steps.shape[first:])
+        taken: Array = np.moveaxis(steps, first - 1, 1).reshape(tiles, instances, -1)
+        if together > 1:  # lanes along loops that move several operands take positions with work, in turn
+            order = np.argsort(taken == 0, axis=2, kind="stable")
+            taken = np.take_along_axis(taken, order, axis=2).reshape(tiles, instances, -1, together).max(axis=3)
         inner = tuple(at for at in range(work.ndim) if at not in (0, first - 1))
-        taken = steps.sum(axis=inner) / math.prod(steps.shape[first:])
-        found = taken - work.sum(axis=inner) / math.prod(self.lanes)
+        found = taken.sum(axis=2) - work.sum(axis=inner) / math.prod(self.lanes)
         return np.repeat(found, math.prod(self.lanes), axis=1)
 
 

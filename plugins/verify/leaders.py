@@ -200,7 +200,8 @@ def comparisons(present: Sequence[Array], fiber: tuple[int, int], width: int) ->
     """(steps, n) bool: at the last step of a position, a unit compares without a result that goes through lists of entries,
     each of so many positions of so many steps; it passes `width` entries of one list in a cycle, until one has ended."""
     lists = np.array(present).reshape(len(present), -1, *fiber, present[0].shape[1])
-    each, met = lists.any(axis=3), lists.all(axis=0).any(axis=2)
+    each: Array = np.logical_or.reduce(lists, axis=3)
+    met: Array = np.logical_or.reduce(np.logical_and.reduce(lists), axis=2)
     goes_on = np.logical_or.accumulate(each[:, :, ::-1], axis=2)[:, :, ::-1].all(axis=0)
     which = np.tensordot(1 << np.arange(len(present)), each, axes=1) * (goes_on & ~met)
     found = np.zeros((*which.shape[:2], fiber[1], which.shape[2]), dtype=bool)

@@ -193,13 +193,13 @@ class Products:
         if self.width is not None:
             if self.lists:
                 boxes = {t: contents[t].seen for t in self.lists}
-                found = [leader.present(boxes[t], rows) & offered for t, leader in self.lists.items()]
-                looked += comparisons(found, self.fibers[0], self.width)
+                lists = [leader.present(boxes[t], rows) & offered for t, leader in self.lists.items()]
+                looked += comparisons(lists, self.fibers[0], self.width)
             else:
                 looked += out_of_sight(offered & ~alive, offered, self.width)
         if self.unit_lists and self.unit_width is not None:
-            found = [there[nest.operands.index(t)] & alive for t in self.unit_lists]
-            looked += comparisons(found, self.fibers[1], self.unit_width)
+            lists = [there[nest.operands.index(t)] & alive for t in self.unit_lists]
+            looked += comparisons(lists, self.fibers[1], self.unit_width)
         elif self.unit_width is not None:
             looked += out_of_sight(alive & ~occupied, alive, self.unit_width)
         first = int(np.searchsorted(begins, rows.start, side="right")) - 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign

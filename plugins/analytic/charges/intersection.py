@@ -127,7 +127,7 @@ def comparing(nest: Nest, level: int, tensors: Sequence[int], chances: Array, wi
         rows, some = np.flatnonzero((there == pattern[:, None]).all(axis=0)), np.flatnonzero(pattern)
         if not some.size:
             continue
-        bound, moves = bounds[:, rows], lay.relevant[[tensors[i] for i in some]][:, dims[:, rows]]
+        bound, moves = bounds[:, rows], lay.relevant[np.array(tensors)[some]][:, dims[:, rows]]
         every, one = moves.all(axis=0), bound == 1.0
         inside = np.logical_and.accumulate(~every | one)
         runs = inside | np.logical_and.accumulate(inside | every | one)
