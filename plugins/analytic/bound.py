@@ -241,9 +241,9 @@ class LowerBound:
             if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
                 continue
             told, once = self.words.told_bits(t, held[t]), np.full_like(words[t], self.touched[t])
-            alone = child is not None and all(group is None for group in lay.spatial[:s])
+            alone = all(group is None for group in lay.spatial[:s])
             left, time = self.accesses.needed(t, s, words[t], stays[t]), self.words.time(t, s, told)
-            if t == lay.output and self.fewer_updates and alone and not self.accesses.filters(t, s):
+            if t == lay.output and child and self.fewer_updates and alone and not self.accesses.filters(t, s):
                 pj, back, put = self._sums(t, s, child, np.maximum(words[t], self.volumes[t]), told, small)
                 energy, read, written = energy + pj, read + back, written + put
             elif t == lay.output:
