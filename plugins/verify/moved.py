@@ -41,8 +41,9 @@ def count_metadata(sim: Simulation, walk: Walk, bits: AllBits, padding: bool) ->
     """What moved in a walk, with the metadata that moved along; `padding`: words alone move."""
     tally, done = walk.tally.copy(), walk.done
     if padding:
-        for key, count in walk.outside.values.items():
-            tally.add(*key, -count, **{name: -part for name, part in walk.outside.parts[key].items()})
+        for (name, level, tensor), count in walk.outside.values.items():
+            parts = walk.outside.parts[name, level, tensor]
+            tally.add(name, level, tensor, -count, **{cause: -part for cause, part in parts.items()})
     for t, chain in enumerate(sim.nest.chains):
         if not sim.packed[t]:
             continue

@@ -80,8 +80,8 @@ def made(node: Node) -> tuple[RankWalk, ...]:
     """By rank, how a node makes its output; dimensions of operations are the numbers of the ranks."""
     if node.loops is None:
         steps = _steps(node) or ((1, 1),) * len(node.shape)
-        sizes = zip(steps, node.shape, strict=False)
-        return tuple(RankWalk(str(rank) if step else "", size, size) for rank, ((step, _), size) in enumerate(sizes))
+        walked = zip(steps, node.shape, strict=False)
+        return tuple(RankWalk(str(rank) if step else "", size, size) for rank, ((step, _), size) in enumerate(walked))
     output = next(t for t in node.loops.tensors if t.output)
     sizes = output.shape(node.loops.sizes)
     return tuple(

@@ -79,8 +79,8 @@ def _looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
 
 def _share(lay: Layout, t: int, r: int, key: tuple[int, ...]) -> float:
     """Of the positions of one rank that all tiles have together, or runs of tiles that share words, the share of words."""
-    along, reach, count, *tiles = key
-    rank, (tiles, across) = lay.ranks[t][r], np.split(np.array(tiles), 2)
+    along, reach, count, *rest = key
+    rank, (tiles, across) = lay.ranks[t][r], (rest[: len(rest) // 2], rest[len(rest) // 2 :])
     starts, places, width = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 1
     for place, ((dim, c), tile, children) in enumerate(zip(rank, tiles, across, strict=True), start=1):
         begins, extent = np.arange(0, int(lay.sizes[dim]), tile * children), tile
