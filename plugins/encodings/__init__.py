@@ -1,9 +1,9 @@
 """Encodings: segments of the genome with their decoders (Sections IV-B, IV-C, IV-F, and what those are compared with).
 
 `cantor` and `random-order` provide the loop orders, `prime-factors` and `direct-tiling` the loop bounds, `rank-formats`
-the formats, `gate-skip` the mechanisms, `decoding` from which level
-inwards tensors are uncompressed, `passing` which levels keep them; `dataflow` provides orders and bounds that keep constraints; `fixed` provides any
-of them as constants, `manual-strategy` and `expert-mapping` work constants out from the problem.
+the formats, `gate-skip` the mechanisms, `decoding` from which level inwards tensors are uncompressed, `passing` which
+levels keep them; `dataflow` provides orders and bounds that keep constraints; `fixed` provides any of them as constants,
+`manual-strategy` and `expert-mapping` work constants out from the problem.
 """
 
 from sparsemap import hookimpl

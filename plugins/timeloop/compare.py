@@ -196,14 +196,30 @@ def _cause(imported: Imported, level: str) -> str:
     return next(found, "other counts")
 
 
-def report(roots: Sequence[Path], older: bool = False) -> str:
-    """A table of the set-ups below folders, by group, with the causes of what deviates or is left out."""
+def compared(roots: Sequence[Path], older: bool = False) -> list[CaseOutcome]:
+    """What becomes of the set-ups below folders."""
     registry = load()
-    return grouped([outcome(one, registry, older) for root in roots for one in set_ups(root)])
+    return [outcome(one, registry, older) for root in roots for one in set_ups(root)]
 
 
-def grouped(outcomes: Sequence[CaseOutcome]) -> str:
-    """A row per group, and one for all."""
+def rows(outcomes: Sequence[CaseOutcome]) -> list[dict[str, Any]]:
+    """Set-up by set-up, cycles and energy beside the reference; 0 of those that are left out."""
+    return [
+        {
+            "group": one.set_up.group, "set_up": one.set_up.name,
+            "cycles": round(one.cycles * one.set_up.cycles), "reference_cycles": one.set_up.cycles,
+            "energy_pj": one.energy * one.set_up.energy_pj, "reference_energy_pj": one.set_up.energy_pj,
+            "levels_pj": "; ".join(
+                f"{name} {pj:,.0f} ({one.set_up.levels[name]:,.0f})" for name, pj in one.levels.items()
+            ),
+            "reason": "; ".join(one.reasons),
+        }
+        for one in outcomes
+    ]  # fmt: skip
+
+
+def report(outcomes: Sequence[CaseOutcome]) -> str:
+    """A table of set-ups by group, with the causes of what deviates or is left out."""
     if not outcomes:
         return "no set-up with inputs and a reference output"
     groups: Mapping[str, list[CaseOutcome]] = defaultdict(list)
@@ -219,8 +235,8 @@ def grouped(outcomes: Sequence[CaseOutcome]) -> str:
         "energy ratio",
         "cause",
     ]
-    rows = [_row(name, found) for name, found in sorted(groups.items())]
-    return markdown_table([header, *rows, [*_row("all", outcomes)[:-1], ""]], "<>>>>>><")
+    table = [_row(name, found) for name, found in sorted(groups.items())]
+    return markdown_table([header, *table, [*_row("all", outcomes)[:-1], ""]], "<>>>>>><")
 
 
 def _row(name: str, found: Sequence[CaseOutcome]) -> list[str]:

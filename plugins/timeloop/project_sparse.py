@@ -239,9 +239,10 @@ def _piece(rank: Rank | None, older: bool) -> tuple[str, dict[str, Any]]:
 
 
 def mechanism(
-    target: YamlTable, place: str, tensors: Sequence[str], dense: Sequence[str], notes: Notes
+    target: YamlTable, place: str, tensors: Sequence[str], bare: Sequence[str], notes: Notes
 ) -> dict[str, Any] | None:
-    """The table of a place's mechanism, an empty one if it has none; None, with notes, if it cannot be expressed."""
+    """The table of a place's mechanism, an empty one if it has none; None, with notes, if it cannot be expressed. `bare`:
+    tensors that are dense and have no metadata."""
     kinds: set[str] = set()
     filters: list[dict[str, Any]] = []
     failed = False
@@ -254,7 +255,7 @@ def mechanism(
                 if tensor not in tensors:
                     raise error(option.source, unknown("tensor", tensor, tensors))
             what = f"{place}: {kind} of {name} on {', '.join(leaders) or 'itself'}"
-            if all(tensor in dense for tensor in (leaders or [name])):
+            if all(tensor in bare for tensor in (leaders or [name])):
                 notes.assumed(option.source, f"{what} does nothing, since the leaders are dense")
             elif kind not in ACTIONS:
                 notes.missing(row.at("type"), f"{kind or 'an unnamed action'}", what)
@@ -315,8 +316,9 @@ def sparse_design(
         ranks = tensor_formats(tensor, dims, lists[tensor], storing, nest, names, notes)
         chosen[tensor], failed = ranks or TensorFormats(), failed or ranks is None
     mechanisms: dict[str, dict[str, Any] | None] = {}
+    bare = [tensor for tensor in dense if not chosen[tensor].runs]
     for place in names:
-        mechanisms[place] = mechanism(targets.get(place, YamlTable(YamlSource())), place, list(tensors), dense, notes)
+        mechanisms[place] = mechanism(targets.get(place, YamlTable(YamlSource())), place, list(tensors), bare, notes)
     unit = targets.get(compute.name, YamlTable(YamlSource()))
     if unit.rows("action_optimization"):
         text = f"{compute.name}: an action with a leader"

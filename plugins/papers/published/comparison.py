@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import fill
 from typing import Any, cast
 
@@ -14,15 +15,15 @@ import numpy as np
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import markdown_table
+from sparsemap.pieces.defaults import DESIGN_FILE
 from sparsemap.plots import Figure
+from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
+from sparsemap.spec import toml_io
 
-from ...timeloop.compare import designed, inputs_of
-from ...timeloop.project import import_project
 from ..figure import Panel, Series, figure
 from ..report import Report
-from ..runs import Runner, by, geometric_mean
-from .sparseloop import clone_of
+from ..runs import Runner, by, geometric_mean, said_by
 
 MODELS = ("timeloop", "physical")
 RATIOS = {"over dense": lambda own, base: own / base, "times better": lambda own, base: base / own}
@@ -53,7 +54,7 @@ def compared(key: str, accelerator: Mapping[str, Any], runner: Runner) -> list[R
         if runner.workloads and printed_figure["workload"] not in runner.workloads:
             continue
         one = {**accelerator, **printed_figure}
-        if "set_ups" in one and runner.clone is None:
+        if one.get("set_ups") and runner.clone is None:
             continue
         own = measured(one, runner)
         base = measured(one, runner, one["base"]) if "base" in one else own
@@ -83,11 +84,7 @@ def measured(
     does not fit."""
     registry, found = runner.registry, dict[str, dict[str, float]]()
     if "set_ups" in one:
-        pattern, root = {**one, **(base or {})}["set_ups"].format(**one), clone_of(runner)
-        found_files = [inputs_of(folder, "timeloop-model") for folder in sorted(root.glob(f"**/{pattern}"))]
-        if not any(found_files):
-            raise SparseMapError(f"--clone: {root} has no {pattern}")
-        each = [set_up_measured(files, registry) for files in found_files if files]
+        each = [set_up_measured(paths, registry) for paths in _set_ups({**one, **(base or {})}, runner)]
         for model in MODELS:
             parts = [one[model] for one in each]
             found[model] = {name: sum(part[name] for part in parts) for name in parts[0]} if all(parts) else {}
@@ -118,13 +115,26 @@ def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str,
     }
 
 
-def set_up_measured(files: Sequence[Path], registry: Any) -> dict[str, dict[str, float]]:
-    """Of the design of input files; nothing where it does not fit."""
-    imported = import_project(files, older=True)
+def _set_ups(one: Mapping[str, Any], runner: Runner) -> list[list[Path]]:
+    """Files and folders by set-up: every folder that a pattern finds, or the files of several patterns."""
+    assert runner.clone is not None
+    given = one["set_ups"]
+    patterns = [given] if isinstance(given, str) else given
+    found = [sorted(runner.clone.glob(f"**/{pattern.format(**one)}")) for pattern in patterns]
+    if lacking := [pattern for pattern, paths in zip(patterns, found, strict=True) if not paths]:
+        raise SparseMapError(f"--clone: {runner.clone} has no {lacking[0].format(**one)}")
+    return [[path] for path in found[0]] if isinstance(given, str) else [[paths[0] for paths in found]]
+
+
+def set_up_measured(paths: Sequence[Path], registry: Any) -> dict[str, dict[str, float]]:
+    """Of the design of a Timeloop project; nothing where it does not fit."""
     found = {}
+    with TemporaryDirectory() as folder:
+        said_by("import-timeloop", *map(str, paths), "--before-v3", "--out", folder)
+        table = toml_io.read(Path(folder) / DESIGN_FILE, "design")
     for model in MODELS:
         try:
-            design = designed(imported, registry, {} if model == MODELS[0] else {"extends": model, "quirks": "none"})
+            design = design_file.structure(table if model == MODELS[0] else {**table, "cost_model": model}, registry)
             found[model] = quantities(design.problem, design.batch)
         except SpecError:  # pieces that a model does not take
             found[model] = {}
