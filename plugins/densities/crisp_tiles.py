@@ -23,7 +23,7 @@ from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .atoms import Atoms, added, merged, repeated
 from .common import Memory, chosen, expanded, remembered
-from .footprints import NEVER, Bands, BandClasses, Columns, Strips, bands, interned
+from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands, interned
 from .hypergeometric import table
 
 POINTS = 2048
