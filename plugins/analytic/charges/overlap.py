@@ -84,13 +84,13 @@ def _deviations(
 ) -> tuple[Array, Array]:
     """(n,) in cycles, of the time in which a tile is used and of that which another one takes to come."""
     square, worked = np.zeros(len(rows)), np.zeros(len(rows))
-    for t in turns:
-        turn = np.flatnonzero(turns[t][rows] > 0.99 * most[rows])  # others come bit by bit
-        mine = rows[turn]
-        copies = math.sqrt(depth[t] - 1.0)
-        if turn.size:
-            worked[turn] = np.maximum(worked[turn], uneven.work(t, h, mine) / most[mine] / copies)
-        if turn.size and t != uneven.nest.layout.output:
+    in_turn = {t: np.flatnonzero(turns[t][rows] > 0.99 * most[rows]) for t in turns}  # others come bit by bit
+    in_turn = {t: turn for t, turn in in_turn.items() if turn.size}
+    work = uneven.work(h, {t: rows[turn] for t, turn in in_turn.items()})
+    for t, turn in in_turn.items():
+        mine, copies = rows[turn], math.sqrt(depth[t] - 1.0)
+        worked[turn] = np.maximum(worked[turn], work[t] / most[mine] / copies)
+        if t != uneven.nest.layout.output:
             square[turn] += (uneven.words(t, h, mine) * each_of[t][mine] / most[mine] / copies) ** 2
     return worked, np.sqrt(square)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
@@ -14,7 +15,7 @@ from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
 from .imbalance import Thinned, maxima_of, tile_work
-from .maxima import Maxima, deviation_of
+from .maxima import Maxima, WorkBoxes, deviation_of
 
 
 @attrs.frozen(eq=False)
@@ -33,15 +34,18 @@ class Uneven:
     def _maxima(self) -> Maxima:
         return maxima_of(self.known, float(self.choices.chip.instances[-1].max()))
 
-    def work(self, t: int, h: int, rows: Rows) -> PerDesign:
-        """(n,) cycles, if the run were one tile: of the longest work of the lanes that use one tile of t at level h."""
-        known = self.known
-        looks = self.thinned.looks[:, rows]
+    def work(self, h: int, rows: Mapping[int, Rows]) -> dict[int, PerDesign]:
+        """Per tensor, of so many designs (n,), the cycles, if the run were one tile, of the longest work of the lanes that use
+        one tile of it at level h."""
+        every = np.concatenate(list(rows.values()))
+        looks = self.thinned.looks[:, every]
         if not np.isfinite(looks).any():
-            return np.zeros(len(rows))
-        work, alone = tile_work(known, self.nest, self.thinned, t, h, rows)
+            return {t: np.zeros(len(mine)) for t, mine in rows.items()}
+        parts = [tile_work(self.known, self.nest, self.thinned, t, h, mine) for t, mine in rows.items()]
+        work, alone = WorkBoxes.join([part for part, _ in parts]), np.concatenate([lone for _, lone in parts])
         longest = self._maxima.ratios(work, looks) - 1.0
-        return np.where(alone, math.sqrt(math.pi), deviation_of(work.units)) * longest * self.cycles[rows]
+        found = np.where(alone, math.sqrt(math.pi), deviation_of(work.units)) * longest * self.cycles[every]
+        return dict(zip(rows, np.split(found, np.cumsum([len(mine) for mine in rows.values()])[:-1]), strict=True))
 
     def words(self, t: int, h: int, rows: Rows) -> PerDesign:
         """(n,) over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out."""
