@@ -215,10 +215,13 @@ def _prices(known: ModelTables, t: int, steps: RankSteps, fullest: bool) -> tupl
     tells the ends of the fibers inside, or not; and (n,) of offsets in an uncompressed one, which tell them."""
     formats, pointers = known.formats, known.options.pointers
     priced = _Fullest.of(known, t, steps) if fullest else _Mean(known, t, steps)
-    found = np.full((len(OUTER), 2, len(steps.length)), np.inf)
+    found, known_bits = np.full((len(OUTER), 2, len(steps.length)), np.inf), {}
     for told in range(len(OUTER)):
         for name in np.flatnonzero(formats.compressed):
-            metadata, *payloads = priced.bits(int(formats.row[told, name]), told % 2 > 0)
+            row = int(formats.row[told, name]), told % 2 > 0
+            if row not in known_bits:
+                known_bits[row] = priced.bits(*row)
+            metadata, *payloads = known_bits[row]
             own = int(formats.offsets[name])
             for ends in {own, own or int(pointers)}:  # in a code without offsets the payload is that of the format
                 payload = np.where(steps.positions == steps.length, 0.0, payloads[ends][steps.alike])  # else the data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign
@@ -81,8 +82,8 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
 def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> WorkBoxes:
     """The points at which compute units wait: J of them one after the other, each for all n designs `rows`."""
     lay, depth = known.layout, known.layout.problem.buffers
-    parts = (nest.bounds, nest.steps, thinned.held, thinned.grows)
-    bounds, steps, held, grows = (np.take(part, rows, axis=-1) for part in parts)
+    columns = (nest.bounds, nest.steps, thinned.held, thinned.grows)
+    bounds, steps, held, grows = (np.take(column, rows, axis=-1) for column in columns)
     groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None]
     stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.shares_work]
     coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.shares_work]

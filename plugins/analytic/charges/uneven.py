@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
@@ -14,7 +15,7 @@ from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
 from .imbalance import Thinned, maxima_of, tile_work
-from .maxima import Maxima
+from .maxima import Maxima, WorkBoxes
 
 
 @attrs.frozen(eq=False)
@@ -33,15 +34,18 @@ class Uneven:
     def _maxima(self) -> Maxima:
         return maxima_of(self.known, float(self.choices.chip.instances[-1].max()))
 
-    def work(self, t: int, h: int, rows: Rows) -> tuple[PerDesign, PerDesign]:
-        """(n,) cycles, if the run were one tile: of the longest work of the lanes that use one tile of t at level h; and the
-        chance that there is any."""
-        known = self.known
-        looks = self.thinned.looks[:, rows]
+    def work(self, h: int, rows: Mapping[int, Rows]) -> dict[int, tuple[PerDesign, PerDesign]]:
+        """Per tensor, of so many designs (n,): the cycles, if the run were one tile, of the longest work of the lanes that use
+        one tile of it at level h; and the chance that there is any."""
+        every = np.concatenate([*rows.values(), np.zeros(0, dtype=np.int64)])
+        looks = self.thinned.looks[:, every]
         if not np.isfinite(looks).any():
-            return np.zeros(len(rows)), np.ones(len(rows))
-        relative, some = self._maxima.spreads(tile_work(known, self.nest, self.thinned, t, h, rows), looks)
-        return relative * self.cycles[rows], some
+            return {t: (np.zeros(len(mine)), np.ones(len(mine))) for t, mine in rows.items()}
+        work = WorkBoxes.join([tile_work(self.known, self.nest, self.thinned, t, h, mine) for t, mine in rows.items()])
+        relative, some = self._maxima.spreads(work, looks)
+        ends = np.cumsum([len(mine) for mine in rows.values()])[:-1]
+        parts = zip(np.split(relative * self.cycles[every], ends), np.split(some, ends), strict=True)
+        return dict(zip(rows, parts, strict=True))
 
     def words(self, t: int, h: int, rows: Rows) -> PerDesign:
         """(n,) over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out."""
