@@ -41,6 +41,8 @@ class WorkBoxes:
     """The same of the whole tensor."""
     growth: Sequence[Array]
     """Per operand, (n,) 1 + the tensor rank that the next part is another piece of; 0: the next part uses this one again."""
+    least: Sequence[Array]
+    """Per operand, (n,) words of that rank that several parts have each at least, since the next one is so far away."""
     lanes: Sequence[PerDesign]
     """Per operand, how many different boxes the waiting units have."""
     pairs: Mapping[tuple[int, int], PerDesign]
@@ -66,6 +68,7 @@ class WorkBoxes:
             [[one(widths) for widths in zip(*(part.boxes[i] for part in parts), strict=True)] for i in operands],
             first.limits,
             [one(part.growth[i] for part in parts) for i in operands],
+            [one(part.least[i] for part in parts) for i in operands],
             [one(part.lanes[i] for part in parts) for i in operands],
             {pair: one(part.pairs[pair] for part in parts) for pair in first.pairs},
             *(one(getattr(part, name) for part in parts) for name in ("units", "points", "depth", "turns")),
@@ -271,7 +274,11 @@ class Maxima:
         columns += [work.units[some], work.points[some]]
         for i, box in enumerate(work.boxes):
             there = np.isfinite(looks[i, some])
-            columns += [np.where(there, looks[i, some], 0.0), np.where(there, work.growth[i][some], 0)]
+            columns += [
+                np.where(there, looks[i, some], 0.0),
+                np.where(there, work.growth[i][some], 0),
+                work.least[i][some],
+            ]
             columns += [np.where(there, work.lanes[i][some], 1.0)]
             columns += [np.where(there, widths[some], 1.0) for widths in box]
         columns += [pair[some] for pair in work.pairs.values()]
@@ -310,9 +317,10 @@ class Maxima:
                 square[rows] *= np.where(one & (mean > 0.0), moment / np.where(mean > 0.0, mean, 1.0) ** 2, 1.0)
                 any_of = 1.0 - (1.0 - np.minimum(there, 1.0)) ** lanes
                 some[rows] *= any_of
-                share[rows] *= 1.0 - mean
+                volume = np.maximum(widths.prod(axis=0), looks[i, rows])
+                share[rows] *= self._loose(i, found, mean, volume)
                 pairs[rows] *= mean / np.where(any_of > 0.0, any_of, 1.0)
-                apart[rows] /= np.maximum(widths.prod(axis=0), looks[i, rows])
+                apart[rows] /= volume
                 single[rows] &= looks[i, rows] == 1.0
         apart = np.where(single & (np.isfinite(looks).sum(axis=0) > 1), 1.0 - np.minimum(apart, 1.0), 0.0)
         met = np.where(work.units == 1.0, share * apart / np.maximum(pairs * some, 1e-300), 0.0)
@@ -341,10 +349,12 @@ class Maxima:
         tiles, volumes = {}, {}
         for i in operands:
             widths = np.stack([width[rows] for width in work.boxes[i]])
-            times = np.ones(widths.shape)
             growth = work.growth[i][rows].astype(np.int64)
-            np.put_along_axis(times, np.maximum(growth - 1, 0)[None], np.where(growth > 0, grown, 1.0)[None], axis=0)
-            widths = np.minimum(widths * times, work.limits[i][:, None])
+            rank = np.maximum(growth - 1, 0)[None]
+            own = np.take_along_axis(widths, rank, axis=0)
+            more = np.where((growth > 0) & (grown > 1.0), np.maximum(own, work.least[i][rows]) * grown, own)
+            np.put_along_axis(widths, rank, more, axis=0)
+            widths = np.minimum(widths, work.limits[i][:, None])
             tiles[i] = self.tiles[i].rows(looks[i, rows], widths)
             volumes[i] = np.maximum(widths.prod(axis=0), looks[i, rows])
         means = {i: self.tiles[i].maxima[tiles[i], np.searchsorted(LANES, 1.0)] for i in operands}
@@ -355,8 +365,16 @@ class Maxima:
             firsts = [i for i in apart if i != last]
             most = np.maximum(most, shared * self._in_order(work, rows, firsts, last, tiles))
         if len(operands) > 1:
-            most = mean + self._with_meetings(work, looks, rows, operands, grown, most - mean, means, volumes)
+            loose = {i: self._loose(i, tiles[i], means[i], volumes[i]) for i in operands}
+            most = mean + self._with_meetings(work, looks, rows, operands, grown, most - mean, means, volumes, loose)
         return np.maximum(most / np.where(mean > 0.0, mean, 1.0), 1.0)
+
+    def _loose(self, operand: int, tiles: Rows, mean: Array, volume: Array) -> Array:
+        """(n,) 1 - E[y^2] / E[y] of the share y of nonzeros, over what one in `volume` positions leaves of it: 1 - E[y] if
+        they are uniform, 0 where a tile is full or empty."""
+        square = self.tiles[operand].moments[tiles, 0]
+        open_ = 1.0 - square / np.where(mean > 0.0, mean, 1.0)
+        return np.clip(open_ / np.where(volume > 1.0, 1.0 - 1.0 / volume, 1.0), 0.0, 1.0)
 
     def _in_order(
         self, work: WorkBoxes, rows: Rows, firsts: Sequence[int], last: int, tiles: Mapping[int, Rows]
@@ -375,9 +393,10 @@ class Maxima:
 
     def _with_meetings(
         self, work: WorkBoxes, looks: Array, rows: Rows, operands: list[int], grown: Array, excess: Array,
-        means: Mapping[int, Array], volumes: Mapping[int, Array],
+        means: Mapping[int, Array], volumes: Mapping[int, Array], loose: Mapping[int, Array],
     ) -> Array:  # fmt: skip
-        """`excess`, (n,), with what varies because nonzero positions meet by chance."""
+        """`excess`, (n,), with what varies because nonzero positions meet by chance; `loose`: how far the number of nonzeros
+        leaves their positions open."""
         chance = math.prod(means.values(), start=np.ones(len(rows)))
         points = work.points[rows] * grown
         apart = 1.0 - np.minimum(points / math.prod(volumes.values(), start=np.ones(len(rows))), 1.0)
@@ -393,7 +412,7 @@ class Maxima:
                 self.chances[key] = shares.weights(self.lanes) @ np.diff(shares.merged(k / key[0]), prepend=0.0)
             table[at] = self.chances[key]
         deviation = _at(table, np.arange(some.size), work.units[rows[some]][:, None])[:, 0] - chance[some]
-        share = math.prod((1.0 - means[i][some] for i in operands), start=1.0) / (1.0 - chance[some]) * apart[some]
+        share = math.prod((loose[i][some] for i in operands), start=1.0) / (1.0 - chance[some]) * apart[some]
         found = excess.copy()
         spread = np.maximum(np.hypot(excess[some], np.sqrt(share) * deviation), 1e-300)
         fuller = 1.0 + excess[some] / chance[some] * excess[some] / spread
