@@ -15,7 +15,7 @@ def register_charges():
         "positions": "charges:Positions",
         "drains": "charges:Drains",
         "sums": "charges:Sums",
-        "padding": "charges:Padding",
+        "holes": "charges:Holes",
         "filter-metadata": "charges:FilterMetadata",
         "run-lengths": "charges:RunLengths",
         "pointers": "charges:Pointers",

@@ -53,7 +53,7 @@ from .actions import PlaceTables
 from .bound_filters import LeastAccesses
 from .bound_tiles import MOST_TILES, OuterTiles, delivered, possible
 from .bound_words import LeastWords
-from .charges.padding import share_taken
+from .charges.holes import share_taken
 from .cost import PRICES
 from .layout import Layout
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import PerDesign, PerLevel, PerTile
 
-from .charges.padding import word_share
+from .charges.holes import word_share
 from .layout import Layout
 from .nest import Nest
 

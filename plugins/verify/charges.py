@@ -26,7 +26,7 @@ EXECUTED = frozenset(
             "positions",
             "drains",
             "sums",
-            "padding",
+            "holes",
             "filter-metadata",
             "run-lengths",
             "pointers",
@@ -97,7 +97,7 @@ class ChargedTrial:
         return tally
 
     def _counts(self, walk: Walk, charges: frozenset[str], as_modelled: bool) -> Tally:
-        coding, padding = ("run-lengths" in charges, "pointers" in charges), "padding" in charges
+        coding, padding = ("run-lengths" in charges, "pointers" in charges), "holes" in charges
         key = (id(walk), *coding, padding)
         if coding not in self._bits:
             self._bits[coding] = all_bits(self.sim, walk.contents, *coding)

@@ -177,7 +177,7 @@ class Unavoidable:
     def _inside(self, t: int) -> float:
         """Of what tiles of an operand bring, words are no smaller a share."""
         tensor = self.tensors[t].tensor
-        if tensor.output or "padding" not in self.charges:
+        if tensor.output or "holes" not in self.charges:
             return 1.0
         return math.prod(float(there.mean()) for there in tensor.words(self.problem.sizes))
 

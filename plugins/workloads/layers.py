@@ -71,7 +71,7 @@ class Window(LayerWorkload):
     padding: Sides = attrs.field(default=((0, 0), (0, 0)), converter=sides)
     """Zeros around the image: a number, one for rows and one for columns, [[top, bottom], [left, right]], "same" or
     "valid". The einsum does not depend on it: the halo belongs to P's box, whose density is applied to it as well, but
-    it is no data (charge `padding`)."""
+    it is no data (charge `holes`)."""
     image: tuple[int, int] | None = attrs.field(default=None, converter=attrs.converters.optional(pair))
     """Rows and columns of the input, where windows do not reach all of the padding; a network knows them. Absent: they do."""
     view: Literal["convolution", "matrix-product"] = "convolution"

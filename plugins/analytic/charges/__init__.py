@@ -47,10 +47,10 @@ class Sums(Option):
 
 
 @attrs.frozen(kw_only=True)
-class Padding(Option):
+class Holes(Option):
     """A discount: padding around an operand, and what none of its windows takes, does not move."""
 
-    type_name: ClassVar[str] = "padding"
+    type_name: ClassVar[str] = "holes"
 
 
 @attrs.frozen(kw_only=True)
@@ -134,7 +134,7 @@ class ChargeOptions:
     positions: bool = False
     drains: bool = False
     sums: bool = False
-    padding: bool = False
+    holes: bool = False
     filter_metadata: bool = False
     run_lengths: bool = False
     pointers: bool = False

@@ -428,7 +428,7 @@ def test_padding_and_holes_are_no_words(layer: dict, loops: dict, words: int) ->
     """From DRAM, rows that are on chip do not come again, and padding and holes never do; units read them not either."""
     dims = {"c": 1, "p": 1, "q": 1, "r": 1, "s": 1, **{key: layer[key] for key in "pqrs" if key in layer}}
     table = {"workload": {"type": "depthwise", "dims": dims, **layer}, "mapping": loops}
-    found = cost(table, "padding")
+    found = cost(table, "holes")
     assert (cell(found, 0, 0).read[0], cell(found, 0, 1).fill[0]) == pytest.approx((words, words))
     stride, first = layer.get("stride", 1), layer.get("padding", 0)
     rows = [stride * a + b - first for a in range(dims["p"]) for b in range(dims["r"])]

@@ -89,7 +89,7 @@ def test_padding_and_holes_do_not_move(seed, rows, columns, padding):
     table = random_design("conv2d", seed, sizes=(1, 2, 3, 4))
     layer = {"type": "conv2d", "stride": [rows, columns + 1], "padding": padding, "density": {}}
     table["workload"] = {**layer, **table["workload"]["dims"]}
-    problem, designs = build(table | {"cost_model": {"type": "analytic", "charges": ["padding"]}})
+    problem, designs = build(table | {"cost_model": {"type": "analytic", "charges": ["holes"]}})
     found = verify(problem, designs, trials=1)
     assert found.correct
     if windows_are_simple(ExecutedNest(problem, designs)):

@@ -1,4 +1,4 @@
-"""Of what a tile brings, the words: neither padding nor holes that no window takes (docs/model.md, `padding`)."""
+"""Of what a tile brings, the words: neither padding nor holes that no window takes (docs/model.md, `holes`)."""
 
 from __future__ import annotations
 
