@@ -218,7 +218,7 @@ def hardware_table(
         for level, child in zip(levels, [*levels[1:], compute], strict=True)
     ]
     for row in rows[0 if levels[0].name in acting else 1 :]:
-        if row["name"] not in hollow:
+        if row["name"] not in hollow or row["name"] in acting:
             row["gate_skip"] = True
     mac: dict[str, Any] = {"name": compute.name, "gate_skip": True}
     priced = prices.get(compute.name, {})
