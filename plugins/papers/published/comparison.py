@@ -14,9 +14,9 @@ import numpy as np
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import unknown
 from sparsemap.files import markdown_table
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.plots import Figure
 
-from ..figure import Panel, Series, figure
 from ..report import Report
 from ..runs import Runner, by, geometric_mean
 
