@@ -24,10 +24,10 @@ from .sides import (
     TABLE,
     WORTH_NAMES,
     Compared,
-    deciding,
     is_result,
     labelled,
-    name_of,
+    layer_table,
+    ranked,
     ratio,
     sides_of,
     verdict,
@@ -181,25 +181,14 @@ def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
     if one.problem != other.problem:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
-    worth = worth_of((one, other))
-    best, second = sorted((one, other), key=lambda side: side.value(worth) or math.inf)
-    shares = deciding(best, second, worth)
-    parts = [{part.name: part for part in side.parts} for side in (one, other)]
-    names = [name_of(side, (one, other)) for side in (one, other)]
-    rows = [["layer", "share", names[0], "energy", "limited by", names[1], "energy", "limited by", "time"]]
-    for name, share in shares.items():
-        mine, theirs = (found[name] for found in parts)
-        cells = [
-            x for part in (mine, theirs) for x in (time_text(part.seconds), format_energy(part.energy_pj), part.limit)
-        ]
-        rows.append([name, percent(share), *cells, change_text(theirs.seconds, mine.seconds)])
-    said = verdict((one, other))
+    shares = ranked((one, other))[1]
+    said, parts = verdict((one, other)), [{part.name: part for part in side.parts} for side in (one, other)]
     title = styled("layers, those that decide first; shares are of the difference", "strong")
-    lines = [*map(output.wrapped, said), "", title, output.table(rows, "<>>><>><>", less=(3, 6, 4, 7))]
+    lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
     layers = [
-        {"layer": name, "share": share, **{key: found[name].to_dict() for key, found in zip("ab", parts, strict=True)}}
-        for name, share in shares.items()
+        {"layer": name, "share": of_all, **{key: has[name].to_dict() for key, has in zip("ab", parts, strict=True)}}
+        for name, of_all in shares.items()
     ]
     return lines, {"a": ends[0], "b": ends[1], "verdict": said, "layers": layers}
 

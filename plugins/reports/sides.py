@@ -18,6 +18,7 @@ from sparsemap.searching.result import RESULT_FILE, read_result
 from sparsemap.spec.units import format_energy
 from sparsemap.study.cells import AXES
 
+from .tables import Cell, PageTable, number, share
 from .wording import area_text, change_text, time_text
 
 NETWORK, TABLE = "network.json", "table.csv"
@@ -126,8 +127,8 @@ def sides_of(path: Path) -> list[Compared]:
     if not below:
         made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
         raise SearchError(f"{path}: nothing to report: expected the folder of a search, with {made}")
-    sides = [side for name in below for side in sides_of(name)]
-    return [attrs.evolve(side, label=f"{path.resolve().name}/{side.label}") for side in sides]
+    prefix = f"{path.resolve().name}/" if is_result(path) else ""
+    return [attrs.evolve(side, label=f"{prefix}{side.label}") for name in below for side in sides_of(name)]
 
 
 def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
@@ -242,6 +243,29 @@ def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str
     whole = math.fsum(weights.values())
     shares = {name: weight / whole for name, weight in weights.items()} if whole else {}
     return dict(sorted(shares.items(), key=lambda row: -row[1]))
+
+
+def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]:
+    """The best first, and what parts have of its difference to the next one (`deciding`)."""
+    worth = worth_of(sides)
+    ordered = sorted(sides, key=lambda side: side.value(worth) or math.inf)
+    return ordered, deciding(ordered[0], ordered[1], worth)
+
+
+def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageTable:
+    """Layers, those that decide first, with what they take on each side in all repetitions."""
+    parts = {name_of(side, sides): {part.name: part for part in side.parts} for side in sides}
+    head = ["layer", "times", "share of the difference"]
+    rows: list[list[Cell]] = []
+    for label in parts:
+        head += [f"time, {label}", "energy", "limited by"]
+    for name, of_all in shares.items():
+        rows.append([name, str(next(has[name].repeat for has in parts.values() if name in has)), number(of_all, share)])
+        for has in parts.values():
+            part = has.get(name)
+            costs = (part.seconds, part.energy_pj) if part else (None, None)
+            rows[-1] += [number(costs[0], time_text), number(costs[1], format_energy), part.limit if part else ""]
+    return PageTable(head, rows)
 
 
 PARTS = ("energy_pj", "seconds")

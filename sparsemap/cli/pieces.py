@@ -114,7 +114,8 @@ def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -
 
     packages = tuple(text for text in files if Path(text, PACKAGE).is_file())  # plugins, whose types their specs need
     registry = loaded((*plugin_dirs, *(text for text in packages if text not in plugin_dirs)))
-    found = {text: [] for text in packages} | dict(check_files(_files(files, packages), registry))
+    found: dict[str, list[Any]] = {text: [] for text in packages}
+    found |= check_files(_files(files, packages), registry)
     if as_json:
         tables = {file: [attrs.asdict(mistake) for mistake in mistakes] for file, mistakes in found.items()}
         click.echo(json.dumps(tables, indent=2))

@@ -15,8 +15,8 @@ import numpy as np
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import markdown_table
-from sparsemap.pieces.defaults import DESIGN_FILE
 from sparsemap.panels import Panel, Series, figure
+from sparsemap.pieces.defaults import DESIGN_FILE
 from sparsemap.plots import Figure
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs

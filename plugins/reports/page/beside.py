@@ -12,10 +12,23 @@ from sparsemap.files import times
 from sparsemap.spec.units import format_energy
 
 from ..charts import Chart, Mark, strips
-from ..sides import PARTS, WORTH_NAMES, Compared, deciding, labelled, name_of, ratio, sides_of, verdict, worth_of
+from ..sides import (
+    PARTS,
+    WORTH_NAMES,
+    Compared,
+    labelled,
+    layer_table,
+    name_of,
+    ranked,
+    ratio,
+    sides_of,
+    verdict,
+    worth_of,
+)
 from ..stacks import stack
+from ..tables import Cell, PageTable, number, numbers
 from ..wording import CHIP_COSTS, COST_NAMES, chip_text, time_text
-from .content import Cell, Headline, Page, PageTable, Section, number, numbers, share
+from .content import Headline, Page, Section
 
 BARS = 24
 """Of a chart of layers."""
@@ -84,37 +97,18 @@ def _tile(side: Compared, label: str) -> Headline:
 def layer_blocks(sides: Sequence[Compared]) -> list[PageTable | Chart]:
     """For the first network that several sides have: its layers on each, and how long they take, as far as the best and
     the next one differ in them; nothing if no two have layers in common."""
-    subjects = dict.fromkeys(side.problem for side in sides if len(side.parts) > 1)
-    for subject in subjects:
+    for subject in dict.fromkeys(side.problem for side in sides if len(side.parts) > 1):
         same = [side for side in sides if side.problem == subject and side.numbers["edp"] is not None]
         if len(same) > 1:
-            return _layers(same)
+            ordered, shares = ranked(same)
+            parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
+            few = list(shares)[: max(1, BARS // len(same))]
+            bars = [
+                (f"{name}, {label}", [has[name]], "") for name in few for label, has in parts.items() if name in has
+            ]
+            every = [part for side in ordered for part in side.parts]
+            return [layer_table(ordered, shares), *(stack(bars, key, among=every) for key in PARTS)]
     return []
-
-
-def _layers(sides: Sequence[Compared]) -> list[PageTable | Chart]:
-    worth = worth_of(sides)
-    best, second, *others = sorted(sides, key=lambda side: side.value(worth) or 0.0)
-    shares = deciding(best, second, worth)
-    ordered = [best, second, *others]
-    parts = {name_of(side, sides): {part.name: part for part in side.parts} for side in ordered}
-    rows: list[list[Cell]] = []
-    for name in shares:
-        mine = parts[name_of(best, sides)][name]
-        cells: list[Cell] = [name, str(mine.repeat), number(shares[name], share)]
-        for found in parts.values():
-            part = found.get(name)
-            seconds = part.seconds if part else None
-            cells += [number(seconds, time_text), number(part.energy_pj if part else None, format_energy)]
-            cells.append(part.limit if part else "")
-        rows.append(cells)
-    head = ["layer", "times", "share of the difference"]
-    for label in parts:
-        head += [f"time, {label}", "energy", "limited by"]
-    few = list(shares)[: max(1, BARS // len(sides))]
-    bars = [(f"{name}, {label}", [found[name]], "") for name in few for label, found in parts.items() if name in found]
-    every = [part for side in ordered for part in side.parts]
-    return [PageTable(head, rows), *(stack(bars, key, among=every) for key in PARTS)]
 
 
 def _means(sides: Sequence[Compared], ratios: Sequence[float | None]) -> PageTable:
