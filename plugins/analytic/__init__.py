@@ -20,6 +20,7 @@ def register_charges():
         "run-lengths": "charges:RunLengths",
         "pointers": "charges:Pointers",
         "imbalance": "charges:Imbalance",
+        "vectors": "charges:Vectors",
         "intersection": "charges:Intersection",
         "overlap": "charges:Overlap",
         "leakage": "charges:Leakage",

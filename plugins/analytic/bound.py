@@ -170,7 +170,7 @@ class LowerBound:
             fill = 0.0 if child is None else self.words.price(t, child, "fill", inside)
             get, time = self.words.price(t, 0, "read", told), self.words.time(t, 0, told)
             if t == lay.output and child is not None and self.fewer_updates and not accesses.filters(t, 0):
-                pj, *words = self._sums(t, child, np.maximum(outer.moved[t], self.volumes[t]), told, inside)
+                pj, *words = self._sums(t, 0, child, np.maximum(outer.moved[t], self.volumes[t]), told, inside)
                 energy, read, written = energy + pj, read + words[0], written + words[1]
             elif t == lay.output:
                 kept = float(accesses.kept(t, 0)[0]) * min(1.0, self.densities[t]) * (1.0 - 1e-9)
@@ -193,9 +193,9 @@ class LowerBound:
             energy, cycles = energy + between, np.maximum(cycles, busy)
         return energy, cycles
 
-    def _sums(self, t: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
-        """pJ, and words read and written, of `moved` (N,) words of the output that come to the outermost level, which filters
-        nothing, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
+    def _sums(self, t: int, s: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
+        """pJ, and words read and written, of `moved` (N,) words of the output that come to a level of one instance, where
+        nothing is filtered, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
         words, density, volume = self.words, min(1.0, self.densities[t]), self.volumes[t]
         visits = moved / volume
         some = -np.expm1(np.log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
@@ -203,10 +203,10 @@ class LowerBound:
         found = []
         for count, back, bits in ((nonzero, nonzero - volume * density, told), (moved, moved - volume, None)):
             count, back = (np.maximum(0.0, part * (1.0 - 2e-6) - 1e-12 * moved - 4.0) for part in (count, back))
-            put, get = (words.each(0, action, bits) for action in ("update", "read"))
+            put, get = (words.each(s, action, bits) for action in ("update", "read"))
             leave = words.each(child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
             fill = words.each(child, "fill", None if bits is None else inside)
-            size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[0])
+            size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[s])
             found.append((count * (put + leave) + back * (get + fill), back * size, count * size))
         return tuple(np.minimum(*pair) for pair in zip(*found, strict=True))
 
@@ -247,10 +247,15 @@ class LowerBound:
             child = lay.child(t, s)
             if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
                 continue
-            least = np.full_like(words[t], self.touched[t]) if t == lay.output and self.fewer_updates else words[t]
-            told = self.words.told_bits(t, held[t])
-            left, time = self.accesses.needed(t, s, least, stays[t]), self.words.time(t, s, told)
-            if t == lay.output:
+            told, once = self.words.told_bits(t, held[t]), np.full_like(words[t], self.touched[t])
+            alone = all(group is None for group in lay.spatial[:s])
+            left, time = self.accesses.needed(t, s, words[t], stays[t]), self.words.time(t, s, told)
+            if t == lay.output and child and self.fewer_updates and alone and not self.accesses.filters(t, s):
+                pj, back, put = self._sums(t, s, child, np.maximum(words[t], self.volumes[t]), told, small)
+                energy, read, written = energy + pj, read + back, written + put
+            elif t == lay.output:
+                if self.fewer_updates:
+                    left = np.maximum(self.accesses.needed(t, s, once, stays[t]), left / 2 if alone else 0.0)
                 each = self.words.price(t, s, "update", told) + self._leave(t, child, small)
                 energy, written = energy + left * each, written + left * time
             else:

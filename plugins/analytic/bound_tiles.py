@@ -63,7 +63,8 @@ class TileGrid:
         chip = self.layout.problem.chip
         if not np.isfinite(chip.capacity_bits[level]):
             return np.ones(self.extents.shape[1], dtype=bool)
-        return least.room(level, self.words(self.extents)) <= chip.capacity_bits[level] / chip.word_bits[level]
+        room = np.broadcast_to(least.room(level, self.words(self.extents)), self.extents.shape[1])  # of no tensor: one
+        return room <= chip.capacity_bits[level] / chip.word_bits[level]
 
     def least_inside(self, values: Array) -> Array:
         """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile."""
@@ -82,8 +83,10 @@ class TileGrid:
         marks = np.zeros(len(fits), dtype=np.float64)
         place = np.zeros((tiles.shape[1], splits.shape[1]), dtype=np.int64)
         for d, option in enumerate(self.options):
-            whole = np.gcd(np.multiply.outer(tiles[d], splits[d]).astype(np.int64), int(lay.sizes[d]))
-            place = place * len(option) + np.searchsorted(option, whole)
+            ways, way = np.unique(splits[d], return_inverse=True)
+            whole = np.gcd(np.multiply.outer(option, ways).astype(np.int64), int(lay.sizes[d]))
+            wide = np.searchsorted(option, whole)[:, way]
+            place = place * len(option) + wide[np.searchsorted(option, tiles[d])]
         marks[place.ravel()] = 1.0
         found = marks.reshape(self.shape)
         for axis, option in enumerate(self.options):

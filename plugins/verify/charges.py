@@ -32,6 +32,7 @@ EXECUTED = frozenset(
             "pointers",
             "overlap",
             "imbalance",
+            "vectors",
         ),
         *("leakage", "gated", "network", "intersection"),
     }
@@ -72,7 +73,7 @@ class ChargedTrial:
             tally.add("energy_pj", None, None, network_pj(sim, crossing))
         overlap, imbalance = "overlap" in charges, "imbalance" in charges
         done = walks[1].done
-        work = charges & {"positions", "intersection"}
+        work = charges & {"positions", "vectors", "intersection"}
         waits = self._waits(walks[1], work, timed, False, True) if imbalance else None
         if "intersection" in charges:
             tally.add("energy_pj", None, None, compared_pj(sim, tally))

@@ -28,7 +28,7 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs, Loop
 from sparsemap.problem.problem import Problem
 
-from .leaders import GATE, HELD_BACK, SKIP, Guard, filters, guards, looked_at, out_of_sight
+from .leaders import GATE, HELD_BACK, SKIP, Guard, comparisons, fiber, filters, guards, looked_at, out_of_sight
 from .links import Link
 from .metadata import ExecutedRanks, is_packed
 from .nest import Boxes, ExecutedNest, flat
@@ -204,7 +204,7 @@ class Simulation:
         tally, outside, guards = Tally(), Tally(), products.all_guards
         active, inner = self._walk_storage(tally, outside, contents, rng, guards)
         done = products.run(values, contents, inner, rng, begins)
-        done.looked += self._empty_tiles(active, guards, begins)
+        done.looked += self._empty_tiles(active, contents, guards, begins)
         tally.correct = bool(np.array_equal(done.output, expected))
         if contents[self.nest.output].layout is not None:
             self._store_together(contents[self.nest.output], done)
@@ -213,7 +213,7 @@ class Simulation:
         count_outputs(self, walk)
         return walk
 
-    def _empty_tiles(self, active: Activity, guards: Guards, begins: Array) -> Array:
+    def _empty_tiles(self, active: Activity, contents: Sequence[Contents], guards: Guards, begins: Array) -> Array:
         """(parts, units) cycles in which skips of tiles found nothing in their width, in the part in which a tile would come."""
         nest, places = self.nest, dict[int, Array]()
         shape = len(begins), nest.instances(nest.levels)
@@ -226,7 +226,14 @@ class Simulation:
             rows = link.run_begins
             taken = np.logical_or.reduceat(now, rows, axis=0)
             wanted = np.ones_like(taken) if want is None else np.logical_or.reduceat(want, rows, axis=0)
-            idle = out_of_sight(wanted & ~taken, wanted, guard.width)
+            if guard.entries:
+                here = {x.tensor: x for one in guards.values() if one.place == guard.place for x in one.leaders}
+                every = slice(0, len(now))
+                lists = [x.present(contents[c].seen, every) for c, x in here.items()]
+                there = [np.logical_or.reduceat(one, rows, axis=0) & wanted for one in lists]
+                idle = comparisons(there, fiber(nest, level, [*here]), guard.width)
+            else:
+                idle = out_of_sight(wanted & ~taken, wanted, guard.width)
             part = np.searchsorted(begins, rows * (nest.steps(nest.levels) // len(link.starts)), side="right") - 1
             found = np.zeros((shape[0], idle.shape[1]), dtype=np.int32)
             np.add.at(found, part, idle)

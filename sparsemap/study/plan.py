@@ -194,13 +194,18 @@ class Plan:
             return {"state": "waiting"}
         if outcome.state == "failed":
             return {"state": "failed", "error": outcome.error}
-        numbers = {key: value for key, value in outcome.numbers.items() if key not in ("costs", "chosen", "hull")}
-        bound = self.problem(cell).lower_bound
+        apart = ("costs", "bound_costs", "chosen", "hull")
+        numbers = {key: value for key, value in outcome.numbers.items() if key not in apart}
         numbers |= _started(numbers.pop("start"), numbers.pop("score"))
-        if bound is not None:
-            numbers |= {"bound_energy_pj": float(bound.energy_pj.min()), "bound_cycles": float(bound.cycles.min())}
+        least = outcome.numbers.get("bound_costs") or self._least(cell)
+        numbers |= {f"bound_{key}": least[key] for key in ("energy_pj", "cycles") if key in least}
         missing = {"state": "failed", "error": "no valid design was found"} if numbers.get("edp") is None else {}
         return {"state": outcome.state, **numbers, **missing}
+
+    def _least(self, cell: Cell) -> Mapping[str, float]:
+        """`bound_costs` of a layer whose result has none."""
+        bound = self.problem(cell).lower_bound
+        return {} if bound is None else {"energy_pj": float(bound.energy_pj.min()), "cycles": float(bound.cycles.min())}
 
 
 def plan_of(

@@ -85,6 +85,13 @@ class Imbalance(Option):
 
 
 @attrs.frozen(kw_only=True)
+class Vectors(Option):
+    """Compute units that step together take as long for a vector that is partly filled as for a full one."""
+
+    type_name: ClassVar[str] = "vectors"
+
+
+@attrs.frozen(kw_only=True)
 class Intersection(Option):
     """An addition for every metadata access of a leader of a skip; a run of empty positions takes a cycle for each `width`."""
 
@@ -132,6 +139,7 @@ class ChargeOptions:
     run_lengths: bool = False
     pointers: bool = False
     imbalance: bool = False
+    vectors: bool = False
     intersection: bool = False
     overlap: bool = False
     leakage: bool = False

@@ -86,6 +86,8 @@ class Occupancy:
     """Nonzeros per word of the whole tensor."""
     by_shape: bool = False
     """Whether tiles of the same volume but of different shape differ (banded, actual data)."""
+    actual: bool = False
+    """Whether it is that of one tensor, which `draw` gives: what several such tensors have in common is counted."""
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """Occupancies k, ascending, shape (K,), and their probabilities, shape (K,); zero probabilities left out."""

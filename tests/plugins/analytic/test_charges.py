@@ -10,6 +10,7 @@ from charged import LEVELS, REGISTRY, cost, made, product
 from sparsemap_plugins.analytic.charges import maxima
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
+from sparsemap_plugins.analytic.charges.uneven import later
 
 from sparsemap import load_problem, search
 from sparsemap.testing import check_cost_model
@@ -367,6 +368,32 @@ def test_positions_that_a_filter_further_out_removes_are_not_looked_at() -> None
 def test_units_with_room_for_more_parts_wait_for_the_slowest_of_more_of_them(depth: int, cycles: int) -> None:
     """Eight parts in a row count: with two, a depth of 8 would give 138."""
     assert waiting(**({"double_buffered": True, "buffer_depth": depth} if depth > 1 else {})) == cycles
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_units_that_all_have_the_same_part_of_an_operand_wait_for_the_other_one(depth: int) -> None:
+    """Two units with columns of their own take a column of P, 7 words, times 5 words of a row of Q each."""
+    rows = {
+        "workload": product((0.15, 0.15), m=7, k=400, n=10), "formats": {"P": ["bitmask"], "Q": ["bitmask"]},
+        "mapping": {"L1_T": ["k=400"], "L2_T": ["m=7", "n=5"], "L2_S": ["n=2"]}, "gate_skip": {"MAC": "skip-both"},
+    }  # fmt: skip
+    rng, level = np.random.default_rng(0), {"double_buffered": True} if depth > 1 else {}
+    work = rng.binomial(7, 0.15, (40_000, 1)) * rng.binomial(5, 0.15, (40_000, 2))
+    ends, finished = np.zeros(2), [0.0] * depth
+    for part in work:
+        ends = np.maximum(ends, finished[-depth]) + part
+        finished.append(ends.max())
+    found = cost(rows, "imbalance", levels=[LEVELS[0], LEVELS[1] | level])
+    mean = cost(rows, levels=[LEVELS[0], LEVELS[1] | level])
+    assert found.cycles[0] / mean.cycles[0] == pytest.approx(finished[-1] / work.sum() * 2, rel=0.1)
+
+
+def test_a_tile_without_work_hides_no_transfer() -> None:
+    """35 cycles of work for 15 tiles in 100, and 2.4 cycles for each to come."""
+    rng = np.random.default_rng(0)
+    work = np.where(rng.random(100_000) < 0.15, 35.0, 0.0)
+    numbers = (np.array([x]) for x in (work.mean(), 2.4, work.std(), 0.0, 0.15))
+    assert later(*numbers)[0] == pytest.approx(np.maximum(work, 2.4).mean(), rel=0.01)
 
 
 def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
