@@ -367,9 +367,6 @@ def test_an_export_that_is_imported_has_the_same_numbers_to_the_bit(registry, tm
 
 
 @pytest.mark.parametrize("hardware", ["edge", "scnn", "crisp-stc", "clustered"])
-@pytest.mark.parametrize(
-    "workload", [worked_example.table(p=0.2, q=0.4)["workload"], "conv4"], ids=["product", "conv4"]
-)
 def test_random_designs_that_pass_by_levels_and_decode_come_back_to_the_bit(registry, tmp_path, hardware):
     spec = registry.spec("hardware", hardware)
     levels = [level | {"decodes": bool(i)} for i, level in enumerate(spec["levels"])]
