@@ -28,7 +28,7 @@ HEAD = ["repository", "outputs", "evaluated", "cycles", "energy", "projects", "h
 def projects(root: Path) -> Iterator[list[Path]]:
     """By file with an architecture, the parts beside it of which there is one each, and the nearest problem."""
     parts: dict[str, dict[Path, list[Path]]] = {part: {} for part in PARTS}
-    for path in sorted(root.rglob("*.y*ml")):
+    for path in sorted(path for path in root.rglob("*.y*ml") if not path.name.startswith("timeloop-")):
         head = path.read_text("utf-8", "replace")[: 1 << 20] if path.is_file() else ""
         for part in PARTS:
             if re.search(rf"^{part}:", head, re.M):
@@ -61,7 +61,7 @@ def better(one: Any, registry: Any) -> CaseOutcome:
 
 def plain(cause: str) -> str:
     """Without names and numbers, so that the same causes are one."""
-    return re.sub(r"'[^']*'|\d+", "..", cause.partition(": line")[0])[:90]
+    return re.sub(r"line \d+: |'[^']*'|\d+", "", cause)[:100]
 
 
 def row(root: Path, most: int, registry: Any) -> list[str]:

@@ -185,7 +185,9 @@ mapspace_constraints:
     assert imported.tables["space"]["mapping"]["factors"] == {"L2_T": {"A": 1, "B": {"most": 4}}}
     assert imported.tables["space"]["mapping"]["orders"] == {"L2_T": ["A", "B", "C"]}
     assert imported.tables["hardware"]["levels"][2]["bypass"] == ["name:X", "name:Y"]
-    registry.build("space", imported.tables["space"])
+    parts = [imported.tables[part] for part in ("workload", "hardware", "space")]
+    names = load_problem(*parts, registry=registry).space.names
+    assert [name for name in names if name.startswith("passes")] == ["passes.Mid.X", "passes.Mid.Y", "passes.Mid.S"]
 
 
 # ---------------------------------------------------------------------------------------------------- what has no counterpart
