@@ -38,6 +38,8 @@ class Computes:
     own with `positions`, else in none."""
     nonzero: PerDesign
     """Those in which no operand is zero, carried out or not."""
+    there: list[PerDesign]
+    """Per operand, the share of those left at which it is not absent."""
     impossible: list[PerDesign]
     """Per operand, whether rounding makes the probability that it is nonzero exceed one: there Timeloop stops (Q9)."""
 
@@ -119,7 +121,8 @@ def computes_of(
     actual = np.trunc(left - skipped - gated - vanish)
     nonzero = left * nonzero
     passed = np.where(kind == SKIP, 0.0, vanish)
-    return Computes(actual, gated, skipped, left, passed, nonzero, impossible)
+    there = [1.0 - state[ABSENT] for state in states]
+    return Computes(actual, gated, skipped, left, passed, nonzero, there, impossible)
 
 
 def less(count: Array, share: Array) -> Array:

@@ -125,7 +125,7 @@ class AnalyticModel(CostModel):
             return None
         return problem.remember(
             (AnalyticModel, "lower-bound", options),
-            lambda: LowerBound(known.layout, known.places, LeastWords(known), options.sums),
+            lambda: LowerBound(known.layout, known.places, LeastWords(known), options.sums, options.holes),
         )
 
     def _charged(self, problem: Problem, energy_pj: Array, cycles: Array) -> Evaluation:

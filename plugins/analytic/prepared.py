@@ -54,7 +54,9 @@ class ModelTables:
         strangers = sorted((c for c in charges if not isinstance(c, Option)), key=lambda charge: charge.type_name)
         formats = FormatTables.of(problem, options.run_lengths)
         tables = [
-            TensorTables.shared(occupancy, quirks, formats.all_formats, formats.every_fiber)
+            TensorTables.shared(
+                occupancy, quirks, formats.asked, formats.every_fiber, formats.every_fiber or options.pointers
+            )
             for occupancy in layout.occupancies
         ]
         return cls(

@@ -15,13 +15,13 @@ import numpy as np
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import markdown_table
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.pieces.defaults import DESIGN_FILE
 from sparsemap.plots import Figure
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
 from sparsemap.spec import toml_io
 
-from ..figure import Panel, Series, figure
 from ..report import Report
 from ..runs import Runner, by, geometric_mean, said_by
 
