@@ -174,7 +174,8 @@ def _rest(
         return
     sizes = _sizes(project)
     fanouts = [row.get("fanout", 1) for row in hardware["levels"]]
-    space = space_table(constraints, [level.name for level in levels], fanouts, sizes, notes) if constraints else None
+    kept = [level.name for level in levels]
+    space = space_table(constraints, kept, fanouts, sizes, list(tensors), notes) if constraints else None
     if space:
         tables["space"] = {**space, "name": "imported"}
     _design(project, targets, mapped, parts, levels, compute, tensors, bypass, sizes, older, tables, notes)
