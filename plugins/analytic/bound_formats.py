@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -104,45 +105,66 @@ class RankSteps:
         _, first, alike = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
         return cls(dims, options, part, layer, start, end, *columns, first, alike.reshape(-1))
 
-    def parts(self, extents: Array) -> Array:
-        """(n,) those with these extents (D, n)."""
-        place = np.zeros(extents.shape[1], dtype=np.int64)
-        for dim, option in zip(self.dims, self.options, strict=True):
-            place = place * len(option) + np.searchsorted(option, extents[dim])
-        return self.part[place]
-
 
 @attrs.frozen(eq=False)
 class LeastRanks:
     """Bits of metadata of a compressed tensor at the outermost level, at least."""
 
-    steps: RankSteps
+    dims: Array
+    options: list[Array]
     through: Array
-    """(m,) by part, those of the cheapest hierarchy of ranks that passes it."""
+    """By the places of a part's extents among these, in C order: those of the cheapest hierarchy of ranks that passes it."""
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return self.through.size
 
     def of_tiles(self, extents: Array) -> Array:
         """(n,) of those that pass the parts with these extents (D, n)."""
-        return self.through[self.steps.parts(extents)]
+        place = np.zeros(extents.shape[1], dtype=np.int64)
+        for dim, option in zip(self.dims, self.options, strict=True):
+            place = place * len(option) + np.searchsorted(option, extents[dim])
+        return self.through[place]
 
     @classmethod
     def of(cls, known: ModelTables, t: int) -> LeastRanks | None:
-        """None: not known."""
-        steps = RankSteps.of(known.layout, t, known.layout.sizes) if _told_by_ranks(known, t) else None
+        """None: not known. No chip matters: problems with the same tensor and formats share it."""
+        if not _told_by_ranks(known, t):
+            return None
+        return known.tables[t].remember(_content(known, t, known.layout.sizes), lambda: cls._made(known, t))
+
+    @classmethod
+    def _made(cls, known: ModelTables, t: int) -> LeastRanks | None:
+        steps = RankSteps.of(known.layout, t, known.layout.sizes)
         if steps is None:
             return None
         inside, outside, done = _cheapest(known, t, steps, False)
         found: Array = np.minimum(done, (inside + outside).min(axis=0))
         found[0] = min(done[-1], inside[0, -1])
-        return cls(steps, found)
+        return cls(steps.dims, steps.options, found[steps.part])
 
 
 def most_bits(known: ModelTables, t: int, extents: Array) -> float:
     """Bits of the fullest tile with these extents (D,), in the cheapest hierarchy of ranks; 0 where it is not known."""
-    steps = RankSteps.of(known.layout, t, extents) if _told_by_ranks(known, t) else None
-    if steps is None:
-        return 0.0
-    inside, _, done = _cheapest(known, t, steps, True)
-    return float(min(done[-1], inside[:, -1].min()))
+
+    def make() -> float:
+        steps = RankSteps.of(known.layout, t, extents)
+        if steps is None:
+            return 0.0
+        inside, _, done = _cheapest(known, t, steps, True)
+        return float(min(done[-1], inside[:, -1].min()))
+
+    return (
+        known.tables[t].remember((most_bits, *_content(known, t, extents)), make) if _told_by_ranks(known, t) else 0.0
+    )
+
+
+def _content(known: ModelTables, t: int, extents: Array) -> tuple[Hashable, ...]:
+    """What determines the ranks of a tile with these extents (D,), beside what determines the tables."""
+    lay = known.layout
+    ranks = tuple(tuple(rank) for rank in lay.ranks[t])
+    return ranks, lay.D, tuple(np.where(lay.relevant[t], extents, 1.0)), known.options.pointers
 
 
 def _told_by_ranks(known: ModelTables, t: int) -> bool:

@@ -9,9 +9,9 @@ that problems on other chips share them (`shared`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from threading import RLock
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from .tiles import Tiles
 from .units import AskedFormat, RankUnits, UnitTables
 
 __all__ = ["AskedFormat", "RankUnits", "Ranks", "TensorTables"]
+
+Made = TypeVar("Made")
 
 KEPT = 2 << 20
 """float64 of tiles and pairs that are kept until they are dropped, 16 MB."""
@@ -63,6 +65,7 @@ class TensorTables:
         self.pairs = Pairs(self.tiles)
         self.ranks = UnitTables(self.tiles, self.pairs, formats, self.empty if usual else None, pointers)
         self.lock = RLock()
+        self._made: dict[Hashable, Any] = {}
         self._units = Table(RankUnits)
         self._empty, self._largest_stored, self._longest, self._filled, self._passes = (Table(Number) for _ in range(5))
 
@@ -70,7 +73,8 @@ class TensorTables:
     def size(self) -> int:
         """Numbers kept."""
         own = (self._units, self._empty, self._largest_stored, self._longest, self._filled, self._passes)
-        return self.tiles.size + self.pairs.size + self.ranks.totals.size + sum(table.size for table in own)
+        made = sum(getattr(one, "size", 1) for one in self._made.values())
+        return made + self.tiles.size + self.pairs.size + self.ranks.totals.size + sum(table.size for table in own)
 
     @classmethod
     def shared(
@@ -83,6 +87,13 @@ class TensorTables:
     ) -> TensorTables:
         """The tables of all tensors of a process with this content."""
         return SHARED.get(cls, occupancy, quirks, formats, usual, pointers)
+
+    def remember(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made of these tables and of what `key` says, once."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: Made = self._made[key]
+        return found
 
     def _trim(self) -> None:
         if self.tiles.size + self.pairs.lists.size > KEPT:

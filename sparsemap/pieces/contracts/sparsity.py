@@ -256,6 +256,8 @@ class Filter:
     width: int | None = None
     """Positions that a skipping unit passes in a cycle at most: a run of empty ones takes a cycle for every `width` of them.
     Time only, for the charge `intersection`; None: no limit of its own."""
+    entries: bool = False
+    """Whether `width` counts entries, of any leader, as comparators of coordinates do, in place of positions."""
 
     @property
     def limited(self) -> bool:
