@@ -65,15 +65,11 @@ class Region:
             is_spatial, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
         outermost, inside = int(searched.sum()) - 1, np.take(nest.extents[inner], rows, axis=1)
         if native.fast is not None:
-            own = (
-                np.empty(len(rows), np.int64),
-                np.empty(len(rows), bool),
-                np.empty(bound.shape, bool),
-                *np.empty((2, *inside.shape)),
-            )
-            columns = (is_spatial.ravel(), searched.ravel(), lay.relevant[t], inside, outermost)
-            if native.fast.region(dim, bound, *columns, *own) is not None:
-                return cls(t, dim, bound, *own[:3], list(own[3]), list(own[4]))
+            target, target_spatial = np.empty(len(rows), np.int64), np.empty(len(rows), bool)
+            R, (e, f) = np.empty(bound.shape, bool), np.empty((2, *inside.shape))
+            loops = (dim, bound, is_spatial.ravel(), searched.ravel(), lay.relevant[t], inside, outermost)
+            if native.fast.region(*loops, target, target_spatial, R, e, f) is not None:
+                return cls(t, dim, bound, target, target_spatial, R, list(e), list(f))
         busy, relevant = bound > 1.0, lay.relevant[t][dim]
         candidates = busy & relevant & searched
         found = candidates.any(axis=0)

@@ -26,7 +26,26 @@ from sparsemap.pieces.loading import load
 SOURCE = Path(native.__file__).with_name("fast.c")
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 PRODUCT = {"einsum": "Z[m,n] = P[m,k] * Q[k,n]", "dims": {"m": 48, "k": 32, "n": 64}, "density": {"P": 0.2, "Q": 0.3}}
+HOLES = {
+    "technology": "12nm",
+    "compute": {"name": "MAC", "gate_skip": True},
+    "levels": [
+        {"name": "DRAM", "class": "dram", "fanout": 2},
+        {"name": "A", "class": "sram", "capacity": "1 MB", "fanout": 8, "gate_skip": True, "bypass": ["role:Z"]},
+        {
+            "name": "B",
+            "class": "sram",
+            "capacity": "64 KB",
+            "fanout": 8,
+            "gate_skip": True,
+            "bypass": ["role:P", "role:Q"],
+        },
+        {"name": "C", "class": "regfile", "capacity": "1 KB", "fanout": 4, "gate_skip": True, "bypass": ["role:P"]},
+    ],
+}
+"""Hardware that tensors pass by."""
 SETTINGS = {
+    "bypass": (PRODUCT, HOLES, "full", "physical"),
     "product": (PRODUCT, "cloud", "full", "physical"),
     "timeloop": (PRODUCT, "edge", "paper", "timeloop"),
     "strided": (
@@ -144,7 +163,7 @@ def regions(fast, monkeypatch, registry):
     """Leader tiles of loops of any bounds and order, all tensors at all levels."""
     monkeypatch.setattr(native, "fast", fast)
     rng, found = np.random.default_rng(4), []
-    for name in ("product", "batched", "strided", "four operands"):
+    for name in ("product", "batched", "strided", "four operands", "bypass"):
         lay = Layout(sparsemap.load_problem(*SETTINGS[name][:2], registry=registry))
         shape = (max(lay.inwards) + 1, lay.D, 60)
         order = np.argsort(rng.random(shape), axis=1).astype(np.int8)
@@ -218,7 +237,6 @@ MUTANTS = [
     ("if (several > 1) need = 1.0;", ""),
     ("if (several <= 1) need = need / factor[d];", ""),
     ("ceil(f[d * n + i] / (factor[d] / need))", "f[d * n + i] / (factor[d] / need)"),
-    ("trunc(f[d * n + i] * need)", "f[d * n + i] * need + 1"),
     ("p[i] * values[j * n + i]", "(float)p[i] * values[j * n + i]"),
 ]
 
