@@ -47,7 +47,7 @@ def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, thinne
     work = points(known, nest, thinned, rows)
     count = len(work.units) // len(rows)
     units = float(choices.chip.instances[-1].max())
-    found = maxima_of(known, units).ratios(work, np.tile(looks[:, rows], count))
+    found = maxima_of(known, units).ratios(work, np.tile(np.take(looks, rows, axis=1), count))
     ratio = np.ones(nest.batch)
     ratio[rows] = found.reshape(count, -1).max(axis=0)
     return ratio
@@ -138,7 +138,7 @@ def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, 
     here = [np.where((s >= h) | ~lay.relevant[t][:, None], bounds[group], 1.0) for s, group in groups]
     loops = np.concatenate([np.ones((0, len(rows))), *here])
     inside = np.prod([bounds[group] for group in lay.temporal[h:]], axis=0)
-    extent = inside * thinned.held[h - 1, t][:, rows]
+    extent = inside * np.take(thinned.held[h - 1, t], rows, axis=1)
     one, none = np.ones(len(rows)), np.full(len(rows), -1)
     strides = _strides(lay, bounds, [s for s, _ in groups])
     return _boxes(known, nest, extent, loops, strides, dim, one.astype(np.int64), none, one, one)

@@ -38,7 +38,7 @@ class Uneven:
         """Per tensor, of so many designs (n,): the cycles, if the run were one tile, of the longest work of the lanes that use
         one tile of it at level h; and the chance that there is any."""
         every = np.concatenate([*rows.values(), np.zeros(0, dtype=np.int64)])
-        looks = self.thinned.looks[:, every]
+        looks = np.take(self.thinned.looks, every, axis=1)
         if not np.isfinite(looks).any():
             return {t: (np.zeros(len(mine)), np.ones(len(mine))) for t, mine in rows.items()}
         work = WorkBoxes.join([tile_work(self.known, self.nest, self.thinned, t, h, mine) for t, mine in rows.items()])
