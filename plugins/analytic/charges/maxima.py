@@ -290,6 +290,7 @@ class Maxima:
             most[which, mine] = self._maximum(work, looks, rows[mine], operands, apart, GROWN[which])
             lanes = work.units if len(operands) > 1 else work.lanes[operands[0]]
             units[mine] = lanes[rows[mine]]
+        most = np.minimum.accumulate(most, axis=0)  # two parts take no longer together than each by itself
         return pace(most, there, depth, units)
 
     def _maximum(
