@@ -15,6 +15,7 @@ def register_charges():
         "positions": "charges:Positions",
         "drains": "charges:Drains",
         "sums": "charges:Sums",
+        "holes": "charges:Holes",
         "filter-metadata": "charges:FilterMetadata",
         "run-lengths": "charges:RunLengths",
         "pointers": "charges:Pointers",

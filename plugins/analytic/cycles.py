@@ -10,7 +10,7 @@ from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
 from sparsemap.problem.chip import Chip
 
 from .actions import GATE
-from .charges.imbalance import waiting_ratio
+from .charges.imbalance import Thinned, waiting_ratio
 from .charges.intersection import looked_at
 from .charges.overlap import Transfers, overlapped
 from .charges.uneven import Uneven
@@ -69,7 +69,8 @@ def cycles_of(
         if ratio is not None:
             compute = mean = np.minimum(np.where(ratio > 1.0, whole(share * ratio), mean), nest.steps[-1])
     if options.imbalance:
-        ratio = waiting_ratio(known, nest, choices, removals.time)
+        thinned = Thinned.of(known, nest, choices, removals.time)
+        ratio = waiting_ratio(known, nest, choices, thinned)
         compute = compute if ratio is None else np.minimum(whole(compute * ratio), nest.steps[-1])
     if options.intersection:
         compute = looked_at(known, nest, choices, traffic, removals.time, counts, compute)
@@ -81,7 +82,7 @@ def cycles_of(
         total = np.maximum(total, here)
     if options.overlap:
         transfers = Transfers.of(nest, traffic, counts, demand, chip)
-        uneven = Uneven(known, nest, choices, removals.time, mean) if options.imbalance else None
+        uneven = Uneven(known, nest, choices, removals.time, thinned, mean) if options.imbalance else None
         total = np.maximum(total, overlapped(transfers, lay.problem.buffers, compute, level, uneven))
     if known.strangers:
         public = chip_counts(nest, counts, total)

@@ -26,6 +26,7 @@ EXECUTED = frozenset(
             "positions",
             "drains",
             "sums",
+            "holes",
             "filter-metadata",
             "run-lengths",
             "pointers",
@@ -53,7 +54,7 @@ class ChargedTrial:
 
     def __attrs_post_init__(self) -> None:
         self._bits: dict[tuple[bool, bool], Any] = {}
-        self._moved: dict[tuple[int, bool, bool], Tally] = {}
+        self._moved: dict[tuple[int, bool, bool, bool], Tally] = {}
         self._cycles: dict[tuple[Any, ...], float] = {}
 
     def pay(self, paid: Iterable[Charge], as_modelled: bool = False) -> Tally:
@@ -96,12 +97,12 @@ class ChargedTrial:
         return tally
 
     def _counts(self, walk: Walk, charges: frozenset[str], as_modelled: bool) -> Tally:
-        coding = "run-lengths" in charges, "pointers" in charges
-        key = (id(walk), *coding)
+        coding, padding = ("run-lengths" in charges, "pointers" in charges), "holes" in charges
+        key = (id(walk), *coding, padding)
         if coding not in self._bits:
             self._bits[coding] = all_bits(self.sim, walk.contents, *coding)
         if key not in self._moved:
-            self._moved[key] = count_metadata(self.sim, walk, self._bits[coding])
+            self._moved[key] = count_metadata(self.sim, walk, self._bits[coding], padding)
         tally = self._moved[key].copy()
         out = self.sim.nest.output
         if "drains" in charges:

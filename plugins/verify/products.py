@@ -30,6 +30,13 @@ class Reads:
     """(steps, instances) of that level: reads of all words, zeros included."""
     words: int = 0
     """Those that are stored."""
+    outside: Array = attrs.field(init=False)
+    """As `passes`, of positions that are no words .."""
+    outside_words: int = 0
+    """.. and those of them that are stored."""
+
+    def __attrs_post_init__(self) -> None:
+        self.outside = np.zeros_like(self.passes)
 
 
 @attrs.define(eq=False)
@@ -175,9 +182,9 @@ class Products:
                 offered &= outer
             there.append(contents[t].kept[words[t]] if self.packed[t] else np.ones(shape, dtype=bool))
             leads = self.links[t].leads
-            self._read(done.reads[t], t, rows, there[-1][:, leads], take)
+            self._read(done.reads[t], t, rows, words[t][:, leads], there[-1][:, leads], take)
             if self.guards[t] is not None:
-                self._read(done.reads_wanted[t], t, rows, there[-1][:, leads], wanted[t])
+                self._read(done.reads_wanted[t], t, rows, words[t][:, leads], there[-1][:, leads], wanted[t])
         result = math.prod((values[t][words[t]] for t in nest.operands), start=np.ones(shape))
         computed, occupied, passed = self._compute(done, alive & lanes, result != 0, there, rng)
         if self.dealt:
@@ -237,16 +244,20 @@ class Products:
         of = np.arange(rows.start, rows.stop) // (self.steps // len(active))
         return np.repeat(active[of], link.fan, axis=1)
 
-    def _read(self, found: Reads, t: int, rows: slice, stored: Array, active: Array | None) -> None:
-        """`stored` (n, groups) bool: the words that the groups need are stored; `active` (n, units), None: all."""
-        link = self.links[t]
+    def _read(self, found: Reads, t: int, rows: slice, words: Array, stored: Array, active: Array | None) -> None:
+        """`stored` (n, groups) bool: the `words` that the groups need are stored; `active` (n, units), None: all."""
+        link, gaps = self.links[t], self.nest.gaps[t]
         asked = np.ones_like(stored) if active is None else link.by_group(active)
+        outside = None if gaps is None else asked & gaps.reshape(-1)[words]
         found.words += int((stored & asked).sum())
+        found.outside_words += 0 if outside is None else int((stored & outside).sum())
         if self.packed[t]:
             of = np.arange(rows.start, rows.stop) // (self.steps // len(found.passes))
             begins = np.flatnonzero(np.diff(of, prepend=-1))
-            per = asked.reshape(len(asked), link.parents, -1).sum(axis=2)
-            found.passes[of[begins]] += np.add.reduceat(per, begins, axis=0)
+            for passes, mine in ((found.passes, asked), (found.outside, outside)):
+                if mine is not None:
+                    per = mine.reshape(len(mine), link.parents, -1).sum(axis=2)
+                    passes[of[begins]] += np.add.reduceat(per, begins, axis=0)
 
     def _compute(
         self, done: Done, alive: Array, effectual: Array, there: Sequence[Array], rng: np.random.Generator

@@ -49,6 +49,8 @@ class Walk:
     """The nest once through: what moved, with these filters."""
 
     tally: Tally
+    outside: Tally
+    """Of that, what is no word: padding, and holes between windows."""
     contents: Sequence[Contents]
     active: Activity
     inner: Sequence[Array | None]
@@ -199,14 +201,14 @@ class Simulation:
         self, products: Products, values: Sequence[Array], contents: Sequence[Contents], expected: Array,
         rng: np.random.Generator, begins: Array,
     ) -> Walk:  # fmt: skip
-        tally, guards = Tally(), products.all_guards
-        active, inner = self._walk_storage(tally, contents, rng, guards)
+        tally, outside, guards = Tally(), Tally(), products.all_guards
+        active, inner = self._walk_storage(tally, outside, contents, rng, guards)
         done = products.run(values, contents, inner, rng, begins)
         done.looked += self._empty_tiles(active, contents, guards, begins)
         tally.correct = bool(np.array_equal(done.output, expected))
         if contents[self.nest.output].layout is not None:
             self._store_together(contents[self.nest.output], done)
-        walk = Walk(tally, contents, active, inner, done, guards)
+        walk = Walk(tally, outside, contents, active, inner, done, guards)
         count_products(self, walk)
         count_outputs(self, walk)
         return walk
@@ -257,7 +259,7 @@ class Simulation:
                 first[:, padding] = self.products.first_visits(len(first))[:, padding]
 
     def _walk_storage(
-        self, tally: Tally, contents: Sequence[Contents], rng: np.random.Generator, guards: Guards
+        self, tally: Tally, outside: Tally, contents: Sequence[Contents], rng: np.random.Generator, guards: Guards
     ) -> tuple[Activity, list[Array | None]]:
         """Guards of all storage levels, and the operands' reads and fills between them.
 
@@ -276,6 +278,10 @@ class Simulation:
                 if t != self.nest.output:
                     sent, held = (part.stored if self.packed_at(t, s) else None for s in (parent, level))
                     count_operand(tally, link, sent, held, want, now, guard)
+                    gaps = self.nest.gaps[t]
+                    if gaps is not None:
+                        sent, held = (Boxes(gaps if box is None else gaps & (box.values > 0)) for box in (sent, held))
+                        count_operand(outside, link, sent, held, want, now, guard)
                 if self.packed_at(t, level):  # instances in use: empty tiles are not sent
                     some = part.stored.count(link.widths, link.steps, link.places) > 0
                     tally.add("instances", level, t, float(some.mean() * some.shape[1]))

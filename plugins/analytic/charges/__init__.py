@@ -47,6 +47,13 @@ class Sums(Option):
 
 
 @attrs.frozen(kw_only=True)
+class Holes(Option):
+    """A discount: padding around an operand, and what none of its windows takes, does not move."""
+
+    type_name: ClassVar[str] = "holes"
+
+
+@attrs.frozen(kw_only=True)
 class FilterMetadata(Option):
     """A filter reads what it looks at: the metadata of its leaders, or their words where they have none."""
 
@@ -127,6 +134,7 @@ class ChargeOptions:
     positions: bool = False
     drains: bool = False
     sums: bool = False
+    holes: bool = False
     filter_metadata: bool = False
     run_lengths: bool = False
     pointers: bool = False

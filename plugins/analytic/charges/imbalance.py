@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from itertools import combinations
 
+import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign
@@ -19,16 +20,32 @@ from ..removal import Removal
 from .maxima import Maxima, WorkBoxes, lanes_for
 
 
-def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal) -> PerDesign | None:
+@attrs.frozen(eq=False)
+class Thinned:
+    """What thins the work of a batch, and where work stays with one tile."""
+
+    looks: Array
+    """(operands, B) as of `finest_looks`."""
+    held: Array
+    """(S-1, T, D, B) and .."""
+    grows: Array
+    """.. (S-1, T, B) as of `_stays`."""
+
+    @classmethod
+    def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal) -> Thinned:
+        """`removal`: the filters that save time."""
+        return cls(finest_looks(known, choices, removal), *_stays(known.layout, nest.bounds, nest.order))
+
+
+def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, thinned: Thinned) -> PerDesign | None:
     """(B,) the largest ratio of the fullest unit's work to the mean, of all points at which units wait; None: nothing thins
-    the work of any design. `removal`: the filters that save time."""
-    lay = known.layout
-    looks = finest_looks(known, choices, removal)
+    the work of any design."""
+    lay, looks = known.layout, thinned.looks
     skips = np.isfinite(looks).any(axis=0) & (nest.instances_used[lay.S] > 1.0)
     rows = np.flatnonzero(skips)
     if not rows.size:
         return None
-    work = points(known, nest, rows)
+    work = points(known, nest, thinned, rows)
     count = len(work.units) // len(rows)
     units = float(choices.chip.instances[-1].max())
     found = maxima_of(known, units).ratios(work, np.tile(looks[:, rows], count))
@@ -64,17 +81,17 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
     return found
 
 
-def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
+def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> WorkBoxes:
     """The points at which compute units wait: J of them one after the other, each for all n designs `rows`."""
     lay, depth = known.layout, known.layout.problem.buffers
-    bounds, order, steps = (np.take(part, rows, axis=-1) for part in (nest.bounds, nest.order, nest.steps))
+    columns = (nest.bounds, nest.steps, thinned.held, thinned.grows)
+    bounds, steps, held, grows = (np.take(column, rows, axis=-1) for column in columns)
     groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None]
     stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.shares_work]
     coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.shares_work]
     block, dim = np.repeat([s for s, _ in coupling], lay.D), np.tile(np.arange(lay.D), len(coupling))
     strides = _strides(lay, bounds, [s for s, _ in coupling])
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
-    held, grows = _stays(lay, bounds, order)
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
     extents, coupled, depths, next_dim, turns, pitches = [], [], [], [], [], []
     reach = _reach(lay, bounds)
@@ -119,25 +136,25 @@ def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
             add(h, held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
     add(0, 1.0, np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
     extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)
-    parts, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
+    copies, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
     return _boxes(
-        known, nest, extent, loops, further, dim, parts, np.concatenate(next_dim), np.concatenate(turns),
+        known, nest, extent, loops, further, dim, copies, np.concatenate(next_dim), np.concatenate(turns),
         np.concatenate(pitches), {t: np.concatenate(own, axis=-1) for t, own in wide.items()},
     )  # fmt: skip
 
 
-def tile_work(known: ModelTables, nest: Nest, t: int, h: int, rows: Array) -> WorkBoxes:
+def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, rows: Array) -> WorkBoxes:
     """What the lanes that use one tile of t at level h do with it."""
     lay = known.layout
     parent = lay.parent(t, h)
     assert parent is not None
-    bounds, order = np.take(nest.bounds, rows, axis=-1), np.take(nest.order, rows, axis=-1)
+    bounds = np.take(nest.bounds, rows, axis=-1)
     groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None and s >= parent]
     dim = np.tile(np.arange(lay.D), len(groups))
     here = [np.where((s >= h) | ~lay.relevant[t][:, None], bounds[group], 1.0) for s, group in groups]
     loops = np.concatenate([np.ones((0, len(rows))), *here])
     inside = np.prod([bounds[group] for group in lay.temporal[h:]], axis=0)
-    stays = _stays(lay, bounds, order)[0][h - 1, t]
+    stays = thinned.held[h - 1, t][:, rows]
     apart = math.prod((bounds[group] for _, group in groups), start=inside)
     wide = {u: _piece(lay, u, own[h], stays, apart) for u, own in _reach(lay, bounds).items()}
     one, none = np.ones(len(rows)), np.full(len(rows), -1)

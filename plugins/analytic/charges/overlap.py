@@ -86,19 +86,16 @@ def _deviations(
     """(n,) in cycles, of the time in which a tile is used, which is `each` (B,) on average, and of that which another one
     takes to come; and the chance that a tile is used at all."""
     square, worked, some = np.zeros(len(rows)), np.zeros(len(rows)), np.ones(len(rows))
-    for t in turns:
-        turn = np.flatnonzero(turns[t][rows] > 0.99 * most[rows])  # others come bit by bit
-        mine = rows[turn]
-        copies = math.sqrt(depth[t] - 1.0)
-        if turn.size:
-            spread, there = uneven.work(t, h, mine)
-            worked[turn] = np.maximum(worked[turn], spread / most[mine] / copies)
-            working = np.minimum(
-                uneven.cycles[mine] / most[mine] / each[mine], 1.0
-            )  # empty positions are passed always
-            there = 1.0 - (1.0 - there) ** (depth[t] - 1.0) * working
-            some[turn] = np.minimum(some[turn], there)
-        if turn.size and t != uneven.nest.layout.output:
+    in_turn = {t: np.flatnonzero(turns[t][rows] > 0.99 * most[rows]) for t in turns}  # others come bit by bit
+    in_turn = {t: turn for t, turn in in_turn.items() if turn.size}
+    work = uneven.work(h, {t: rows[turn] for t, turn in in_turn.items()})
+    for t, turn in in_turn.items():
+        mine, copies = rows[turn], math.sqrt(depth[t] - 1.0)
+        spread, there = work[t]
+        worked[turn] = np.maximum(worked[turn], spread / most[mine] / copies)
+        working = np.minimum(uneven.cycles[mine] / most[mine] / each[mine], 1.0)  # empty positions are passed always
+        some[turn] = np.minimum(some[turn], 1.0 - (1.0 - there) ** (depth[t] - 1.0) * working)
+        if t != uneven.nest.layout.output:
             square[turn] += (uneven.words(t, h, mine) * each_of[t][mine] / most[mine] / copies) ** 2
     return worked, np.sqrt(square), some
 
@@ -169,7 +166,7 @@ class Transfers:
 
     def turns(self, t: int, h: int) -> PerDesign:
         """Tiles of tensor t that level h has in turn."""
-        moved = self.traffic.leaving[h] if t == self.layout.output else self.traffic.fills[t, h]
+        moved = self.traffic.leaving[h] if t == self.layout.output else self.traffic.brought[t, h]
         return moved / self.nest.tile_words[t, h]
 
     def _cycles(self, s: int, read: PerTile, written: PerTile, tensors: list[int]) -> PerDesign:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
@@ -13,7 +14,7 @@ from ..actions import NONE
 from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
-from .imbalance import finest_looks, maxima_of, tile_work
+from .imbalance import Thinned, maxima_of, tile_work
 from .maxima import LANES, Maxima, WorkBoxes, deviation_of
 
 
@@ -25,6 +26,7 @@ class Uneven:
     nest: Nest
     choices: DesignChoices
     removal: Removal
+    thinned: Thinned
     cycles: PerDesign
     """Of the mean lane, in which it works."""
 
@@ -32,15 +34,18 @@ class Uneven:
     def _maxima(self) -> Maxima:
         return maxima_of(self.known, float(self.choices.chip.instances[-1].max()))
 
-    def work(self, t: int, h: int, rows: Rows) -> tuple[PerDesign, PerDesign]:
-        """(n,) cycles, if the run were one tile: of the longest work of the lanes that use one tile of t at level h; and the
-        chance that there is any."""
-        known = self.known
-        looks = finest_looks(known, self.choices, self.removal)[:, rows]
+    def work(self, h: int, rows: Mapping[int, Rows]) -> dict[int, tuple[PerDesign, PerDesign]]:
+        """Per tensor, of so many designs (n,): the cycles, if the run were one tile, of the longest work of the lanes that use
+        one tile of it at level h; and the chance that there is any."""
+        every = np.concatenate([*rows.values(), np.zeros(0, dtype=np.int64)])
+        looks = self.thinned.looks[:, every]
         if not np.isfinite(looks).any():
-            return np.zeros(len(rows)), np.ones(len(rows))
-        relative, some = spreads(self._maxima, tile_work(known, self.nest, t, h, rows), looks)
-        return relative * self.cycles[rows], some
+            return {t: (np.zeros(len(mine)), np.ones(len(mine))) for t, mine in rows.items()}
+        work = WorkBoxes.join([tile_work(self.known, self.nest, self.thinned, t, h, mine) for t, mine in rows.items()])
+        relative, some = spreads(self._maxima, work, looks)
+        ends = np.cumsum([len(mine) for mine in rows.values()])[:-1]
+        parts = zip(np.split(relative * self.cycles[every], ends), np.split(some, ends), strict=True)
+        return dict(zip(rows, parts, strict=True))
 
     def words(self, t: int, h: int, rows: Rows) -> PerDesign:
         """(n,) over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out."""

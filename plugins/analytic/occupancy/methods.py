@@ -45,6 +45,7 @@ class OccupancyMethods:
 
         self.distribution, self.empty, self.largest = occupancy.distribution, occupancy.empty, occupancy.largest
         self.within, self.within_many = occupancy.empty_within, own("empty_within_many", self._one_by_one)
+        self.actual = occupancy.actual
         self.whole_too = "Q4" in quirks
         """Whether a sub-tile that is the whole tile is asked for as well, as Timeloop does."""
         if self.whole_too and hasattr(occupancy, "timeloop_empty_within"):

@@ -411,3 +411,27 @@ def test_what_is_gated_costs_no_less_than_the_technology_says() -> None:
     levels = [LEVELS[0], LEVELS[1] | {"energy": {"read": 10.0, "gated_read": 5.0}}]
     compute = {"gate_skip": True, "energy": {"compute": 4.0, "gated": 3.0}}
     assert cost(table, "gated", levels=levels, compute=compute).detail.charges_pj["gated"][0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("layer", "loops", "words"),
+    [
+        ({"c": 1, "p": 7, "q": 7, "r": 5, "s": 5, "padding": 2}, {"L2_T": ["p=7", "q=7", "r=5", "s=5"]}, 49),
+        ({"c": 1, "p": 7, "q": 7, "r": 5, "s": 5, "padding": 2}, {"L1_T": ["p=7"], "L2_T": ["q=7", "r=5", "s=5"]}, 49),
+        ({"c": 1, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1}, {"L1_T": ["p=3"], "L2_T": ["p=2", "q=6", "r=3", "s=3"]}, 36),
+        ({"c": 1, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1},
+         {"L1_T": ["p=2", "r=3"], "L2_T": ["p=3", "q=6", "s=3"]}, 6 * (4 + 4)),
+        ({"c": 1, "p": 4, "q": 4, "stride": 2}, {"L2_T": ["p=4", "q=4"]}, 16),
+        ({"c": 1, "p": 4, "q": 4, "r": 3, "s": 3, "stride": 2, "padding": 1, "image": 8},
+         {"L2_T": ["p=4", "q=4", "r=3", "s=3"]}, 64),
+    ],
+)  # fmt: skip
+def test_padding_and_holes_are_no_words(layer: dict, loops: dict, words: int) -> None:
+    """From DRAM, rows that are on chip do not come again, and padding and holes never do; units read them not either."""
+    dims = {"c": 1, "p": 1, "q": 1, "r": 1, "s": 1, **{key: layer[key] for key in "pqrs" if key in layer}}
+    table = {"workload": {"type": "depthwise", "dims": dims, **layer}, "mapping": loops}
+    found = cost(table, "holes")
+    assert (cell(found, 0, 0).read[0], cell(found, 0, 1).fill[0]) == pytest.approx((words, words))
+    stride, first = layer.get("stride", 1), layer.get("padding", 0)
+    rows = [stride * a + b - first for a in range(dims["p"]) for b in range(dims["r"])]
+    assert cell(found, 0, 1).read[0] == pytest.approx(sum(0 <= row < stride * dims["p"] for row in rows) ** 2)
