@@ -42,7 +42,7 @@ class ChipResult:
     """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for."""
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
-    """Its designs on sampled tensors, if a thorough search was asked for: file, energy and cycles over those claimed, or why not."""
+    """Its designs on sampled tensors, if the search was thorough: file, energy and cycles over those claimed, or why not."""
     neighbours: tuple[Mapping[str, Any], ...]
     """Chips that differ from it in one choice, likewise: EDP and area over its own, and of the layer that would
     gain most."""
