@@ -28,7 +28,7 @@ HEAD = ["repository", "outputs", "evaluated", "cycles", "energy", "projects", "h
 def projects(root: Path) -> Iterator[list[Path]]:
     """By file with an architecture, the parts beside it of which there is one each, and the nearest problem."""
     parts: dict[str, dict[Path, list[Path]]] = {part: {} for part in PARTS}
-    for path in sorted(path for path in root.rglob("*.y*ml") if not path.name.startswith("timeloop-")):
+    for path in sorted(path for path in root.rglob("*.y*ml") if not re.match("timeloop-|flattened_", path.name)):
         head = path.read_text("utf-8", "replace")[: 1 << 20] if path.is_file() else ""
         for part in PARTS:
             if re.search(rf"^{part}:", head, re.M):

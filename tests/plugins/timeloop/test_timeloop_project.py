@@ -112,6 +112,15 @@ def test_energies_rows_and_sizes_of_levels(project):
     assert tree["compute"]["energy"] == {"compute": 2, "gated": 0.25, "skipped": 0.25}
 
 
+def test_names_of_variables_are_their_numbers(project):
+    named = (
+        NODES.replace("meshX: 4", "meshX: lanes").replace("depth: 16", "depth: deep")
+        + "variables: {lanes: 4, deep: 16}\n"
+    )
+    given, same = (project(PROBLEM, nodes, ENERGIES).tables["hardware"] for nodes in (named, NODES))
+    assert given == same
+
+
 def test_energies_are_per_word_and_gated_accesses_cost_what_is_idle(project):
     far, mid, _ = project(*DENSE).tables["hardware"]["levels"]
     assert (far["energy"]["read"], far["energy"]["write"], far["access_words"]) == (100, 120, 4)
