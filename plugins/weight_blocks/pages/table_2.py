@@ -136,7 +136,7 @@ def _left(found: Sequence[Mesh]) -> str:
 
 
 def draw(found: Sequence[Mesh], modes: Modes) -> Figure:
-    panels = []
+    panels: list[Panel] = []
     for network, title in TITLES.items():
         mine, lines = [mesh for mesh in found if mesh.network == network], []
         for kind, style in (("dense", "-"), ("sparse", "--")):

@@ -70,7 +70,9 @@ def test_no_design_costs_less_than_the_bound(layer) -> None:
     found = problem.evaluator.evaluate(problem.space.repair(problem.space.sample(500, rng), rng))
     bound = problem.cost_model.lower_bound(problem)
     assert found.valid.any()
-    assert bound.cycles[0] <= found.cycles.min() and bound.energy_pj[0] <= found.energy_pj.min() < 3 * bound.energy_pj[0]
+    assert (
+        bound.cycles[0] <= found.cycles.min() and bound.energy_pj[0] <= found.energy_pj.min() < 3 * bound.energy_pj[0]
+    )
 
 
 def test_a_design_file_holds_the_sub_volume_and_is_read_back(problem, tmp_path: Path) -> None:
