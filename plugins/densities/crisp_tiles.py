@@ -160,12 +160,10 @@ class CrispOccupancy(Occupancy):
             return float(min(words, rows * min(columns[-1], block) * min(touched, self.keep)))
         return float(min(words, grain * self.largest(tile)))
 
-    def independent(self, places: Array, spans: Array) -> Array:
+    @property
+    def alike(self) -> tuple[int, ...]:
         """Rows of one block row keep the same blocks, and in each equally many words of a group."""
-        across = np.ones(len(self.shape))
-        across[0], across[1] = self.block_rows, self.columns.block
-        found: Array = np.minimum(places, np.ceil(spans / across[:, None])).prod(axis=0)
-        return found
+        return self.block_rows, self.columns.block, *(1,) * (len(self.shape) - 2)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Exactly `keep` blocks of every block row, and n words of every group of a kept block."""

@@ -106,7 +106,9 @@ class Memetic(Searcher):
     population: int = attrs.field(default=64, validator=attrs.validators.ge(8))
     """Survivors per generation; demes have half of it."""
     offspring: int = attrs.field(default=512, validator=attrs.validators.ge(1))
-    """Designs proposed per generation by all demes, at most a twentieth of those of the round by each."""
+    """Designs proposed per generation by all demes."""
+    generations: int = attrs.field(default=20, validator=attrs.validators.ge(1))
+    """Those that a round has at least: a deme proposes no more designs in one than those of the round over this."""
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
     """Populations that do not mix; fewer in the first rounds, which are short."""
     apart: float = attrs.field(default=0.6, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
@@ -192,13 +194,14 @@ class _Run:
 
     def demes(self, count: int, size: int) -> list[Deme]:
         """New populations without designs."""
-        size = max(8, min(size, self.planned // 20))
+        size = max(8, min(size, self.planned // self.searcher.generations))
         nothing = Scored(self.space.low[None, :][:0], np.zeros(0))
         return [Deme(size, self.searcher.patience, self.searcher.selection, nothing) for _ in range(count)]
 
     def generation(self, demes: Sequence[Deme]) -> Proposals:
         """One batch of what all demes propose, without designs proposed before; each deme receives its part."""
-        share = max(8, min(self.searcher.offspring // len(demes), self.planned // 20))
+        most = self.planned // self.searcher.generations
+        share = max(8, min(self.searcher.offspring // len(demes), most))
         context = Context(self.space, self.rng, self.budget.spent / self.end)
         actions = [deme.proposes for deme in demes]
         parts = [self._proposed(deme, share, len(demes), context) for deme in demes]
