@@ -308,8 +308,8 @@ class CrispOccupancy(Occupancy):
                 continue
             product: Any = band.weight * weights[:, None]
             for height, inner, count in parts:
-                at, *atoms = self._strip_bands(*columns, height, inner)
-                spectra = np.fft.rfft(self._placed(*atoms, int(at.max()) + 1, layout), axis=1)
+                at, x, p, kind = self._strip_bands(*columns, height, inner)
+                spectra = np.fft.rfft(self._placed(x, p, kind, int(at.max()) + 1, layout), axis=1)
                 product = product * repeated(spectra, count, np.multiply, 1.0)[at]
             found += np.fft.irfft(product.sum(axis=0), layout.size)
         found /= weights.sum() * sum(band.weight for band in places)

@@ -216,7 +216,8 @@ def _boxes(
         moved = lay.relevant[t][grows] & (grows >= 0)
         rank = _rank_of(lay, t)[grows]
         growth.append(np.where(moved, 1 + rank, 0))
-        least.append(np.minimum(pitch, np.array(getattr(lay.occupancies[t], "alike", (1,) * len(lay.ranks[t])))[rank]))
+        alike = getattr(lay.occupancies[t], "alike", (1,) * len(lay.ranks[t]))
+        least.append(np.minimum(pitch, np.array([*alike, 1])[rank]))  # a tensor may have no rank
     own = [_independent(lay, t, lanes(t), loops, strides, dim) for t in lay.operands]
     pairs = {}
     for (i, t), (j, u) in combinations(enumerate(lay.operands), 2):
