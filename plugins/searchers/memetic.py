@@ -1,18 +1,19 @@
 """A memetic search: demes that evolve by moves the segments offer, with local search around their best designs.
 
 It keeps the paper's encoding and adds what cheap evaluation allows: a search starts from guesses of the segments, every
-proposal is repaired before it is evaluated, the share of each mutation follows its success, and the single-gene
-neighbourhood of a deme's best design is swept when progress stops. Selection, crossover and mutations are operators;
-unless others are named, mutations are the moves of the segments (loops swap levels, a tensor changes its formats).
+proposal is repaired before it is evaluated, and the single-gene neighbourhood of a deme's best design is swept when
+progress stops. Selection, crossover and mutations are operators; unless others are named, mutations are the moves of the
+segments (loops swap levels, a tensor changes its formats).
 
 Where the cost model knows classes of designs, each with a bound (`Space.classes`), no design is evaluated whose class has
 nothing better than the best design so far, which spends nothing. From the second round on a part of the sample comes from
 the classes with the best bounds, and a part of the children moves into them.
 
 Designs with nearly the same score often have tilings far apart, with nothing good in between. So a round begins with
-demes that do not mix; one that has converged starts anew. The best of all then become one population, and when that has
-converged, or spent what the round was planned for, a new round begins. All demes propose at once, so that a batch is as
-large as that of one population. Nothing depends on the budget but where the search ends: more is never worse.
+demes that do not mix, one of them of the designs that the search starts from, or of the best ones of the round before; one
+that has converged starts anew. The best of all then become one population, and when that has converged, or spent what the
+round was planned for, a new round begins. All demes propose at once, so that a batch is as large as that of one population.
+Nothing depends on the budget but where the search ends: more is never worse.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ ROUNDS = (500, 2_000, 20_000)
 SHORTEST = 1.25
 """A round ends no earlier than at so many times the designs that it begins with."""
 FEWEST = 5_000
-"""Designs that a deme should have before there are several."""
+"""Designs that a deme of guesses should have before there are several."""
+GENERATIONS, SURVIVORS = 40, 20
+"""A generation proposes no more than this part of the designs of a round, and a population has no more than that part."""
 REMEMBERED = 4
 """Designs of a converged deme that take part in the population of all."""
 
@@ -98,15 +101,15 @@ class Deme:
 
 @attrs.frozen(kw_only=True)
 class Memetic(Searcher):
-    """Evolution of demes with repair, adaptive mutations, coordinate descent and restarts."""
+    """Evolution of demes with repair, coordinate descent and restarts."""
 
     type_name: ClassVar[str] = "memetic"
     takes_migrants: ClassVar[bool] = True
 
     population: int = attrs.field(default=64, validator=attrs.validators.ge(8))
     """Survivors per generation; demes have half of it."""
-    offspring: int = attrs.field(default=512, validator=attrs.validators.ge(1))
-    """Designs proposed per generation by all demes, at most a twentieth of those of the round by each."""
+    offspring: int = attrs.field(default=256, validator=attrs.validators.ge(1))
+    """Designs proposed per generation by all demes, at most a fortieth of those of the round by each."""
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
     """Populations that do not mix; fewer in the first rounds, which are short."""
     apart: float = attrs.field(default=0.6, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
@@ -116,14 +119,14 @@ class Memetic(Searcher):
     mutations: tuple[Mutation, ...] = attrs.field(
         factory=lambda: (SegmentMoves(),), validator=attrs.validators.min_len(1)
     )
-    """Names or tables of mutations; the share of each follows its success."""
+    """Names or tables of mutations. Their shares stay: what succeeds most often are changes that hardly matter."""
     crossover: Crossover = attrs.field(factory=SegmentCrossover)
     """Makes a child of two parents."""
     crossover_rate: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children with two parents."""
     selection: Selection = attrs.field(factory=GreedyRanking)
     """What picks the parents, and the survivors."""
-    patience: int = attrs.field(default=4, validator=attrs.validators.ge(1))
+    patience: int = attrs.field(default=8, validator=attrs.validators.ge(1))
     """Generations without a better design before its neighbourhood is swept; twice as many end a deme."""
 
     classes: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
@@ -142,6 +145,9 @@ class Memetic(Searcher):
         while not run.exhausted:
             run.begin_round()
             demes = run.demes(max(1, min(self.demes, run.planned // FEWEST)), self.population // 2)
+            if best:
+                demes += run.demes(1, demes[0].size)
+                demes[-1].receive(Scored.join(best))
             until = budget.spent + self.apart * run.planned
             while budget.spent < until and not run.exhausted:
                 for place, deme in enumerate(demes):
@@ -149,6 +155,7 @@ class Memetic(Searcher):
                         best.append(deme.parents.best(REMEMBERED))
                         (demes[place],) = run.demes(1, deme.size)
                 yield from run.generation(demes)
+                demes += run.given_deme(demes[0].size)
             best += [deme.parents for deme in demes if deme.valid]
             (one,) = run.demes(1, self.population)
             if best:
@@ -173,6 +180,8 @@ class _Run:
         """The best score so far."""
         self.stale = 0
         """Batches in a row without a new design."""
+        self.given: Scored | None = None
+        """Designs that the search starts from, until they have a deme; None before the first batch is back."""
 
     @property
     def exhausted(self) -> bool:
@@ -192,21 +201,29 @@ class _Run:
 
     def demes(self, count: int, size: int) -> list[Deme]:
         """New populations without designs."""
-        size = max(8, min(size, self.planned // 20))
+        size = max(8, min(size, self.planned // SURVIVORS))
         nothing = Scored(self.space.low[None, :][:0], np.zeros(0))
         return [Deme(size, self.searcher.patience, self.searcher.selection, nothing) for _ in range(count)]
 
+    def given_deme(self, size: int) -> list[Deme]:
+        """A population for the designs that the search starts from, once: among guesses they would be the only parents."""
+        given, self.given = self.given, Scored(self.space.low[None, :][:0], np.zeros(0))
+        if given is None or not len(given):
+            return []
+        (deme,) = self.demes(1, size)
+        deme.receive(given)
+        return [deme]
+
     def generation(self, demes: Sequence[Deme]) -> Proposals:
         """One batch of what all demes propose, without designs proposed before; each deme receives its part."""
-        share = max(8, min(self.searcher.offspring // len(demes), self.planned // 20))
+        share = max(8, min(self.searcher.offspring // len(demes), self.planned // GENERATIONS))
         context = Context(self.space, self.rng, self.budget.spent / self.end)
         actions = [deme.proposes for deme in demes]
         parts = [self._proposed(deme, share, len(demes), context) for deme in demes]
         owner = np.repeat(np.arange(len(demes)), [len(part) for part in parts])
-        used = np.full(len(owner), -1)
         genomes = np.concatenate(parts)
         children = np.flatnonzero(np.array([action == "children" for action in actions])[owner])
-        genomes[children], used[children] = self.variation.mutate(genomes[children], context)
+        genomes[children], _ = self.variation.mutate(genomes[children], context)
         if self.classes is not None and self.searcher.jumps and self.rounds > 1:
             jumping = children[self.rng.random(len(children)) < self.searcher.jumps]
             if jumping.size:
@@ -214,18 +231,18 @@ class _Run:
         repaired = self.space.repaired(genomes, self.rng)
         if self.classes is not None and self.searcher.prune:
             hopeful = np.flatnonzero(self.classes.hopeful(repaired.designs, self.best))
-            repaired, owner, used = repaired.take(hopeful), owner[hopeful], used[hopeful]
+            repaired, owner = repaired.take(hopeful), owner[hopeful]
         fresh = self.seen.new(repaired.genomes)
         self.stale = 0 if fresh.size else self.stale + 1
         scored: Scored = yield repaired.take(fresh)
         self.best = min(self.best, scored.scores.min(initial=np.inf))
-        owner, used = owner[fresh][: len(scored)], used[fresh][: len(scored)]
+        owner = owner[fresh][: len(scored)]
+        if self.given is None:  # they are in place of the worst of the first batch
+            theirs = (scored.genomes != repaired.genomes[fresh][: len(scored)]).any(axis=1)
+            self.given, owner = scored.take(np.flatnonzero(theirs)), np.where(theirs, -1, owner)
         for place, (deme, action) in enumerate(zip(demes, actions, strict=True)):
             rows = np.flatnonzero(owner == place)
             mine = scored.take(rows)
-            if action == "children" and rows.size:
-                better = mine.scores < deme.parents.scores[len(deme.parents) // 2]  # survives in the better half
-                self.variation.learn(used[rows], better)
             deme.receive(mine)
             if action == "children" and rows.size < share // 8:
                 deme.stalled = 2 * deme.patience  # nearly everything within reach has been seen
