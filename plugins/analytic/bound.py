@@ -53,6 +53,7 @@ from .actions import PlaceTables
 from .bound_filters import LeastAccesses
 from .bound_tiles import MOST_TILES, OuterTiles, delivered, possible
 from .bound_words import LeastWords
+from .charges.holes import share_taken
 from .cost import PRICES
 from .layout import Layout
 
@@ -74,11 +75,17 @@ def _front(energy: Array, cycles: Array) -> tuple[Array, Array]:
 class LowerBound:
     """Pairs of energy in pJ and cycles, (n,) each: every design of the problem is at or above one of them in both."""
 
-    def __init__(self, layout: Layout, places: PlaceTables, words: LeastWords, fewer_updates: bool = False) -> None:
+    def __init__(
+        self, layout: Layout, places: PlaceTables, words: LeastWords, fewer_updates: bool = False, padding: bool = False
+    ) -> None:
         self.layout, self.places, self.chip, self.words = layout, places, layout.problem.chip, words
         self.fewer_updates = fewer_updates
         problem = layout.problem
-        self.accesses = LeastAccesses(layout, places)
+        self.accesses = LeastAccesses(layout, places, padding)
+        self.inside = layout.word_share if padding else [1.0] * layout.T
+        """Of what tiles bring, words are no smaller a share: the edges of a tensor are in the fewest tiles."""
+        self.taken = [share_taken(layout, t) if padding else 1.0 for t in range(layout.T)]
+        """Of the operands of all computes, the share of words."""
         self.densities, self.touched = self.accesses.densities, self.accesses.touched
         sizes = {dim: problem.sizes[dim] for dim in layout.dims}
         self.computes = float(np.prod([float(n) for n in sizes.values()]))
@@ -88,7 +95,7 @@ class LowerBound:
         self.volumes = words.volumes
         self.kept = [float(self.accesses.kept(t, layout.S)[0]) for t in range(layout.T)]
         self.actual = max(0.0, np.floor(self.computes * self._effectual() * (1.0 - 1e-9)) - 4.0)
-        self.outer = OuterTiles.of(layout, words)
+        self.outer = OuterTiles.of(layout, words, self.inside)
         self.rest = _front(*self._innermost())
         """Pairs of energy and cycles (n,) of what is the same in all classes."""
         self.of_class = self._outermost()
@@ -219,7 +226,7 @@ class LowerBound:
         words, loops = grid.words(extents), lay.sizes[:, None] / extents
         stays = [extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
         known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
-        sent = {t: delivered(lay, t, words[t], grid.widths(t, extents), extents, loops) for t in known}
+        sent = {t: delivered(lay, t, words[t] * self.inside[t], grid.widths(t, extents), extents, loops) for t in known}
         for d, rows in possible(loops):
             some = [np.maximum(sent[t][d], self.touched[t])[rows] if t in sent else np.full(len(rows), self.touched[t])
                     for t in range(lay.T)]  # fmt: skip
@@ -281,7 +288,7 @@ class LowerBound:
             once = (
                 self.volumes[t] * instances
             )  # an instance reads all partial sums back but the first of each word (4.3)
-            accesses = self.computes / shares[t]
+            accesses = self.computes * self.taken[t] / shares[t]
             again = np.maximum(accesses - once, 0.0) * left
             if t == lay.output and self.fewer_updates:
                 left = np.minimum(1.0 - (1.0 - self.actual / self.computes) ** shares[t], kept)

@@ -12,6 +12,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor
 
 from .actions import GATE, NONE, SKIP
+from .joint import JointNonzeros
 from .layout import Layout
 from .prepared import ModelTables
 from .removal import Removal
@@ -37,6 +38,8 @@ class Computes:
     own with `positions`, else in none."""
     nonzero: PerDesign
     """Those in which no operand is zero, carried out or not."""
+    there: list[PerDesign]
+    """Per operand, the share of those left at which it is not absent."""
     impossible: list[PerDesign]
     """Per operand, whether rounding makes the probability that it is nonzero exceed one: there Timeloop stops (Q9)."""
 
@@ -70,7 +73,7 @@ def computes_of(
     densities = [occupancy.density for occupancy in layout.occupancies]
     batch = total.shape[0]
     defect = "Q16" in quirks and len(layout.operands) != 2
-    left, emptied = _filtered(layout, total, removal, defect)
+    left, emptied = _filtered(layout, total, removal, defect, known.joint)
     for c, empty in dealt.items():
         known_empty = emptied.get(c, np.zeros(batch))
         rest = 1.0 - known_empty
@@ -81,6 +84,8 @@ def computes_of(
     for t in layout.operands:
         density = float(np.floor(1e6 * densities[t] + 0.5) / 1e6)
         present, reached = np.full(batch, density), np.full(batch, 1.0)
+        if known.joint is not None:
+            present = known.joint.present(t, sum((share for u, share in emptied.items() if u != t), np.zeros(batch)))
         if t in emptied:
             reached = 1.0 - np.floor(1e6 * emptied[t] + 0.5) / 1e6
             present = np.where(reached > 0.0, present / np.where(reached > 0.0, reached, 1.0), 0.0)
@@ -95,7 +100,13 @@ def computes_of(
             held = np.clip(more / np.where(reached > 0.0, reached, 1.0), present[mine], 1.0)
             zero[mine], absent[mine] = held - present[mine], 1.0 - held
         states.append((present, zero, absent))
-    met = _met(left, states)
+    nonzero = math.prod((state[NONZERO] for state in states), start=1.0)
+    if known.joint is None:
+        met = _met(left, states)
+    else:
+        effectual = total * known.joint.share(layout.operands)  # no filter removes one
+        nonzero = np.minimum(1.0, effectual / np.where(left > 0.0, left, 1.0))
+        met = _met_together(left, states, nonzero)
     if defect:
         met = _timeloop_met(layout, left, states, removal, met)
     vanish = np.floor(met.vanish)
@@ -108,9 +119,10 @@ def computes_of(
         saved = np.where(caught < share, left * caught, saved)
     skipped, gated = (np.where(kind == which, np.floor(saved), 0.0) for which in (SKIP, GATE))
     actual = np.trunc(left - skipped - gated - vanish)
-    nonzero = left * math.prod((state[NONZERO] for state in states), start=1.0)
+    nonzero = left * nonzero
     passed = np.where(kind == SKIP, 0.0, vanish)
-    return Computes(actual, gated, skipped, left, passed, nonzero, impossible)
+    there = [1.0 - state[ABSENT] for state in states]
+    return Computes(actual, gated, skipped, left, passed, nonzero, there, impossible)
 
 
 def less(count: Array, share: Array) -> Array:
@@ -119,7 +131,7 @@ def less(count: Array, share: Array) -> Array:
 
 
 def _filtered(
-    layout: Layout, total: PerDesign, removal: Removal, defect: bool
+    layout: Layout, total: PerDesign, removal: Removal, defect: bool, joint: JointNonzeros | None
 ) -> tuple[PerDesign, dict[int, PerDesign]]:
     """The computes that filters on operands leave, and per tensor the share of its words that no compute meets any more.
 
@@ -132,6 +144,9 @@ def _filtered(
             continue
         if defect or len(layout.operands) == 2:
             share = removal.innermost(t, removal.share[t])
+            if joint is not None:
+                share = 1.0 - (1.0 - removal.innermost(t, removal.empty[t])).prod(axis=0)
+                share = joint.again(t, share, emptied[t]) if t in emptied else share
             left = less(left, share)
             if not defect:
                 emptied[layout.operands[1 - position]] = share
@@ -168,6 +183,22 @@ def _met(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]]) 
         else:
             zero = zero + computes
     return Meetings(absent, zero, idle, vanish)
+
+
+def _met_together(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]], both: PerDesign) -> Meetings:
+    """Of two operands that hold a nonzero together at a share `both` of the computes."""
+    (p, zero_p, absent_p), (q, zero_q, absent_q) = states
+    p = np.maximum(p, both)
+    q = np.clip(q, both, 1.0 + both - p)
+    gone_p, gone_q = (
+        np.where(zero + absent > 0.0, absent / np.where(zero + absent > 0.0, zero + absent, 1.0), 0.0)
+        for zero, absent in ((zero_p, absent_p), (zero_q, absent_q))
+    )
+    only_p, only_q, none = p - both, q - both, 1.0 - p - q + both
+    absent = left * (only_p * gone_q + only_q * gone_p + none * (gone_p + gone_q - 2.0 * gone_p * gone_q))
+    vanish = left * (none * gone_p * gone_q)
+    zero = left * (1.0 - both) - absent - vanish
+    return Meetings(absent, zero, absent + zero, vanish)
 
 
 def _timeloop_met(

@@ -106,7 +106,7 @@ class AnalyticModel(CostModel):
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Pairs that no design of the problem beats all (see `bound`); None with quirks, whose defects have no bound,
-        and where lanes are dealt out (7.4) or neighbours hand words on (4.6)."""
+        and where lanes are dealt out (7.4), neighbours hand words on (4.6), or several tensors are actual data (7.5)."""
         found = self._bound(problem)
         return None if found is None else self._charged(problem, found.energy_pj, found.cycles)
 
@@ -121,11 +121,11 @@ class AnalyticModel(CostModel):
 
     def _bound(self, problem: Problem) -> LowerBound | None:
         known, options = self._prepared(problem), self._prepared(problem).options
-        if known.quirks or known.places.deals or any(known.layout.linked):
+        if known.quirks or known.places.deals or known.joint or any(known.layout.linked):
             return None
         return problem.remember(
             (AnalyticModel, "lower-bound", options),
-            lambda: LowerBound(known.layout, known.places, LeastWords(known), options.sums),
+            lambda: LowerBound(known.layout, known.places, LeastWords(known), options.sums, options.holes),
         )
 
     def _charged(self, problem: Problem, energy_pj: Array, cycles: Array) -> Evaluation:

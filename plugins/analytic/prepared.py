@@ -14,6 +14,7 @@ from sparsemap.problem.problem import Problem
 
 from .actions import PlaceTables
 from .charges import ChargeOptions, Option
+from .joint import JointNonzeros
 from .layout import Layout
 from .occupancy import TensorTables
 from .ranks import FormatTables
@@ -35,6 +36,14 @@ class ModelTables:
     copies: Array | None
     """(T, S) tiles of a tensor that a level must have room for; None: one of each."""
 
+    joint: JointNonzeros | None
+    """What tensors of actual data have in common, if there are several."""
+
+    @property
+    def leader_by_leader(self) -> bool:
+        """Whether what a filter removes is kept by leader."""
+        return self.joint is not None or len(self.layout.operands) != 2
+
     def held(self, largest: PerTile) -> PerLevel:
         """(S, B) what a level must have room for, of what the tile of each tensor has at most."""
         return (largest if self.copies is None else largest * self.copies[:, :, None]).sum(axis=0)
@@ -45,12 +54,14 @@ class ModelTables:
         strangers = sorted((c for c in charges if not isinstance(c, Option)), key=lambda charge: charge.type_name)
         formats = FormatTables.of(problem, options.run_lengths)
         tables = [
-            TensorTables.shared(occupancy, quirks, formats.all_formats, formats.every_fiber)
+            TensorTables.shared(
+                occupancy, quirks, formats.asked, formats.every_fiber, formats.every_fiber or options.pointers
+            )
             for occupancy in layout.occupancies
         ]
         return cls(
             layout, quirks, options, tuple(strangers), formats, PlaceTables.of(problem), tables,
-            copies_of(problem, options),
+            copies_of(problem, options), JointNonzeros.of(layout) if len(layout.operands) == 2 else None,
         )  # fmt: skip
 
 

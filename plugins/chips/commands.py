@@ -55,9 +55,6 @@ def _amount(units: dict[str, float]) -> Any:
     show_default=True,
     help="Let tensors between layers stay on chip: plan each network.",
 )
-@click.option(
-    "--stop/--no-stop", default=True, show_default=True, help="Stop chips that by bounds of their layers cannot win."
-)
 @click.option("--space", help="Of the layers: a name or TOML file, whose formats and mechanisms may become units.")
 @click.option("--cost-model", help="Of the layers: a name or TOML file.")
 @click.option(

@@ -13,15 +13,14 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap import Problem, load_problem, search
+from sparsemap import Problem, Search, load_problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry, is_path
 from sparsemap.problem.designs import Design
 from sparsemap.problem.network import Node, distinct, nodes_of
-from sparsemap.searching.hull import Corner, hull
-from sparsemap.searching.result import Result
+from sparsemap.searching.run import completed
 from sparsemap.searching.start import start_of
 from sparsemap.study.cells import KEPT, Cell, Outcome
 from sparsemap.study.fused import FusedPlan, Kept
@@ -30,6 +29,8 @@ from sparsemap.study.fused_told import result_of, write_designs
 from sparsemap.study.join import JoinedPlan, joined
 from sparsemap.study.plan import Plan, plan_of
 
+CORNERS = 4
+"""Designs of a layer that a plan chooses from while chips are compared: those with the least EDP; in the end all."""
 GIVEN = 2
 """Designs of a layer that its search takes over from each chip that it starts from."""
 
@@ -54,8 +55,8 @@ class Inner:
     """Of the designs of a layer; absent: that of the hardware, or the usual one."""
     cost_model: Any = None
     """Of the designs of a layer; absent: that of the space, or the usual one."""
-    searcher: Any = None
-    """Of the designs of a layer; absent: the usual one."""
+    searcher: Any = "brief"
+    """Of the designs of a layer."""
     plugin_dirs: tuple[str, ...] = ()
     """Folders of plugins."""
 
@@ -111,28 +112,6 @@ class Whole:
             return self.fused.searched
         return {content: {(): cell} for content, cell in zip(distinct(self.plan.nodes), self.plan.cells, strict=True)}
 
-    @property
-    def _most(self) -> dict[str, Kept]:
-        """By content, all tensors that may stay."""
-        assert self.fused is not None
-        return {
-            content: tuple(sorted({t for kept in sets for t in kept})) for content, sets in self.fused.wanted.items()
-        }
-
-    def least(self, content: str, outcomes: Mapping[str, Outcome]) -> list[Corner[None]]:
-        """What the designs that were found for a layer cost at least: with all on chip that may stay there."""
-        cells = self.cells[content]
-        if self.fused is None:
-            found = outcomes[cells[()].folder].numbers
-            return [] if found["energy_pj"] is None else [(found["energy_pj"], found["cycles"], None)]
-        rows = [row["genome"] for cell in cells.values() for row in outcomes[cell.folder].numbers["hull"]]
-        if not rows:
-            return []
-        problem = self.fused.variant(content, self._most[content])
-        told = problem.evaluator.evaluate_designs(problem.space.decode(np.array(rows, np.int64)))
-        both = zip(told.energy_pj[told.valid].tolist(), told.cycles[told.valid].tolist(), strict=True)
-        return hull((energy, cycles, None) for energy, cycles in both)
-
     def planned(self, outcomes: Mapping[str, Outcome]) -> JoinedPlan | None:
         """The best plan with tensors on chip; None if none fits."""
         assert self.fused is not None
@@ -148,20 +127,6 @@ class Whole:
         result = result_of(self.fused, mine)
         result.write(self.plan.folder)
         write_designs(self.fused, result)
-
-    def times(self, content: str) -> int:
-        return sum(node.repeat for node in distinct(self.plan.nodes)[content])
-
-    def floor(self, content: str) -> list[Corner[None]]:
-        """No design of a layer, whatever stays on chip, is below the lines between these; empty if nobody knows."""
-        if self.fused is None:
-            problem = self.plan.problem(self.cells[content][()])
-        else:
-            problem = self.fused.variant(content, self._most[content])
-        found = problem.lower_bound
-        if found is None:
-            return []
-        return hull((e, c, None) for e, c in zip(found.energy_pj.tolist(), found.cycles.tolist(), strict=True))
 
 
 def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[str] = "") -> tuple[Whole, ...]:
@@ -195,50 +160,66 @@ def folders_of(networks: Sequence[str]) -> list[str]:
 # -------------------------------------------------------------------------------------------------- the layers of a chip
 
 
-def searched_layer(
-    index: int, table: Mapping[str, Any], inner: Inner, near: Sequence[KnownChip], folder: str | os.PathLike[str] = ""
-) -> dict[str, dict[str, Any]]:
-    """What the searches of a distinct layer on a chip have found, by folder of their cells; with a folder their results
-    are written. A search starts from the designs of `near`, one with tensors on chip from those of the layer itself too."""
-    node, _ = layers_of(inner.networks, inner.plugin_dirs)[index]
-    wholes = wholes_on(table, inner, folder)
-    mine = next(whole for whole in wholes if node.content in whole.cells)
-    problem = mine.plan.problem(mine.cells[node.content][()])
-    genomes: Array | None = None
-    with suppress(DesignError):  # designs that have no counterpart on this chip
-        designs = [_design(source, inner, node, genome) for source in near for genome in source.genomes[index][:GIVEN]]
-        start = start_of(problem, designs, count=len(designs), seed=inner.seed) if designs else None
-        genomes = None if start is None else start.genomes
-    known: dict[str, Any] = {}
-    found: dict[str, dict[str, Any]] = {}
-    for whole in wholes:
-        first = genomes
-        for cell in whole.cells.get(node.content, {}).values():
-            key = json.dumps(cell.parts, sort_keys=True, default=str)
-            if key not in known:
-                at = whole.plan.problem(cell)
-                known[key] = search(at, cell.budget, inner.seed, cell.parts["searcher"], start=first)
-            result = known[key]
-            if folder and result.best is not None:
-                result.write(cell.folder)
-            found[cell.folder] = {
-                "numbers": _numbers(result, bool(folder)),
-                "genome": result.best.genome.tolist() if result.best else None,
-            }
-            own = [np.array(corner[2], np.int64)[None] for corner in result.hull]
-            first = np.concatenate([*own, *([genomes] if genomes is not None else [])]) if own else genomes
-    return found
+@attrs.define(eq=False, slots=False)
+class LayerSearches:
+    """The searches of a distinct layer on a chip: of the layer by itself, and with tensors on chip. They start from the
+    designs of `near`, and where tensors are on chip from those found without."""
 
+    index: int
+    table: Mapping[str, Any]
+    inner: Inner
+    near: Sequence[KnownChip]
+    folder: str | os.PathLike[str] = ""
+    """Where results are written; empty: nowhere."""
+    runs: dict[str, Search] = attrs.field(factory=dict)
 
-def _numbers(result: Result, every: bool) -> dict[str, Any]:
-    """What an outcome has of a search: for the totals of a chip its costs and hull will do."""
-    if every:
-        told = result.to_dict()
-        return {key: told.get(key) for key in KEPT}
-    costs = {key: getattr(result.best, key, None) for key in ("energy_pj", "cycles")}
-    return costs | {"hull": [{"genome": genome.tolist()} for _, _, genome in result.hull]}
+    @cached_property
+    def node(self) -> Node:
+        return layers_of(self.inner.networks, self.inner.plugin_dirs)[self.index][0]
+
+    @cached_property
+    def start(self) -> list[Array]:
+        """Genomes that the searches begin with, as one array; none where no design has a counterpart on this chip."""
+        given = [(source, genome) for source in self.near for genome in source.genomes[self.index][:GIVEN]]
+        wholes = wholes_on(self.table, self.inner, self.folder)
+        mine = next(whole for whole in wholes if self.node.content in whole.cells)
+        problem = mine.plan.problem(mine.cells[self.node.content][()])
+        with suppress(DesignError):
+            designs = [_design(source, self.inner, self.node, genome) for source, genome in given]
+            start = start_of(problem, designs, count=len(designs), seed=self.inner.seed) if designs else None
+            return [] if start is None else [start.genomes]
+        return []
+
+    def to(self, share: float) -> dict[str, dict[str, Any]]:
+        """What they have found, by folder of their cells, once each has had this share of its budget: an
+        equal part of that of all, for most layers end up with tensors on chip."""
+        found: dict[str, dict[str, Any]] = {}
+        for whole in wholes_on(self.table, self.inner, self.folder):
+            first, cells = self.start, whole.cells.get(self.node.content, {}).values()
+            for cell in cells:
+                key = json.dumps(cell.parts, sort_keys=True, default=str)
+                if (run := self.runs.get(key)) is None:
+                    start = np.concatenate(first) if first else None
+                    searcher, budget = cell.parts["searcher"], sum(one.budget for one in cells) // len(cells)
+                    run = Search(whole.plan.problem(cell), searcher, max(budget, 1), self.inner.seed, start)
+                    self.runs[key] = run
+                while run.budget.spent < share * run.budget.total and run.ask() is not None:
+                    run.tell(run.evaluate())
+                numbers: dict[str, Any] = {key: run.archive.costs.get(key) for key in ("energy_pj", "cycles")}
+                corners = sorted(run.archive.hull.corners, key=lambda corner: corner[0] * corner[1])
+                numbers["hull"] = [{"genome": corner[2].tolist()} for corner in corners[:CORNERS]]
+                if self.folder:
+                    result = completed(run)
+                    told = result.to_dict()
+                    numbers = {key: told.get(key) for key in KEPT}
+                    if result.best is not None:
+                        result.write(cell.folder)
+                best = run.archive.genome
+                found[cell.folder] = {"numbers": numbers, "genome": None if best is None else best.tolist()}
+                first = [*(corner[2][None] for corner in run.archive.hull.corners), *self.start]
+        return found
 
 
 def _design(source: KnownChip, inner: Inner, node: Node, genome: Sequence[int]) -> Design:
     problem = inner.problem(node, source.table)
-    return Design(problem, problem.space.decode(np.array([genome], np.int64)))
+    return Design.of(problem, problem.space.decode(np.array([genome], np.int64)))

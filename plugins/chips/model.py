@@ -29,13 +29,17 @@ from sparsemap.spec.expressions import Expression
 
 from .genes import ChipGenes
 from .layers import Inner, KnownChip, layers_of
-from .worth import COSTS, evaluated_chip, values_of
+from .worth import COSTS, STAGES, Race, evaluated_chip, values_of
 
 REASONS = {
     "constraint": "the chip breaks a constraint of its space",
     "no-design": "a layer has no valid design on the chip",
     "layer-failed": "the search of a layer failed",
 }
+BATCH = 10
+"""Chips that know of the same earlier ones, at most."""
+RECENT = 20
+"""Chips searched to their end whose gain from a stage on is what the next one may hope for."""
 SIZES = ("capacity", "fanout", "instances", "word_bits", "bandwidth")
 """What constraints may ask of a level, as `GLB.capacity` (bits), `GLB.bandwidth` (words a cycle)."""
 
@@ -135,7 +139,7 @@ def whole(row: Mapping[str, Any]) -> bool:
 class ChipModel(CostModel):
     """Energy, cycles and time of all networks together, each layer searched on the chip; area with the units that they use.
 
-    A chip that breaks a constraint is not searched; one that earlier ones beat by proof has the costs of the bound.
+    A chip that breaks a constraint is not searched; one that has lost has the costs of the designs found by then.
     """
 
     type_name: ClassVar[str] = "chip-layers"
@@ -146,8 +150,6 @@ class ChipModel(CostModel):
     """How layers are searched."""
     constraints: tuple[str, ...] = ()
     """Besides those of the hardware."""
-    stop: bool = True
-    """Whether chips that cannot win are stopped."""
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
         return REASONS
@@ -159,14 +161,16 @@ class ChipModel(CostModel):
         segment = segment_of(problem)
         tried = self.tried(problem)
         chips = {digest_of(segment.table(genes, problem)): genes for genes in designs.columns["chip"].T}
-        tried.batch += 1
-        earlier = tried.earlier()
-        rivals = self._values(problem, earlier) if self.stop else np.zeros((0, 1))
-        given = {
-            digest: self.asked(problem, segment, genes, self.near(problem, segment, genes, earlier, tried), rivals)
-            for digest, genes in chips.items()
-        }
-        tried.run(given, worth_of)
+        waiting = list(chips.items())
+        for some in (waiting[i : i + BATCH] for i in range(0, len(waiting), BATCH)):
+            tried.batch += 1
+            earlier = tried.earlier()
+            race = self.race(problem, earlier)
+            given = {
+                digest: self.asked(problem, segment, genes, self.near(problem, segment, genes, earlier, tried), race)
+                for digest, genes in some
+            }
+            tried.run(given, worth_of)
         rows = [tried.rows[digest_of(segment.table(genes, problem))] for genes in designs.columns["chip"].T]
         names = tuple(REASONS)
         reasons = np.array([1 << names.index(row["reason"]) if row["reason"] else 0 for row in rows], np.uint64)
@@ -182,11 +186,23 @@ class ChipModel(CostModel):
             objective, problem.chip, *(np.array([row[name] for row in rows], np.float64) for name in COSTS)
         )
 
+    def race(self, problem: Problem, earlier: Sequence[Mapping[str, Any]]) -> Race:
+        """What chips have to beat; nothing if the objective need not be better where all layers are."""
+        objective = objective_of(problem.registry, self.inner.aim, costs=COSTS)
+        rivals = self._values(problem, earlier) if objective.monotone else np.zeros((0, len(objective.names)))
+        gains = np.full((len(STAGES), len(objective.names)), np.nan)
+        for stage in range(len(STAGES)):
+            some = [(value, row["stages"][stage]) for value, row in zip(rivals, earlier, strict=False)]
+            known = np.array([(value, early) for value, early in some[-RECENT:] if early])
+            if len(known) and (known > 0.0).all():
+                gains[stage] = (known[:, 0] / known[:, 1]).min(axis=0)
+        return Race(rivals, gains)
+
     def rules(self, problem: Problem) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*problem.hardware.constraints, *self.constraints)))
 
     def asked(
-        self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], rivals: Array
+        self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], race: Race | None
     ) -> dict[str, Any]:
         """What `worth_of` needs to know of a chip (g,)."""
         return {
@@ -196,7 +212,7 @@ class ChipModel(CostModel):
             "inner": self.inner,
             "constraints": self.rules(problem),
             "near": near,
-            "rivals": rivals,
+            "race": race,
         }
 
     def near(
@@ -242,7 +258,7 @@ def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
     area = float(bare.total_area_mm2)
     if broken := broken_of(constraints, bare, {"area_mm2": area}):
         return {**found, "reason": "constraint", "error": broken}
-    found |= evaluated_chip(table, inner, given["near"], given["rivals"], area)
+    found |= evaluated_chip(table, inner, given["near"], given["race"], area)
     if found["reason"]:
         return found
     found["seconds"] = found["cycles"] / float(bare.clock_hz)

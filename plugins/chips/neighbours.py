@@ -27,7 +27,7 @@ def neighbours_of(
     genes = np.array(best["genes"], np.int64)
     changes = list(_changes(segment.every(problem), genes, best))
     asked = [
-        model.asked(problem, segment, found, near, np.zeros((0, 1))) | {"constraints": ()}
+        model.asked(problem, segment, found, near, None) | {"constraints": ()}
         for found in (genes, *(found for _, _, _, found in changes))
     ]
     rows: dict[int, dict[str, Any]] = {}

@@ -60,8 +60,6 @@ class DesignTask:
     share: str = "all"
     fuse: bool = True
     """Whether tensors between layers may stay on chip."""
-    stop: bool = True
-    """Whether a chip is stopped that cannot win any more."""
     execute: bool = False
     """Whether the designs of the chosen chip are executed."""
     neighbours: bool = False
@@ -100,7 +98,7 @@ def outer_problem(task: DesignTask) -> Problem:
     segment = {"type": "chip-genes", "share": task.share, **({"space": task.space} if task.space else {})}
     space = {"name": "chips", "segments": ["chip"], "chip": segment}
     node, _ = layers_of(task.networks, task.plugin_dirs)[0]
-    model = ChipModel(name="chip-layers", inner=task.inner, constraints=task.constraints, stop=task.stop)
+    model = ChipModel(name="chip-layers", inner=task.inner, constraints=task.constraints)
     problem = make_problem(registry, node.piece, task.hardware, space, task.objective, model)
     if mistakes := wrong_choices(problem.hardware, registry, problem.files.get("hardware", "")):
         raise SpecError(mistakes)
@@ -158,10 +156,7 @@ def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, 
     parts = {
         "sparsemap": __version__,
         **({"plugins": plugins} if plugins else {}),
-        **{
-            key: getattr(task, key)
-            for key in ("networks", "objective", "layer_budget", "seed", "share", "fuse", "stop")
-        },
+        **{key: getattr(task, key) for key in ("networks", "objective", "layer_budget", "seed", "share", "fuse")},
         "constraints": task.constraints,
         "searcher": unstructure(searcher),
         "hardware": unstructure(problem.hardware),

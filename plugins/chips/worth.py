@@ -19,123 +19,96 @@ from sparsemap.problem import design_file
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Design
 from sparsemap.problem.load import objective_of
-from sparsemap.problem.network import Node
 from sparsemap.searching.best import Best
-from sparsemap.searching.hull import Corner
 from sparsemap.study.cells import Outcome
-from sparsemap.study.join import sums
 
-from .layers import Inner, KnownChip, Whole, layers_of, registry_of, searched_layer, wholes_on
+from .layers import Inner, KnownChip, LayerSearches, Whole, layers_of, registry_of, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
 """What a chip costs, by name."""
+
+
+STAGES = (0.2, 0.5, 1.0)
+"""Shares of the designs of a layer after which a chip is compared with those tried before."""
+
+
+@attrs.frozen
+class Race:
+    """What a chip has to beat, as the search has seen it before."""
+
+    rivals: Array
+    """(n, M) values of the chips that were searched to their end."""
+    gains: Array
+    """(stages, M) the least that the last of them had in the end of what they had, unplanned, at a stage; NaN: nobody knows."""
+
+    def lost(self, stage: int, values: Array) -> bool:
+        """Whether a chip with these values (M,) at a stage would lose even if it gained as much as any other has."""
+        if not len(self.rivals):
+            return False
+        hoped = values * self.gains[stage]
+        return bool(((self.rivals <= hoped).all(axis=1) & (self.rivals < hoped).any(axis=1)).any())
 
 
 def evaluated_chip(
     table: Mapping[str, Any],
     inner: Inner,
     near: Sequence[KnownChip] = (),
-    rivals: Array | None = None,
+    race: Race | None = None,
     area_mm2: float = 0.0,
     folder: str | os.PathLike[str] = "",
     run: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = map,
 ) -> dict[str, Any]:
     """Totals of a chip over all networks, what each distinct layer costs, and the units in use, as plain data.
 
-    `rivals` has the values (n, M) of chips that were tried: the chip is `stopped` once the layers that have been searched
-    and the bounds of the others tell that one of these is better. Its totals are then what it costs at least. With a
-    folder the results of all layers and plans are written there. `run` may search several layers at a time.
+    In a race the layers are searched stage by stage, and the chip is `stopped` where it has lost: it then
+    costs what the designs found by then do, unplanned. With a folder the results of all layers and plans are written
+    there. `run` may search several layers at a time.
     """
-    layers = layers_of(inner.networks, inner.plugin_dirs)
     wholes = wholes_on(table, inner, folder)
-    done: dict[str, Outcome] = {}
-    genomes: dict[str, Any] = {}
-    cells = {cell.folder: cell for whole in wholes for some in whole.cells.values() for cell in some.values()}
-
-    def take(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
-        mine = {name: Outcome(cells[name], "done", one["numbers"]) for name, one in found.items()}
-        genomes.update({name: one["genome"] for name, one in found.items()})
-        done.update(mine)
-        return mine
-
-    layer = partial(searched_layer, table=table, inner=inner, near=near, folder=folder)
+    count = len(layers_of(inner.networks, inner.plugin_dirs))
     try:
-        if rivals is None or not len(rivals):
-            for found in run(layer, range(len(layers))):
-                take(found)
-        else:
-            judge = _Judge.of(inner, wholes, rivals, area_mm2)
-            for count, index in enumerate(judge.order(layers)):
-                if (least := judge.beaten()) is not None:
-                    return {"reason": "", "stopped": count, **least}
-                judge.take(layers[index][0].content, take(layer(index)))
-            if (least := judge.beaten()) is not None:
-                return {"reason": "", "stopped": len(layers), **least}
-        return _totals(wholes, done, genomes, inner, bool(folder))
+        if race is None:
+            every = run(partial(_searched, given=(table, inner, near, folder)), range(count))
+            return _totals(wholes, every, inner, bool(folder))
+        layers = [LayerSearches(index, table, inner, near, folder) for index in range(count)]
+        chip = wholes[0].plan.problem(wholes[0].plan.cells[0]).chip
+        objective = objective_of(inner.registry, inner.aim, costs=COSTS)
+        stages: list[list[float]] = []
+        for stage, share in enumerate(STAGES):
+            found = {name: one for layer in layers for name, one in layer.to(share).items()}
+            least = _unplanned(wholes, found)
+            seconds = least["cycles"] / float(chip.clock_hz)
+            costs = (least["energy_pj"], least["cycles"], seconds, area_mm2)
+            values = values_of(objective, chip, *(np.array([cost]) for cost in costs))
+            stages.append(values[0].tolist() if math.isfinite(seconds) else [])
+            if share < STAGES[-1] and race.lost(stage, values[0]):
+                return {"reason": "", **least, "stages": stages, "stopped": share}
+        return {**_totals(wholes, [found], inner, False), "stages": stages}
     except _NoDesign as missing:
         return {"reason": "no-design", "error": str(missing)}
     except SparseMapError as error:
         return {"reason": "layer-failed", "error": str(error)}
 
 
+def _searched(index: int, given: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
+    return LayerSearches(index, *given).to(1.0)
+
+
+def _unplanned(wholes: Sequence[Whole], found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """What the best designs of all layers come to, those with tensors on chip taken as if there were room for all; infinite
+    where a layer has none."""
+    energy = cycles = 0.0
+    for whole in wholes:
+        for node in whole.plan.nodes:
+            costs = [found[cell.folder]["numbers"] for cell in whole.cells[node.content].values()]
+            known = [(one["energy_pj"], one["cycles"]) for one in costs if one["energy_pj"] is not None]
+            least = min(known, key=lambda pair: pair[0] * pair[1], default=(math.inf, math.inf))
+            energy, cycles = energy + node.repeat * least[0], cycles + node.repeat * least[1]
+    return {"energy_pj": energy, "cycles": cycles}
+
+
 class _NoDesign(Exception):
     """A layer has no valid design, or no plan fits."""
-
-
-@attrs.define
-class _Judge:
-    """Whether a chip can still be better than those that were tried."""
-
-    wholes: Sequence[Whole]
-    values: Callable[[Array, Array], Array]
-    """(n, M) of totals: energies and cycles (n,)."""
-    rivals: Array
-    least: dict[tuple[int, str], list[Corner[None]]]
-    """By network and layer, what its designs cost at least; once it is searched, what they cost."""
-
-    @classmethod
-    def of(cls, inner: Inner, wholes: Sequence[Whole], rivals: Array, area_mm2: float) -> _Judge:
-        objective = objective_of(inner.registry, inner.aim, costs=COSTS)
-        chip = wholes[0].plan.problem(wholes[0].plan.cells[0]).chip
-
-        def values(energy: Array, cycles: Array) -> Array:
-            seconds = cycles / float(chip.clock_hz)
-            return values_of(objective, chip, energy, cycles, seconds, np.full(len(cycles), area_mm2))
-
-        least = {(w, content): whole.floor(content) for w, whole in enumerate(wholes) for content in whole.cells}
-        return cls(wholes, values, rivals, least if objective.monotone else {})
-
-    def order(self, layers: Sequence[tuple[Node, int]]) -> list[int]:
-        """The layers with most of the energy and the cycles first, as far as bounds tell."""
-
-        def size(content: str) -> float:
-            found = [self.least.get((w, content), []) for w in range(len(self.wholes))]
-            return sum(math.sqrt(corners[0][0] * corners[0][1]) for corners in found if corners)
-
-        return sorted(range(len(layers)), key=lambda i: -layers[i][1] * size(layers[i][0].content))
-
-    def take(self, content: str, outcomes: Mapping[str, Outcome]) -> None:
-        """A layer has been searched."""
-        for w, whole in enumerate(self.wholes):
-            if (w, content) in self.least:
-                self.least[w, content] = whole.least(content, outcomes)
-
-    def beaten(self) -> dict[str, float] | None:
-        """What the chip costs at least, if a rival is better than that."""
-        if not self.least or not all(self.least.values()):
-            return None
-        total: list[Corner[None]] = [(0.0, 0.0, None)]
-        for (w, content), corners in self.least.items():
-            times = self.wholes[w].times(content)
-            scaled = [(times * e, times * c, None) for e, c, _ in corners]
-            total = [(a[0] + b[0], a[1] + b[1], None) for a, b in sums(total, scaled)]
-        energy, cycles = (np.array(column) for column in list(zip(*total, strict=True))[:2])
-        values = self.values(energy, cycles)
-        bound = values.min(axis=0)
-        if not ((self.rivals <= bound).all(axis=1) & (self.rivals < bound).any(axis=1)).any():
-            return None
-        row = int(np.argmin(values[:, 0]))
-        return {"energy_pj": float(energy[row]), "cycles": float(cycles[row])}
 
 
 def values_of(objective: Any, chip: Chip, energy_pj: Array, cycles: Array, seconds: Array, area_mm2: Array) -> Array:
@@ -145,9 +118,13 @@ def values_of(objective: Any, chip: Chip, energy_pj: Array, cycles: Array, secon
 
 
 def _totals(
-    wholes: Sequence[Whole], done: Mapping[str, Outcome], genomes: Mapping[str, Any], inner: Inner, write: bool
+    wholes: Sequence[Whole], every: Iterable[Mapping[str, Mapping[str, Any]]], inner: Inner, write: bool
 ) -> dict[str, Any]:
-    """What a chip costs whose layers have all been searched."""
+    """What a chip costs with what the searches of its layers have found."""
+    found = {name: one for some in every for name, one in some.items()}
+    cells = {cell.folder: cell for whole in wholes for some in whole.cells.values() for cell in some.values()}
+    done = {name: Outcome(cells[name], "done", one["numbers"]) for name, one in found.items()}
+    genomes = {name: one["genome"] for name, one in found.items()}
     layers = layers_of(inner.networks, inner.plugin_dirs)
     of: dict[str, dict[str, Any]] = {
         node.content: {"layer": node.name, "times": times, "energy_pj": [], "cycles": [], "genomes": []}
@@ -179,7 +156,7 @@ def _totals(
         size = math.sqrt(math.fsum(row["energy_pj"]) * math.fsum(row["cycles"]))
         for genome in some:
             share = size * row["genomes"].count(genome) / len(row["genomes"])
-            _note_units(Design(problem, problem.space.decode(np.array([genome], np.int64))), share, used)
+            _note_units(Design.of(problem, problem.space.decode(np.array([genome], np.int64))), share, used)
         row |= {"energy_pj": math.fsum(row["energy_pj"]), "cycles": math.fsum(row["cycles"])}
         row["genomes"] = [list(genome) for genome in some]
     most = {

@@ -19,22 +19,21 @@ from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
 
-from .chip_charts import timeline_chart
 from .explain import OF, Explanation
 from .sides import (
-    NETWORK,
     TABLE,
     WORTH_NAMES,
     Compared,
-    deciding,
+    is_result,
     labelled,
-    name_of,
+    layer_table,
+    ranked,
     ratio,
     sides_of,
     verdict,
     worth_of,
 )
-from .stacks import stack
+from .stacks import stack, timeline
 from .variants import ALL, Base, Free, freed
 from .wording import change_text, time_text
 
@@ -50,8 +49,10 @@ LESS = (6, 4, 1)
 
 
 def is_many(path: Path) -> bool:
-    """Whether a folder is that of a network or of a study."""
-    return not (path / RESULT_FILE).exists() and any((path / name).exists() for name in (NETWORK, TABLE))
+    """Whether a folder is that of a network or of a study, or has folders of results."""
+    if not path.is_dir() or any((path / name).exists() for name in (RESULT_FILE, DESIGN_FILE)):
+        return False
+    return is_result(path) or any(map(is_result, path.iterdir()))
 
 
 # ------------------------------------------------------------------------------------------------------------- explain
@@ -81,9 +82,8 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     """What limits the layers of a network, or the cells of a study, and what they would cost with one thing free."""
     if quantity not in OF:
         raise SearchError(f"{path}: of many designs only {listed(OF)} can be explained; name the folder of one of them")
-    sides = sides_of(path)
-    several = len(sides) > 1 or (path / TABLE).exists()
-    parts = [(side.label if several else part.name, part) for side in sides for part in side.parts if part.known]
+    sides = labelled(sides_of(path))
+    parts = [(_name(side, part.name, sides), part) for side in sides for part in side.parts if part.known]
     made: dict[Path, Base] = {}
     layers: list[_Layer] = []
     for name, part in parts:
@@ -91,7 +91,7 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
             made[part.folder] = Base(design_file.load(str(part.folder / DESIGN_FILE), registry))
         base = made[part.folder]
         found = {x.name: (x.outcome.energy_pj, x.outcome.costs["seconds"]) for x in _alone(base, quantity)}
-        layers.append(_Layer(name if len(parts) > 1 else part.name, part.repeat, part.folder, base, found))
+        layers.append(_Layer(name, part.repeat, part.folder, base, found))
     if not layers:
         raise SearchError(f"{path}: has no design to explain")
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
@@ -99,12 +99,17 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     if len(sides) == 1:
         energy, seconds = totals[""]
         lines += [f"{time_text(seconds)}, {format_energy(energy)}, one layer after the other", ""]
-    lines.append(output.table(_rows(layers, quantity), "<>>>>><<", less=LESS))
+    lines.append(output.table(_rows(layers, quantity), "<>>>>>><", less=LESS))
     if len(sides) == 1:
         lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]
     lines += ["", f"`sparsemap explain {layers[0].folder}` says more of one of them"]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(*found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
+
+
+def _name(side: Compared, part: str, sides: Sequence[Compared]) -> str:
+    """A layer of the only network, or which layer of which result."""
+    return part if len(sides) == 1 else side.label if len(side.parts) == 1 else f"{side.label}/{part}"
 
 
 def _alone(base: Base, quantity: str) -> list[Free]:
@@ -176,25 +181,14 @@ def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
     if one.problem != other.problem:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
-    worth = worth_of((one, other))
-    best, second = sorted((one, other), key=lambda side: side.value(worth) or math.inf)
-    shares = deciding(best, second, worth)
-    parts = [{part.name: part for part in side.parts} for side in (one, other)]
-    names = [name_of(side, (one, other)) for side in (one, other)]
-    rows = [["layer", "share", names[0], "energy", "limited by", names[1], "energy", "limited by", "time"]]
-    for name, share in shares.items():
-        mine, theirs = (found[name] for found in parts)
-        cells = [
-            x for part in (mine, theirs) for x in (time_text(part.seconds), format_energy(part.energy_pj), part.limit)
-        ]
-        rows.append([name, percent(share), *cells, change_text(theirs.seconds, mine.seconds)])
-    said = verdict((one, other))
+    shares = ranked((one, other))[1]
+    said, parts = verdict((one, other)), [{part.name: part for part in side.parts} for side in (one, other)]
     title = styled("layers, those that decide first; shares are of the difference", "strong")
-    lines = [*map(output.wrapped, said), "", title, output.table(rows, "<>>><>><>", less=(3, 6, 4, 7))]
+    lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
     layers = [
-        {"layer": name, "share": share, **{key: found[name].to_dict() for key, found in zip("ab", parts, strict=True)}}
-        for name, share in shares.items()
+        {"layer": name, "share": of_all, **{key: has[name].to_dict() for key, has in zip("ab", parts, strict=True)}}
+        for name, of_all in shares.items()
     ]
     return lines, {"a": ends[0], "b": ends[1], "verdict": said, "layers": layers}
 
@@ -232,7 +226,7 @@ def figure_of(path: Path, kind: str) -> Figure:
         )
     sides = sides_of(path)
     if kind == "timeline":
-        if (chart := timeline_chart(sides[0].parts)) is None:
+        if (chart := timeline(sides[0].parts)) is None:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
         return chart.draw(COLUMN)
     one = len(sides) == 1 and not (path / TABLE).exists()

@@ -91,8 +91,9 @@ class Evolution(Searcher):
             parents = survivors(self.selection, parents, children, size)
 
     def _fresh(self, genomes: Genomes, seen: Seen, context: Context) -> Genomes:
-        """Those that were not proposed before; samples where there are none, and none where these are known as well."""
+        """Those that mean what was not proposed before; samples where there are none, and none where these are known as well."""
         for _ in range(TRIES):
+            genomes = context.space.canonical(genomes)
             fresh = genomes[seen.new(genomes)]
             if len(fresh):
                 return fresh

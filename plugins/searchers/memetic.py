@@ -52,8 +52,6 @@ SHORTEST = 1.25
 """A round ends no earlier than at so many times the designs that it begins with."""
 FEWEST = 5_000
 """Designs that a deme of guesses should have before there are several."""
-GENERATIONS, SURVIVORS = 40, 20
-"""A generation proposes no more than this part of the designs of a round, and a population has no more than that part."""
 REMEMBERED = 4
 """Designs of a converged deme that take part in the population of all."""
 
@@ -109,7 +107,10 @@ class Memetic(Searcher):
     population: int = attrs.field(default=64, validator=attrs.validators.ge(8))
     """Survivors per generation; demes have half of it."""
     offspring: int = attrs.field(default=256, validator=attrs.validators.ge(1))
-    """Designs proposed per generation by all demes, at most a fortieth of those of the round by each."""
+    """Designs proposed per generation by all demes."""
+    generations: int = attrs.field(default=40, validator=attrs.validators.ge(1))
+    """Those that a round has at least: a deme proposes no more designs in one than those of the round over this, and has
+    no more than twice as many."""
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
     """Populations that do not mix; fewer in the first rounds, which are short."""
     apart: float = attrs.field(default=0.6, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
@@ -201,7 +202,7 @@ class _Run:
 
     def demes(self, count: int, size: int) -> list[Deme]:
         """New populations without designs."""
-        size = max(8, min(size, self.planned // SURVIVORS))
+        size = max(8, min(size, 2 * self.planned // self.searcher.generations))
         nothing = Scored(self.space.low[None, :][:0], np.zeros(0))
         return [Deme(size, self.searcher.patience, self.searcher.selection, nothing) for _ in range(count)]
 
@@ -216,7 +217,8 @@ class _Run:
 
     def generation(self, demes: Sequence[Deme]) -> Proposals:
         """One batch of what all demes propose, without designs proposed before; each deme receives its part."""
-        share = max(8, min(self.searcher.offspring // len(demes), self.planned // GENERATIONS))
+        most = self.planned // self.searcher.generations
+        share = max(8, min(self.searcher.offspring // len(demes), most))
         context = Context(self.space, self.rng, self.budget.spent / self.end)
         actions = [deme.proposes for deme in demes]
         parts = [self._proposed(deme, share, len(demes), context) for deme in demes]

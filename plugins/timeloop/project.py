@@ -145,7 +145,11 @@ def _rest(
     below = dict(zip(names, [*parts[1:], compute], strict=True))
     spread = {part.name for part in parts if below[part.name].instances != part.instances}
     busy = {one.target for one in mapped if one.kind != "lists" and _loops_in(one, _sizes(project))}
-    hollow = [name for name in names if name in idle & (spread | busy) and tensors]
+    acting = [
+        name for name, own in targets.items() if own.get("action_optimization") or own.get("compute_optimization")
+    ]
+    told = {*acting, *(names[-1:] if acting else ())}  # filters look at the loops of the innermost level
+    hollow = [name for name in names if name in idle & (spread | busy | told) and tensors]
     bypass |= {name: list(tensors) for name in hollow}  # levels that only spread count traffic of their own kind
     dummies = [name for name in names if name in idle and name not in hollow]
     levels = [part for part in parts if part.name not in dummies]
@@ -157,9 +161,6 @@ def _rest(
     for level in levels:
         if (passed := bypass.get(level.name)) and level.name not in hollow:
             notes.taken(level.table.source, f"{level.name}: {', '.join(passed)} pass by")
-    acting = [
-        name for name, own in targets.items() if own.get("action_optimization") or own.get("compute_optimization")
-    ]
     hardware = hardware_table(project, levels, compute, bypass, hollow, acting, notes)
     if notes.stops("hardware"):
         return

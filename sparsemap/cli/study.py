@@ -71,8 +71,9 @@ OF_NETWORKS = (
 @click.option("--fuse", is_flag=True, default=None, help="Plan which tensors of a network stay on chip between layers.")
 @click.option(
     "--operations",
-    type=click.Choice(["counted", "free"]),
-    help="With --fuse: whether additions and pools cost what they read and write.  [default: counted]",
+    type=click.Choice(["counted", "fused", "free"]),
+    help="With --fuse: operations such as additions cost what they read and write; or what they read besides the layer "
+    "before, where they work word by word; or nothing.  [default: counted]",
 )
 @click.option(
     "--formats",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .problem import Place, Problem
 
 
+PASSES = "passes"
+
+
 @attrs.frozen(eq=False)
 class Designs:
     """Decoded designs. `columns[name]` has the batch as its last axis and is contiguous; properties show it batch first.
@@ -24,7 +27,8 @@ class Designs:
     Built-in columns: `bounds` (L, D, B) float64, loop bound per mapping level and dimension; `order` (L, D, B) int8,
     dimension index from outer to inner; `formats` (T, R, B) int8, candidate index per rank slot; `mechanisms` (A, B)
     int8, candidate index per skip/gate place. A plugin may add columns of its own. `decoded` (T, B) int8 may be missing:
-    the level that holds a tensor uncompressed, as all inside do; the number of levels: none.
+    the level that holds a tensor uncompressed, as all inside do; the number of levels: none. So may `passes` (T, S, B) int8:
+    1 where a tensor passes by a level that could keep it.
     """
 
     columns: Mapping[str, Array]
@@ -35,6 +39,16 @@ class Designs:
     def take(self, rows: Array | slice) -> Designs:
         """The designs at these batch positions."""
         return Designs({name: np.ascontiguousarray(column[..., rows]) for name, column in self.columns.items()})
+
+    def by_layout(self) -> Iterator[tuple[Array, frozenset[tuple[int, int]], Designs]]:
+        """Rows of the designs in which the same tensors pass by the same levels, what passes, and the rest of their columns."""
+        passes = self.columns[PASSES]
+        rest = Designs({name: column for name, column in self.columns.items() if name != PASSES})
+        patterns, which = np.unique(passes.reshape(-1, len(self)), axis=1, return_inverse=True)
+        for i, pattern in enumerate(patterns.T):
+            rows = np.flatnonzero(which.ravel() == i)
+            at = np.argwhere(pattern.reshape(passes.shape[:-1]))
+            yield rows, frozenset((int(t), int(s)) for t, s in at), rest.take(rows)
 
     def batch_first(self, name: str) -> Array:
         return np.moveaxis(self.columns[name], -1, 0)
@@ -117,7 +131,16 @@ class Design:
     """One design of a problem, the first of a batch."""
 
     problem: Problem
+    """Its hardware has as `bypass` what passes by in this design."""
     batch: Designs
+
+    @classmethod
+    def of(cls, problem: Problem, batch: Designs) -> Design:
+        """From the first of the designs of a problem."""
+        if PASSES not in batch.columns:
+            return cls(problem, batch)
+        ((_, passed, rest),) = batch.take(slice(0, 1)).by_layout()
+        return cls(problem.passing(passed), rest)
 
     @cached_property
     def groups(self) -> tuple[tuple[Loop, ...], ...]:

@@ -94,7 +94,6 @@ class Search:
         self.earlier = 0.0
         """Seconds that the search has taken before it was stopped and this run went on with it."""
         self._started, self._processor = time.perf_counter(), time.process_time()
-        self._bound = problem.bound
         self._pending: Genomes | None = None
         self.designs: Designs | None = None
         """Those of the batch last asked for, where the searcher has yielded them with the genomes."""
@@ -237,7 +236,7 @@ class Search:
 
     def snapshot(self) -> Snapshot:
         archive = self.archive
-        gap = gap_of(archive.score, self._bound) if archive.genome is not None else None
+        gap = gap_of(archive.score, self.problem.bound) if archive.genome is not None else None
         return Snapshot(
             archive.evaluations, self.budget.total, archive.score, archive.valid_fraction, self.seconds, gap
         )
@@ -255,7 +254,8 @@ class Search:
             from .proof import proof_of
 
             proof = proof_of(self)
-        bound = self._bound if proof is None or best is None else max(self._bound or 0.0, proof.bound)
+        known = problem.lower_bound if problem.bound is not None else None
+        bound = problem.bound if proof is None or best is None else max(problem.bound or 0.0, proof.bound)
         return result_of(
             problem,
             best,
@@ -274,6 +274,9 @@ class Search:
             searcher=OWN if 0 < self.own == archive.proposed else self.searcher.name or self.searcher.type_name,
             start=self.started,
             bound=bound,
+            bound_costs={key: float(least.min()) for key, least in known.costs.own.items()}
+            if known is not None
+            else {},
             proof=proof,
             interrupted=self.interrupted,
         )

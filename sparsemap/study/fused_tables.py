@@ -257,13 +257,17 @@ class FusedTables:
     def passed(self, one: GraphNode, key: Key) -> TablePoint:
         """What an operation costs."""
         fused = self.fused
-        if not fused.counted or not one.words or not isinstance(one.node.piece, Operation):
+        if fused.operations == "free" or not one.words or not isinstance(one.node.piece, Operation):
             return TablePoint(0.0, 0.0)
         level, given = {fused.places[0]: 0, fused.places[1]: fused.home}, iter(key[0])
-        moved = [(fused.named[name].words, level[next(given)]) for name in one.inputs if name != INPUT]
-        if INPUT in one.inputs:
-            moved.append((fused.plan.input_words, 0))
-        return TablePoint(*passed(one.node.piece, moved, (one.words, level[key[1]]), fused.problem.chip))
+        places = {name: level[next(given)] for name in one.inputs if name != INPUT}
+        home, at_hand = level[key[1]], fused.fused_into.get(one.name, "")
+        if places.get(at_hand) != home:
+            at_hand = ""  # it lives elsewhere, so that it is read
+        sizes = {INPUT: fused.plan.input_words} | {name: fused.named[name].words for name in places}
+        moved = [(sizes[name], places.get(name, 0)) for name in one.inputs if name != at_hand]
+        written = 0 if at_hand else one.words
+        return TablePoint(*passed(one.node.piece, moved, (written, home), fused.problem.chip))
 
     @cached_property
     def groups(self) -> list[Step]:
@@ -277,7 +281,7 @@ class FusedTables:
         if not any(name in fused.sliding for name in (*before, one.name)):
             return Member(name=one.name, inputs=before)
         tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
-        sizes = one.node.loops.sizes if one.node.loops else {walk.dim: walk.size for walk in made(one.node)}
+        sizes = one.node.loops.sizes if one.node.loops else {walk.dim: walk.size for walk in made(one.node) if walk.dim}
         for key in fused.keys(one, sliding=True):
             if one.node.loops is None:  # an operation takes turns of any size, along any rank
                 turns = [(dim, size // n) for dim, size in sizes.items() for n in divisors(size)[:-1]]

@@ -59,7 +59,7 @@ class _Told:
             rows=self._rows(own),
             layer_by_layer=(sum(p.energy_pj for p in alone), sum(p.cycles for p in alone)),
             bound=None if bound is None else fused.value(bound.energy_pj, bound.cycles),
-            counted=fused.counted,
+            operations=fused.operations,
             matched=fused.matched,
         )
 

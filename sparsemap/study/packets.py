@@ -47,7 +47,7 @@ def packets(problem: Problem, designs: Designs, tensors: Sequence[int]) -> list[
     packed = np.array([form.compressed for form in formats], dtype=bool)
     if not packed.any() or not tensors:
         return [(PLAIN,) * len(tensors)] * len(designs)
-    each = (Design(problem, designs.take(slice(row, row + 1))) for row in range(len(designs)))
+    each = (Design.of(problem, designs.take(slice(row, row + 1))) for row in range(len(designs)))
     return [tuple(packet_of(design, t) for t in tensors) for design in each]
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 
 from sparsemap.cli.output import step_progress
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.plots import Figure
 
-from ..figure import Panel, Series, figure
 from ..report import Report, page
 from ..runs import Runner
 from .designs import (

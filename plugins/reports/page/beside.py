@@ -12,10 +12,23 @@ from sparsemap.files import times
 from sparsemap.spec.units import format_energy
 
 from ..charts import Chart, Mark, strips
-from ..sides import PARTS, WORTH_NAMES, Compared, deciding, labelled, name_of, ratio, sides_of, verdict, worth_of
+from ..sides import (
+    PARTS,
+    WORTH_NAMES,
+    Compared,
+    labelled,
+    layer_table,
+    name_of,
+    ranked,
+    ratio,
+    sides_of,
+    verdict,
+    worth_of,
+)
 from ..stacks import stack
+from ..tables import Cell, PageTable, number, numbers
 from ..wording import CHIP_COSTS, COST_NAMES, chip_text, time_text
-from .content import Cell, Headline, Page, PageTable, Section, number, numbers, share
+from .content import Headline, Page, Section
 
 BARS = 24
 """Of a chart of layers."""
@@ -26,9 +39,10 @@ FULL = 200
 def comparison(paths: Sequence[Path]) -> Page:
     """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
     sides = labelled([side for path in paths for side in sides_of(path)])
-    worth, several = worth_of(sides), len({side.model for side in sides}) > 1
+    worth = worth_of(sides)
     first: dict[tuple[str, str], Compared] = {}
     points, rows, ratios = [], [], []
+    over_first = f"{WORTH_NAMES[worth]} over the first"
     for i, side in enumerate(sides):
         base = first.setdefault(side.problem, side) if side.numbers["edp"] is not None else side
         over = ratio(side, base, worth) if side.numbers["edp"] is not None else None
@@ -37,15 +51,17 @@ def comparison(paths: Sequence[Path]) -> Page:
         if over is not None:
             tip = f"{side.label}: {side.searched}\n{WORTH_NAMES[worth]} {times(over)} of {base.label}"
             points.append(Mark(over, side.searcher, f"{side.subject} on {side.hardware}{model}", tip=tip))
-        edp, *others = numbers(side.numbers, f"{i}.", ("edp", "energy_pj", "cycles"))
-        gap = numbers(side.numbers, f"{i}.", ["gap"])
+        edp, energy, cycles, gap = numbers(side.numbers, f"{i}.", ("edp", "energy_pj", "cycles", "gap"))
         costs = numbers(side.costs, f"{i}.costs.", tuple(CHIP_COSTS))
-        about: list[Cell] = [side.label, side.subject, side.hardware, *([side.model] if several else []), side.searched]
-        rows.append([*about, *costs, others[0], number(over, times), edp, others[1], *gap, side.limit])
-    over_first = f"{WORTH_NAMES[worth]} over the first"
-    head = ["result", "workload", "hardware", *(["cost model"] if several else []), "searcher", *COST_NAMES.values()]
-    head += ["energy", over_first, "EDP", "cycles", "over the bound", "limited by"]
-    blocks: list[Any] = [PageTable(head, rows)]
+        about = {"result": side.label, "workload": side.subject, "hardware": side.hardware, "cost model": side.model}
+        told = {"energy": energy, over_first: number(over, times), "EDP": edp, "cycles": cycles, "over the bound": gap}
+        rows.append(
+            {**about, "searcher": side.searched, **dict(zip(COST_NAMES.values(), costs, strict=True)), **told}
+            | {"limited by": side.limit}
+        )
+    texts = ("workload", "hardware", "cost model", "searcher", "limited by")  # told above the table where all have one
+    head = [key for key in rows[0] if key not in texts or len({row[key] for row in rows}) > 1]
+    blocks: list[Any] = [PageTable(head, [[row[key] for key in head] for row in rows])]
     if len(points) > len({(point.row, point.part) for point in points}):  # seeds, or other repetitions
         blocks.append(_means(sides, ratios))
     if points:
@@ -60,7 +76,7 @@ def comparison(paths: Sequence[Path]) -> Page:
     sections.append(Section("Results", blocks, text))
     known = [side for side in sides if side.parts and side.numbers["edp"] is not None][:FULL]
     if any(part.costs.known for side in known for part in side.parts):
-        bars = [(side.label, side.parts, "") for side in known]
+        bars = [(name_of(side, sides), side.parts, "") for side in known]
         text = "By level and charge, and by what limits it; bars add up to the whole."
         sections.append(Section("Energy and time", [stack(bars, key) for key in PARTS], text))
     names_of = " or ".join(name_of(side, sides) for side in sides)
@@ -81,37 +97,18 @@ def _tile(side: Compared, label: str) -> Headline:
 def layer_blocks(sides: Sequence[Compared]) -> list[PageTable | Chart]:
     """For the first network that several sides have: its layers on each, and how long they take, as far as the best and
     the next one differ in them; nothing if no two have layers in common."""
-    subjects = dict.fromkeys(side.problem for side in sides if len(side.parts) > 1)
-    for subject in subjects:
+    for subject in dict.fromkeys(side.problem for side in sides if len(side.parts) > 1):
         same = [side for side in sides if side.problem == subject and side.numbers["edp"] is not None]
         if len(same) > 1:
-            return _layers(same)
+            ordered, shares = ranked(same)
+            parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
+            few = list(shares)[: max(1, BARS // len(same))]
+            bars = [
+                (f"{name}, {label}", [has[name]], "") for name in few for label, has in parts.items() if name in has
+            ]
+            every = [part for side in ordered for part in side.parts]
+            return [layer_table(ordered, shares), *(stack(bars, key, among=every) for key in PARTS)]
     return []
-
-
-def _layers(sides: Sequence[Compared]) -> list[PageTable | Chart]:
-    worth = worth_of(sides)
-    best, second, *others = sorted(sides, key=lambda side: side.value(worth) or 0.0)
-    shares = deciding(best, second, worth)
-    ordered = [best, second, *others]
-    parts = {name_of(side, sides): {part.name: part for part in side.parts} for side in ordered}
-    rows: list[list[Cell]] = []
-    for name in shares:
-        mine = parts[name_of(best, sides)][name]
-        cells: list[Cell] = [name, str(mine.repeat), number(shares[name], share)]
-        for found in parts.values():
-            part = found.get(name)
-            seconds = part.seconds if part else None
-            cells += [number(seconds, time_text), number(part.energy_pj if part else None, format_energy)]
-            cells.append(part.limit if part else "")
-        rows.append(cells)
-    head = ["layer", "times", "share of the difference"]
-    for label in parts:
-        head += [f"time, {label}", "energy", "limited by"]
-    few = list(shares)[: max(1, BARS // len(sides))]
-    bars = [(f"{name}, {label}", [found[name]], "") for name in few for label, found in parts.items() if name in found]
-    every = [part for side in ordered for part in side.parts]
-    return [PageTable(head, rows), *(stack(bars, key, among=every) for key in PARTS)]
 
 
 def _means(sides: Sequence[Compared], ratios: Sequence[float | None]) -> PageTable:

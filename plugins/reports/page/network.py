@@ -14,28 +14,15 @@ from sparsemap.searching.breakdown import WAITING
 from sparsemap.searching.result import DESIGN_FILE
 from sparsemap.spec.units import format_energy
 
+from ..breakdown import breakdown_table
 from ..charts import Chart
-from ..chip_charts import timeline_chart
 from ..sides import NETWORK, PARTS, Compared, json_of, sides_of
-from ..stacks import stack
+from ..stacks import stack, timeline
+from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
 from ..wording import change_text, time_text
 from . import costs, fused, nest
-from .content import (
-    Cell,
-    Headline,
-    Page,
-    PageLink,
-    PageTable,
-    PrintedNumber,
-    Section,
-    command,
-    made,
-    number,
-    numbers,
-    share,
-    totals,
-)
+from .content import Headline, Page, Section, command, made, totals
 
 FEW = 3
 """Layers that the verdict names."""
@@ -60,7 +47,7 @@ def network(folder: Path, registry: Registry) -> Page:
         ends = {name: "" if part is None else percent(part, 1) for name, part in shares.items()}
         return stack([(part.name, [part], ends[part.name]) for part in side.parts], key)
 
-    line = [chart] if (chart := timeline_chart(side.parts)) else []
+    line = [chart] if (chart := timeline(side.parts)) else []
     pages = dict(_layers(side, registry))
     sections = [
         Section(
@@ -150,6 +137,6 @@ def _layers(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]]
         text = f"{_shape(part.about)}. {costs_of}; limited by {outcome.column}"
         if better is not None and better.outcome.edp < outcome.edp:
             text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
-        tables = [costs.energy_table(outcome), *costs.cycle_tables(outcome), costs.one_free(outcome, free)]
-        blocks: list[Any] = [*nest.section(outcome).blocks, *(table.without_places() for table in tables)]
+        tables = [breakdown_table(outcome.breakdown, outcome.design.problem), costs.one_free(outcome, free)]
+        blocks: list[Any] = [*nest.section(outcome).blocks, *(table.without_places() for table in tables if table)]
         yield part.name, Section(part.name, blocks, text, f"layer-{part.folder.name}")

@@ -19,26 +19,15 @@ from sparsemap.spec.units import format_energy
 from ..charts import Chart, Mark, bars
 from ..chip_charts import area_chart, tree_chart
 from ..design_charts import convergence_chart, room_chart
-from ..front import front_chart, labels_of, named_score
+from ..front import front_chart, named_score
 from ..outcome import DesignOutcome
 from ..sides import OF_SEARCH, checked
+from ..summary import executed_table, front_table
+from ..tables import PageTable, PrintedNumber, number, numbers, share
 from ..variants import ALL, Base, Free, freed
 from ..wording import change_text, einsum_text, problem_texts, time_text
 from . import costs, nest
-from .content import (
-    Headline,
-    Page,
-    PageTable,
-    PrintedNumber,
-    Section,
-    Text,
-    command,
-    made,
-    number,
-    numbers,
-    share,
-    totals,
-)
+from .content import Headline, Page, Section, Text, command, made, totals
 
 CLOSE = 1e-6
 
@@ -153,7 +142,7 @@ def _search(path: Path, found: Mapping[str, Any], objective: Objective | None = 
         yield Section("Front", list(_front(found["front"], objective)), "Designs that no other one found dominates.")
     if found.get("executed"):
         note = "The best designs on sampled tensors, ranked by claims that are corrected by what execution needs."
-        yield Section("Executed", [_executed(found["executed"])], note)
+        yield Section("Executed", [executed_table(found["executed"])], note)
     for key, title in (("scenarios", "Scenarios"), ("fidelities", "The same design in other cost models")):
         if found.get(key):
             yield Section(title, [_others(key, found[key])])
@@ -165,43 +154,20 @@ def _search(path: Path, found: Mapping[str, Any], objective: Objective | None = 
 
 
 def _front(front: Sequence[Mapping[str, Any]], objective: Objective) -> Iterator[Chart | PageTable]:
-    names, labels = objective.names, labels_of(objective)
-    values, scores, edps = [], [], []
-    tips, cells = [], []
-    for i, row in enumerate(front):
-        seen = [row["objectives"][name] for name in names]
-        values.append(seen)
-        scores.append(row["score"])
-        edps.append(row["edp"])
-        tips.append("\n".join([f"design {i + 1}", *(f"{name} {x:.6g}" for name, x in zip(names, seen, strict=True))]))
-        shown = [
-            number(x, "{:.4g}".format, f"front.{i}.objectives.{name}") for name, x in zip(names, seen, strict=True)
-        ]
-        cells.append([f"{i + 1}", *shown, *numbers(row, f"front.{i}.")])
+    names = objective.names
+    values = [[row["objectives"][name] for name in names] for row in front]
+    scores, edps = ([row[key] for row in front] for key in ("score", "edp"))
+    tips = [
+        "\n".join([f"design {i}", *(f"{name} {x:.6g}" for name, x in zip(names, seen, strict=True))])
+        for i, seen in enumerate(values, 1)
+    ]
     yield front_chart(values, scores, objective, named_score(edps, scores), tips)
-    yield PageTable(["design", *labels, "EDP", "energy", "cycles"], cells)
+    yield front_table(front, objective, range(len(front)))
 
 
 def _others(key: str, found: Mapping[str, Mapping[str, Any]]) -> PageTable:
     rows = [[name, *numbers(row, f"{key}.{name}."), ", ".join(row.get("reasons", ()))] for name, row in found.items()]
     return PageTable(["", "EDP", "energy", "cycles", ""], rows)
-
-
-def _executed(designs: Sequence[Mapping[str, Any]]) -> PageTable:
-    rows = []
-    for i, one in enumerate(designs):
-        needed = one.get("executed_over_claimed", {})
-        shares = [
-            number(needed.get(cost), "{:.3f}x".format, f"executed.{i}.executed_over_claimed.{cost}")
-            for cost in ("energy_pj", "cycles")
-        ]
-        scores = [
-            number(one[kind]["score"], "{:.4g}".format, f"executed.{i}.{kind}.score")
-            for kind in ("claimed", "corrected")
-        ]
-        part = next(iter(one.get("parts", {})), "") or one.get("refused", "-")
-        rows.append([scores[0], *shares, scores[1], part])
-    return PageTable(["claimed score", "energy needs", "cycles need", "corrected score", "differs most in"], rows)
 
 
 def _rejects(found: Mapping[str, Any]) -> Chart:

@@ -14,9 +14,10 @@ from sparsemap.study.comparison import BY, NAMED, Comparison, compare
 
 from ..charts import Chart, Mark, strips
 from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, json_of, labelled, result_of, sides_of, verdict
+from ..tables import Cell, PageTable, PrintedNumber, number, numbers
 from ..wording import CHIP_COSTS
 from .beside import layer_blocks
-from .content import Cell, Headline, Page, PageTable, PrintedNumber, Section, made, number, numbers
+from .content import Headline, Page, Section, made
 
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
 """Of a row of a study."""
@@ -27,7 +28,7 @@ WHAT = {"cost_model": "cost models", "space": "spaces", "hardware": "hardware", 
 Row = Mapping[str, Any]
 
 
-def study(folder: Path) -> Page:
+def study(folder: Path, registry: Any = None) -> Page:
     """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
     told = read_csv(folder / TABLE) or [{}]
     rows = [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]

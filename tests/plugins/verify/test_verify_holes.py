@@ -19,13 +19,14 @@ CHARGES = [charge.type_name for charge in registry().resolve("cost-model", "phys
 def hole(charge, budget=400):
     """A problem under `physical` without the charge, and the design that a search finds there."""
     skips = {"gate_skip": charge != "positions"}
+    own = {"vectors": True} if charge == "vectors" else {}
     off_chip = {"energy": dict.fromkeys(ACCESSES, 1.0)}
-    if charge not in ("imbalance", "intersection"):
+    if charge not in ("imbalance", "intersection", "vectors"):
         off_chip["bandwidth"] = "4 words/cycle"
     levels = [
         {"name": "DRAM", "class": "dram", **off_chip, **skips},
         {"name": "Buffer", "class": "sram", "capacity": "768 words", "fanout": 8, "lookahead": 4, **skips},
-        {"name": "Registers", "class": "sram", "capacity": "48 words", "fanout": 2, **skips},
+        {"name": "Registers", "class": "sram", "capacity": "48 words", "fanout": 2, **skips} | own,
     ]
     table = {
         "workload": {"type": "einsum", "einsum": MATMUL, "dims": {"m": 8, "k": 32, "n": 8}, "density": {"P": 0.2, "Q": 0.3}},
