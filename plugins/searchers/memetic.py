@@ -6,8 +6,8 @@ progress stops. Selection, crossover and mutations are operators; unless others 
 segments (loops swap levels, a tensor changes its formats).
 
 Where the cost model knows classes of designs, each with a bound (`Space.classes`), no design is evaluated whose class has
-nothing better than the best design so far, which spends nothing. From the second round on a part of the sample comes from
-the classes with the best bounds, and a part of the children moves into them.
+nothing better than the best design so far, which spends nothing. After the first sample a part of each comes from the
+classes with the best bounds, and from the second round on a part of the children moves into them.
 
 Designs with nearly the same score often have tilings far apart, with nothing good in between. So a round begins with
 demes that do not mix, one of them of the designs that the search starts from, or of the best ones of the round before; one
@@ -52,6 +52,8 @@ SHORTEST = 1.25
 """A round ends no earlier than at so many times the designs that it begins with."""
 FEWEST = 5_000
 """Designs that a deme of guesses should have before there are several."""
+PROGRESS = 0.005
+"""Share of the score by which a design has to be better to count as progress of its deme."""
 REMEMBERED = 4
 """Designs of a converged deme that take part in the population of all."""
 
@@ -66,9 +68,13 @@ class Deme:
     selection: Selection
     parents: Scored
     stalled: int = 0
-    """Generations in a row without a better design."""
+    """Generations in a row without progress."""
     swept: bool = False
     """Whether the neighbourhood of the best design has been proposed."""
+    sweeps: bool = True
+    """Whether it ever is."""
+    mark: float = np.inf
+    """The best score that was worth noting."""
 
     @property
     def valid(self) -> bool:
@@ -77,24 +83,23 @@ class Deme:
 
     @property
     def converged(self) -> bool:
-        return self.valid and self.swept and self.stalled >= 2 * self.patience
+        return self.valid and (self.swept or not self.sweeps) and self.stalled >= 2 * self.patience
 
     @property
     def proposes(self) -> Literal["sample", "sweep", "children"]:
         """What it should propose next."""
         if not self.valid:
             return "sample"
-        return "sweep" if self.stalled >= self.patience and not self.swept else "children"
+        return "sweep" if self.stalled >= self.patience and self.sweeps and not self.swept else "children"
 
     def receive(self, scored: Scored) -> None:
         """Takes in the designs that it proposed, or those of other demes."""
         self.stalled += 1
         if not len(scored):
             return
-        before = self.parents.scores[:1]
         self.parents = survivors(self.selection, self.parents, scored, self.size)
-        if not len(before) or self.parents.scores[0] < before[0]:
-            self.stalled, self.swept = 0, False
+        if self.parents.scores[0] < (1.0 - PROGRESS) * self.mark:
+            self.stalled, self.swept, self.mark = 0, False, self.parents.scores[0]
 
 
 @attrs.frozen(kw_only=True)
@@ -110,7 +115,7 @@ class Memetic(Searcher):
     """Designs proposed per generation by all demes."""
     generations: int = attrs.field(default=40, validator=attrs.validators.ge(1))
     """Those that a round has at least: a deme proposes no more designs in one than those of the round over this, and has
-    no more than twice as many."""
+    half as many more."""
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
     """Populations that do not mix; fewer in the first rounds, which are short."""
     apart: float = attrs.field(default=0.6, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
@@ -128,12 +133,13 @@ class Memetic(Searcher):
     selection: Selection = attrs.field(factory=GreedyRanking)
     """What picks the parents, and the survivors."""
     patience: int = attrs.field(default=8, validator=attrs.validators.ge(1))
-    """Generations without a better design before its neighbourhood is swept; twice as many end a deme."""
+    """Generations without progress before the neighbourhood of the best design is swept, where that takes no more than a
+    quarter of the round; twice as many end a deme."""
 
     classes: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of the sample of a round, but the first, that comes from the classes with the best bounds."""
+    """Share of each sample, but the first, that comes from the classes with the best bounds."""
     jumps: float = attrs.field(default=0.1, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of the children of these rounds that move to such a class."""
+    """Share of the children that move to such a class, but in the first round."""
     prune: bool = attrs.field(default=True)
     """Whether proposals are left out, unspent, whose class cannot have anything better than the best design so far."""
 
@@ -202,9 +208,13 @@ class _Run:
 
     def demes(self, count: int, size: int) -> list[Deme]:
         """New populations without designs."""
-        size = max(8, min(size, 2 * self.planned // self.searcher.generations))
+        size = max(8, min(size, 3 * self.planned // (2 * self.searcher.generations)))
         nothing = Scored(self.space.low[None, :][:0], np.zeros(0))
-        return [Deme(size, self.searcher.patience, self.searcher.selection, nothing) for _ in range(count)]
+        around = np.minimum(self.space.high - self.space.low, 64).sum()
+        sweeps = bool(4 * around <= self.planned)
+        return [
+            Deme(size, self.searcher.patience, self.searcher.selection, nothing, sweeps=sweeps) for _ in range(count)
+        ]
 
     def given_deme(self, size: int) -> list[Deme]:
         """A population for the designs that the search starts from, once: among guesses they would be the only parents."""
@@ -260,7 +270,7 @@ class _Run:
         draw = self.space.sample if self.stale else self.space.guess  # guesses need not reach every design
         if (
             self.classes is None
-            or not (self.stale or self.rounds > 1)
+            or not (self.stale or self.given is not None)
             or not (of_classes := int(self.searcher.classes * count))
         ):
             return draw(count, self.rng)
