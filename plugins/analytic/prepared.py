@@ -100,8 +100,10 @@ class DesignChoices:
 
     def take(self, rows: Rows) -> DesignChoices:
         chip = self.chip if self.chip.batch is None else self.chip.take(rows)
-        decoded = None if self.decoded is None else self.decoded[:, rows]
-        return DesignChoices(self.slots[..., rows], self.genes[..., rows], self.packed[..., rows], decoded, chip)
+        # in one piece by quantity, which indexing would not make
+        decoded = None if self.decoded is None else np.take(self.decoded, rows, axis=-1)
+        slots, genes, packed = (np.take(part, rows, axis=-1) for part in (self.slots, self.genes, self.packed))
+        return DesignChoices(slots, genes, packed, decoded, chip)
 
     def inside(self, layout: Layout) -> PerTensor:
         """bool: the compute units get metadata of the tensor."""
