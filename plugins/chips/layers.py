@@ -205,7 +205,7 @@ class LayerSearches:
                     self.runs[key] = run
                 while run.budget.spent < share * run.budget.total and run.ask() is not None:
                     run.tell(run.evaluate())
-                numbers = {key: run.archive.costs.get(key) for key in ("energy_pj", "cycles")}
+                numbers: dict[str, Any] = {key: run.archive.costs.get(key) for key in ("energy_pj", "cycles")}
                 corners = sorted(run.archive.hull.corners, key=lambda corner: corner[0] * corner[1])
                 numbers["hull"] = [{"genome": corner[2].tolist()} for corner in corners[:CORNERS]]
                 if self.folder:
