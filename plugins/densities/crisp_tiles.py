@@ -241,16 +241,17 @@ class CrispOccupancy(Occupancy):
     @remembered
     def _joined(self, classes: BandClasses, height: int, inner: int) -> Atoms:
         """`_band`: footprints are drawn one after the other, each hypergeometric given the kept blocks that are left."""
-        left, start = self.blocks, (np.zeros(1, np.int64), np.ones(1))
+        left = self.blocks - sum(count for footprint, count in classes if footprint is NEVER)
+        none = math.comb(left, self.keep) / math.comb(self.blocks, self.keep)  # of those that would never be empty
+        start = np.zeros(1, np.int64), np.full(1, none)
         states: dict[int, list[Atoms]] = {0: [start]}
-        for place, (footprint, count) in enumerate(classes):
-            last = place == len(classes) - 1
+        some = [one for one in classes if one[0] is not NEVER] if none else []
+        for place, (footprint, count) in enumerate(some):
+            last = place == len(some) - 1
             after: dict[int, list[Atoms]] = {}
             for taken, parts in states.items():
                 x, p = parts[0] if len(parts) == 1 else merged(*map(np.concatenate, zip(*parts, strict=True)))
                 i, chance = hypergeometric(left, self.keep - taken, count)
-                if footprint.empty == 0.0:
-                    i, chance = i[i == 0], chance[i == 0]
                 if not footprint.partial:
                     chance = chance * np.power(footprint.empty, inner * i)
                     if last:
