@@ -177,7 +177,7 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
     rows = np.arange(batch) if detail else np.flatnonzero(found == 0)
     if len(rows):
         if len(rows) < batch:
-            bounds, order, choices = bounds[..., rows], order[..., rows], choices.take(rows)
+            (bounds, order), choices = (np.take(part, rows, axis=-1) for part in (bounds, order)), choices.take(rows)
         nest = Nest(known.layout, bounds, order)
         stored = stored_of(known, nest, choices)
         left = found[rows]
@@ -186,7 +186,10 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
         fitting = rows if detail else np.flatnonzero(left == 0)
         if len(fitting):
             if len(fitting) < len(rows):
-                bounds, order, choices = bounds[..., fitting], order[..., fitting], choices.take(fitting)
+                (bounds, order), choices = (
+                    (np.take(part, fitting, axis=-1) for part in (bounds, order)),
+                    choices.take(fitting),
+                )
                 rows, nest, stored = rows[fitting], Nest(known.layout, bounds, order), stored.take(fitting)
             chain = Chain.of(known, nest, choices, stored, detail)
             left = found[rows]
