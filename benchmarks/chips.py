@@ -30,7 +30,7 @@ from sparsemap.spec.unstructuring import unstructure
 
 RANDOM = {"type": "random", "batch": 16}
 """Chips drawn uniformly; constraints hold for them as for all."""
-KINDS = {"chip": {"execute": True}, "same sizes": {"share": "units"}, "random": {"searcher": RANDOM}}
+KINDS = {"chip": {"thorough": True}, "same sizes": {"share": "units"}, "random": {"searcher": RANDOM}}
 """What `found` searches for each network."""
 
 

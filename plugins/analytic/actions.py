@@ -110,6 +110,11 @@ class PlaceTables:
             tuple(deals.values()),
         )  # fmt: skip
 
+    @property
+    def lists(self) -> bool:
+        """Whether some candidate compares entries."""
+        return any(one.entries.any() for one in (*self.actions, self.compute) if one is not None)
+
     def eliminated(self, action: Action, genes: Array, empty: Array) -> Array:
         """Lets mechanisms with limits of their own say how much of `empty` they remove."""
         for m, rule in action.filters.items():

@@ -12,7 +12,6 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor
 
 from .actions import GATE, NONE, SKIP
-from .joint import JointNonzeros
 from .layout import Layout
 from .prepared import ModelTables
 from .removal import Removal
@@ -73,7 +72,7 @@ def computes_of(
     densities = [occupancy.density for occupancy in layout.occupancies]
     batch = total.shape[0]
     defect = "Q16" in quirks and len(layout.operands) != 2
-    left, emptied = _filtered(layout, total, removal, defect, known.joint)
+    left, emptied = _filtered(known, total, removal, defect)
     for c, empty in dealt.items():
         known_empty = emptied.get(c, np.zeros(batch))
         rest = 1.0 - known_empty
@@ -106,7 +105,7 @@ def computes_of(
     else:
         effectual = total * known.joint.share(layout.operands)  # no filter removes one
         nonzero = np.minimum(1.0, effectual / np.where(left > 0.0, left, 1.0))
-        met = _met_together(left, states, nonzero)
+        met = Meetings(*known.joint.met(left, states, nonzero))
     if defect:
         met = _timeloop_met(layout, left, states, removal, met)
     vanish = np.floor(met.vanish)
@@ -131,13 +130,14 @@ def less(count: Array, share: Array) -> Array:
 
 
 def _filtered(
-    layout: Layout, total: PerDesign, removal: Removal, defect: bool, joint: JointNonzeros | None
+    known: ModelTables, total: PerDesign, removal: Removal, defect: bool
 ) -> tuple[PerDesign, dict[int, PerDesign]]:
     """The computes that filters on operands leave, and per tensor the share of its words that no compute meets any more.
 
     Only an operand's innermost filter counts. That a leader's tile is empty removes a compute once, however many operands
     it leads: each operand in turn removes what those before it did not.
     """
+    layout, joint = known.layout, known.joint
     left, emptied = total, dict[int, PerDesign]()
     for position, t in enumerate(layout.operands):
         if not removal.kind[t].any():
@@ -153,9 +153,9 @@ def _filtered(
             continue
         stay = np.ones(total.shape[0])
         for c, empty in enumerate(removal.innermost(t, removal.empty[t])):
-            known = emptied.get(c, np.zeros(total.shape[0]))
-            emptied[c] = np.maximum(known, empty)
-            stay = stay * np.where(known < 1.0, (1.0 - emptied[c]) / np.where(known < 1.0, 1.0 - known, 1.0), 1.0)
+            before = emptied.get(c, np.zeros(total.shape[0]))
+            emptied[c] = np.maximum(before, empty)
+            stay = stay * np.where(before < 1.0, (1.0 - emptied[c]) / np.where(before < 1.0, 1.0 - before, 1.0), 1.0)
         left = less(left, 1.0 - stay)
     return left, emptied
 
@@ -183,22 +183,6 @@ def _met(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]]) 
         else:
             zero = zero + computes
     return Meetings(absent, zero, idle, vanish)
-
-
-def _met_together(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]], both: PerDesign) -> Meetings:
-    """Of two operands that hold a nonzero together at a share `both` of the computes."""
-    (p, zero_p, absent_p), (q, zero_q, absent_q) = states
-    p = np.maximum(p, both)
-    q = np.clip(q, both, 1.0 + both - p)
-    gone_p, gone_q = (
-        np.where(zero + absent > 0.0, absent / np.where(zero + absent > 0.0, zero + absent, 1.0), 0.0)
-        for zero, absent in ((zero_p, absent_p), (zero_q, absent_q))
-    )
-    only_p, only_q, none = p - both, q - both, 1.0 - p - q + both
-    absent = left * (only_p * gone_q + only_q * gone_p + none * (gone_p + gone_q - 2.0 * gone_p * gone_q))
-    vanish = left * (none * gone_p * gone_q)
-    zero = left * (1.0 - both) - absent - vanish
-    return Meetings(absent, zero, absent + zero, vanish)
 
 
 def _timeloop_met(

@@ -14,7 +14,6 @@ from .charges.imbalance import Thinned, waiting_ratio
 from .charges.intersection import looked_at
 from .charges.overlap import Transfers, overlapped
 from .charges.uneven import Uneven
-from .charges.vectors import whole_steps
 from .counts import CountColumns, Counts
 from .layout import by_level, limited
 from .nest import Nest
@@ -63,7 +62,9 @@ def cycles_of(
     units = nest.instances_used[lay.S] * (1.0 if lanes is None else lanes.units)
     share = columns.time(busy) / np.where(units > 0.0, units, 1.0)
     compute = mean = np.ceil(share)
-    if options.vectors:
+    if options.vectors and lay.problem.levels[-1].memory.vectors:
+        from .charges.vectors import whole_steps
+
         ratio = whole_steps(known, nest, choices, removals.time)
         if ratio is not None:
             compute = mean = np.minimum(np.where(ratio > 1.0, whole(share * ratio), mean), nest.steps[-1])

@@ -21,12 +21,6 @@ class JointNonzeros:
     tensors: frozenset[int]
     shares: dict[frozenset[int], float] = attrs.field(factory=dict)
 
-    @classmethod
-    def of(cls, layout: Layout) -> JointNonzeros | None:
-        """None: there are not two such tensors."""
-        actual = frozenset(t for t in range(layout.T) if layout.occupancies[t].actual)
-        return cls(layout, actual) if len(actual) > 1 else None
-
     def share(self, tensors: Collection[int]) -> float:
         """Of all computes, those at which each of these tensors holds a nonzero."""
         key = frozenset(tensors) & self.tensors
@@ -82,3 +76,19 @@ class JointNonzeros:
         exact = np.isclose(emptied, 1.0 - self.share([t])) & np.isclose(share, 1.0 - self.share([other]))
         given = self.share([t])
         return np.where(exact, 1.0 - (self.share([t, other]) / given if given > 0.0 else 0.0), share)
+
+    @staticmethod
+    def met(left: PerDesign, states: Sequence[tuple[PerDesign, ...]], both: PerDesign) -> tuple[PerDesign, ...]:
+        """`Meetings` of two operands that hold a nonzero together at a share `both` of the computes."""
+        (p, zero_p, absent_p), (q, zero_q, absent_q) = states
+        p = np.maximum(p, both)
+        q = np.clip(q, both, 1.0 + both - p)
+        gone_p, gone_q = (
+            np.where(zero + absent > 0.0, absent / np.where(zero + absent > 0.0, zero + absent, 1.0), 0.0)
+            for zero, absent in ((zero_p, absent_p), (zero_q, absent_q))
+        )
+        only_p, only_q, none = p - both, q - both, 1.0 - p - q + both
+        absent = left * (only_p * gone_q + only_q * gone_p + none * (gone_p + gone_q - 2.0 * gone_p * gone_q))
+        vanish = left * (none * gone_p * gone_q)
+        zero = left * (1.0 - both) - absent - vanish
+        return absent, zero, absent + zero, vanish

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -14,10 +15,12 @@ from sparsemap.problem.problem import Problem
 
 from .actions import PlaceTables
 from .charges import ChargeOptions, Option
-from .joint import JointNonzeros
 from .layout import Layout
 from .occupancy import TensorTables
 from .ranks import FormatTables
+
+if TYPE_CHECKING:
+    from .joint import JointNonzeros
 
 
 @attrs.frozen(eq=False)
@@ -61,8 +64,18 @@ class ModelTables:
         ]
         return cls(
             layout, quirks, options, tuple(strangers), formats, PlaceTables.of(problem), tables,
-            copies_of(problem, options), JointNonzeros.of(layout) if len(layout.operands) == 2 else None,
+            copies_of(problem, options), joint_of(layout),
         )  # fmt: skip
+
+
+def joint_of(layout: Layout) -> JointNonzeros | None:
+    """None: there are not two tensors of actual data, or other than two operands."""
+    actual = frozenset(t for t in range(layout.T) if layout.occupancies[t].actual)
+    if len(actual) < 2 or len(layout.operands) != 2:
+        return None
+    from .joint import JointNonzeros
+
+    return JointNonzeros(layout, actual)
 
 
 def copies_of(problem: Problem, options: ChargeOptions) -> Array | None:

@@ -65,9 +65,10 @@ def _amount(units: dict[str, float]) -> Any:
     help="What is searched: sizes and units, sizes (each layer has any units, free of area), or units.",
 )
 @click.option(
-    "--neighbours", is_flag=True, help="Judge the chips that differ in one choice or unit: what each is worth."
+    "--thorough",
+    is_flag=True,
+    help="Judge the chips beside the chosen one, that differ in one choice or unit, and execute its designs on samples.",
 )
-@click.option("--execute", is_flag=True, help="Execute the designs of the chosen chip on sampled tensors.")
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed.")
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON.")

@@ -95,10 +95,14 @@ class Tried:
         if self.told is not None:
             self.told(sum(not row["reason"] for row in self.rows.values()))
 
+    @property
+    def every(self) -> list[dict[str, Any]]:
+        """All chips, in an order that does not depend on which of several jobs came first."""
+        return sorted(self.rows.values(), key=lambda row: (row["batch"], row["digest"]))
+
     def earlier(self) -> list[dict[str, Any]]:
-        """The chips of earlier batches whose layers were all searched, in an order that does not depend on jobs."""
-        rows = (row for row in self.rows.values() if row["batch"] < self.batch and whole(row))
-        return sorted(rows, key=lambda row: (row["batch"], row["digest"]))
+        """The chips of earlier batches whose layers were all searched."""
+        return [row for row in self.every if row["batch"] < self.batch and whole(row)]
 
     def run(self, chips: Mapping[str, Mapping[str, Any]], worth: Callable[..., dict[str, Any]]) -> None:
         """Evaluates the chips that have not been, `jobs` at a time: what `worth` says of the arguments of each."""

@@ -42,9 +42,9 @@ class ChipResult:
     """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for."""
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
-    """Its designs on sampled tensors, if that was asked for: file, energy and cycles over those claimed, or why not."""
+    """Its designs on sampled tensors, if the search was thorough: file, energy and cycles over those claimed, or why not."""
     neighbours: tuple[Mapping[str, Any], ...]
-    """Chips that differ from it in one choice, if they were asked for: EDP and area over its own, and of the layer that would
+    """Chips that differ from it in one choice, likewise: EDP and area over its own, and of the layer that would
     gain most."""
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
@@ -71,7 +71,7 @@ class ChipResult:
 
     @property
     def stopped(self) -> int:
-        """Chips that were not searched to their end, since they could not win."""
+        """Chips that were not searched to their end, since they had lost."""
         return sum("stopped" in row for row in self.tried)
 
     @property
@@ -161,7 +161,7 @@ class ChipResult:
             f"time       {1e3 * final['seconds']:,.4g} ms, {final['cycles']:,.0f} cycles",
             f"chip       {final['area_mm2']:.4g} mm2, {final['units_mm2']:.3g} of it sparse units; {power:.3g} W",
             f"search     {len(self.tried):,} chips, {self.layer_budget:,} designs a layer   {self.searcher}, seed {self.seed}",
-            f"           {len(self.valid):,} chips searched to their end, {self.stopped:,} stopped that could not win",
+            f"           {len(self.valid):,} chips searched to their end, {self.stopped:,} stopped that had lost",
             f"compared   {self.base}, each layer with any formats and units: {edp_js(other):.4g} J * s, "
             f"{times(edp_js(other) / self.edp_js)} of the chip's",
             "judged     by plans of the networks, with tensors between layers on chip"

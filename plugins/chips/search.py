@@ -60,10 +60,8 @@ class DesignTask:
     share: str = "all"
     fuse: bool = True
     """Whether tensors between layers may stay on chip."""
-    execute: bool = False
-    """Whether the designs of the chosen chip are executed."""
-    neighbours: bool = False
-    """Whether the chips that differ from the chosen one in one choice or unit are judged as well."""
+    thorough: bool = False
+    """Whether the designs of the chosen chip are executed, and the chips that differ from it in one choice or unit judged."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
 
@@ -247,8 +245,8 @@ def _chosen(
     final = evaluated_chip(hardware, wide, near, folder=task.out, run=run_layers)
     if final["reason"]:
         raise SearchError(f"the layers of the chip that was found: {final['error']}")
-    executed = _executed(task, tried, told) if task.execute else []
-    beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.neighbours else []
+    executed = _executed(task, tried, told) if task.thorough else []
+    beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.thorough else []
     chip = task.layer_on(hardware)
     final |= {"seconds": final["cycles"] / float(chip.chip.clock_hz)}
     return ChipResult(
@@ -257,7 +255,7 @@ def _chosen(
         final=final | {key: best[key] for key in ("area_mm2", "units_mm2")},
         searched=best,
         reference=reference,
-        tried=tuple(tried.rows.values()),
+        tried=tuple(tried.every),
         executed=tuple(executed),
         neighbours=tuple(beside),
         parts_mm2=_parts(chip),

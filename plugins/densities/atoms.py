@@ -19,9 +19,13 @@ def added(first: Atoms, second: Atoms) -> Atoms:
     return merged(x, p) if min(len(first[0]), len(second[0])) > 1 else (x, p)
 
 
+NEVER = 1e-22
+"""A probability that counts as none."""
+
+
 def merged(x: Array, p: Array) -> Atoms:
     dense = np.bincount(x, p)
-    found = np.flatnonzero(dense)
+    found = np.flatnonzero(dense > NEVER)
     return found, dense[found]
 
 

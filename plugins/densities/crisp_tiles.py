@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -296,39 +296,41 @@ class CrispOccupancy(Occupancy):
 
     def _transformed(self, cut: Cut, sub: Cut, inside: bool) -> Array:
         """(points,) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
-        layout, strips, places = self._layout(cut), self._strips(cut[1], sub[1]), self._bands(cut[0], sub[0])
-        weights = np.array([strip.weight for strip in strips], np.float64)
-        whole = [strip.whole for strip in strips]
-        asked = [strip.inside for strip in strips] if inside else whole
+        layout, places, columns = self._layout(cut), self._bands(cut[0], sub[0]), (cut[1], sub[1])
+        weights = np.array([strip.weight for strip in self._strips(*columns)], np.float64)
         found = np.zeros(layout.size)
         for band in places:
-            parts = [(whole, h, 0, n) for h, n in band.heights] + [
-                (asked, h, i * inside, n) for h, i, n in band.touched
-            ]
+            parts = [*((h, 0, n) for h, n in band.heights), *((h, i * inside, n) for h, i, n in band.touched)]
             if sum(count for *_, count in parts) == 1:  # one band: nothing to add up
-                classes, height, inner, _ = parts[0]
-                placed, at = self._placed(classes, height, inner, layout)
-                found += band.weight * (np.bincount(at, weights) @ placed)
+                at, x, p, kind = self._strip_bands(*columns, *parts[0][:2])
+                found += band.weight * self._placed(x, p * np.bincount(at, weights)[kind], 0, 1, layout)[0]
                 continue
             product: Any = band.weight * weights[:, None]
-            for classes, height, inner, count in parts:
-                placed, at = self._placed(classes, height, inner, layout)
-                product = product * repeated(np.fft.rfft(placed, axis=1), count, np.multiply, 1.0)[at]
+            for height, inner, count in parts:
+                at, x, p, kind = self._strip_bands(*columns, height, inner)
+                spectra = np.fft.rfft(self._placed(x, p, kind, int(at.max()) + 1, layout), axis=1)
+                product = product * repeated(spectra, count, np.multiply, 1.0)[at]
             found += np.fft.irfft(product.sum(axis=0), layout.size)
         found /= weights.sum() * sum(band.weight for band in places)
         return np.take(found, (layout.origin // layout.step + np.arange(layout.points)) % layout.size)
 
-    def _placed(self, every: Sequence[BandClasses], height: int, inner: int, layout: Lattice) -> tuple[Array, Array]:
-        """(kinds, places): the `_band` of each kind of classes on the lattice, and the kind of each of `every`."""
-        every = [classes.given(inner) for classes in every] if inner else every
+    def _strip_bands(
+        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
+    ) -> tuple[Array, ...]:
+        """Of all strips their kind; of all kinds, one behind the other, what a `_band` may hold, its probability, and the
+        kind. `inner` is 0 where sub-tiles are not asked for."""
+        strips = self._strips(columns, sub)
+        every = [strip.inside.given(inner) if inner else strip.whole for strip in strips]
         kinds = {classes: at for at, classes in enumerate(dict.fromkeys(every))}
-        found, size = np.zeros((len(kinds), layout.size)), layout.size
-        for row, classes in zip(found, kinds, strict=True):
-            x, p = self._band(classes, height, inner)
-            place, rest = np.divmod(x, layout.step)
-            if rest.any():
-                share = rest / layout.step
-                row += np.bincount((place + 1) % size, p * share, size)
-                p = p * (1.0 - share)
-            row += np.bincount(place % size, p, size)
-        return found, np.array([kinds[classes] for classes in every])
+        x, p = zip(*(self._band(classes, height, inner) for classes in kinds), strict=True)
+        kind = np.repeat(np.arange(len(kinds)), [len(values) for values in x])
+        return np.array([kinds[classes] for classes in every]), np.concatenate(x), np.concatenate(p), kind
+
+    def _placed(self, x: Array, p: Array, kind: Any, kinds: int, layout: Lattice) -> Array:
+        """(kinds, places) of what bands hold, between the nearest two places of the lattice."""
+        (place, rest), size = np.divmod(x, layout.step), layout.size
+        share = rest / layout.step
+        found = np.bincount(kind * size + place % size, p * (1.0 - share), kinds * size)
+        if rest.any():
+            found += np.bincount(kind * size + (place + 1) % size, p * share, kinds * size)
+        return found.reshape(kinds, size)

@@ -90,25 +90,21 @@ def area_chart(outcome: DesignOutcome) -> Chart | None:
     problem, chip, used = outcome.design.problem, outcome.design.problem.chip, outcome.detail.instances_used
     if used is None or not outcome.detail.knows("data_words_max"):
         return None
-    marks: list[Mark] = []
-    ends: dict[str, str] = {}
+    areas: dict[str, tuple[float, float]] = {}
     for level, each in zip(problem.levels, chip.area_mm2.tolist(), strict=True):
-        if not each:  # off the chip
-            continue
-        full = min(sum(held(level, outcome.detail)) / level.capacity_bits, 1.0) if level.capacity_bits else 1.0
-        whole, share = each * level.instances, min(float(used[level.index, 0]) / level.instances, 1.0) * full
-        _area(marks, ends, level.name, whole, share)
-    whole = float(chip.mac_area_mm2) * problem.compute_instances
-    _area(marks, ends, problem.compute_name, whole, float(used[-1, 0]) / problem.compute_instances)
+        if each:  # on the chip
+            full = min(sum(held(level, outcome.detail)) / level.capacity_bits, 1.0) if level.capacity_bits else 1.0
+            areas[level.name] = each * level.instances, min(float(used[level.index, 0]) / level.instances, 1.0) * full
+    computes = problem.compute_instances
+    areas[problem.compute_name] = float(chip.mac_area_mm2) * computes, float(used[-1, 0]) / computes
+    marks, ends = [], {}
+    for name, (whole, share) in areas.items():
+        ends[name] = f"{area_text(whole)}, {percent(share)} used"
+        for part, value in ((IN_USE, whole * share), (EMPTY, whole * (1 - share))):
+            marks.append(Mark(value, part, name, tip=f"{name}, {part}\n{area_text(value)} of {area_text(whole)}"))
     return (
         bars(marks, "area, mm2", ends, (IN_USE, EMPTY), title="area, to scale") if any(m.value for m in marks) else None
     )
-
-
-def _area(marks: list[Mark], ends: dict[str, str], name: str, whole: float, share: float) -> None:
-    for part, value in ((IN_USE, whole * share), (EMPTY, whole * (1 - share))):
-        marks.append(Mark(value, part, name, tip=f"{name}, {part}\n{area_text(value)} of {area_text(whole)}"))
-    ends[name] = f"{area_text(whole)}, {percent(share)} used"
 
 
 def busy_chart(outcome: DesignOutcome) -> Chart | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
 
 from .explain import OF, Explanation
+from .figures import WIDTH
 from .sides import (
     TABLE,
     WORTH_NAMES,
@@ -42,8 +43,6 @@ FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": ""}
 SHOWN = {"seconds": time_text, "energy_pj": format_energy}
 TELLING = 0.9
 """Of a cost: what makes more than this of it is not told."""
-COLUMN = 3.5
-"""Inches of a figure, one column of a paper."""
 LESS = (6, 4, 1)
 """Columns of layers that narrow terminals do without."""
 
@@ -64,18 +63,17 @@ class _Layer:
 
     name: str
     repeat: int
-    folder: Path
     base: Base
-    free: dict[str, tuple[float, float]]
-    """Energy in pJ and seconds by what is free."""
+    costs: dict[str, tuple[float, float]]
+    """Energy in pJ and seconds of all repetitions by what is free, "" for nothing."""
 
     def to_dict(self) -> dict[str, Any]:
-        free = {name: _named(*found) for name, found in self.free.items()}
+        free = {name: _named(x / self.repeat for x in found) for name, found in self.costs.items() if name}
         return {"layer": self.name, "repeat": self.repeat, **self.base.outcome.to_dict(), "free": free}
 
 
-def _named(energy_pj: float, seconds: float) -> dict[str, float]:
-    return {"energy_pj": energy_pj, "seconds": seconds}
+def _named(costs: Iterable[float]) -> dict[str, float]:
+    return dict(zip(("energy_pj", "seconds"), costs, strict=True))
 
 
 def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
@@ -84,26 +82,27 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
         raise SearchError(f"{path}: of many designs only {listed(OF)} can be explained; name the folder of one of them")
     sides = labelled(sides_of(path))
     parts = [(_name(side, part.name, sides), part) for side in sides for part in side.parts if part.known]
-    made: dict[Path, Base] = {}
-    layers: list[_Layer] = []
-    for name, part in parts:
-        if part.folder not in made:
-            made[part.folder] = Base(design_file.load(str(part.folder / DESIGN_FILE), registry))
-        base = made[part.folder]
-        found = {x.name: (x.outcome.energy_pj, x.outcome.costs["seconds"]) for x in _alone(base, quantity)}
-        layers.append(_Layer(name, part.repeat, part.folder, base, found))
-    if not layers:
+    if not parts:
         raise SearchError(f"{path}: has no design to explain")
+    folders = {part.folder: str(part.folder / DESIGN_FILE) for _, part in parts}
+    made = {folder: Base(design_file.load(file, registry)) for folder, file in folders.items()}
+    free = {folder: _alone(base, quantity) for folder, base in made.items()}
+    layers = []
+    for name, part in parts:
+        outcomes = {"": made[part.folder].outcome, **{x.name: x.outcome for x in free[part.folder]}}
+        times = {of: (part.repeat * x.energy_pj, part.repeat * x.costs["seconds"]) for of, x in outcomes.items()}
+        layers.append(_Layer(name, part.repeat, made[part.folder], times))
+    names = dict.fromkeys(name for x in layers for name in x.costs)  # a layer that lacks one stays as it is
+    each = {name: [x.costs.get(name, x.costs[""]) for x in layers] for name in names}
+    totals = {name: (math.fsum(e for e, _ in found), math.fsum(t for _, t in found)) for name, found in each.items()}
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
-    totals = _totals(layers)
     if len(sides) == 1:
-        energy, seconds = totals[""]
-        lines += [f"{time_text(seconds)}, {format_energy(energy)}, one layer after the other", ""]
-    lines.append(output.table(_rows(layers, quantity), "<>>>>>><", less=LESS))
+        lines += [f"{time_text(totals[''][1])}, {format_energy(totals[''][0])}, one layer after the other", ""]
+    lines.append(output.table(_rows(layers, totals[""], quantity), "<>>>>>><", less=LESS))
     if len(sides) == 1:
         lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]
-    lines += ["", f"`sparsemap explain {layers[0].folder}` says more of one of them"]
-    data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(*found) for name, found in totals.items()}}
+    lines += ["", f"`sparsemap explain {parts[0][1].folder}` says more of one of them"]
+    data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
 
 
@@ -125,33 +124,19 @@ def _worth(quantity: str, energy: float, seconds: float) -> float:
     return {"energy": energy, "cycles": seconds}.get(quantity, energy * seconds)
 
 
-def _rows(layers: Sequence[_Layer], quantity: str) -> list[list[str]]:
+def _rows(layers: Sequence[_Layer], whole: tuple[float, float], quantity: str) -> list[list[str]]:
     """Those that take most time first."""
-    energy, seconds = _totals(layers)[""]
     rows = [["", "times", "time", "of time", "energy", "of energy", "units", "limited by", "what would help most"]]
-    for x in sorted(layers, key=lambda x: -x.repeat * x.base.outcome.costs["seconds"]):
-        outcome = x.base.outcome
-        mine = outcome.energy_pj, outcome.costs["seconds"]
-        now, helps = _worth(quantity, *mine), "-"
-        least, name = min(((_worth(quantity, *found), name) for name, found in x.free.items()), default=(now, ""))
-        if least < now:
-            helps = f"{name} {change_text(least, now)}"
+    for x in sorted(layers, key=lambda x: -x.costs[""][1]):
+        outcome, (energy, seconds) = x.base.outcome, x.costs[""]
+        now = _worth(quantity, energy, seconds)
+        least, name = min((_worth(quantity, *found), name) for name, found in x.costs.items())
         used = "-" if outcome.units is None else percent(outcome.units / outcome.design.problem.compute_instances)
-        time = time_text(mine[1]), percent(x.repeat * mine[1] / seconds)
-        spent = format_energy(mine[0]), percent(x.repeat * mine[0] / energy)
+        time = time_text(seconds / x.repeat), percent(seconds / whole[1])
+        spent = format_energy(energy / x.repeat), percent(energy / whole[0])
+        helps = f"{name} {change_text(least, now)}" if least < now else "-"
         rows.append([x.name, str(x.repeat), *time, *spent, used, outcome.column, helps])
     return rows
-
-
-def _totals(layers: Sequence[_Layer]) -> dict[str, tuple[float, float]]:
-    """Energy and seconds of all layers, with nothing and with each thing free; a layer that lacks it stays as it is."""
-    found = {}
-    for name in dict.fromkeys(["", *(name for x in layers for name in x.free)]):
-        each = [
-            (x.repeat, *x.free.get(name, (x.base.outcome.energy_pj, x.base.outcome.costs["seconds"]))) for x in layers
-        ]
-        found[name] = (math.fsum(n * energy for n, energy, _ in each), math.fsum(n * seconds for n, _, seconds in each))
-    return found
 
 
 def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
@@ -228,9 +213,9 @@ def figure_of(path: Path, kind: str) -> Figure:
     if kind == "timeline":
         if (chart := timeline(sides[0].parts)) is None:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
-        return chart.draw(COLUMN)
+        return chart.draw(WIDTH)
     one = len(sides) == 1 and not (path / TABLE).exists()
     bars = (
         [(part.name, [part], "") for part in sides[0].parts] if one else [(s.folder.name, s.parts, "") for s in sides]
     )
-    return stack(bars, FIGURES[kind]).draw(COLUMN)
+    return stack(bars, FIGURES[kind]).draw(WIDTH)

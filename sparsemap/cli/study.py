@@ -164,7 +164,11 @@ def compare(
 
     piece, _ = _study(study, plugin_dirs)
     planned = [cell.names for cell in cells.cells_of(piece, Path()) + cells.cells_of(piece, Path(), what="network")]
-    comparison.compare(planned, reference, by)  # what cannot be compared is told first
+    comparison.compare(planned, reference, by)  # what cannot be compared is told first, and pieces that cannot be built
+    registry = loaded(plugin_dirs)
+    for axis, kind in cells.MORE.items():
+        for name in (name for names in getattr(piece, axis) for name in names):
+            registry.resolve(kind, name)
     outcomes, folder = _outcomes(study, plugin_dirs, out, quiet, **given)
     chosen = [outcome.numbers.get("chosen") or {} for outcome in outcomes]
     found = comparison.compare([outcome.row for outcome in outcomes], reference, by, chosen)

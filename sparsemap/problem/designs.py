@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -39,16 +39,6 @@ class Designs:
     def take(self, rows: Array | slice) -> Designs:
         """The designs at these batch positions."""
         return Designs({name: np.ascontiguousarray(column[..., rows]) for name, column in self.columns.items()})
-
-    def by_layout(self) -> Iterator[tuple[Array, frozenset[tuple[int, int]], Designs]]:
-        """Rows of the designs in which the same tensors pass by the same levels, what passes, and the rest of their columns."""
-        passes = self.columns[PASSES]
-        rest = Designs({name: column for name, column in self.columns.items() if name != PASSES})
-        patterns, which = np.unique(passes.reshape(-1, len(self)), axis=1, return_inverse=True)
-        for i, pattern in enumerate(patterns.T):
-            rows = np.flatnonzero(which.ravel() == i)
-            at = np.argwhere(pattern.reshape(passes.shape[:-1]))
-            yield rows, frozenset((int(t), int(s)) for t, s in at), rest.take(rows)
 
     def batch_first(self, name: str) -> Array:
         return np.moveaxis(self.columns[name], -1, 0)
@@ -139,8 +129,10 @@ class Design:
         """From the first of the designs of a problem."""
         if PASSES not in batch.columns:
             return cls(problem, batch)
-        ((_, passed, rest),) = batch.take(slice(0, 1)).by_layout()
-        return cls(problem.passing(passed), rest)
+        from .passing import by_layout, passing
+
+        ((_, passed, rest),) = by_layout(batch.take(slice(0, 1)))
+        return cls(passing(problem, passed), rest)
 
     @cached_property
     def groups(self) -> tuple[tuple[Loop, ...], ...]:

@@ -28,7 +28,7 @@ from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
 from .chip import Chip, chip_of, levels_on
 from .costs import ALIASES
-from .designs import PASSES, Designs
+from .designs import PASSES
 from .evaluation import Evaluation
 from .levels import Level, MappingLevel, Place, levels_of
 from .tables import Key, T, Tables
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from .scenarios import Scenario
     from .space import Space
 
-LAYOUTS = 256
-"""The most layouts of which each is bounded."""
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles: the operands by position, and the output, whatever they are called: how specs of hardware, mechanisms and spaces
 speak of any workload's tensors."""
@@ -66,7 +64,7 @@ class Problem:
     given_chip: Chip | None = None
     """Where `on` has put it, if not on the chip of the hardware."""
     passed: frozenset[tuple[int, int]] | None = None
-    """Of a design whose genes say what passes by, the tensors and levels, see `passing`; None: as the genes say."""
+    """Of a design whose genes say what passes by, the tensors and levels (`problem/passing.py`); None: as the genes say."""
     shared: Tables = attrs.field(factory=Tables)
     """Tables that depend on the workload, its sizes and the names of levels alone: those of all chips it is put on."""
     _tables: Tables = attrs.field(factory=Tables, init=False)
@@ -129,39 +127,15 @@ class Problem:
         }
         return made
 
-    def passing(self, passed: frozenset[tuple[int, int]]) -> Problem:
-        """This problem where tensors pass by further levels: with the hardware that says so, and the space of this one."""
-        if self.passed is not None and passed <= self.passed:
-            return self
-
-        def made() -> Problem:
-            rows = []
-            for s, level in enumerate(self.hardware.levels):
-                names = (f"name:{self.tensors[t].name}" for t, at in sorted(passed) if at == s)
-                given = self.levels[s].memory.bypass
-                rows.append({**level, "bypass": [*given, *(name for name in names if name not in given)]})
-            hardware = attrs.evolve(self.hardware, levels=tuple(rows))
-            found = attrs.evolve(self, hardware=hardware, passed=(self.passed or frozenset()) | passed)
-            found.__dict__ |= {
-                name: self.__dict__[name] for name in ("loops", "technology", "chip") if name in self.__dict__
-            }
-            found.__dict__["space"] = self.space
-            return found
-
-        return self.remember((Problem.passing, passed), made)
-
     @cached_property
     def layouts(self) -> tuple[Problem, ...]:
-        """This problem with every choice of what passes by that its genes have; none of them where these are too many."""
+        """This problem with every choice of what passes by levels that its genes have; none of them where these are too many."""
         segment = next((one for one in self.space.segments.values() if PASSES in one.provides), None)
         if segment is None or self.passed is not None:
             return (self,)
-        genes = segment.genes(self)
-        values = genes.high - genes.low + 1
-        if math.prod(values.tolist()) > LAYOUTS:
-            return ()
-        grid = np.indices(values).reshape(len(values), -1) + genes.low[:, None]
-        return tuple(self.passing(passed) for _, passed, _ in Designs(segment.decode(grid, self)).by_layout())
+        from .passing import layouts
+
+        return layouts(self, segment)
 
     # -- workload
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import combinations
 
 import attrs
@@ -93,11 +94,26 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
     extents, coupled, depths, next_dim, turns, pitches = [], [], [], [], [], []
+    reach = _reach(lay, bounds)
+    wide: dict[int, list[Array]] = {t: [] for t in reach}
 
-    def add(extent: Array, couples: Array, outermost: int, buffers: int, grown: Array, replaced: PerDesign) -> None:
-        for s, group in stealing:
-            extent = extent * bounds[group] if s >= outermost else extent
-        apart = extent * math.prod((bounds[group] for s, group in coupling if s >= outermost), start=1.0)
+    def add(
+        level: int,
+        stays: Array | float,
+        couples: Array,
+        outermost: int,
+        buffers: int,
+        grown: Array,
+        replaced: PerDesign,
+    ) -> None:
+        extent, apart = temporal[level] * stays, temporal[level]
+        for s, group in groups:
+            if s >= outermost:
+                apart = apart * bounds[group]
+                extent = extent * bounds[group] if (s, group) in stealing else extent
+        for t, own in reach.items():
+            wide[t].append(_piece(lay, t, own[level], stays, apart) if not stealing else extent)
+        apart = apart * stays
         pitches.append(np.where(grown < 0, 1.0, np.take_along_axis(apart, np.maximum(grown, 0)[None], axis=0)[0]))
         extents.append(extent)
         coupled.append(np.where(couples, spatial, 1.0))
@@ -117,13 +133,13 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
             couples = np.zeros(spatial.shape, dtype=bool)
             for u in here:
                 couples[apart[u]] |= shared & (pace[u] >= pace[t])
-            add(temporal[h] * held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
-    add(temporal[0], np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
+            add(h, held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
+    add(0, 1.0, np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
     extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)
     copies, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
     return _boxes(
         known, nest, extent, loops, further, dim, copies, np.concatenate(next_dim), np.concatenate(turns),
-        np.concatenate(pitches),
+        np.concatenate(pitches), {t: np.concatenate(own, axis=-1) for t, own in wide.items()},
     )  # fmt: skip
 
 
@@ -138,10 +154,12 @@ def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, 
     here = [np.where((s >= h) | ~lay.relevant[t][:, None], bounds[group], 1.0) for s, group in groups]
     loops = np.concatenate([np.ones((0, len(rows))), *here])
     inside = np.prod([bounds[group] for group in lay.temporal[h:]], axis=0)
-    extent = inside * np.take(thinned.held[h - 1, t], rows, axis=1)
+    stays = np.take(thinned.held[h - 1, t], rows, axis=1)
+    apart = math.prod((bounds[group] for _, group in groups), start=inside)
+    wide = {u: _piece(lay, u, own[h], stays, apart) for u, own in _reach(lay, bounds).items()}
     one, none = np.ones(len(rows)), np.full(len(rows), -1)
     strides = _strides(lay, bounds, [s for s, _ in groups])
-    return _boxes(known, nest, extent, loops, strides, dim, one.astype(np.int64), none, one, one)
+    return _boxes(known, nest, inside * stays, loops, strides, dim, one.astype(np.int64), none, one, one, wide)
 
 
 def _stays(lay: Layout, bounds: Array, order: Array) -> tuple[Array, Array]:
@@ -176,9 +194,11 @@ def _boxes(
     grows: Array,
     turns: PerDesign,
     pitch: Array,
+    wide: Mapping[int, Array],
 ) -> WorkBoxes:
     """Of boxes of work with these extents (D, N), done by units along `loops` (K, N), `strides` (K, N) apart, over the
-    dimensions `dim` (K,). The next part is `pitch` (N,) further in the dimension `grows` (N,)."""
+    dimensions `dim` (K,). The next part is `pitch` (N,) further in the dimension `grows` (N,);
+    `wide`: other extents by operand (see `_piece`)."""
     lay = known.layout
 
     def lanes(*tensors: int) -> PerDesign:
@@ -189,14 +209,15 @@ def _boxes(
 
     boxes, limits, growth, least = [], [], [], []
     for t in lay.operands:
-        widths = nest.box(t, extent)
+        widths = nest.box(t, wide.get(t, extent))
         boxes.append(widths if known.tables[t].by_shape else [np.prod(widths, axis=0)])
         whole = np.array(nest.box(t, lay.sizes[:, None])).reshape(-1)
         limits.append(whole if known.tables[t].by_shape else whole.prod(keepdims=True))
         moved = lay.relevant[t][grows] & (grows >= 0)
         rank = _rank_of(lay, t)[grows]
         growth.append(np.where(moved, 1 + rank, 0))
-        least.append(np.minimum(pitch, np.array(getattr(lay.occupancies[t], "alike", (1,) * len(lay.ranks[t])))[rank]))
+        alike = getattr(lay.occupancies[t], "alike", (1,) * len(lay.ranks[t]))
+        least.append(np.minimum(pitch, np.array([*alike, 1])[rank]))  # a tensor may have no rank
     own = [_independent(lay, t, lanes(t), loops, strides, dim) for t in lay.operands]
     pairs = {}
     for (i, t), (j, u) in combinations(enumerate(lay.operands), 2):
@@ -211,6 +232,34 @@ def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
         for group in (*lay.temporal[s + 1 :], *(x for x in lay.spatial[s + 1 :] if x is not None)):
             strides *= bounds[group]
     return found.reshape(-1, bounds.shape[-1])
+
+
+def _reach(lay: Layout, bounds: Array) -> dict[int, list[Array]]:
+    """By operand whose tiles are alike within blocks and by level, (D, n) extents of what a lane has of the temporal loops
+    from there inwards; see `_piece`."""
+    found: dict[int, list[Array]] = {}
+    for t in lay.operands:
+        if hasattr(lay.occupancies[t], "alike"):
+            apart = reach = np.ones(bounds.shape[1:])
+            levels = [reach]
+            for s in range(lay.S - 1, -1, -1):
+                group, here = lay.spatial[s], bounds[lay.temporal[s]]
+                apart = apart if group is None else apart * bounds[group]
+                reach, apart = _piece(lay, t, reach, here, apart), apart * here
+                levels.append(reach)
+            found[t] = levels[::-1]
+    return found
+
+
+def _piece(lay: Layout, t: int, reach: Array, bounds: Array | float, apart: Array) -> Array:
+    """(D, n) extents of `bounds` pieces of operand t of `reach` each that begin `apart`: next to each other they would lie in
+    fewer blocks, so that each counts as far as it goes until the next one begins, or its block ends."""
+    alike = np.ones((lay.D, 1))
+    for rank, words in zip(lay.ranks[t], lay.occupancies[t].alike, strict=True):  # type: ignore[attr-defined]
+        for d, factor in rank:
+            alike[d] = max(1.0, words / factor)
+    found: Array = bounds * np.where(np.asarray(bounds) > 1.0, np.maximum(reach, np.minimum(apart, alike)), reach)
+    return found
 
 
 def _independent(lay: Layout, t: int, lanes: PerDesign, loops: Array, strides: Array, dim: Array) -> PerDesign:

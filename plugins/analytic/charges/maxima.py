@@ -301,36 +301,6 @@ class Maxima:
             mean, fuller = (tiles.maxima[rows, np.searchsorted(LANES, lanes)] for lanes in (1.0, 2.0))
         return math.sqrt(math.pi) * (fuller - mean) / np.where(mean > 0.0, mean, 1.0)
 
-    def spreads(self, work: WorkBoxes, looks: Array) -> tuple[Array, Array]:
-        """(n,) standard deviation of the longest work of the units that use a tile, from tile to tile, over the mean; and the
-        chance that there is any. `work` is of one part."""
-        longest = deviation_of(work.units) * (self.ratios(work, looks) - 1.0)
-        square, some, share = np.ones((3, len(work.units)))
-        pairs, apart, single = work.points * work.units, work.points.copy(), np.ones(len(work.units), dtype=bool)
-        with self.lock:
-            for i, box in enumerate(work.boxes):
-                rows = np.flatnonzero(np.isfinite(looks[i]))
-                if not rows.size:
-                    continue
-                widths, lanes = np.stack([width[rows] for width in box]), work.lanes[i][rows]
-                found = self.tiles[i].rows(looks[i, rows], widths)
-                mean = self.tiles[i].maxima[found, np.searchsorted(LANES, 1.0)]
-                moment, there = self.tiles[i].moments[found].T
-                one = lanes == 1.0  # all units have the same
-                square[rows] *= np.where(one & (mean > 0.0), moment / np.where(mean > 0.0, mean, 1.0) ** 2, 1.0)
-                any_of = 1.0 - (1.0 - np.minimum(there, 1.0)) ** lanes
-                some[rows] *= any_of
-                volume = np.maximum(widths.prod(axis=0), looks[i, rows])
-                share[rows] *= self._loose(i, found, mean, volume)
-                pairs[rows] *= mean / np.where(any_of > 0.0, any_of, 1.0)
-                apart[rows] /= volume
-                single[rows] &= looks[i, rows] == 1.0
-        apart = np.where(single & (np.isfinite(looks).sum(axis=0) > 1), 1.0 - np.minimum(apart, 1.0), 0.0)
-        met = np.where(work.units == 1.0, share * apart / np.maximum(pairs * some, 1e-300), 0.0)
-        relative = square * (1.0 + longest**2 + met) - 1.0
-        some = some * (1.0 - apart * np.exp(-pairs))
-        return np.sqrt(np.maximum(relative, 0.0)), np.clip(some, 1.0 / (1.0 + relative), 1.0)
-
     def _ratios(self, work: WorkBoxes, looks: Array, rows: Rows) -> Array:
         thins, depth = np.isfinite(looks[:, rows]), work.depth[rows]
         kinds = thins * np.where(np.array(work.lanes)[:, rows] > 1.0, 2, 1)  # 1: all units have the same of an operand
@@ -343,6 +313,7 @@ class Maxima:
             most[which, mine] = self._maximum(work, looks, rows[mine], operands, apart, GROWN[which])
             lanes = work.units if len(operands) > 1 else work.lanes[operands[0]]
             units[mine] = lanes[rows[mine]]
+        most = np.minimum.accumulate(most, axis=0)  # two parts take no longer together than each by itself
         return pace(most, there, depth, units)
 
     def _maximum(
@@ -368,11 +339,11 @@ class Maxima:
             firsts = [i for i in apart if i != last]
             most = np.maximum(most, shared * self._in_order(work, rows, firsts, last, tiles))
         if len(operands) > 1:
-            loose = {i: self._loose(i, tiles[i], means[i], volumes[i]) for i in operands}
+            loose = {i: self.loose(i, tiles[i], means[i], volumes[i]) for i in operands}
             most = mean + self._with_meetings(work, looks, rows, operands, grown, most - mean, means, volumes, loose)
         return np.maximum(most / np.where(mean > 0.0, mean, 1.0), 1.0)
 
-    def _loose(self, operand: int, tiles: Rows, mean: Array, volume: Array) -> Array:
+    def loose(self, operand: int, tiles: Rows, mean: Array, volume: Array) -> Array:
         """(n,) 1 - E[y^2] / E[y] of the share y of nonzeros, over what one in `volume` positions leaves of it: 1 - E[y] if
         they are uniform, 0 where a tile is full or empty."""
         square = self.tiles[operand].moments[tiles, 0]

@@ -15,7 +15,7 @@ from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
 from .imbalance import Thinned, maxima_of, tile_work
-from .maxima import Maxima, WorkBoxes
+from .maxima import LANES, Maxima, WorkBoxes, deviation_of
 
 
 @attrs.frozen(eq=False)
@@ -42,7 +42,7 @@ class Uneven:
         if not np.isfinite(looks).any():
             return {t: (np.zeros(len(mine)), np.ones(len(mine))) for t, mine in rows.items()}
         work = WorkBoxes.join([tile_work(self.known, self.nest, self.thinned, t, h, mine) for t, mine in rows.items()])
-        relative, some = self._maxima.spreads(work, looks)
+        relative, some = spreads(self._maxima, work, looks)
         ends = np.cumsum([len(mine) for mine in rows.values()])[:-1]
         parts = zip(np.split(relative * self.cycles[every], ends), np.split(some, ends), strict=True)
         return dict(zip(rows, parts, strict=True))
@@ -60,6 +60,37 @@ class Uneven:
                 widths = widths.prod(axis=0, keepdims=True)
             square[packed] = self._maxima.deviations(lay.operands.index(t), widths) ** 2
         return np.sqrt(np.maximum((1.0 + square) / np.maximum(left, 1e-12) - 1.0, 0.0))
+
+
+def spreads(maxima: Maxima, work: WorkBoxes, looks: Array) -> tuple[Array, Array]:
+    """(n,) standard deviation of the longest work of the units that use a tile, from tile to tile, over the mean; and the
+    chance that there is any. `work` is of one part."""
+    longest = deviation_of(work.units) * (maxima.ratios(work, looks) - 1.0)
+    square, some, share = np.ones((3, len(work.units)))
+    pairs, apart, single = work.points * work.units, work.points.copy(), np.ones(len(work.units), dtype=bool)
+    with maxima.lock:
+        for i, box in enumerate(work.boxes):
+            rows = np.flatnonzero(np.isfinite(looks[i]))
+            if not rows.size:
+                continue
+            widths, lanes = np.stack([width[rows] for width in box]), work.lanes[i][rows]
+            found = maxima.tiles[i].rows(looks[i, rows], widths)
+            mean = maxima.tiles[i].maxima[found, np.searchsorted(LANES, 1.0)]
+            moment, there = maxima.tiles[i].moments[found].T
+            one = lanes == 1.0  # all units have the same
+            square[rows] *= np.where(one & (mean > 0.0), moment / np.where(mean > 0.0, mean, 1.0) ** 2, 1.0)
+            any_of = 1.0 - (1.0 - np.minimum(there, 1.0)) ** lanes
+            some[rows] *= any_of
+            volume = np.maximum(widths.prod(axis=0), looks[i, rows])
+            share[rows] *= maxima.loose(i, found, mean, volume)
+            pairs[rows] *= mean / np.where(any_of > 0.0, any_of, 1.0)
+            apart[rows] /= volume
+            single[rows] &= looks[i, rows] == 1.0
+    apart = np.where(single & (np.isfinite(looks).sum(axis=0) > 1), 1.0 - np.minimum(apart, 1.0), 0.0)
+    met = np.where(work.units == 1.0, share * apart / np.maximum(pairs * some, 1e-300), 0.0)
+    relative = square * (1.0 + longest**2 + met) - 1.0
+    some = some * (1.0 - apart * np.exp(-pairs))
+    return np.sqrt(np.maximum(relative, 0.0)), np.clip(some, 1.0 / (1.0 + relative), 1.0)
 
 
 def later(a: Array, b: Array, spread_a: Array, spread_b: Array, some: Array) -> Array:

@@ -23,7 +23,7 @@ def whole_steps(known: ModelTables, nest: Nest, choices: DesignChoices, removal:
     """
     lay, last = known.layout, known.layout.S - 1
     bounds = nest.spatial_bounds(last)
-    if bounds is None or not lay.problem.levels[last].memory.vectors:
+    if bounds is None:
         return None
     looks, ratio = finest_looks(known, choices, removal), np.ones(nest.batch)
     dealt = [deal.chosen[choices.genes[deal.gene]] for deal in known.places.deals]

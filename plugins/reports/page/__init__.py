@@ -25,15 +25,15 @@ def page_of(paths: Sequence[Path], registry: Registry) -> Page:
     `SearchError` for folders with none of these.
     """
     from ..sides import NETWORK, TABLE, is_result
-    from . import beside, chip, network, one, study
+    from . import chip, one, results, study
 
     (path, *others) = paths
     if others or (path.is_dir() and not is_result(path) and not (path / chip.CHIP).exists()):
-        return beside.comparison(paths)
+        return results.comparison(paths)
     for name, made in (
         (RESULT_FILE, one.page),
         (chip.CHIP, chip.chip),
-        (NETWORK, network.network),
+        (NETWORK, results.network),
         (TABLE, study.study),
     ):
         if (path / name).exists():

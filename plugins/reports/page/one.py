@@ -49,17 +49,15 @@ def page(path: Path, registry: Registry) -> Page:
         warnings.append(f"The search was stopped after {table['evaluations']:,} of {table['budget']:,} designs.")
     found = {**outcome.to_dict(), **outcome.breakdown.to_dict(), **table}
     free, pictures = list(freed(base)), [tree_chart(outcome), area_chart(outcome), room_chart(outcome)]
-    parts = [
-        (
-            "Energy",
-            costs.energies(outcome, free),
-            "By level and charge of the cost model; bars add up to the energy.",
+    energies, busy, room = costs.energies(outcome, free), costs.cycles(outcome), [x for x in pictures if x]
+    of_design = [
+        Section("Energy", list(energies), "By level and charge of the cost model; bars add up to the energy."),
+        Section("Cycles", list(busy), f"The design is limited by {outcome.limit}."),
+        Section("Room", room, "The most that one instance of each memory holds at a time."),
+        Section(
+            "One thing free", [costs.one_free(outcome, free)], "The same design, with one thing that costs nothing."
         ),
-        ("Cycles", costs.cycles(outcome), f"The design is limited by {outcome.limit}."),
-        ("Room", [x for x in pictures if x], "The most that one instance of each memory holds at a time."),
-        ("One thing free", [costs.one_free(outcome, free)], "The same design, with one thing that costs nothing."),
     ]
-    of_design = [Section(title, list(blocks), text) for title, blocks, text in parts]
     sections = [nest.section(outcome), *of_design, *_search(path, found, problem.objective)]
     about, lines = problem_texts(problem), []
     if problem.tensors:
@@ -104,15 +102,8 @@ def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
     """The headline of a result: EDP, energy, cycles, bound, what is in use, the search."""
     made, problem = totals(found, "", found.get("limit") or ""), outcome.design.problem
     if found.get("score") is not None and found["score"] != found["edp"]:
-        unit = problem.objective.unit
-        made.insert(
-            0,
-            Headline(
-                f"score, {unit}" if unit else "score",
-                number(found["score"], "{:.6g}".format, "score"),
-                found["objective"],
-            ),
-        )
+        unit = f"score, {problem.objective.unit}" if problem.objective.unit else "score"
+        made.insert(0, Headline(unit, number(found["score"], "{:.6g}".format, "score"), found["objective"]))
     if outcome.units is not None:
         text = f"{outcome.units:,.0f} of {problem.compute_instances:,} {problem.compute_name}"
         made.append(Headline("units in use", number(outcome.units / problem.compute_instances, share), text))
@@ -123,9 +114,8 @@ def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
 
 
 def _evaluations(found: Mapping[str, Any], note: str = "") -> Headline:
-    return Headline(
-        "designs evaluated", PrintedNumber(found["evaluations"], f"{found['evaluations']:,}", "evaluations"), note
-    )
+    count = found["evaluations"]
+    return Headline("designs evaluated", PrintedNumber(count, f"{count:,}", "evaluations"), note)
 
 
 def _nothing(path: Path, table: Mapping[str, Any]) -> Page:
@@ -172,9 +162,8 @@ def _others(key: str, found: Mapping[str, Mapping[str, Any]]) -> PageTable:
 
 def _rejects(found: Mapping[str, Any]) -> Chart:
     of = max(found["proposed"], 1)
-    shares = {name: (count, percent(count / of, 1)) for name, count in list(found["rejects"].items())[:20]}
-    marks = [
-        Mark(100 * count / of, "", name, tip=f"{name}\n{count:,} of {of:,} designs = {part}")
-        for name, (count, part) in shares.items()
-    ]
-    return bars(marks, "of the designs, %", {name: part for name, (_, part) in shares.items()})
+    counts = list(found["rejects"].items())[:20]
+    ends = {name: percent(count / of, 1) for name, count in counts}
+    tips = [f"{name}\n{count:,} of {of:,} designs = {ends[name]}" for name, count in counts]
+    marks = [Mark(100 * count / of, "", name, tip=tip) for (name, count), tip in zip(counts, tips, strict=True)]
+    return bars(marks, "of the designs, %", ends)

@@ -140,9 +140,9 @@ def draw(found: Sequence[Mesh], modes: Modes) -> Figure:
     for network, title in TITLES.items():
         mine, lines = [mesh for mesh in found if mesh.network == network], []
         for kind, style in (("dense", "-"), ("sparse", "--")):
-            printed = [(mesh.cores, mesh.published[kind] or 0.0) for mesh in mine if mesh.published[kind]]
-            cores, ms = ([pair[i] for pair in printed] for i in range(2))
-            lines.append(Series(f"paper, {kind}", cores, ms, "", hollow=kind == "sparse", like="paper"))
+            printed = {mesh.cores: ms for mesh in mine if (ms := mesh.published[kind])}
+            points = list(printed), list(printed.values())
+            lines.append(Series(f"paper, {kind}", *points, "", hollow=kind == "sparse", like="paper"))
             for mode, count in modes.items():
                 every = [mesh.ms[kind][mode] for mesh in mine]
                 lines.append(Series(f"{count}, {kind}", [mesh.cores for mesh in mine], every, style, False, like=count))

@@ -370,22 +370,24 @@ def test_units_with_room_for_more_parts_wait_for_the_slowest_of_more_of_them(dep
     assert waiting(**({"double_buffered": True, "buffer_depth": depth} if depth > 1 else {})) == cycles
 
 
-@pytest.mark.parametrize("depth", [1, 2])
-def test_units_that_all_have_the_same_part_of_an_operand_wait_for_the_other_one(depth: int) -> None:
-    """Two units with columns of their own take a column of P, 7 words, times 5 words of a row of Q each."""
-    rows = {
-        "workload": product((0.15, 0.15), m=7, k=400, n=10), "formats": {"P": ["bitmask"], "Q": ["bitmask"]},
-        "mapping": {"L1_T": ["k=400"], "L2_T": ["m=7", "n=5"], "L2_S": ["n=2"]}, "gate_skip": {"MAC": "skip-both"},
+@pytest.mark.parametrize(
+    "depth, count, density", [(1, 2, 0.15), (2, 2, 0.15), (1, 32, 0.05), (2, 32, 0.05), (4, 8, 0.4)]
+)
+def test_units_that_all_have_the_same_part_of_an_operand_wait_for_the_other_one(depth, count, density) -> None:
+    """Units with columns of their own take a column of P, 6 words, times 6 words of a row of Q each."""
+    table = {
+        "workload": product((density, density), m=6, k=400, n=6 * count), "formats": {"P": ["bitmask"], "Q": ["bitmask"]},
+        "mapping": {"L1_T": ["k=400"], "L2_T": ["m=6", "n=6"], "L2_S": [f"n={count}"]}, "gate_skip": {"MAC": "skip-both"},
     }  # fmt: skip
-    rng, level = np.random.default_rng(0), {"double_buffered": True} if depth > 1 else {}
-    work = rng.binomial(7, 0.15, (40_000, 1)) * rng.binomial(5, 0.15, (40_000, 2))
-    ends, finished = np.zeros(2), [0.0] * depth
+    rng = np.random.default_rng(0)
+    work = rng.binomial(6, density, (6000, 1)) * rng.binomial(6, density, (6000, count))
+    ends, finished = np.zeros(count), [0.0] * depth
     for part in work:
         ends = np.maximum(ends, finished[-depth]) + part
         finished.append(ends.max())
-    found = cost(rows, "imbalance", levels=[LEVELS[0], LEVELS[1] | level])
-    mean = cost(rows, levels=[LEVELS[0], LEVELS[1] | level])
-    assert found.cycles[0] / mean.cycles[0] == pytest.approx(finished[-1] / work.sum() * 2, rel=0.1)
+    level = lanes(**({"double_buffered": True, "buffer_depth": depth} if depth > 1 else {}))
+    found, mean = (cost(table, *charges, levels=level).detail.compute_cycles[0] for charges in (("imbalance",), ()))
+    assert found / mean == pytest.approx(finished[-1] / work.sum() * count, rel=0.1)
 
 
 def test_a_tile_without_work_hides_no_transfer() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from sparsemap_plugins.chips import model as chip_model
 from sparsemap_plugins.chips.layers import KnownChip, layers_of
-from sparsemap_plugins.chips.model import segment_of, worth_of
+from sparsemap_plugins.chips.model import broken_of, segment_of, worth_of
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
 from sparsemap_plugins.chips.worth import Race
 from sparsemap_plugins.verify.run import verify
@@ -303,12 +303,28 @@ def test_constraints_hold_and_one_that_cannot_be_read_is_named(task, tmp_path, m
         designed(attrs.evolve(task, constraints=("area_mm2 <= 1e-9",), out=tmp_path / "none"))
 
 
+EIGHTY = """
+kind = "hardware"
+name = "eighty"
+extends = "small"
+technology = "12nm-recommended"
+constraints = ["Buffer.capacity * Buffer.fanout <= 64 * 16 * 4"]
+compute.gate_skip = false
+[choices]
+"levels.Buffer.capacity" = ["8 words", "16 words", "32 words", "64 words", "128 words", "256 words"]
+"levels.Buffer.fanout" = [1, 2, 4, 8, 16]
+"levels.Buffer.bandwidth" = ["1 words/cycle", "2 words/cycle", "4 words/cycle", "8 words/cycle"]
+[units]
+formats = { P = ["bitmask"] }
+mechanisms = { Buffer = ["skip-q-by-p"] }
+"""
+
+
 @pytest.mark.slow
 def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_path, registry):
-    """Every design of both layers is evaluated on every chip; then 20 searches look for the best of all. They try each of
-    the nine chips that hold the constraint once, for no chip is tried twice."""
-    units = """compute.gate_skip = false\n[units]\nformats = { P = ["bitmask"] }\nmechanisms = { Buffer = ["skip-q-by-p"] }\n"""
-    (tmp_path / "chip.toml").write_text(HARDWARE + units)
+    """Every design of both layers is evaluated on all 80 chips that hold the constraint, of which one is the best; then 20
+    searches look for it, which try half of them."""
+    (tmp_path / "chip.toml").write_text(EIGHTY)
     layer = 'einsum = "Z[m] = P[m, k] * Q[k]", density = { P = 0.5, Q = 0.5 }'
     layers = [f'{{ name = "{n}", type = "einsum", dims = {{ {d} }}, {layer} }}' for n, d in LITTLE.items()]
     (tmp_path / "network.toml").write_text(f'kind = "network"\nname = "two"\nlayers = [{", ".join(layers)}]\n')
@@ -319,20 +335,22 @@ def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_pat
         space="small",
         share="sizes",
         fuse=False,
-        budget=12,
+        budget=40,
         layer_budget=120,
     )
     problem = outer_problem(task)
-    segment, best = segment_of(problem), math.inf
+    segment, known = segment_of(problem), list[float]()
     for genes in itertools.product(*(range(high + 1) for high in problem.space.high)):
         table = segment.table(np.array(genes), problem)
-        energy = cycles = 0.0
-        if "256 words" in str(table["levels"]):  # breaks the constraint
+        if broken_of(problem.hardware.constraints, task.layer_on(table).chip, {}):
             continue
+        energy = cycles = 0.0
         for node, _ in layers_of(task.networks, ()):
             found = search(task.inner.problem(node, table), 10**6, searcher="exhaustive").found
             energy, cycles = energy + found.energy_pj, cycles + found.cycles
-        best = min(best, energy * 1e-12 * cycles / float(problem.chip.clock_hz))
+        known.append(energy * 1e-12 * cycles / float(problem.chip.clock_hz))
+    best, next_best = sorted(known)[:2]
+    assert len(known) == 80 and next_best > best * (1 + 1e-6)
     ends = [designed(attrs.evolve(task, seed=seed, out=tmp_path / str(seed))).edp_js for seed in range(20)]
     assert min(ends) == pytest.approx(best, rel=1e-12)
     assert sum(end <= best * (1 + 1e-12) for end in ends) >= 18

@@ -35,7 +35,7 @@ def folder(tmp_path_factory) -> Path:
     (place / "chip.toml").write_text(HARDWARE)
     (place / "one.toml").write_text(NETWORK)
     names = {"networks": (str(place / "one.toml"),), "hardware": str(place / "chip.toml"), "out": place / "out"}
-    designed(DesignTask(**names, space="small", budget=3, layer_budget=20, neighbours=True))
+    designed(DesignTask(**names, space="small", budget=3, layer_budget=20, thorough=True))
     return place / "out"
 
 

@@ -112,6 +112,15 @@ def test_energies_rows_and_sizes_of_levels(project):
     assert tree["compute"]["energy"] == {"compute": 2, "gated": 0.25, "skipped": 0.25}
 
 
+def test_names_of_variables_are_their_numbers(project):
+    named = (
+        NODES.replace("meshX: 4", "meshX: lanes").replace("depth: 16", "depth: deep")
+        + "variables: {lanes: 4, deep: 16}\n"
+    )
+    given, same = (project(PROBLEM, nodes, ENERGIES).tables["hardware"] for nodes in (named, NODES))
+    assert given == same
+
+
 def test_energies_are_per_word_and_gated_accesses_cost_what_is_idle(project):
     far, mid, _ = project(*DENSE).tables["hardware"]["levels"]
     assert (far["energy"]["read"], far["energy"]["write"], far["access_words"]) == (100, 120, 4)
@@ -185,7 +194,9 @@ mapspace_constraints:
     assert imported.tables["space"]["mapping"]["factors"] == {"L2_T": {"A": 1, "B": {"most": 4}}}
     assert imported.tables["space"]["mapping"]["orders"] == {"L2_T": ["A", "B", "C"]}
     assert imported.tables["hardware"]["levels"][2]["bypass"] == ["name:X", "name:Y"]
-    registry.build("space", imported.tables["space"])
+    parts = [imported.tables[part] for part in ("workload", "hardware", "space")]
+    names = load_problem(*parts, registry=registry).space.names
+    assert [name for name in names if name.startswith("passes")] == ["passes.Mid.X", "passes.Mid.Y", "passes.Mid.S"]
 
 
 # ---------------------------------------------------------------------------------------------------- what has no counterpart
@@ -367,9 +378,6 @@ def test_an_export_that_is_imported_has_the_same_numbers_to_the_bit(registry, tm
 
 
 @pytest.mark.parametrize("hardware", ["edge", "scnn", "crisp-stc", "clustered"])
-@pytest.mark.parametrize(
-    "workload", [worked_example.table(p=0.2, q=0.4)["workload"], "conv4"], ids=["product", "conv4"]
-)
 def test_random_designs_that_pass_by_levels_and_decode_come_back_to_the_bit(registry, tmp_path, hardware):
     spec = registry.spec("hardware", hardware)
     levels = [level | {"decodes": bool(i)} for i, level in enumerate(spec["levels"])]

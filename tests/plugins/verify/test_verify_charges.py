@@ -350,6 +350,17 @@ def test_comparators_pay_for_entries(place: str, loops: list[str], width: int) -
     assert _executed(table, "intersection") > (10 if loops[-1] == "k=64" else 1.4) * _executed(table)
 
 
+@pytest.mark.parametrize("lanes", [2, 8])
+def test_lanes_go_through_blocks_together(lanes: int) -> None:
+    """Blocks of P have 8 columns: lanes side by side are in the same one, and go on to the next ones."""
+    outer, inner = ["m=6", "n=4", f"k={lanes}"], ["n=4", "m=8", f"k={64 // lanes // lanes}"]
+    table = product(
+        {"type": "block", "density": 0.25, "block": [8, 8]}, 0.5,
+        {"L1_T": outer, "L2_T": inner, "L2_S": [f"k={lanes}"]}, BITMASKS, {"MAC": "skip-both"}, m=48, k=64, n=16,
+    )  # fmt: skip
+    assert _modelled(table, "imbalance") == pytest.approx(_executed(table, "imbalance"), rel=0.1)
+
+
 def _modelled(table, *names):
     problem, designs = build(table | {"cost_model": {"type": "analytic", "charges": list(names)}})
     return problem.evaluator.evaluate_designs(designs).cycles[0]
