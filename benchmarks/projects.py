@@ -1,8 +1,8 @@
-"""Clones of public repositories with Timeloop projects: `python benchmarks/projects.py CLONE... [--most 100]`.
+"""Clones of public repositories with Timeloop projects: `python benchmarks/projects.py CLONE... [--most 10] [--out PAGE]`.
 
-A row per clone: set-ups with an output beside their inputs, how many have its cycles and its energy within 0.1 % under the
-rules of v3.0.3 or, where these do not fit, of evaluators before; then architectures, each with the parts beside it and the
-nearest problem, how many of them give a hardware and a design, and what the others lack.
+A row per clone, of at most so many cases each, evenly: set-ups with an output beside their inputs, how many have its cycles
+and its energy within 0.1 % under the rules of v3.0.3 or, where these do not fit, of evaluators before; then architectures,
+each with the parts beside it and the nearest problem, how many of them give a hardware and a design, and what is lacking.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from sparsemap.errors import SparseMapError
 from sparsemap.files import markdown_table
 from sparsemap.pieces.loading import load
 
+FILES = 5000
+"""The most files of a clone that are read."""
 PARTS = ("architecture", "problem", "mapping", "sparse_optimizations", "ERT")
 HEAD = ["repository", "outputs", "evaluated", "cycles", "energy", "projects", "hardware", "designs", "what is lacking"]
 
@@ -28,7 +30,8 @@ HEAD = ["repository", "outputs", "evaluated", "cycles", "energy", "projects", "h
 def projects(root: Path) -> Iterator[list[Path]]:
     """By file with an architecture, the parts beside it of which there is one each, and the nearest problem."""
     parts: dict[str, dict[Path, list[Path]]] = {part: {} for part in PARTS}
-    for path in sorted(path for path in root.rglob("*.y*ml") if not re.match("timeloop-|flattened_", path.name)):
+    found = sorted(path for path in root.rglob("*.y*ml") if not re.match("timeloop-|flattened_", path.name))
+    for path in some(found, FILES):
         head = path.read_text("utf-8", "replace")[: 1 << 20] if path.is_file() else ""
         for part in PARTS:
             if re.search(rf"^{part}:", head, re.M):
@@ -89,12 +92,16 @@ def row(root: Path, most: int, registry: Any) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("clones", nargs="+", type=Path)
-    parser.add_argument("--most", type=int, default=100)
+    parser.add_argument("--most", type=int, default=10)
+    parser.add_argument("--out", type=Path)
     given, registry, rows = parser.parse_args(), load(), []
     for root in given.clones:
         rows.append(row(root, given.most, registry))
         print(*rows[-1], flush=True)
-    print(markdown_table([HEAD, *rows], "<>>>>>>><"))
+    text = f"# Timeloop projects of public repositories\n\n{__doc__}\n{markdown_table([HEAD, *rows], '<>>>>>>><')}"
+    print(text)
+    if given.out:
+        given.out.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -171,7 +171,6 @@ def _subtrees(table: YamlTable, times: int, inherited: YamlTable) -> Iterator[Co
         common = _attributes(branch, inherited)
         for local in branch.rows("local"):
             name, own = _ranged(local.get("name"), local.at("name"))
-            str(local.get("subclass") or "") if "dummy" in str(local.get("subclass")).lower() else ""
             yield Component(name, f"{local.get('class', '')}", times * count * own, _attributes(local, common), local)
         yield from _subtrees(branch, times * count, common)
 

@@ -18,32 +18,21 @@ from sparsemap.errors import unknown
 from .project_hardware import Component
 from .project_mapping import ProjectNest
 from .project_yaml import Notes, YamlSource, YamlTable, error
+from .sparse import ACTIONS as EXPORTED
+from .sparse import UNITS
 
 Rank = tuple[str, int, int]
 """Code, bits of metadata, bits of payload."""
 PLAIN: Rank = ("UOP", 0, 0)
 FREE: Rank = ("B", 0, 0)
 """Nonzeros alone, and nothing to find them by."""
-UNITS = {
-    "B": ("fibers * length", "fibers * ceil(occupied)"),
-    "CP": ("fibers * ceil(occupied)", "fibers * ceil(occupied)"),
-    "RLE": ("fibers * occupied", "fibers * occupied"),
-    "UOP": ("0", "fibers * (length + 1)"),
-}
-"""Units of metadata and payload by code (cost model, section 6.2)."""
 LISTS = {"B": "mask", "CP": "coordinates", "RLE": "runs"}
 """What an encoder writes (`lists` of a format)."""
 OLDER_QUIRKS = ("first-fills", "lane-shares")
 """What evaluators before v3.0.3 count otherwise; they round no coordinates up either, and a list of flattened dimensions
 takes one loop of each."""
-ACTIONS = {
-    "skipping": "skip",
-    "gating": "gate",
-    "skipping-spatial": "condense",
-    "skipping_spatial": "condense",
-    "position-skipping": "pack",
-    "position_skipping": "pack",
-}
+ACTIONS = {text: action for action, text in {**EXPORTED, "pack": "position-skipping"}.items()}
+ACTIONS |= {text.replace("-", "_"): action for text, action in ACTIONS.items()}
 
 
 @attrs.frozen
