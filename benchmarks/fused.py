@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--published", action="store_true")
     given = parser.parse_args()
     if given.published:
-        print(published(), two_layers(200), sep="\n\n")
+        print(published(), two_layers(1000), sep="\n\n")
         return
     head = [*HEAD, "time"] if given.times else HEAD
     pairs = list(product(given.networks, given.hardware))

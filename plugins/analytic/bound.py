@@ -53,7 +53,6 @@ from .actions import PlaceTables
 from .bound_filters import LeastAccesses
 from .bound_tiles import MOST_TILES, OuterTiles, delivered, possible
 from .bound_words import LeastWords
-from .charges.holes import share_taken
 from .cost import PRICES
 from .layout import Layout
 
@@ -84,8 +83,12 @@ class LowerBound:
         self.accesses = LeastAccesses(layout, places, padding)
         self.inside = layout.word_share if padding else [1.0] * layout.T
         """Of what tiles bring, words are no smaller a share: the edges of a tensor are in the fewest tiles."""
-        self.taken = [share_taken(layout, t) if padding else 1.0 for t in range(layout.T)]
+        self.taken = [1.0] * layout.T
         """Of the operands of all computes, the share of words."""
+        if any(share < 1.0 for share in self.inside):
+            from .charges.holes import share_taken
+
+            self.taken = [share_taken(layout, t) for t in range(layout.T)]
         self.densities, self.touched = self.accesses.densities, self.accesses.touched
         sizes = {dim: problem.sizes[dim] for dim in layout.dims}
         self.computes = float(np.prod([float(n) for n in sizes.values()]))

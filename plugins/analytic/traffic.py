@@ -7,7 +7,6 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import PerDesign, PerLevel, PerTile
 
-from .charges.holes import word_share
 from .layout import Layout
 from .nest import Nest
 
@@ -62,6 +61,8 @@ def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False, p
         reads[lay.output] += leaving
     brought = fills
     for t in (t for t in range(lay.T) if padding and any(there is not None for there in lay.gaps[t])):
+        from .charges.holes import word_share
+
         brought = fills.copy() if brought is fills else brought
         for s in range(lay.S):
             reads[t, s] *= word_share(nest, t, (lay.child(t, s) or lay.S) - 1, apart=False)

@@ -302,9 +302,8 @@ class CrispOccupancy(Occupancy):
         for band in places:
             parts = [*((h, 0, n) for h, n in band.heights), *((h, i * inside, n) for h, i, n in band.touched)]
             if sum(count for *_, count in parts) == 1:  # one band: nothing to add up
-                at, *atoms = self._strip_bands(*columns, *parts[0][:2])
-                share = np.bincount(at, weights)[atoms[2]]
-                found += band.weight * self._placed(atoms[0], atoms[1] * share, 0, 1, layout)[0]
+                at, x, p, kind = self._strip_bands(*columns, *parts[0][:2])
+                found += band.weight * self._placed(x, p * np.bincount(at, weights)[kind], 0, 1, layout)[0]
                 continue
             product: Any = band.weight * weights[:, None]
             for height, inner, count in parts:

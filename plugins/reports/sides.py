@@ -255,7 +255,7 @@ def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]
 def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageTable:
     """Layers, those that decide first, with what they take on each side in all repetitions."""
     parts = {name_of(side, sides): {part.name: part for part in side.parts} for side in sides}
-    head = ["layer", "times", "share of the difference"]
+    head = ["layer", "times", "share"]
     rows: list[list[Cell]] = []
     for label in parts:
         head += [f"time, {label}", "energy", "limited by"]

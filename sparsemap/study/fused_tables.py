@@ -21,7 +21,7 @@ from .conversion import with_conversions
 from .fused import FusedPlan, Kept, Key
 from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
-from .join import JoinedPlan, Step, TablePoint, joined
+from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed
 from .slides import Outermost, made, outermost, sliced
 
@@ -39,6 +39,10 @@ class FusedTables:
 
     fused: FusedPlan
     outcomes: Mapping[str, Outcome]
+    fitting: Fitting = attrs.field(factory=dict, init=False)
+    """What joins of these tables share."""
+    _read: dict[Any, tuple[tuple[Packet, ...] | None, Packet | None]] = attrs.field(factory=dict, init=False)
+    """By node and genome, `_written`."""
 
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
@@ -231,6 +235,12 @@ class FusedTables:
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
         nobody can write or read them: operations work word by word, and ranks that are split or merged have no packets."""
+        key = one.name, point.design
+        if key not in self._read:
+            self._read[key] = self._packed(one, point)
+        return self._read[key]
+
+    def _packed(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         names = [name for name in one.inputs if name != INPUT]
         mine = self.packets.get(one.node.content, {}).get(point.design) if one.node.loops else None
         if mine is None:
