@@ -12,7 +12,6 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor
 
 from .actions import GATE, NONE, SKIP
-from .layout import Layout
 from .prepared import ModelTables
 from .removal import Removal
 from .stored import Granules
@@ -107,7 +106,9 @@ def computes_of(
         nonzero = np.minimum(1.0, effectual / np.where(left > 0.0, left, 1.0))
         met = Meetings(*known.joint.met(left, states, nonzero))
     if defect:
-        met = _timeloop_met(layout, left, states, removal, met)
+        from .forgotten import timeloop_met
+
+        met = timeloop_met(layout, left, states, removal, met)
     vanish = np.floor(met.vanish)
     unit = places.compute
     kind = np.full(batch, NONE, dtype=np.int8) if unit is None else unit.kind[genes[unit.gene]]
@@ -182,30 +183,4 @@ def _met(left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]]) 
             absent = absent + computes
         else:
             zero = zero + computes
-    return Meetings(absent, zero, idle, vanish)
-
-
-def _timeloop_met(
-    layout: Layout, left: PerDesign, states: list[tuple[PerDesign, PerDesign, PerDesign]], removal: Removal,
-    met: Meetings,
-) -> Meetings:  # fmt: skip
-    """Q16: where operands are filtered, Timeloop counts combinations in which one operand is not nonzero, and forgets the
-    others: these computes are carried out. `f` is the first filtered operand."""
-    absent, zero, idle, vanish = met.absent, met.zero, met.idle, met.vanish
-    none = np.zeros(left.shape[0], dtype=bool)
-    acts = [none | (removal.kind[t] != NONE).any(axis=0) for t in layout.operands]
-    before = none
-    all_act = acts[0]
-    for i, mine in enumerate(acts):
-        is_f, before = mine & ~before, before | mine
-        all_act = all_act & mine
-        others = [state for j, state in enumerate(states) if j != i]
-        there = left * math.prod((state[NONZERO] for state in others), start=1.0)
-        gone = left * math.prod((1.0 - state[NONZERO] for state in others), start=1.0)
-        own_absent, own_zero = there * states[i][ABSENT], there * states[i][ZERO]
-        absent, zero = np.where(is_f, own_absent, absent), np.where(is_f, own_zero, zero)
-        idle, vanish = np.where(is_f, own_absent + own_zero, idle), np.where(is_f, gone, vanish)
-    nonzero = math.prod((state[NONZERO] for state in states), start=1.0)
-    vanish = np.where(all_act, left * (1.0 - nonzero), vanish)
-    absent, zero, idle = (np.where(all_act, 0.0, x) for x in (absent, zero, idle))
     return Meetings(absent, zero, idle, vanish)

@@ -80,7 +80,9 @@ class Evaluator:
         found = evaluated(designs, self.problem, detail)
         if not self.problem.scenarios:
             return found
-        return _with_scenarios(found, designs, self.problem, detail)
+        from .scenarios import with_scenarios
+
+        return with_scenarios(found, designs, self.problem, detail)
 
     def score(self, evaluation: Evaluation, opening: bool = False) -> Scores:
         """(B,) float64 by the problem's objective, or its opening; invalid designs and NaN are infinity."""
@@ -114,47 +116,6 @@ def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evalu
     with guarded(model, "evaluate"), np.errstate(over="ignore", invalid="ignore"):  # `checked` names what is infinite
         evaluation = model.evaluate(locked(designs), problem, detail)
     return checked(evaluation, len(designs), model).on(problem.chip)
-
-
-def _with_scenarios(found: Evaluation, designs: Designs, problem: Problem, detail: bool) -> Evaluation:
-    """What `found` says of designs, with what they are worth in every scenario, and with the reasons why they are invalid
-    in one that they must fit. Designs that are invalid by then are not evaluated in the next scenario."""
-    reasons = found.reasons
-    extra = found.detail
-    parts: dict[str, Evaluation] = {}
-    for name, scenario in problem.scenarios.items():
-        if scenario.problem.workload is problem.workload and scenario.problem.cost_model is problem.cost_model:
-            parts[name] = attrs.evolve(found, detail=None)  # the problem itself
-            continue
-        rows = np.flatnonzero(reasons == 0)
-        costs, told = found.costs.each(lambda column: np.full(len(column), np.inf)), reasons.copy()
-        if len(rows):
-            part = evaluated(designs if len(rows) == len(found) else designs.take(rows), scenario.problem, detail)
-            if part.reason_names != found.reason_names:
-                raise wrong(problem.cost_model, "evaluate", "named other reasons for another scenario")
-            told[rows] = part.reasons
-            for cost, column in costs.own.items():
-                column[rows] = part.costs[cost]
-            if extra is not None and scenario.must_fit:
-                extra = _with_needed(extra, part, rows, name)
-        parts[name] = Evaluation(costs, told, found.reason_names)
-        if scenario.must_fit:
-            reasons = np.where(reasons == 0, parts[name].reasons, reasons)
-    valid = reasons == 0
-    costs = found.costs.each(lambda column: np.where(valid, column, np.inf))
-    return attrs.evolve(found, costs=costs, reasons=reasons, detail=extra, scenarios=parts)
-
-
-def _with_needed(extra: Detail, part: Evaluation, rows: np.ndarray, name: str) -> Detail:
-    """A detail with the resources that designs lack in a scenario."""
-    lacking = None if part.detail is None else part.detail.needed
-    if lacking is None or extra.needed is None:
-        return extra
-    needed = [list(lacks) for lacks in extra.needed]
-    for row, lacks in zip(rows, lacking, strict=True):
-        if not needed[row]:
-            needed[row] = [(reason, n, has, f"{text}   at {name}" if text else "") for reason, n, has, text in lacks]
-    return attrs.evolve(extra, needed=needed)
 
 
 def checked(evaluation: Evaluation, count: int, model: CostModel, method: str = "evaluate") -> Evaluation:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -25,7 +24,6 @@ from ..pieces.contracts import (
     Workload,
 )
 from ..pieces.data_specs import Hardware, SpaceSpec
-from ..spec import units
 from .chip import Chip, chip_of, levels_on
 from .costs import ALIASES
 from .designs import PASSES
@@ -79,25 +77,9 @@ class Problem:
         return f"Problem({self.title}, space {parts[0]}, cost model {parts[1]}, objective {parts[2]})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: sizes, tensors with densities, levels, and how many genes there are."""
-        shapes = {tensor.name: tensor.shape(self.sizes) for tensor in self.tensors}
-        densities = {tensor.name: tensor.density.occupancy(shapes[tensor.name]).density for tensor in self.tensors}
-        rows = {
-            "sizes": ", ".join(f"{dim} {size:,}" for dim, size in self.sizes.items()),
-            "tensors": ", ".join(
-                f"{name} {' x '.join(map(str, shapes[name]))}, {100 * share:.3g} % nonzero"
-                for name, share in densities.items()
-            ),
-            "levels": ", ".join(
-                f"{level.name} {units.format_bits(level.capacity_bits)} x {level.instances:,}" for level in self.levels
-            ),
-            "compute units": f"{self.compute_instances:,} {self.compute_name}",
-            "space": f"{self.space_spec.name}, {len(self.space)} genes",
-            "cost model": self.cost_model.name,
-            "objective": self.objective.name or self.objective.type_name,
-        }
-        cells = "".join(f"<tr><th>{escape(key)}</th><td>{escape(text)}</td></tr>" for key, text in rows.items())
-        return f"<table><caption>{escape(self.title)}</caption>{cells}</table>"
+        from .notebook import html_of
+
+        return html_of(self)
 
     def __deepcopy__(self, memo: Any) -> Problem:
         """Returns itself: a problem never changes, and libraries such as gymnasium copy their arguments."""
