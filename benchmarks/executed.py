@@ -175,7 +175,7 @@ def table(found: list[Claim]) -> str:
 
 HEAD = """# Claims against execution
 
-Executed over analytic, by `python benchmarks/executed.py --budget {budget} --layers --out docs/results/executed.md`:
+Executed over analytic, by `python benchmarks/executed.py --budget {budget} --layers{some} --out docs/results/executed.md`:
 {cells} cells scaled down to at most {computes:,} multiply-accumulates, each with the bandwidth of its platform's DRAM and
 with 4 and 16 times that; in each the design that a search of {budget:,} under `physical` chose and {random} random valid
 ones, executed on {trials} random tensors with every charge ([agreement.md](../agreement.md) says how). Both
@@ -197,7 +197,13 @@ def main() -> None:
     cells = CELLS + ([layer[:2] for layer in LAYERS] if options.layers else [])
     cells = [cell for cell in cells if not options.cell or "/".join(cell) in options.cell]
     head = HEAD.format(
-        cells=len(cells), computes=COMPUTES, budget=options.budget, random=RANDOM, trials=TRIALS, products=PRODUCTS
+        some="".join(f" --cell {cell}" for cell in options.cell),
+        cells=len(cells),
+        computes=COMPUTES,
+        budget=options.budget,
+        random=RANDOM,
+        trials=TRIALS,
+        products=PRODUCTS,
     )
     registry, found = load(), list[Claim]()
     for bandwidth in options.bandwidth or BANDWIDTHS:

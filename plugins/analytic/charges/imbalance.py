@@ -94,7 +94,11 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
     extents, coupled, depths, next_dim, turns, pitches = [], [], [], [], [], []
-    reach = _reach(lay, bounds)
+    reach: dict[int, list[Array]] = {}
+    if _alike(lay):
+        from .alike import piece_of, reach_of
+
+        reach = reach_of(lay, bounds)
     wide: dict[int, list[Array]] = {t: [] for t in reach}
 
     def add(
@@ -112,7 +116,7 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
                 apart = apart * bounds[group]
                 extent = extent * bounds[group] if (s, group) in stealing else extent
         for t, own in reach.items():
-            wide[t].append(_piece(lay, t, own[level], stays, apart) if not stealing else extent)
+            wide[t].append(piece_of(lay, t, own[level], stays, apart) if not stealing else extent)
         apart = apart * stays
         pitches.append(np.where(grown < 0, 1.0, np.take_along_axis(apart, np.maximum(grown, 0)[None], axis=0)[0]))
         extents.append(extent)
@@ -156,7 +160,11 @@ def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, 
     inside = np.prod([bounds[group] for group in lay.temporal[h:]], axis=0)
     stays = np.take(thinned.held[h - 1, t], rows, axis=1)
     apart = math.prod((bounds[group] for _, group in groups), start=inside)
-    wide = {u: _piece(lay, u, own[h], stays, apart) for u, own in _reach(lay, bounds).items()}
+    wide: dict[int, Array] = {}
+    if _alike(lay):
+        from .alike import piece_of, reach_of
+
+        wide = {u: piece_of(lay, u, own[h], stays, apart) for u, own in reach_of(lay, bounds).items()}
     one, none = np.ones(len(rows)), np.full(len(rows), -1)
     strides = _strides(lay, bounds, [s for s, _ in groups])
     return _boxes(known, nest, inside * stays, loops, strides, dim, one.astype(np.int64), none, one, one, wide)
@@ -198,7 +206,7 @@ def _boxes(
 ) -> WorkBoxes:
     """Of boxes of work with these extents (D, N), done by units along `loops` (K, N), `strides` (K, N) apart, over the
     dimensions `dim` (K,). The next part is `pitch` (N,) further in the dimension `grows` (N,);
-    `wide`: other extents by operand (see `_piece`)."""
+    `wide`: other extents by operand (see `alike.piece_of`)."""
     lay = known.layout
 
     def lanes(*tensors: int) -> PerDesign:
@@ -218,7 +226,12 @@ def _boxes(
         growth.append(np.where(moved, 1 + rank, 0))
         alike = getattr(lay.occupancies[t], "alike", (1,) * len(lay.ranks[t]))
         least.append(np.minimum(pitch, np.array([*alike, 1])[rank]))  # a tensor may have no rank
-    own = [_independent(lay, t, lanes(t), loops, strides, dim) for t in lay.operands]
+    own = [lanes(t) for t in lay.operands]
+    for i, t in enumerate(lay.operands):
+        if t in _alike(lay) and (own[i] > 1.0).any():
+            from .alike import independent
+
+            own[i] = independent(lay, t, own[i], loops, strides, dim)
     pairs = {}
     for (i, t), (j, u) in combinations(enumerate(lay.operands), 2):
         pairs[i, j] = np.minimum(lanes(t, u), np.minimum(own[i], own[j]))
@@ -234,48 +247,9 @@ def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
     return found.reshape(-1, bounds.shape[-1])
 
 
-def _reach(lay: Layout, bounds: Array) -> dict[int, list[Array]]:
-    """By operand whose tiles are alike within blocks and by level, (D, n) extents of what a lane has of the temporal loops
-    from there inwards; see `_piece`."""
-    found: dict[int, list[Array]] = {}
-    for t in lay.operands:
-        if hasattr(lay.occupancies[t], "alike"):
-            apart = reach = np.ones(bounds.shape[1:])
-            levels = [reach]
-            for s in range(lay.S - 1, -1, -1):
-                group, here = lay.spatial[s], bounds[lay.temporal[s]]
-                apart = apart if group is None else apart * bounds[group]
-                reach, apart = _piece(lay, t, reach, here, apart), apart * here
-                levels.append(reach)
-            found[t] = levels[::-1]
-    return found
-
-
-def _piece(lay: Layout, t: int, reach: Array, bounds: Array | float, apart: Array) -> Array:
-    """(D, n) extents of `bounds` pieces of operand t of `reach` each that begin `apart`: next to each other they would lie in
-    fewer blocks, so that each counts as far as it goes until the next one begins, or its block ends."""
-    alike = np.ones((lay.D, 1))
-    for rank, words in zip(lay.ranks[t], lay.occupancies[t].alike, strict=True):  # type: ignore[attr-defined]
-        for d, factor in rank:
-            alike[d] = max(1.0, words / factor)
-    found: Array = bounds * np.where(np.asarray(bounds) > 1.0, np.maximum(reach, np.minimum(apart, alike)), reach)
-    return found
-
-
-def _independent(lay: Layout, t: int, lanes: PerDesign, loops: Array, strides: Array, dim: Array) -> PerDesign:
-    """(N,) of so many lanes with parts of tensor t of their own, those that are as different as independent ones."""
-    alike = getattr(lay.occupancies[t], "alike", None)
-    if alike is None or not (lanes > 1.0).any():
-        return lanes
-    places, spans = np.ones((2, len(lay.ranks[t]), loops.shape[1]))
-    for r, rank in enumerate(lay.ranks[t]):
-        for d, factor in rank:
-            for k in np.flatnonzero(dim == d):
-                places[r] *= loops[k]
-                spans[r] += (loops[k] - 1.0) * strides[k] * factor
-    different = np.minimum(places, np.ceil(spans / np.array(alike)[:, None])).prod(axis=0)
-    found: PerDesign = np.minimum(lanes, different)
-    return found
+def _alike(lay: Layout) -> list[int]:
+    """Operands whose density says within how many words tiles are alike."""
+    return [t for t in lay.operands if hasattr(lay.occupancies[t], "alike")]
 
 
 def _rank_of(lay: Layout, t: int) -> Array:
